@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which ranges of a receiver's buffer space are in use.
+//!
+//! A receiver maps one space, and each transaction that is sent to it lives in a range of that
+//! space from the moment the sender reserves it until the receiver frees it:
+//!
+//! ```text
+//!            reserve              deliver                take               release
+//!   free ──────────────► Reserved ────────► Delivered(T) ────► Freeing ──────────────► free
+//!     ▲                     │
+//!     └───────── abort ─────┘
+//! ```
+//!
+//! - *Reserved*: a sender is filling the range. Nobody else may touch it.
+//! - *Delivered*: the receiver knows the address and may free the range whenever it likes. The
+//!   payload `T` says what has to be undone then.
+//! - *Freeing*: one thread has taken the payload out and is undoing it. A second attempt to free
+//!   the same range finds nothing to take, however closely the two race.
+//!
+//! # What this room does not do
+//!
+//! It takes no lock and allocates no memory: the caller holds a spinlock around each call. Where
+//! descriptors are needed, [`RangeAllocator::reserve`] answers [`ReserveError::NeedSpare`], the
+//! caller drops its lock, lets [`Spare::fill`] allocate, and asks again. What becomes superfluous
+//! when ranges are freed is handed out as a [`Leftover`], to be dropped once the lock is gone.
+//!
+//! # Two ways to keep the books
+//!
+//! While at most `FEW` ranges are in use they are kept in [`array`], inside the allocator itself,
+//! which never needs a descriptor. Beyond that they move to [`tree`]. Both give the smallest gap
+//! that is large enough, and among equals the lowest, so nobody can tell from the offsets which of
+//! the two is in use.
+
+use kernel::alloc::{AllocError, Flags};
+use kernel::prelude::*;
+
+#[path = "range_alloc/array.rs"]
+mod array;
+#[path = "range_alloc/tree.rs"]
+mod tree;
+
+use array::Array;
+use tree::{Pair, Tree};
+
+/// Offsets and sizes of ranges are multiples of this: the kernel's pointer size.
+const GRANULE: u32 = size_of::<usize>() as u32;
+
+/// A sender with more oneway ranges than this is suspected of spamming (when space is low).
+const SPAM_RANGES: usize = 50;
+
+/// How many ranges are kept without descriptors, unless the user of the type says otherwise.
+///
+/// A pool of threads that serves synchronous calls keeps about one range a thread in use, and the
+/// usual limit of such a pool is 15.
+pub(crate) const FEW: usize = 16;
+
+/// Who waits for the contents of a range, and therefore which budget pays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    /// The sender waits for a reply. Such calls may use the whole space.
+    Sync,
+    /// Nobody waits. All oneway calls together may use half of the space.
+    Oneway {
+        /// The sending process, by which oneway ranges are counted to find spammers.
+        sender: i32,
+    },
+}
+
+/// A range that was just reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reserved {
+    /// Where it begins, relative to the start of the space.
+    pub(crate) offset: usize,
+    /// How long it is: the size that was asked for, rounded up.
+    pub(crate) size: usize,
+    /// The receiver is low on oneway space and this sender holds much of it.
+    ///
+    /// Told once, then not again until there is enough space.
+    pub(crate) oneway_spam_suspect: bool,
+}
+
+/// Why no range was reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReserveError {
+    /// No gap is large enough, or the oneway budget is exhausted.
+    NoSpace,
+    /// The caller has to drop its lock, fill its [`Spare`], and try again.
+    NeedSpare,
+}
+
+/// There is no range at this offset that is in the state which the call needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrongState;
+
+/// What a range in use is at the moment. See the module's drawing.
+#[derive(Debug)]
+pub(crate) enum State<T> {
+    /// A sender fills it.
+    Reserved,
+    /// The receiver may free it.
+    Delivered(T),
+    /// One thread is freeing it.
+    Freeing,
+}
+
+impl<T> State<T> {
+    fn phase(&self) -> Phase {
+        match self {
+            State::Reserved => Phase::Reserved,
+            State::Delivered(_) => Phase::Delivered,
+            State::Freeing => Phase::Freeing,
+        }
+    }
+
+    /// Reserved becomes delivered. Gives the payload back if the range is not reserved.
+    fn deliver(&mut self, payload: T) -> Result<(), T> {
+        match self {
+            State::Reserved => {
+                *self = State::Delivered(payload);
+                Ok(())
+            }
+            State::Delivered(_) | State::Freeing => Err(payload),
+        }
+    }
+
+    /// Delivered becomes freeing, for whoever comes first.
+    fn take(&mut self) -> Option<T> {
+        if self.phase() != Phase::Delivered {
+            return None;
+        }
+        match core::mem::replace(self, State::Freeing) {
+            State::Delivered(payload) => Some(payload),
+            State::Reserved | State::Freeing => None,
+        }
+    }
+}
+
+/// A [`State`] without its payload.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Reserved,
+    Delivered,
+    Freeing,
+}
+
+/// What is asked of a backend: how much, and which process is charged if the call is oneway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Claim {
+    size: u32,
+    oneway_sender: Option<i32>,
+}
+
+/// A range in use, as shown by [`RangeAllocator::ranges`].
+#[derive(Debug)]
+pub(crate) struct Range<'a, T> {
+    /// Where it begins, relative to the start of the space.
+    pub(crate) offset: usize,
+    /// How long it is.
+    pub(crate) size: usize,
+    /// The sending process, for a oneway call.
+    pub(crate) oneway_sender: Option<i32>,
+    /// What it is at the moment.
+    pub(crate) state: &'a State<T>,
+}
+
+/// Keeps track of the ranges of one space.
+///
+/// Guarded by the lock that the caller puts around it; lives as long as the receiving process.
+///
+/// # Invariants
+///
+/// - The ranges in use do not overlap and lie within `0..size`.
+/// - If `tree` is there, it knows all ranges and `array` is empty; otherwise `array` knows all.
+/// - `oneway_free` is the oneway budget less the sizes of all oneway ranges in use.
+pub(crate) struct RangeAllocator<T, const FEW_RANGES: usize = FEW> {
+    array: Array<T, FEW_RANGES>,
+    tree: Option<Tree<T>>,
+    size: u32,
+    oneway_free: u32,
+    /// A spammer was reported, and space has been low ever since.
+    spam_reported: bool,
+}
+
+impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
+    /// Manages a space of `size` bytes, of which none is in use. A size of 0 is a space that is
+    /// not there yet.
+    ///
+    /// Of a space larger than 4 GiB, the rest stays unused.
+    pub(crate) const fn new(size: usize) -> Self {
+        let size = usable(size);
+        Self {
+            array: Array::new(),
+            tree: None,
+            size,
+            oneway_free: size / 2,
+            spam_reported: false,
+        }
+    }
+
+    /// Sets the size of a space of which nothing is in use, normally when it gets mapped.
+    ///
+    /// The same as assigning a new allocator, without moving one.
+    pub(crate) fn set_space(&mut self, size: usize) -> Result<(), WrongState> {
+        if self.in_use() != 0 || self.tree.is_some() {
+            return Err(WrongState);
+        }
+        self.size = usable(size);
+        self.oneway_free = self.size / 2;
+        self.spam_reported = false;
+        Ok(())
+    }
+
+    /// Finds a range of at least `size` bytes and reserves it.
+    pub(crate) fn reserve(
+        &mut self,
+        size: usize,
+        kind: CallKind,
+        spare: &mut Spare<T>,
+    ) -> Result<Reserved, ReserveError> {
+        let size = rounded(size).ok_or(ReserveError::NoSpace)?;
+        let oneway_sender = match kind {
+            CallKind::Sync => None,
+            CallKind::Oneway { .. } if size > self.oneway_free => {
+                return Err(ReserveError::NoSpace)
+            }
+            CallKind::Oneway { sender } => Some(sender),
+        };
+        let claim = Claim {
+            size,
+            oneway_sender,
+        };
+
+        let offset = match &mut self.tree {
+            Some(tree) => tree.reserve(claim, spare)?,
+            None => {
+                let gap = self.array.best_gap(size, self.size);
+                let gap = gap.ok_or(ReserveError::NoSpace)?;
+                match self.array.insert(gap, claim) {
+                    Ok(offset) => offset,
+                    Err(array::Full) => self.plant_tree(spare)?.reserve(claim, spare)?,
+                }
+            }
+        };
+
+        Ok(Reserved {
+            offset: offset as usize,
+            size: size as usize,
+            oneway_spam_suspect: match oneway_sender {
+                Some(sender) => self.charge(sender, size),
+                None => false,
+            },
+        })
+    }
+
+    /// The sender gives a reserved range back, for whatever reason it could not be delivered.
+    pub(crate) fn abort(&mut self, offset: usize) -> Result<Leftover<T>, WrongState> {
+        self.free(offset, Phase::Reserved)
+    }
+
+    /// From now on the receiver may free the range, and `payload` says what that undoes.
+    ///
+    /// Gives the payload back if there is no reserved range at `offset`.
+    pub(crate) fn deliver(&mut self, offset: usize, payload: T) -> Result<(), T> {
+        match self.state_mut(offset) {
+            Some(state) => state.deliver(payload),
+            None => Err(payload),
+        }
+    }
+
+    /// The receiver frees the range that starts exactly at `offset`: gives its size and payload
+    /// to the first who asks, and [`None`] to everyone else.
+    ///
+    /// The range stays in use until [`release`](Self::release).
+    pub(crate) fn take(&mut self, offset: usize) -> Option<(usize, T)> {
+        let offset = u32::try_from(offset).ok()?;
+        let (size, state) = match &mut self.tree {
+            None => self.array.get_mut(offset)?,
+            Some(tree) => tree.get_mut(offset)?,
+        };
+        Some((size as usize, state.take()?))
+    }
+
+    /// Like [`take`](Self::take) for any range that the receiver might free, when it has died.
+    /// Gives its offset, size and payload.
+    pub(crate) fn take_any(&mut self) -> Option<(usize, usize, T)> {
+        let (offset, size, payload) = match &mut self.tree {
+            None => self.array.take_any()?,
+            Some(tree) => tree.take_any()?,
+        };
+        Some((offset as usize, size as usize, payload))
+    }
+
+    /// All that the range's payload stood for has been undone: its space is free again.
+    pub(crate) fn release(&mut self, offset: usize) -> Result<Leftover<T>, WrongState> {
+        self.free(offset, Phase::Freeing)
+    }
+
+    /// The payload of the delivered range that starts exactly at `offset`.
+    pub(crate) fn payload_mut(&mut self, offset: usize) -> Option<&mut T> {
+        match self.state_mut(offset)? {
+            State::Delivered(payload) => Some(payload),
+            State::Reserved | State::Freeing => None,
+        }
+    }
+
+    /// How many ranges are in use, in whatever state.
+    pub(crate) fn in_use(&self) -> usize {
+        self.array.len() + self.tree.as_ref().map_or(0, Tree::len)
+    }
+
+    /// How large the space is.
+    pub(crate) fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// How much of the oneway budget is left.
+    pub(crate) fn free_oneway_space(&self) -> usize {
+        self.oneway_free as usize
+    }
+
+    /// Whether some range in use has a byte in `start..end`. If not, the memory behind it can go.
+    pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
+        let end = u32::try_from(end).unwrap_or(u32::MAX);
+        match u32::try_from(start) {
+            Ok(start) if start < end => match &self.tree {
+                None => self.array.touches(start, end),
+                Some(tree) => tree.touches(start, end),
+            },
+            _ => false,
+        }
+    }
+
+    /// All ranges in use, by ascending offset.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<'_, T>> {
+        // Not `.chain()`: the kernel's prelude has an `Init::chain` as well.
+        Iterator::chain(self.array.iter(), self.tree.iter().flat_map(Tree::iter))
+    }
+
+    fn state_mut(&mut self, offset: usize) -> Option<&mut State<T>> {
+        let offset = u32::try_from(offset).ok()?;
+        let (_, state) = match &mut self.tree {
+            None => self.array.get_mut(offset)?,
+            Some(tree) => tree.get_mut(offset)?,
+        };
+        Some(state)
+    }
+
+    /// Frees the range at `offset`, which has to be in `phase`.
+    fn free(&mut self, offset: usize, phase: Phase) -> Result<Leftover<T>, WrongState> {
+        let offset = u32::try_from(offset).map_err(|_| WrongState)?;
+        let mut leftover = Leftover { scraps: None };
+        let claim = match &mut self.tree {
+            None => self.array.remove(offset, phase).ok_or(WrongState)?,
+            Some(tree) => {
+                let (claim, scraps) = tree.remove(offset, phase).ok_or(WrongState)?;
+                leftover.scraps = scraps.map(Scraps::Pairs);
+                claim
+            }
+        };
+        if claim.oneway_sender.is_some() {
+            self.oneway_free += claim.size;
+        }
+        if let Some(tree) = &self.tree {
+            // Going back only when far below the limit keeps a process that hovers around it
+            // from building a tree again and again.
+            if tree.len() <= FEW_RANGES / 4 {
+                leftover = self.fell_tree();
+            }
+        }
+        Ok(leftover)
+    }
+
+    /// Pays for a oneway range that was just reserved; true if its sender should be reported.
+    fn charge(&mut self, sender: i32, size: u32) -> bool {
+        self.oneway_free -= size;
+        if self.oneway_free >= self.size / 10 {
+            self.spam_reported = false;
+            return false;
+        }
+        // Whoever was found is found once; this also bounds how often the ranges are walked.
+        if self.spam_reported {
+            return false;
+        }
+        let (count, bytes) = self
+            .ranges()
+            .filter(|range| range.oneway_sender == Some(sender))
+            .fold((0, 0), |(count, bytes), range| {
+                (count + 1, bytes + range.size)
+            });
+        self.spam_reported = count > SPAM_RANGES || bytes > self.size as usize / 4;
+        self.spam_reported
+    }
+
+    /// Moves all ranges from the array to a tree.
+    #[cold]
+    fn plant_tree(&mut self, spare: &mut Spare<T>) -> Result<&mut Tree<T>, ReserveError> {
+        let tree = Tree::plant(&mut self.array, self.size, spare)?;
+        Ok(self.tree.insert(tree))
+    }
+
+    /// Moves all ranges from the tree to the array.
+    #[cold]
+    fn fell_tree(&mut self) -> Leftover<T> {
+        let scraps = self.tree.take().map(|mut tree| {
+            tree.fell(&mut self.array);
+            Scraps::Tree(tree)
+        });
+        Leftover { scraps }
+    }
+}
+
+/// Descriptors for [`RangeAllocator::reserve`], allocated while the allocator is not locked.
+///
+/// Making one costs nothing, and nearly all calls leave it empty.
+pub(crate) struct Spare<T> {
+    pairs: KVec<Pair<T>>,
+    wanted: usize,
+}
+
+impl<T> Spare<T> {
+    /// Without any descriptor.
+    pub(crate) const fn new() -> Self {
+        Self {
+            pairs: KVec::new(),
+            wanted: 0,
+        }
+    }
+
+    /// Allocates what the last [`ReserveError::NeedSpare`] was about. May sleep if `flags` say so.
+    pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
+        while self.pairs.len() < self.wanted {
+            self.pairs.push(Pair::new(flags)?, flags)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there are `count` descriptors, or notes that the caller should bring them.
+    fn require(&mut self, count: usize) -> Result<(), ReserveError> {
+        if self.pairs.len() < count {
+            self.wanted = count;
+            return Err(ReserveError::NeedSpare);
+        }
+        Ok(())
+    }
+
+    /// One descriptor, or a note that the caller should bring one.
+    fn pop(&mut self) -> Result<Pair<T>, ReserveError> {
+        self.pairs.pop().ok_or_else(|| {
+            self.wanted = 1;
+            ReserveError::NeedSpare
+        })
+    }
+}
+
+/// What freeing a range made superfluous: to be dropped after the lock.
+#[must_use = "drop it when the lock is gone"]
+pub(crate) struct Leftover<T> {
+    scraps: Option<Scraps<T>>,
+}
+
+impl<T> Leftover<T> {
+    /// Whether dropping it will free any memory.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.scraps.is_none()
+    }
+}
+
+/// Held only to be dropped.
+#[expect(dead_code)]
+enum Scraps<T> {
+    Pairs(tree::Superfluous<T>),
+    Tree(Tree<T>),
+}
+
+/// The part of a space that can be addressed and divided into granules.
+const fn usable(size: usize) -> u32 {
+    let size = if size > u32::MAX as usize {
+        u32::MAX
+    } else {
+        size as u32
+    };
+    size - size % GRANULE
+}
+
+/// The size of the range that serves a request; an empty request gets an address of its own too.
+fn rounded(size: usize) -> Option<u32> {
+    u32::try_from(size)
+        .ok()?
+        .max(1)
+        .checked_next_multiple_of(GRANULE)
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A few ranges, kept in place and in order of their offsets.
+//!
+//! What is searched and shifted (`spans`) is small and apart from what only moves in and out
+//! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
+
+use super::{Claim, Phase, Range, State};
+
+/// At most `N` ranges.
+///
+/// # Invariants
+///
+/// - `spans[..len]` are in ascending order of their offsets and do not overlap.
+/// - Each of `spans[..len]` has a slot of its own, whose bit in `slots_used` is set; no other
+///   bits are set.
+pub(super) struct Array<T, const N: usize> {
+    len: usize,
+    slots_used: u64,
+    spans: [Span; N],
+    slots: [Slot<T>; N],
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    offset: u32,
+    size: u32,
+    slot: u8,
+}
+
+impl Span {
+    const NOWHERE: Self = Span {
+        offset: 0,
+        size: 0,
+        slot: 0,
+    };
+
+    fn end(&self) -> u32 {
+        self.offset + self.size
+    }
+}
+
+struct Slot<T> {
+    oneway_sender: Option<i32>,
+    state: State<T>,
+}
+
+impl<T> Slot<T> {
+    const EMPTY: Self = Slot {
+        oneway_sender: None,
+        state: State::Freeing,
+    };
+}
+
+/// Where a range can go: before the span with this index.
+#[derive(Clone, Copy)]
+pub(super) struct Gap {
+    index: usize,
+    offset: u32,
+}
+
+/// All `N` places are taken.
+pub(super) struct Full;
+
+impl<T, const N: usize> Array<T, N> {
+    pub(super) const fn new() -> Self {
+        const { assert!(N <= u64::BITS as usize, "each slot needs a bit") };
+        Self {
+            len: 0,
+            slots_used: 0,
+            spans: [Span::NOWHERE; N],
+            slots: [const { Slot::EMPTY }; N],
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The smallest gap of at least `size` bytes in a space of `space` bytes; of several such,
+    /// the one with the lowest offset.
+    pub(super) fn best_gap(&self, size: u32, space: u32) -> Option<Gap> {
+        let mut best = None;
+        let mut best_room = u32::MAX;
+        let mut offset = 0;
+        for (index, span) in self.live().iter().enumerate() {
+            let room = span.offset - offset;
+            if room >= size && room < best_room {
+                best_room = room;
+                best = Some(Gap { index, offset });
+            }
+            offset = span.end();
+        }
+        let room = space - offset;
+        if room >= size && (best.is_none() || room < best_room) {
+            best = Some(Gap {
+                index: self.len,
+                offset,
+            });
+        }
+        best
+    }
+
+    /// Reserves the beginning of a gap. Gives the offset.
+    pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
+        let slot = self.slots_used.trailing_ones() as usize;
+        let entry = self.slots.get_mut(slot).ok_or(Full)?;
+        *entry = Slot {
+            oneway_sender: claim.oneway_sender,
+            state: State::Reserved,
+        };
+        self.slots_used |= 1 << slot;
+
+        if gap.index < self.len {
+            self.spans.copy_within(gap.index..self.len, gap.index + 1);
+        }
+        self.spans[gap.index] = Span {
+            offset: gap.offset,
+            size: claim.size,
+            slot: slot as u8,
+        };
+        self.len += 1;
+        Ok(gap.offset)
+    }
+
+    /// Size and state of the range at exactly this offset.
+    pub(super) fn get_mut(&mut self, offset: u32) -> Option<(u32, &mut State<T>)> {
+        let span = self.live().iter().find(|span| span.offset == offset)?;
+        let (size, slot) = (span.size, span.slot);
+        Some((size, &mut self.slots[slot as usize].state))
+    }
+
+    /// Frees the range at exactly this offset, which has to be in this phase.
+    pub(super) fn remove(&mut self, offset: u32, phase: Phase) -> Option<Claim> {
+        let index = self.live().iter().position(|span| span.offset == offset)?;
+        let span = self.spans[index];
+        let slot = &self.slots[span.slot as usize];
+        if slot.state.phase() != phase {
+            return None;
+        }
+        let claim = Claim {
+            size: span.size,
+            oneway_sender: slot.oneway_sender,
+        };
+        self.slots_used &= !(1 << span.slot);
+        if index + 1 < self.len {
+            self.spans.copy_within(index + 1..self.len, index);
+        }
+        self.len -= 1;
+        Some(claim)
+    }
+
+    /// Takes the payload of the first delivered range. Gives its offset, size and payload.
+    pub(super) fn take_any(&mut self) -> Option<(u32, u32, T)> {
+        let slots = &mut self.slots;
+        self.spans[..self.len].iter().find_map(|span| {
+            let payload = slots[span.slot as usize].state.take()?;
+            Some((span.offset, span.size, payload))
+        })
+    }
+
+    /// Takes the last range out, whatever its state.
+    pub(super) fn pop(&mut self) -> Option<(u32, Claim, State<T>)> {
+        self.len = self.len.checked_sub(1)?;
+        let span = self.spans[self.len];
+        self.slots_used &= !(1 << span.slot);
+        let Slot {
+            oneway_sender,
+            state,
+        } = core::mem::replace(&mut self.slots[span.slot as usize], Slot::EMPTY);
+        let claim = Claim {
+            size: span.size,
+            oneway_sender,
+        };
+        Some((span.offset, claim, state))
+    }
+
+    /// Adds a range behind all others. There has to be a place for it.
+    pub(super) fn push(&mut self, offset: u32, claim: Claim, state: State<T>) {
+        let gap = Gap {
+            index: self.len,
+            offset,
+        };
+        if self.insert(gap, claim).is_ok() {
+            let slot = self.spans[gap.index].slot;
+            self.slots[slot as usize].state = state;
+        }
+    }
+
+    /// Whether some range has a byte in `start..end`.
+    pub(super) fn touches(&self, start: u32, end: u32) -> bool {
+        self.live()
+            .iter()
+            .any(|span| span.offset < end && span.end() > start)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
+        self.live().iter().map(|span| {
+            let slot = &self.slots[span.slot as usize];
+            Range {
+                offset: span.offset as usize,
+                size: span.size as usize,
+                oneway_sender: slot.oneway_sender,
+                state: &slot.state,
+            }
+        })
+    }
+
+    fn live(&self) -> &[Span] {
+        &self.spans[..self.len]
+    }
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Many ranges, kept in red-black trees.
+//!
+//! Here the space is divided completely: each byte belongs to exactly one chunk, which is free or
+//! in use, and no two free chunks are neighbours. `chunks` finds a chunk by its offset, `gaps`
+//! finds the free ones by their size.
+//!
+//! ```text
+//!   chunks   │ 0: in use │ 24: free │ 64: in use │ 80: in use │ 96: free              │
+//!                              ▲                                   ▲
+//!   gaps              (40, 24) ┘                       (4000, 96) ─┘
+//! ```
+//!
+//! Each tree wants a node of its own for a free chunk. So that freeing never allocates, a chunk in
+//! use keeps the node for `gaps` in its pocket: a chunk costs one [`Pair`] of nodes at any time.
+
+use super::{Array, Claim, Phase, Range, ReserveError, Spare, State};
+use kernel::alloc::{AllocError, Flags};
+use kernel::rbtree::{RBTree, RBTreeNodeReservation};
+
+/// How many superfluous pairs are kept for the next requests.
+const IDLE_PAIRS: usize = 4;
+
+/// Size and offset of a free chunk: best fit is the first that is not less than `(size, 0)`.
+type GapKey = (u32, u32);
+
+/// The memory of a node in `gaps`, while it is not in there.
+type GapNode = RBTreeNodeReservation<GapKey, ()>;
+
+struct Chunk<T> {
+    size: u32,
+    usage: Usage<T>,
+}
+
+enum Usage<T> {
+    Free,
+    Used {
+        oneway_sender: Option<i32>,
+        state: State<T>,
+        pocket: GapNode,
+    },
+}
+
+/// The memory that describes one chunk.
+pub(super) struct Pair<T> {
+    chunk: RBTreeNodeReservation<u32, Chunk<T>>,
+    gap: GapNode,
+}
+
+impl<T> Pair<T> {
+    pub(super) fn new(flags: Flags) -> Result<Self, AllocError> {
+        let chunk = RBTreeNodeReservation::new(flags).map_err(|_| AllocError)?;
+        let gap = RBTreeNodeReservation::new(flags).map_err(|_| AllocError)?;
+        Ok(Pair { chunk, gap })
+    }
+}
+
+/// The pairs of up to two chunks that were merged with a third.
+pub(super) type Superfluous<T> = [Option<Pair<T>>; 2];
+
+/// The space as chunks.
+///
+/// # Invariants
+///
+/// - The chunks cover the space, do not overlap, and none is empty.
+/// - `gaps` contains `(size, offset)` for the free chunks and nothing else.
+/// - No free chunk follows another.
+/// - `used` is the number of chunks in use.
+pub(super) struct Tree<T> {
+    chunks: RBTree<u32, Chunk<T>>,
+    gaps: RBTree<GapKey, ()>,
+    used: usize,
+    idle: [Option<Pair<T>>; IDLE_PAIRS],
+}
+
+impl<T> Tree<T> {
+    /// Takes over all ranges of an array.
+    pub(super) fn plant<const N: usize>(
+        array: &mut Array<T, N>,
+        space: u32,
+        spare: &mut Spare<T>,
+    ) -> Result<Self, ReserveError> {
+        // There may be a gap before each range and one behind them all. The last pair is for the
+        // range that the array has no place for. With that, nothing below fails.
+        spare.require(2 * array.len() + 2)?;
+        let mut tree = Self {
+            chunks: RBTree::new(),
+            gaps: RBTree::new(),
+            used: 0,
+            idle: [const { None }; IDLE_PAIRS],
+        };
+        // From right to left: the part that begins at `start` is done.
+        let mut start = space;
+        while let Some((offset, claim, state)) = array.pop() {
+            let end = offset + claim.size;
+            tree.insert_gap(end, start - end, spare)?;
+            let Pair { chunk, gap } = spare.pop()?;
+            let usage = Usage::Used {
+                oneway_sender: claim.oneway_sender,
+                state,
+                pocket: gap,
+            };
+            let size = claim.size;
+            tree.chunks
+                .insert(chunk.into_node(offset, Chunk { size, usage }));
+            tree.used += 1;
+            start = offset;
+        }
+        tree.insert_gap(0, start, spare)?;
+        Ok(tree)
+    }
+
+    /// Hands all ranges to an array, which has to be large enough. The tree is of no use after.
+    pub(super) fn fell<const N: usize>(&mut self, array: &mut Array<T, N>) {
+        for (&offset, chunk) in self.chunks.iter_mut() {
+            if let Usage::Used {
+                oneway_sender,
+                state,
+                ..
+            } = &mut chunk.usage
+            {
+                let claim = Claim {
+                    size: chunk.size,
+                    oneway_sender: *oneway_sender,
+                };
+                array.push(offset, claim, core::mem::replace(state, State::Freeing));
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Reserves the beginning of the best gap. Gives the offset.
+    pub(super) fn reserve(
+        &mut self,
+        claim: Claim,
+        spare: &mut Spare<T>,
+    ) -> Result<u32, ReserveError> {
+        let gap = self.gaps.cursor_lower_bound_mut(&(claim.size, 0));
+        let gap = gap.ok_or(ReserveError::NoSpace)?;
+        let (&(room, offset), ()) = gap.current();
+
+        // What can fail comes first: a pair for the part of the gap that stays free.
+        let rest = match room - claim.size {
+            0 => None,
+            size => {
+                let idle = self.idle.iter_mut().find_map(Option::take);
+                Some((size, idle.map_or_else(|| spare.pop(), Ok)?))
+            }
+        };
+
+        let (_, node) = gap.remove_current();
+        let chunk = self.chunks.get_mut(&offset);
+        let chunk = chunk.ok_or(ReserveError::NoSpace)?;
+        *chunk = Chunk {
+            size: claim.size,
+            usage: Usage::Used {
+                oneway_sender: claim.oneway_sender,
+                state: State::Reserved,
+                pocket: node.into_reservation(),
+            },
+        };
+        self.used += 1;
+        if let Some((size, pair)) = rest {
+            self.link_gap(offset + claim.size, size, pair);
+        }
+        Ok(offset)
+    }
+
+    /// Size and state of the range at exactly this offset.
+    pub(super) fn get_mut(&mut self, offset: u32) -> Option<(u32, &mut State<T>)> {
+        let chunk = self.chunks.get_mut(&offset)?;
+        match &mut chunk.usage {
+            Usage::Used { state, .. } => Some((chunk.size, state)),
+            Usage::Free => None,
+        }
+    }
+
+    /// Takes the payload of the first delivered range. Gives its offset, size and payload.
+    pub(super) fn take_any(&mut self) -> Option<(u32, u32, T)> {
+        self.chunks
+            .iter_mut()
+            .find_map(|(&offset, chunk)| match &mut chunk.usage {
+                Usage::Used { state, .. } => Some((offset, chunk.size, state.take()?)),
+                Usage::Free => None,
+            })
+    }
+
+    /// Frees the range at exactly this offset, which has to be in this phase.
+    pub(super) fn remove(
+        &mut self,
+        offset: u32,
+        phase: Phase,
+    ) -> Option<(Claim, Option<Superfluous<T>>)> {
+        let chunk = self.chunks.get_mut(&offset)?;
+        match &chunk.usage {
+            Usage::Used { state, .. } if state.phase() == phase => {}
+            _ => return None,
+        }
+        let size = chunk.size;
+        match core::mem::replace(&mut chunk.usage, Usage::Free) {
+            Usage::Used {
+                oneway_sender,
+                pocket,
+                ..
+            } => {
+                self.used -= 1;
+                let claim = Claim {
+                    size,
+                    oneway_sender,
+                };
+                Some((claim, self.merge(offset, size, pocket)))
+            }
+            Usage::Free => None,
+        }
+    }
+
+    /// Makes one free chunk of the chunk at `offset`, which has just become free, and its free
+    /// neighbours. `pocket` is the node for `gaps` that it kept while it was in use.
+    fn merge(&mut self, offset: u32, size: u32, pocket: GapNode) -> Option<Superfluous<T>> {
+        let mut merged = (size, offset);
+        let mut node = pocket;
+        let mut superfluous = [None, None];
+        let mut chunk = self.chunks.cursor_lower_bound_mut(&offset)?;
+
+        if let Some(next) = free_key(chunk.peek_next()) {
+            let gap = self.gaps.remove_node(&next)?.into_reservation();
+            let absorbed = chunk.remove_next()?.into_reservation();
+            superfluous[0] = Some(Pair {
+                chunk: absorbed,
+                gap,
+            });
+            merged.0 += next.0;
+        }
+        if let Some(previous) = free_key(chunk.peek_prev()) {
+            let gap = core::mem::replace(
+                &mut node,
+                self.gaps.remove_node(&previous)?.into_reservation(),
+            );
+            merged = (merged.0 + previous.0, previous.1);
+            chunk.peek_prev_mut()?.1.size = merged.0;
+            let (_, absorbed) = chunk.remove_current();
+            superfluous[1] = Some(Pair {
+                chunk: absorbed.into_reservation(),
+                gap,
+            });
+        } else {
+            chunk.current_mut().1.size = merged.0;
+        }
+        self.gaps.insert(node.into_node(merged, ()));
+        self.keep_idle(superfluous)
+    }
+
+    /// Keeps what may soon be needed again, and gives back the rest.
+    fn keep_idle(&mut self, mut pairs: Superfluous<T>) -> Option<Superfluous<T>> {
+        for pair in &mut pairs {
+            if let Some(place) = self.idle.iter_mut().find(|place| place.is_none()) {
+                *place = pair.take();
+            }
+        }
+        pairs.iter().any(Option::is_some).then_some(pairs)
+    }
+
+    /// Whether some range has a byte in `start..end`.
+    pub(super) fn touches(&self, start: u32, end: u32) -> bool {
+        // The chunk that begins before `start`, the one that does not, and the one after: free
+        // chunks have no free neighbours, so one of the last two is in use.
+        let meets = |chunk: Option<(&u32, &Chunk<T>)>| {
+            chunk.is_some_and(|(&offset, chunk)| {
+                matches!(chunk.usage, Usage::Used { .. })
+                    && offset < end
+                    && offset + chunk.size > start
+            })
+        };
+        match self.chunks.cursor_lower_bound(&start) {
+            Some(at) => meets(at.peek_prev()) || meets(Some(at.current())) || meets(at.peek_next()),
+            None => meets(self.chunks.cursor_back().as_ref().map(|at| at.current())),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
+        self.chunks
+            .iter()
+            .filter_map(|(&offset, chunk)| match &chunk.usage {
+                Usage::Used {
+                    oneway_sender,
+                    state,
+                    ..
+                } => Some(Range {
+                    offset: offset as usize,
+                    size: chunk.size as usize,
+                    oneway_sender: *oneway_sender,
+                    state,
+                }),
+                Usage::Free => None,
+            })
+    }
+
+    /// Adds a free chunk, unless it would be empty.
+    fn insert_gap(
+        &mut self,
+        offset: u32,
+        size: u32,
+        spare: &mut Spare<T>,
+    ) -> Result<(), ReserveError> {
+        if size > 0 {
+            let pair = spare.pop()?;
+            self.link_gap(offset, size, pair);
+        }
+        Ok(())
+    }
+
+    fn link_gap(&mut self, offset: u32, size: u32, pair: Pair<T>) {
+        let free = Chunk {
+            size,
+            usage: Usage::Free,
+        };
+        self.chunks.insert(pair.chunk.into_node(offset, free));
+        self.gaps.insert(pair.gap.into_node((size, offset), ()));
+    }
+}
+
+/// The key in `gaps` of a chunk, if it is there and free.
+fn free_key<T>(chunk: Option<(&u32, &Chunk<T>)>) -> Option<GapKey> {
+    match chunk? {
+        (&offset, chunk) if matches!(chunk.usage, Usage::Free) => Some((chunk.size, offset)),
+        _ => None,
+    }
+}
