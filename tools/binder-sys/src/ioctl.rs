@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Ioctl numbers: two bits of direction, fourteen of size, eight of type, eight of number.
+
+use crate::structs::*;
+use std::mem::size_of;
+
+/// User space neither writes nor reads an argument.
+pub const NONE: u32 = 0;
+/// User space writes the argument, the kernel reads it.
+pub const WRITE: u32 = 1;
+/// The kernel writes the argument, user space reads it.
+pub const READ: u32 = 2;
+
+/// Puts a number together from direction, type letter, number and size of the argument.
+pub const fn number(direction: u32, letter: u8, nr: u32, size: usize) -> u32 {
+    assert!(size < 1 << 14, "the size field has fourteen bits");
+    (direction << 30) | ((size as u32) << 16) | ((letter as u32) << 8) | nr
+}
+
+/// A number without an argument.
+pub const fn plain(letter: u8, nr: u32) -> u32 {
+    number(NONE, letter, nr, 0)
+}
+
+/// A number whose argument goes to the kernel.
+pub const fn write<T>(letter: u8, nr: u32) -> u32 {
+    number(WRITE, letter, nr, size_of::<T>())
+}
+
+/// A number whose argument comes from the kernel.
+pub const fn read<T>(letter: u8, nr: u32) -> u32 {
+    number(READ, letter, nr, size_of::<T>())
+}
+
+/// A number whose argument goes both ways.
+pub const fn read_write<T>(letter: u8, nr: u32) -> u32 {
+    number(READ | WRITE, letter, nr, size_of::<T>())
+}
+
+/// The size of the argument that a number (or a `BC_*`/`BR_*` code) announces.
+pub const fn size_of_number(number: u32) -> usize {
+    ((number >> 16) & 0x3fff) as usize
+}
+
+/// Write commands, then read returns.
+pub const BINDER_WRITE_READ: u32 = read_write::<BinderWriteRead>(b'b', 1);
+/// Never implemented by any driver.
+pub const BINDER_SET_IDLE_TIMEOUT: u32 = write::<i64>(b'b', 3);
+/// How many threads the driver may ask for.
+pub const BINDER_SET_MAX_THREADS: u32 = write::<u32>(b'b', 5);
+/// Never implemented by any driver.
+pub const BINDER_SET_IDLE_PRIORITY: u32 = write::<i32>(b'b', 6);
+/// Become the context manager, with a node of pointer 0.
+pub const BINDER_SET_CONTEXT_MGR: u32 = write::<i32>(b'b', 7);
+/// Forget the calling thread.
+pub const BINDER_THREAD_EXIT: u32 = write::<i32>(b'b', 8);
+/// Ask for the protocol version.
+pub const BINDER_VERSION: u32 = read_write::<BinderVersion>(b'b', 9);
+/// Look at the next node of the caller's own.
+pub const BINDER_GET_NODE_DEBUG_INFO: u32 = read_write::<BinderNodeDebugInfo>(b'b', 11);
+/// The context manager asks how often a handle's node is held.
+pub const BINDER_GET_NODE_INFO_FOR_REF: u32 = read_write::<BinderNodeInfoForRef>(b'b', 12);
+/// Become the context manager, with a node of the caller's choice.
+pub const BINDER_SET_CONTEXT_MGR_EXT: u32 = write::<FlatBinderObject>(b'b', 13);
+/// Freeze or thaw a process.
+pub const BINDER_FREEZE: u32 = write::<BinderFreezeInfo>(b'b', 14);
+/// Ask what a frozen process has missed.
+pub const BINDER_GET_FROZEN_INFO: u32 = read_write::<BinderFrozenStatusInfo>(b'b', 15);
+/// Be told when this process floods another with oneway calls.
+pub const BINDER_ENABLE_ONEWAY_SPAM_DETECTION: u32 = write::<u32>(b'b', 16);
+/// Read and reset the calling thread's last error.
+pub const BINDER_GET_EXTENDED_ERROR: u32 = read_write::<BinderExtendedError>(b'b', 17);
+/// On `binder-control`: add a device.
+pub const BINDER_CTL_ADD: u32 = read_write::<BinderfsDevice>(b'b', 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_documented_ones() {
+        let table = [
+            (BINDER_WRITE_READ, 0xc0306201),
+            (BINDER_SET_IDLE_TIMEOUT, 0x40086203),
+            (BINDER_SET_MAX_THREADS, 0x40046205),
+            (BINDER_SET_IDLE_PRIORITY, 0x40046206),
+            (BINDER_SET_CONTEXT_MGR, 0x40046207),
+            (BINDER_THREAD_EXIT, 0x40046208),
+            (BINDER_VERSION, 0xc0046209),
+            (BINDER_GET_NODE_DEBUG_INFO, 0xc018620b),
+            (BINDER_GET_NODE_INFO_FOR_REF, 0xc018620c),
+            (BINDER_SET_CONTEXT_MGR_EXT, 0x4018620d),
+            (BINDER_FREEZE, 0x400c620e),
+            (BINDER_GET_FROZEN_INFO, 0xc00c620f),
+            (BINDER_ENABLE_ONEWAY_SPAM_DETECTION, 0x40046210),
+            (BINDER_GET_EXTENDED_ERROR, 0xc00c6211),
+            (BINDER_CTL_ADD, 0xc1086201),
+        ];
+        for (computed, documented) in table {
+            assert_eq!(computed, documented, "{documented:#x}");
+        }
+    }
+}

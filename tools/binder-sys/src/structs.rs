@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The structures that cross the boundary between user space and the driver.
+//!
+//! Field names are the ABI's. Unions appear as their widest member, with accessors for the others.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The protocol version that this crate speaks: 64-bit sizes and pointers.
+pub const PROTOCOL_VERSION: i32 = 8;
+
+macro_rules! abi {
+    ($($(#[$meta:meta])* pub struct $name:ident { $($body:tt)* })*) => {$(
+        $(#[$meta])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+        )]
+        #[repr(C)]
+        pub struct $name { $($body)* }
+    )*};
+}
+
+abi! {
+    /// Argument of `BINDER_WRITE_READ`.
+    pub struct BinderWriteRead {
+        /// Bytes of commands.
+        pub write_size: u64,
+        /// Bytes of commands that the driver has dealt with.
+        pub write_consumed: u64,
+        /// Address of the commands.
+        pub write_buffer: u64,
+        /// Room for returns.
+        pub read_size: u64,
+        /// Bytes of returns that the driver has written.
+        pub read_consumed: u64,
+        /// Address of the room for returns.
+        pub read_buffer: u64,
+    }
+
+    /// One transaction or reply, in either direction.
+    pub struct BinderTransactionData {
+        /// The handle when sending (low 32 bits), the node's pointer when receiving.
+        pub target: u64,
+        /// The node's cookie, when receiving.
+        pub cookie: u64,
+        /// What the callee should do.
+        pub code: u32,
+        /// See [`TransactionFlags`].
+        pub flags: u32,
+        /// The caller's process, when receiving.
+        pub sender_pid: i32,
+        /// The caller's effective user, when receiving.
+        pub sender_euid: u32,
+        /// Bytes of data.
+        pub data_size: u64,
+        /// Bytes of offsets.
+        pub offsets_size: u64,
+        /// Address of the data.
+        pub buffer: u64,
+        /// Address of the offsets.
+        pub offsets: u64,
+    }
+
+    /// A received transaction with the caller's security context.
+    pub struct BinderTransactionDataSecctx {
+        /// The transaction.
+        pub data: BinderTransactionData,
+        /// Address of the context, a string that ends with a NUL.
+        pub secctx: u64,
+    }
+
+    /// A transaction to send that has a scatter-gather area.
+    pub struct BinderTransactionDataSg {
+        /// The transaction.
+        pub data: BinderTransactionData,
+        /// Size of the area in the target.
+        pub buffers_size: u64,
+    }
+
+    /// A node or a handle inside a transaction's data.
+    pub struct FlatBinderObject {
+        /// See [`ObjectType`].
+        pub kind: u32,
+        /// See [`ObjectFlags`]; the low eight bits are the minimum priority.
+        pub flags: u32,
+        /// The node's pointer, or the handle in the low 32 bits.
+        pub binder: u64,
+        /// The node's cookie.
+        pub cookie: u64,
+    }
+
+    /// A file descriptor inside a transaction's data.
+    pub struct BinderFdObject {
+        /// [`ObjectType::FD`].
+        pub kind: u32,
+        /// Without meaning.
+        pub pad_flags: u32,
+        /// The descriptor, in the low 32 bits.
+        pub fd: u64,
+        /// Carried along.
+        pub cookie: u64,
+    }
+
+    /// A block of memory in the scatter-gather area.
+    pub struct BinderBufferObject {
+        /// [`ObjectType::PTR`].
+        pub kind: u32,
+        /// [`BinderBufferObject::HAS_PARENT`] or 0.
+        pub flags: u32,
+        /// Address of the block.
+        pub buffer: u64,
+        /// Its length.
+        pub length: u64,
+        /// Index of the object that points to it.
+        pub parent: u64,
+        /// Where in the parent the pointer lies.
+        pub parent_offset: u64,
+    }
+
+    /// An array of file descriptors inside a parent block.
+    pub struct BinderFdArrayObject {
+        /// [`ObjectType::FDA`].
+        pub kind: u32,
+        /// Without meaning.
+        pub pad: u32,
+        /// How many descriptors.
+        pub num_fds: u64,
+        /// Index of the object that holds the array.
+        pub parent: u64,
+        /// Where in the parent the array lies.
+        pub parent_offset: u64,
+    }
+
+    /// A node as its owner knows it.
+    pub struct BinderPtrCookie {
+        /// The pointer that identifies it.
+        pub ptr: u64,
+        /// The owner's own value.
+        pub cookie: u64,
+    }
+
+    /// Argument of `BINDER_VERSION`.
+    pub struct BinderVersion {
+        /// The driver's version.
+        pub protocol_version: i32,
+    }
+
+    /// Argument of `BINDER_GET_NODE_DEBUG_INFO`.
+    pub struct BinderNodeDebugInfo {
+        /// In: look above this pointer. Out: the node found, or 0.
+        pub ptr: u64,
+        /// The node's cookie.
+        pub cookie: u64,
+        /// Whether the owner has been told to hold a strong count.
+        pub has_strong_ref: u32,
+        /// Whether the owner has been told to hold a weak count.
+        pub has_weak_ref: u32,
+    }
+
+    /// Argument of `BINDER_GET_NODE_INFO_FOR_REF`.
+    pub struct BinderNodeInfoForRef {
+        /// In: the handle.
+        pub handle: u32,
+        /// Out: strong counts on its node.
+        pub strong_count: u32,
+        /// Out: weak counts on its node.
+        pub weak_count: u32,
+        /// Must be zero.
+        pub reserved1: u32,
+        /// Must be zero.
+        pub reserved2: u32,
+        /// Must be zero.
+        pub reserved3: u32,
+    }
+
+    /// Argument of `BINDER_FREEZE`.
+    pub struct BinderFreezeInfo {
+        /// The process.
+        pub pid: u32,
+        /// Freeze or thaw.
+        pub enable: u32,
+        /// How long to wait for calls in progress.
+        pub timeout_ms: u32,
+    }
+
+    /// Argument of `BINDER_GET_FROZEN_INFO`.
+    pub struct BinderFrozenStatusInfo {
+        /// The process.
+        pub pid: u32,
+        /// Bit 0: synchronous calls were refused. Bit 1: calls are pending.
+        pub sync_recv: u32,
+        /// Bit 0: oneway calls wait.
+        pub async_recv: u32,
+    }
+
+    /// Payload of `BR_FROZEN_BINDER`.
+    pub struct BinderFrozenStateInfo {
+        /// The registration's cookie.
+        pub cookie: u64,
+        /// Whether the owner is frozen now.
+        pub is_frozen: u32,
+        /// Zero.
+        pub reserved: u32,
+    }
+
+    /// Argument of `BINDER_GET_EXTENDED_ERROR`.
+    pub struct BinderExtendedError {
+        /// The transaction that failed.
+        pub id: u32,
+        /// What the sender was told, a `BR_*` code.
+        pub command: u32,
+        /// A negative errno, or 0.
+        pub param: i32,
+    }
+}
+
+/// A handle with the cookie of a notification. Twelve bytes: packed, unlike its neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C, packed)]
+pub struct BinderHandleCookie {
+    /// The handle.
+    pub handle: u32,
+    /// The registration's cookie.
+    pub cookie: u64,
+}
+
+/// Argument of `BINDER_CTL_ADD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct BinderfsDevice {
+    /// In: the name, padded with NULs.
+    pub name: [u8; 256],
+    /// Out: the device's major number.
+    pub major: u32,
+    /// Out: the device's minor number.
+    pub minor: u32,
+}
+
+impl BinderfsDevice {
+    /// A request for a device; a name that is too long is cut at 256 bytes, without a NUL.
+    pub fn named(name: &[u8]) -> Self {
+        let mut device = Self { name: [0; 256], major: 0, minor: 0 };
+        let length = name.len().min(device.name.len());
+        device.name[..length].copy_from_slice(&name[..length]);
+        device
+    }
+}
+
+bitflags::bitflags! {
+    /// Flags of a transaction. The driver passes all bits through, known or not.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct TransactionFlags: u32 {
+        /// No reply is wanted.
+        const ONE_WAY = 0x01;
+        /// Without meaning to the driver.
+        const ROOT_OBJECT = 0x04;
+        /// The data is a status code.
+        const STATUS_CODE = 0x08;
+        /// The reply may carry file descriptors.
+        const ACCEPT_FDS = 0x10;
+        /// Wipe the buffer when it is freed.
+        const CLEAR_BUF = 0x20;
+        /// Supersede an equal call that waits for a frozen process.
+        const UPDATE_TXN = 0x40;
+        const _ = !0;
+    }
+
+    /// Flags of a node, fixed by the first object that names it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ObjectFlags: u32 {
+        /// The minimum priority of the thread that serves a call.
+        const PRIORITY_MASK = 0xff;
+        /// Calls may carry file descriptors.
+        const ACCEPTS_FDS = 0x100;
+        /// Calls come with the caller's security context.
+        const TXN_SECURITY_CTX = 0x1000;
+        const _ = !0;
+    }
+}
+
+/// The types of objects: three letters and a constant.
+pub struct ObjectType;
+
+impl ObjectType {
+    const fn of(a: u8, b: u8, c: u8, last: u8) -> u32 {
+        u32::from_be_bytes([a, b, c, last])
+    }
+    /// A node, held strongly.
+    pub const BINDER: u32 = Self::of(b's', b'b', b'*', 0x85);
+    /// A node, held weakly.
+    pub const WEAK_BINDER: u32 = Self::of(b'w', b'b', b'*', 0x85);
+    /// A handle, held strongly.
+    pub const HANDLE: u32 = Self::of(b's', b'h', b'*', 0x85);
+    /// A handle, held weakly.
+    pub const WEAK_HANDLE: u32 = Self::of(b'w', b'h', b'*', 0x85);
+    /// A file descriptor.
+    pub const FD: u32 = Self::of(b'f', b'd', b'*', 0x85);
+    /// An array of file descriptors.
+    pub const FDA: u32 = Self::of(b'f', b'd', b'a', 0x85);
+    /// A block of memory.
+    pub const PTR: u32 = Self::of(b'p', b't', b'*', 0x85);
+}
+
+impl FlatBinderObject {
+    /// A node of the sender's, held strongly by whoever receives it.
+    pub const fn binder(ptr: u64, cookie: u64) -> Self {
+        Self { kind: ObjectType::BINDER, flags: 0, binder: ptr, cookie }
+    }
+    /// A node of the sender's, held weakly by whoever receives it.
+    pub const fn weak_binder(ptr: u64, cookie: u64) -> Self {
+        Self { kind: ObjectType::WEAK_BINDER, flags: 0, binder: ptr, cookie }
+    }
+    /// A handle of the sender's, passed on strongly.
+    pub const fn strong_handle(handle: u32) -> Self {
+        Self { kind: ObjectType::HANDLE, flags: 0, binder: handle as u64, cookie: 0 }
+    }
+    /// A handle of the sender's, passed on weakly.
+    pub const fn weak_handle(handle: u32) -> Self {
+        Self { kind: ObjectType::WEAK_HANDLE, flags: 0, binder: handle as u64, cookie: 0 }
+    }
+    /// The same object with flags.
+    pub const fn with_flags(mut self, flags: ObjectFlags) -> Self {
+        self.flags = flags.bits();
+        self
+    }
+    /// The handle, where the object is one.
+    pub const fn handle(&self) -> u32 {
+        self.binder as u32
+    }
+}
+
+impl BinderBufferObject {
+    /// The block is pointed to from another one.
+    pub const HAS_PARENT: u32 = 1;
+}
+
+impl BinderTransactionData {
+    /// The same transaction aimed at another handle.
+    pub fn with_handle(mut self, handle: u32) -> Self {
+        self.target = handle.into();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+
+    #[test]
+    fn sizes_are_the_documented_ones() {
+        assert_eq!(size_of::<BinderWriteRead>(), 48);
+        assert_eq!(size_of::<BinderTransactionData>(), 64);
+        assert_eq!(size_of::<BinderTransactionDataSecctx>(), 72);
+        assert_eq!(size_of::<BinderTransactionDataSg>(), 72);
+        assert_eq!(size_of::<FlatBinderObject>(), 24);
+        assert_eq!(size_of::<BinderFdObject>(), 24);
+        assert_eq!(size_of::<BinderBufferObject>(), 40);
+        assert_eq!(size_of::<BinderFdArrayObject>(), 32);
+        assert_eq!(size_of::<BinderPtrCookie>(), 16);
+        assert_eq!(size_of::<BinderHandleCookie>(), 12);
+        assert_eq!(size_of::<BinderVersion>(), 4);
+        assert_eq!(size_of::<BinderNodeDebugInfo>(), 24);
+        assert_eq!(size_of::<BinderNodeInfoForRef>(), 24);
+        assert_eq!(size_of::<BinderFreezeInfo>(), 12);
+        assert_eq!(size_of::<BinderFrozenStatusInfo>(), 12);
+        assert_eq!(size_of::<BinderFrozenStateInfo>(), 16);
+        assert_eq!(size_of::<BinderExtendedError>(), 12);
+        assert_eq!(size_of::<BinderfsDevice>(), 264);
+    }
+
+    #[test]
+    fn fields_lie_where_documented() {
+        assert_eq!(offset_of!(BinderWriteRead, write_buffer), 16);
+        assert_eq!(offset_of!(BinderWriteRead, read_size), 24);
+        assert_eq!(offset_of!(BinderTransactionData, cookie), 8);
+        assert_eq!(offset_of!(BinderTransactionData, code), 16);
+        assert_eq!(offset_of!(BinderTransactionData, sender_pid), 24);
+        assert_eq!(offset_of!(BinderTransactionData, data_size), 32);
+        assert_eq!(offset_of!(BinderTransactionData, offsets), 56);
+        assert_eq!(offset_of!(FlatBinderObject, binder), 8);
+        assert_eq!(offset_of!(FlatBinderObject, cookie), 16);
+        assert_eq!(offset_of!(BinderBufferObject, parent), 24);
+        assert_eq!(offset_of!(BinderFdArrayObject, parent_offset), 24);
+        assert_eq!(offset_of!(BinderHandleCookie, cookie), 4);
+        assert_eq!(offset_of!(BinderNodeDebugInfo, has_weak_ref), 20);
+        assert_eq!(offset_of!(BinderfsDevice, major), 256);
+    }
+
+    #[test]
+    fn object_types_are_the_documented_ones() {
+        assert_eq!(ObjectType::BINDER, 0x73622a85);
+        assert_eq!(ObjectType::WEAK_BINDER, 0x77622a85);
+        assert_eq!(ObjectType::HANDLE, 0x73682a85);
+        assert_eq!(ObjectType::WEAK_HANDLE, 0x77682a85);
+        assert_eq!(ObjectType::FD, 0x66642a85);
+        assert_eq!(ObjectType::FDA, 0x66646185);
+        assert_eq!(ObjectType::PTR, 0x70742a85);
+    }
+}
