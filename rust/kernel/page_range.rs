@@ -31,7 +31,7 @@
 //! # The life of a mapping
 //!
 //! ```text
-//!           attach                      close, or moved to another address
+//!          register                     close, or moved to another address
 //!   NEVER ──────────► mapped, n bytes ────────────────────────────────────► GONE
 //!                     of it present
 //! ```
@@ -77,14 +77,15 @@ const GONE: isize = -1;
 ///
 /// ```ignore
 /// fn mmap(this: &Device, vma: &VmaNew) -> Result {
-///     PageRange::attach(&this.pages, vma, SZ_4M)?;
+///     this.pages.register(vma, SZ_4M)?;
 ///     Ok(())
 /// }
 ///
 /// fn tell(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
 ///     this.pages.populate(offset, offset + message.len())?;
 ///     this.pages.write(offset, message)?;
-///     Ok(this.pages.address() + offset) // where the process finds it
+///     let address = this.pages.address().ok_or(ESRCH)?;
+///     Ok(address + offset) // where the process finds it
 /// }
 /// ```
 ///
@@ -164,7 +165,8 @@ impl Drop for Slot {
 
 impl PageRange {
     /// A range for a mapping that will be made in `mm`.
-    pub fn new(mm: ARef<Mm>) -> impl PinInit<Self> {
+    pub fn new(mm: &Mm) -> impl PinInit<Self> {
+        let mm = ARef::from(mm);
         // INVARIANT: There is no mapping yet, and there are no slots.
         pin_init!(Self {
             frontier: Atomic::new(NEVER),
@@ -184,12 +186,12 @@ impl PageRange {
     /// - `EINVAL` if this is not the address space that the range was made for.
     /// - `EBUSY` if there is a mapping already, or ever was.
     /// - `ENOMEM`. The process may try again.
-    pub fn attach(this: &Arc<Self>, vma: &VmaNew, limit: usize) -> Result<usize> {
+    pub fn register(self: &Arc<Self>, vma: &VmaNew, limit: usize) -> Result<usize> {
         vma.try_clear_maywrite().map_err(|_| EPERM)?;
-        if !core::ptr::eq::<Mm>(&**vma.mm(), &*this.mm) {
+        if !core::ptr::eq::<Mm>(&**vma.mm(), &*self.mm) {
             return Err(EINVAL);
         }
-        if this.frontier.load(ordering::Relaxed) != NEVER {
+        if self.frontier.load(ordering::Relaxed) != NEVER {
             return Err(EBUSY);
         }
 
@@ -204,22 +206,22 @@ impl PageRange {
             base: vma_ops::base(vma),
             slots,
         };
-        if !this.mapping.populate(mapping) {
+        if !self.mapping.populate(mapping) {
             return Err(EBUSY);
         }
 
         vma.set_dontcopy();
         vma.set_mixedmap();
-        vma_ops::install(vma, this.clone());
-        // INVARIANT: `mapping` is populated, and nothing is said about any slot. Only `attach`
+        vma_ops::install(vma, self.clone());
+        // INVARIANT: `mapping` is populated, and nothing is said about any slot. Only `register`
         // leaves `NEVER`, and only the caller that has populated `mapping` gets here.
-        this.frontier.store(0, ordering::Release);
+        self.frontier.store(0, ordering::Release);
         Ok(pages << PAGE_SHIFT)
     }
 
-    /// Where the mapping begins in the process's address space; 0 if it was never made.
-    pub fn address(&self) -> usize {
-        self.mapping.as_ref().map_or(0, |mapping| mapping.address)
+    /// Where the mapping begins in the process's address space, or began if it is gone.
+    pub fn address(&self) -> Option<usize> {
+        self.mapping.as_ref().map(|mapping| mapping.address)
     }
 
     /// The usable size of the mapping; 0 if it was never made.

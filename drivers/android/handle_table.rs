@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Numbers for things: the lowest that is free, given out again as soon as it is free.
+//!
+//! User space is told small numbers, and expects the lowest free one, so that a table of its own
+//! stays small too. Here a handle is an index into leaves of 64 entries:
+//!
+//! ```text
+//!   handle 4100 = 64 · 64 + 4
+//!
+//!   full_words   one bit for each word of `full_leaves` that is all ones
+//!   full_leaves  …111 0      one bit for each leaf without a free entry
+//!                     ┊
+//!   leaves       … [ leaf 63 ] [ leaf 64: used ...010011, entries: 0 1 2 3 4 5 … 63 ]
+//!                                                                          ▲
+//! ```
+//!
+//! A lookup takes two steps whatever the size. The lowest free handle is found in three, through
+//! one word of each level; only the topmost is searched, which has one word for 262 144 handles.
+//!
+//! The table takes no lock and allocates nothing. When it has no room, [`HandleTable::lowest_free`]
+//! notes what it lacks in a [`Spare`], and the caller drops its lock, lets [`Spare::fill`] allocate,
+//! and starts again from its first lookup: in the meantime, another thread may have done the same
+//! work (lesson C11, trap 20 of the contract).
+
+use core::mem;
+use kernel::alloc::{AllocError, Flags};
+use kernel::prelude::*;
+
+/// Entries in a leaf: the bits of a word.
+const LEAF: usize = u64::BITS as usize;
+
+/// Leaves that a table has room for when it gets its first entry.
+const FIRST_LEAVES: usize = 4;
+
+/// Handles up to `u32::MAX`, and no further.
+const MAX_LEAVES: usize = (u32::MAX as usize + 1) / LEAF;
+
+/// What each handle stands for.
+///
+/// Guarded by the lock that the caller puts around it; lives as long as the process whose handles
+/// they are.
+///
+/// # Invariants
+///
+/// - The bits of `index.full_leaves` are set for the leaves that have no free entry; the bits of
+///   `index.full_words` for the words of it that are all ones. All others are clear, also
+///   those for leaves that do not exist.
+/// - The last leaf has an entry in use.
+/// - `len` is the number of entries in use.
+pub(crate) struct HandleTable<R> {
+    index: Index<R>,
+    len: usize,
+    /// Entries of a leaf that became empty, for the next that is needed.
+    idle: Entries<R>,
+}
+
+/// Either empty or [`LEAF`] long.
+type Entries<R> = KVec<Option<R>>;
+
+struct Leaf<R> {
+    used: u64,
+    entries: Entries<R>,
+}
+
+/// The parts of a table whose size depends on the number of its leaves.
+struct Index<R> {
+    leaves: KVVec<Leaf<R>>,
+    full_leaves: KVVec<u64>,
+    full_words: KVVec<u64>,
+}
+
+impl<R> HandleTable<R> {
+    /// An empty table, without any memory of its own.
+    pub(crate) const fn new() -> Self {
+        Self {
+            index: Index::EMPTY,
+            len: 0,
+            idle: KVec::new(),
+        }
+    }
+
+    /// What a handle stands for.
+    pub(crate) fn get(&self, handle: u32) -> Option<&R> {
+        let (leaf, entry) = position(handle);
+        self.index.leaves.get(leaf)?.entries.get(entry)?.as_ref()
+    }
+
+    /// What a handle stands for.
+    pub(crate) fn get_mut(&mut self, handle: u32) -> Option<&mut R> {
+        let (leaf, entry) = position(handle);
+        let leaf = self.index.leaves.get_mut(leaf)?;
+        leaf.entries.get_mut(entry)?.as_mut()
+    }
+
+    /// The lowest free handle that is not below `min`.
+    ///
+    /// [`None`] if there is no room for it: the caller drops its lock, fills `spare`, and starts
+    /// again.
+    pub(crate) fn lowest_free(&mut self, min: u32, spare: &mut Spare<R>) -> Option<Vacant<'_, R>> {
+        let (leaf, entry) = self.index.lowest_free(min);
+        let handle = leaf.checked_mul(LEAF)?.checked_add(entry)?;
+        let handle = u32::try_from(handle).ok()?;
+
+        if leaf >= self.index.leaves.capacity() {
+            if leaf >= spare.index.leaves.capacity() {
+                spare.wanted_leaves = leaf + 1;
+                return None;
+            }
+            self.index.move_to(&mut spare.index);
+        }
+        let has_entries = self
+            .index
+            .leaves
+            .get(leaf)
+            .is_some_and(|leaf| !leaf.entries.is_empty());
+        if !has_entries && self.idle.is_empty() {
+            if spare.entries.is_empty() {
+                spare.wants_entries = true;
+                return None;
+            }
+            mem::swap(&mut self.idle, &mut spare.entries);
+        }
+        Some(Vacant {
+            table: self,
+            handle,
+        })
+    }
+
+    /// Frees a handle. Gives what it stood for.
+    pub(crate) fn remove(&mut self, handle: u32) -> Option<R> {
+        let (index, entry) = position(handle);
+        let leaf = self.index.leaves.get_mut(index)?;
+        let value = leaf.entries.get_mut(entry)?.take()?;
+        let was_full = leaf.used == u64::MAX;
+        leaf.used &= !(1 << entry);
+        self.len -= 1;
+        if leaf.used == 0 {
+            // If there are idle entries already, this drops theirs: one `kfree`.
+            self.idle = mem::take(&mut leaf.entries);
+        }
+        if was_full {
+            self.index.set_full(index, false);
+        }
+        while self.index.leaves.last().is_some_and(|leaf| leaf.used == 0) {
+            self.index.leaves.pop();
+        }
+        Some(value)
+    }
+
+    /// The highest handle in use: a way to remove all of them, one by one, without searching.
+    pub(crate) fn last(&self) -> Option<u32> {
+        let leaf = self.index.leaves.last()?;
+        let entry = leaf.used.checked_ilog2()?;
+        // CAST: There are at most `MAX_LEAVES` leaves.
+        Some(((self.index.leaves.len() - 1) * LEAF) as u32 + entry)
+    }
+
+    /// How many handles are in use.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no handle is in use.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All handles in use, in ascending order, and what they stand for.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &R)> {
+        self.index.leaves.iter().enumerate().flat_map(|(at, leaf)| {
+            let entries = leaf.entries.iter().enumerate();
+            entries.filter_map(move |(entry, value)| {
+                // CAST: There are at most `MAX_LEAVES` leaves.
+                Some(((at * LEAF + entry) as u32, value.as_ref()?))
+            })
+        })
+    }
+}
+
+/// A free handle, and room for what it shall stand for.
+pub(crate) struct Vacant<'a, R> {
+    table: &'a mut HandleTable<R>,
+    handle: u32,
+}
+
+impl<R> Vacant<'_, R> {
+    /// The handle.
+    pub(crate) fn handle(&self) -> u32 {
+        self.handle
+    }
+
+    /// Lets the handle stand for `value`.
+    pub(crate) fn insert(self, value: R) -> u32 {
+        let HandleTable { index, len, idle } = self.table;
+        let (at, entry) = position(self.handle);
+        // `lowest_free` has made sure that there is the capacity for this.
+        while index.leaves.len() <= at && index.leaves.push_within_capacity(Leaf::EMPTY).is_ok() {}
+        let leaf = &mut index.leaves[at];
+        if leaf.entries.is_empty() {
+            mem::swap(&mut leaf.entries, idle);
+        }
+        leaf.entries[entry] = Some(value);
+        leaf.used |= 1 << entry;
+        *len += 1;
+        if leaf.used == u64::MAX {
+            index.set_full(at, true);
+        }
+        self.handle
+    }
+}
+
+/// What [`HandleTable::lowest_free`] lacked, allocated while the table is not locked; afterwards,
+/// what the table has outgrown.
+pub(crate) struct Spare<R> {
+    wanted_leaves: usize,
+    wants_entries: bool,
+    index: Index<R>,
+    entries: Entries<R>,
+}
+
+impl<R> Spare<R> {
+    /// Nothing, for nothing is known to be lacking.
+    pub(crate) const fn new() -> Self {
+        Self {
+            wanted_leaves: 0,
+            wants_entries: false,
+            index: Index::EMPTY,
+            entries: KVec::new(),
+        }
+    }
+
+    /// Allocates what was lacking. May sleep if `flags` say so.
+    pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
+        if self.index.leaves.capacity() < self.wanted_leaves {
+            self.index = Index::new(self.wanted_leaves, flags)?;
+        }
+        if self.wants_entries && self.entries.is_empty() {
+            let mut entries = KVec::with_capacity(LEAF, flags)?;
+            for _ in 0..LEAF {
+                entries.push(None, flags)?;
+            }
+            self.entries = entries;
+        }
+        Ok(())
+    }
+}
+
+impl<R> Leaf<R> {
+    const EMPTY: Self = Leaf {
+        used: 0,
+        entries: KVec::new(),
+    };
+}
+
+impl<R> Index<R> {
+    const EMPTY: Self = Index {
+        leaves: KVVec::new(),
+        full_leaves: KVVec::new(),
+        full_words: KVVec::new(),
+    };
+
+    /// Room for at least `leaves` leaves: twice as much at a time, so that growing pays off.
+    fn new(leaves: usize, flags: Flags) -> Result<Self, AllocError> {
+        if leaves > MAX_LEAVES {
+            return Err(AllocError);
+        }
+        let capacity = leaves.max(FIRST_LEAVES).next_power_of_two();
+        let words = capacity.div_ceil(LEAF);
+        Ok(Index {
+            leaves: KVVec::with_capacity(capacity, flags)?,
+            full_leaves: zeroes(words, flags)?,
+            full_words: zeroes(words.div_ceil(LEAF), flags)?,
+        })
+    }
+
+    /// Leaf and entry of the lowest free handle from `min`.
+    fn lowest_free(&self, min: u32) -> (usize, usize) {
+        let (first, low) = position(min);
+        let Some(leaf) = self.leaves.get(first) else {
+            return (first, low);
+        };
+        let taken = leaf.used | below(low);
+        if taken != u64::MAX {
+            return (first, taken.trailing_ones() as usize);
+        }
+        let at = self.not_full_from(first + 1);
+        let used = self.leaves.get(at).map_or(0, |leaf| leaf.used);
+        (at, used.trailing_ones() as usize)
+    }
+
+    /// The first leaf from `from` that has a free entry, or would have if it existed.
+    fn not_full_from(&self, from: usize) -> usize {
+        let (word, bit) = (from / LEAF, from % LEAF);
+        let full = self.full_leaves.get(word).copied().unwrap_or(0) | below(bit);
+        if full != u64::MAX {
+            return word * LEAF + full.trailing_ones() as usize;
+        }
+        let word = first_zero_from(&self.full_words, word + 1);
+        let full = self.full_leaves.get(word).copied().unwrap_or(0);
+        word * LEAF + full.trailing_ones() as usize
+    }
+
+    fn set_full(&mut self, leaf: usize, is_full: bool) {
+        set_bit(&mut self.full_leaves, leaf, is_full);
+        let word = leaf / LEAF;
+        let is_full = self.full_leaves[word] == u64::MAX;
+        set_bit(&mut self.full_words, word, is_full);
+    }
+
+    /// Moves everything to `larger`, and exchanges the two.
+    fn move_to(&mut self, larger: &mut Self) {
+        for leaf in &mut self.leaves {
+            let leaf = mem::replace(leaf, Leaf::EMPTY);
+            if larger.leaves.push_within_capacity(leaf).is_err() {
+                // Cannot be: it is larger, and nothing is in it.
+                return;
+            }
+        }
+        larger.full_leaves[..self.full_leaves.len()].copy_from_slice(&self.full_leaves);
+        larger.full_words[..self.full_words.len()].copy_from_slice(&self.full_words);
+        mem::swap(self, larger);
+    }
+}
+
+/// Leaf and entry of a handle.
+fn position(handle: u32) -> (usize, usize) {
+    (handle as usize / LEAF, handle as usize % LEAF)
+}
+
+/// All bits below a bit.
+fn below(bit: usize) -> u64 {
+    (1 << bit) - 1
+}
+
+fn set_bit(words: &mut [u64], bit: usize, value: bool) {
+    let mask = 1 << (bit % LEAF);
+    if value {
+        words[bit / LEAF] |= mask;
+    } else {
+        words[bit / LEAF] &= !mask;
+    }
+}
+
+/// The first clear bit from `from`, where all behind the end are clear.
+fn first_zero_from(words: &[u64], from: usize) -> usize {
+    let mut at = from / LEAF;
+    let mut ignored = below(from % LEAF);
+    while let Some(word) = words.get(at) {
+        let word = word | ignored;
+        if word != u64::MAX {
+            return at * LEAF + word.trailing_ones() as usize;
+        }
+        ignored = 0;
+        at += 1;
+    }
+    usize::max(from, at * LEAF)
+}
+
+fn zeroes(count: usize, flags: Flags) -> Result<KVVec<u64>, AllocError> {
+    let mut words = KVVec::with_capacity(count, flags)?;
+    for _ in 0..count {
+        words.push(0, flags)?;
+    }
+    Ok(words)
+}
