@@ -8,6 +8,9 @@
  * mount's quota, and one reference on the device's context; eviction of the
  * inode gives all three back, and nothing else does. So an open file keeps its
  * device whole, whatever happens to the name.
+ *
+ * Names that the user gives to the parameter, rather than its default, become
+ * devices in /dev as well, for programs that know of no binderfs.
  */
 
 #include <linux/capability.h>
@@ -18,7 +21,9 @@
 #include <linux/idr.h>
 #include <linux/ipc_namespace.h>
 #include <linux/kdev_t.h>
+#include <linux/list.h>
 #include <linux/magic.h>
+#include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
 #include <linux/rcupdate.h>
@@ -47,6 +52,51 @@
 
 static dev_t binderfs_region;
 static DEFINE_IDA(binderfs_minors);
+
+/* The devices parameter */
+
+#ifdef CONFIG_ANDROID_BINDER_DEVICES
+#define BINDER_DEVICES	CONFIG_ANDROID_BINDER_DEVICES
+#else
+#define BINDER_DEVICES	"binder,hwbinder,vndbinder"
+#endif
+
+static char binder_default_devices[] = BINDER_DEVICES;
+static char *binder_devices = binder_default_devices;
+module_param_named(devices, binder_devices, charp, 0444);
+MODULE_PARM_DESC(devices, "Devices of each new mount; if given, also in /dev");
+
+/*
+ * Walks its names, from a @cursor of 0 on: copies one out and returns its length.
+ * An empty one ends the list. Longer ones than fit are cut short, but do not get
+ * past init.
+ */
+static size_t binder_next_device(size_t *cursor,
+				 char name[BINDERFS_MAX_NAME + 1])
+{
+	const char *here = binder_devices + *cursor;
+	size_t len = strcspn(here, ",");
+
+	strscpy(name, here, min_t(size_t, len, BINDERFS_MAX_NAME) + 1);
+	*cursor += len + (here[len] == ',');
+	return len;
+}
+
+static int binder_check_devices(void)
+{
+	char name[BINDERFS_MAX_NAME + 1];
+	size_t cursor = 0;
+	size_t len;
+
+	do {
+		len = binder_next_device(&cursor, name);
+		if (len > BINDERFS_MAX_NAME)
+			return -E2BIG;
+	} while (len);
+	return 0;
+}
+
+/* What a mount and a device consist of */
 
 struct binderfs_options {
 	u32 max;
@@ -464,7 +514,7 @@ static int binderfs_add_defaults(struct super_block *sb)
 	struct binderfs_device request = {};
 	size_t cursor = 0;
 
-	while (rust_binder_next_device(&cursor, request.name)) {
+	while (binder_next_device(&cursor, request.name)) {
 		int ret = binderfs_add_device(sb, &request, NULL);
 
 		if (ret)
@@ -620,16 +670,129 @@ static struct file_system_type binderfs_type = {
 };
 MODULE_ALIAS_FS("binder");
 
-const void *rust_binderfs_inode_context(const struct inode *inode)
+/* Devices in /dev */
+
+/* A device in /dev: what a device's inode in binderfs is to the other kind. */
+struct binder_misc {
+	struct list_head link;
+	struct miscdevice misc;
+	void *context;
+	char name[BINDERFS_MAX_NAME + 1];
+};
+
+/* Changes during module init and exit only. */
+static LIST_HEAD(binder_misc_devices);
+
+static bool binder_misc_exists(const char *name)
+{
+	struct binder_misc *device;
+
+	list_for_each_entry(device, &binder_misc_devices, link) {
+		if (!strcmp(device->name, name))
+			return true;
+	}
+	return false;
+}
+
+static struct binder_misc *binder_misc_alloc(const char *name)
+{
+	struct binder_misc *device = kzalloc_obj(*device);
+
+	if (!device)
+		return NULL;
+
+	device->context = rust_binder_context_create(name);
+	if (!device->context) {
+		kfree(device);
+		return NULL;
+	}
+	strscpy(device->name, name);
+	device->misc.minor = MISC_DYNAMIC_MINOR;
+	device->misc.name = device->name;
+	device->misc.fops = &rust_binder_fops;
+	return device;
+}
+
+static void binder_misc_free(struct binder_misc *device)
+{
+	rust_binder_context_release(device->context);
+	kfree(device);
+}
+
+static int binder_misc_add(const char *name)
+{
+	struct binder_misc *device;
+	int ret;
+
+	/* sysfs would find out, too, but with a stack trace. */
+	if (binder_misc_exists(name))
+		return -EINVAL;
+
+	device = binder_misc_alloc(name);
+	if (!device)
+		return -ENOMEM;
+
+	ret = misc_register(&device->misc);
+	if (ret) {
+		binder_misc_free(device);
+		return ret;
+	}
+	list_add(&device->link, &binder_misc_devices);
+	return 0;
+}
+
+static void binder_misc_remove_all(void)
+{
+	struct binder_misc *device, *next;
+
+	list_for_each_entry_safe(device, next, &binder_misc_devices, link) {
+		misc_deregister(&device->misc);
+		list_del(&device->link);
+		binder_misc_free(device);
+	}
+}
+
+/* All or none, and none at all when nobody has asked for any. */
+static int binder_misc_add_all(void)
+{
+	char name[BINDERFS_MAX_NAME + 1];
+	size_t cursor = 0;
+	int ret = 0;
+
+	if (binder_devices == binder_default_devices)
+		return 0;
+
+	while (!ret && binder_next_device(&cursor, name))
+		ret = binder_misc_add(name);
+	if (ret)
+		binder_misc_remove_all();
+	return ret;
+}
+
+/* The border with the driver */
+
+const void *rust_binderfs_device_context(const struct inode *inode,
+					 const struct file *file)
 {
 	const struct binderfs_chrdev *chrdev = inode->i_private;
 
-	return binderfs_is_device(inode) ? chrdev->context : NULL;
+	if (binderfs_is_device(inode))
+		return chrdev->context;
+
+	/* Then the misc core is opening it, and has left its record there. */
+	return container_of(file->private_data, struct binder_misc, misc)->context;
 }
 
-int rust_binderfs_register(void)
+/*
+ * The filesystem comes before the devices in /dev: to register it is the one
+ * step that fails in practice, when another driver has its name.
+ */
+int rust_binderfs_init(void)
 {
-	int ret;
+	int ret = binder_check_devices();
+
+	if (ret)
+		return ret;
 
 	ret = alloc_chrdev_region(&binderfs_region, 0, BINDERFS_MINORS, "binder");
 	if (ret)
@@ -637,12 +800,23 @@ int rust_binderfs_register(void)
 
 	ret = register_filesystem(&binderfs_type);
 	if (ret)
-		unregister_chrdev_region(binderfs_region, BINDERFS_MINORS);
+		goto free_region;
+
+	ret = binder_misc_add_all();
+	if (ret)
+		goto unregister;
+	return 0;
+
+unregister:
+	unregister_filesystem(&binderfs_type);
+free_region:
+	unregister_chrdev_region(binderfs_region, BINDERFS_MINORS);
 	return ret;
 }
 
-void rust_binderfs_unregister(void)
+void rust_binderfs_exit(void)
 {
+	binder_misc_remove_all();
 	unregister_filesystem(&binderfs_type);
 	/*
 	 * The last mount is gone, but a path walk without locks may still look

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The border between the driver and the C files that make its devices.
+ * The border between the driver and the C that makes its devices.
  *
  * To C a context is an opaque pointer. Each device owns one reference to one,
  * from its creation to its end; the driver takes references of its own for
@@ -8,9 +8,6 @@
  */
 #ifndef _RUST_BINDERFS_H
 #define _RUST_BINDERFS_H
-
-#include <linux/types.h>
-#include <uapi/linux/android/binderfs.h>
 
 struct file;
 struct file_operations;
@@ -41,20 +38,5 @@ void *rust_binder_context_create(const char *name);
 
 /* Takes back the device's reference. May sleep. */
 void rust_binder_context_release(void *context);
-
-/* Between the C files */
-
-int rust_binderfs_register(void);
-void rust_binderfs_unregister(void);
-
-/* %NULL unless it is a device of a binderfs mount. */
-const void *rust_binderfs_inode_context(const struct inode *inode);
-
-/*
- * Walks the names of the parameter, from a @cursor of 0 on: copies one out and
- * returns its length. An empty one ends the list. Longer ones than fit are cut
- * short, but do not get past init.
- */
-size_t rust_binder_next_device(size_t *cursor, char name[BINDERFS_MAX_NAME + 1]);
 
 #endif /* _RUST_BINDERFS_H */
