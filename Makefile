@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+# One entry to everything; what is too much for make is in tools/lab.
+#
+#   GUEST=um        User Mode Linux (default)     DRIVER=rust      ours (default)
+#   GUEST=x86_64    QEMU, two CPUs, preemption    DRIVER=c         the C driver
+#   GUEST=um-debug  lockdep, KASAN, ...           DRIVER=upstream  the kernel's other Rust driver
+#   BUILTIN=1       x86-64 with our driver built into the kernel
+
+GUEST ?= um
+DRIVER ?= rust
+PYTHON := /usr/bin/python3
+LAB := PYTHONPATH=tools $(PYTHON) -B -m lab
+WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
+
+ifneq ($(BUILTIN),)
+GUEST := x86_64
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help bench test soak boot exec kernel module check install clean purge
+
+help: ## this list
+	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+
+bench: $(PYTHON) ## round trips of our driver next to the others, as a table (ICOUNT=1: exact instructions, with GUEST=x86_64)
+	@$(LAB) bench $(WHERE) $(if $(ICOUNT),--icount) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, soak
+	@$(LAB) test
+
+soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
+	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))
+
+boot: $(PYTHON) ## an interactive shell in a guest, driver loaded, binderfs mounted
+	@$(LAB) boot $(WHERE) --driver $(DRIVER)
+
+exec: $(PYTHON) ## run a program in a guest: make exec RUN='ls /dev/binderfs'
+	@$(LAB) exec $(WHERE) --driver $(DRIVER) -- $(RUN)
+
+kernel: $(PYTHON) ## build a guest's kernel
+	@$(LAB) kernel $(WHERE)
+
+module: $(PYTHON) ## build our driver as a module for a guest
+	@$(LAB) module $(WHERE)
+
+check: $(PYTHON) ## format, clippy, checkpatch, docs
+	@$(LAB) check
+
+install: $(PYTHON) ## lay the driver into a Linux tree: make install KERNEL=/path
+	@$(LAB) install "$(KERNEL)"
+
+clean: ## remove what was built in this tree
+	rm -rf build
+
+purge: $(PYTHON) ## remove the cache that all checkouts share
+	@$(LAB) purge
+
+# A bare Debian has no Python.
+$(PYTHON):
+	@if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
+	{ $$as apt-get update -qq && $$as apt-get install -y -qq python3; } >/dev/null || \
+	{ echo 'error: Python 3.11 is needed; as root run: apt-get install python3' >&2; exit 1; }

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The commands behind the Makefile's targets."""
+
+import argparse
+import shutil
+import signal
+import sys
+
+from . import cache, guest, kernel, module, programs, say
+from .versions import BUILD, PINNED
+
+
+def main():
+    arguments = _parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return arguments.run(arguments) or 0
+    except say.LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; finished steps are kept", file=sys.stderr)
+        return 130
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="lab", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name, run, text):
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=run)
+        return sub
+
+    def guest_option(sub):
+        sub.add_argument("--guest", default="um", choices=list(kernel.GUESTS))
+        return sub
+
+    guest_option(command("kernel", _kernel, "build a guest's kernel"))
+    guest_option(command("module", _module, "build our driver as a module"))
+    for name, run, text in (("boot", _boot, "an interactive shell in a guest"),
+                            ("exec", _exec, "run a program in a guest")):
+        sub = guest_option(command(name, run, text))
+        sub.add_argument("--driver", default="rust", choices=[*guest.MODULES, "none"])
+        if name == "exec":
+            sub.add_argument("--timeout", type=float, default=120.0)
+            sub.add_argument("--icount", action="store_true")
+            sub.add_argument("--pin", type=int, help="the host CPU to stay on")
+            sub.add_argument("--crate", help="build this crate first and lay its program in the guest")
+            sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
+    command("clean", _clean, "remove what was built in this tree")
+    command("purge", _purge, "remove the cache, shared by all checkouts")
+    install = command("install", _install, "lay the driver into a kernel tree")
+    install.add_argument("tree")
+    return parser
+
+
+def _kernel(arguments):
+    print(kernel.build(arguments.guest).image)
+
+
+def _module(arguments):
+    print(module.build(kernel.build(arguments.guest)))
+
+
+def _boot(arguments):
+    built = kernel.build(arguments.guest)
+    job = guest.Job(argv=["sh"], driver=arguments.driver, interactive=True)
+    say.note(f"guest {arguments.guest}, driver {arguments.driver}; `exit` ends it")
+    result = guest.run(built, job, lambda text: (sys.stdout.write(text), sys.stdout.flush()))
+    return _report(result, quiet_status=True)
+
+
+def _exec(arguments):
+    built = kernel.build(arguments.guest)
+    argv, files = list(arguments.argv), {}
+    if argv[:1] == ["--"]:
+        argv.pop(0)
+    if arguments.crate:
+        program = programs.build(arguments.crate)
+        files["/bin/" + program.name] = program
+        argv.insert(0, program.name)
+    elif argv and "/" in argv[0] and shutil.which(argv[0]):
+        files["/lab/program"] = argv[0]
+        argv[0] = "/lab/program"
+    if not argv:
+        raise say.LabError("name a program to run in the guest")
+    job = guest.Job(argv=argv, driver=arguments.driver, files=files, timeout=arguments.timeout,
+                    icount=arguments.icount, pin=arguments.pin)
+    result = guest.run(built, job, lambda text: (sys.stdout.write(text), sys.stdout.flush()))
+    for name, content in result.files.items():
+        path = BUILD / "out" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        say.note(f"from the guest: {path}")
+    return _report(result)
+
+
+def _report(result, quiet_status=False):
+    log = BUILD / "log" / "guest-kernel.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("\n".join(result.kernel_log) + "\n")
+    for problem in result.problems:
+        print(f"error: {problem}", file=sys.stderr)
+    if result.problems:
+        print(f"error: the kernel's log is {log}", file=sys.stderr)
+        return 1
+    return 0 if quiet_status else result.status
+
+
+def _clean(_arguments):
+    shutil.rmtree(BUILD, ignore_errors=True)
+
+
+def _purge(_arguments):
+    print(f"removing {cache.root()}")
+    cache.purge()
+
+
+def _install(arguments):
+    from . import install
+
+    changed = install.lay_into(arguments.tree)
+    print("\n".join(f"  {name}" for name in changed) or "  nothing to change")
+    print(f"{arguments.tree}: set CONFIG_ANDROID_BINDER_IPC_RUST=y or =m (Linux {PINNED['kernel']['series']})")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boot a guest, run one program in it, and judge the run: its exit status and the kernel's own log.
+
+The guest speaks on a terminal of its own (UML's second console, QEMU's second serial port) in lines
+that start with a token made up for this boot; what lies between `start` and `exit` is the program's
+output. The kernel's console is separate, so that an oops is seen even when the guest says no more.
+"""
+
+import base64
+import contextlib
+import dataclasses
+import os
+import pathlib
+import secrets
+import selectors
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import tty
+
+from . import initramfs, kmsg, module, say
+from .versions import BUILD
+
+SCRIPTS = pathlib.Path(__file__).parent / "guest"
+MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"}
+
+# Instructions as time: the guest's clock counts them, and two runs are the same to the byte.
+ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-cpu", "max,-erms,-fsrm",
+          "-smp", "1", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
+_PARALLEL = ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]
+
+
+@dataclasses.dataclass
+class Job:
+    """What to run: `argv` in the guest, with host files laid at guest paths."""
+
+    argv: list
+    driver: str = "rust"
+    files: dict = dataclasses.field(default_factory=dict)
+    load: bool = True
+    interactive: bool = False
+    icount: bool = False
+    pin: int | None = None
+    timeout: float = 120.0
+    cpus: int = 2
+
+
+@dataclasses.dataclass
+class Result:
+    """How a run ended. It is good when the program said 0 and nothing else went wrong."""
+
+    status: int | None = None
+    output: str = ""
+    files: dict = dataclasses.field(default_factory=dict)
+    kernel_log: list = dataclasses.field(default_factory=list)
+    problems: list = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def good(self):
+        return self.status == 0 and not self.problems
+
+
+def run(kernel, job, on_output=None):
+    """Boot `kernel`, run `job`; `on_output(text)` sees the program's output as it comes."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="lab-") as folder:
+        folder = pathlib.Path(folder)
+        token = secrets.token_hex(4)
+        initrd = folder / "initrd"
+        initrd.write_bytes(_initrd(kernel, job, token))
+        console = folder / "console"
+        speech = _Speech(token, on_output)
+        with open(console, "wb") as sink, _raw_terminal(job.interactive):
+            ended = _boot(_command(kernel, job, initrd, console), sink, speech, job)
+        result = _judge(speech, ended, console.read_text(errors="replace").splitlines(), job)
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def _command(kernel, job, initrd, console):
+    if kernel.guest.arch == "um":
+        memory = "1G" if "debug" in kernel.guest.fragments else "512M"
+        argv = [kernel.image, f"mem={memory}", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
+                "con=null", "con1=fd:0,fd:1", "stderr=1", "loglevel=5"]
+    else:
+        machine = ICOUNT if job.icount else _PARALLEL
+        extra = " norandmaps tsc=reliable" if job.icount else ""
+        argv = ["qemu-system-x86_64", *machine, "-m", "512", "-display", "none", "-no-reboot",
+                "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
+                "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
+                "-append", "console=ttyS0 panic=-1 loglevel=5" + extra]
+    # The guest dies with us, however we die.
+    front = ["setpriv", "--pdeathsig", "KILL"]
+    if job.pin is not None:
+        front += ["taskset", "-c", str(job.pin)]
+    return [str(word) for word in [*front, *argv]]
+
+
+def _boot(argv, console, speech, job):
+    """Run the guest until it ends or its time is over; whether it ended by itself."""
+    deadline = time.monotonic() + job.timeout
+    child = subprocess.Popen(
+        argv, stdin=None if job.interactive else subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=console,
+    )
+    try:
+        with selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            while job.interactive or time.monotonic() < deadline:
+                if not ready.select(timeout=1.0):
+                    continue
+                data = os.read(child.stdout.fileno(), 65536)
+                if not data:
+                    child.wait(10)
+                    return True
+                speech.hear(data)
+        return False
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _judge(speech, ended, console, job):
+    result = Result(speech.status, speech.output.decode(errors="replace"), speech.files, speech.dmesg)
+    result.problems += speech.failures
+    for line in [*kmsg.complaints(speech.dmesg), *kmsg.complaints(console)]:
+        if line not in result.problems:
+            result.problems.append(line)
+    if not ended:
+        result.problems.append(f"the guest hung: killed after {job.timeout:.0f} s")
+    elif not speech.ended:
+        last = " | ".join(console[-3:]) or "no word on its console"
+        result.problems.append(f"the guest died before it reported: {last}")
+    elif speech.status is None and not result.problems:
+        result.problems.append("the program did not start")
+    if not speech.ended:
+        result.kernel_log = console
+    return result
+
+
+def _initrd(kernel, job, token):
+    archive = initramfs.Archive()
+    for folder in ("proc", "sys", "dev", "tmp", "lab", "out", "bin"):
+        archive.folder(folder)
+    archive.character_device("dev/console", 5, 1)
+    archive.character_device("dev/null", 1, 3)
+    archive.file("bin/busybox", pathlib.Path("/bin/busybox").read_bytes(), 0o755)
+    for applet in _applets():
+        archive.link(f"bin/{applet}", "busybox")
+    archive.file("init", (SCRIPTS / "init").read_bytes(), 0o755)
+    archive.file("lab/cycle", (SCRIPTS / "cycle").read_bytes(), 0o755)
+    for driver, path in _modules(kernel, job).items():
+        archive.file(f"lab/{MODULES[driver]}.ko", path.read_bytes())
+    for where, path in job.files.items():
+        archive.file(where.lstrip("/"), pathlib.Path(path).read_bytes(), 0o755)
+    archive.file("lab/job", _settings(kernel, job, token).encode())
+    archive.file("lab/command", f"#!/bin/sh\nexec {shlex.join(job.argv)}\n".encode(), 0o755)
+    return archive.bytes()
+
+
+def _modules(kernel, job):
+    if job.driver == "none" or kernel.guest.builtin:
+        if job.driver not in ("none", "rust"):
+            raise say.LabError(f"guest {kernel.guest.name} has our driver built in: no DRIVER={job.driver}")
+        return {}
+    if job.driver == "rust":
+        return {"rust": module.build(kernel)}
+    return {job.driver: kernel.module(job.driver)}
+
+
+def _settings(kernel, job, token):
+    load = job.load and job.driver != "none"
+    loadable = load and not kernel.guest.builtin
+    size = shutil.get_terminal_size()
+    words = {
+        "token": token,
+        "tty": "tty1" if kernel.guest.arch == "um" else "ttyS1",
+        "module": MODULES[job.driver] if loadable else "",
+        "mount": "yes" if load else "no",
+        # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
+        "unload": "yes" if loadable and job.driver == "rust" else "no",
+        "interactive": "yes" if job.interactive else "no",
+        "columns": size.columns if job.interactive else "",
+        "rows": size.lines,
+        "driver": job.driver,
+    }
+    return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in words.items())
+
+
+def _applets():
+    out = subprocess.run(["/bin/busybox", "--list"], text=True, capture_output=True, check=True)
+    return [name for name in out.stdout.split() if name not in ("busybox", "init")]
+
+
+@contextlib.contextmanager
+def _raw_terminal(wanted):
+    """Hand the user's keys to the guest untouched, and the terminal back whatever happens."""
+    if not (wanted and sys.stdin.isatty()):
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setraw(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+class _Speech:
+    """Take the guest's stream apart as it comes."""
+
+    def __init__(self, token, on_output):
+        self._mark = f"\n@@{token} ".encode()
+        self._rest = b""
+        self._running = False
+        self._on_output = on_output
+        self._file = None
+        self._log = False
+        self.status = None
+        self.ended = False
+        self.output = b""
+        self.files = {}
+        self.dmesg = []
+        self.failures = []
+
+    def hear(self, data):
+        self._rest += data
+        while True:
+            before, mark, after = self._rest.partition(self._mark)
+            if mark and b"\n" in after:
+                self._between(before)
+                line, _, self._rest = after.partition(b"\n")
+                self._order(line.decode(errors="replace").split(" ", 1))
+                continue
+            if not mark and self._running:
+                # Pass on all but what may be the beginning of a mark.
+                keep = next(n for n in range(len(self._mark), -1, -1)
+                            if self._rest.endswith(self._mark[:n]))
+                cut = len(self._rest) - keep
+                self._between(self._rest[:cut])
+                self._rest = self._rest[cut:]
+            return
+
+    def _between(self, data):
+        if self._running:
+            self.output += data
+            if self._on_output and data:
+                self._on_output(data.decode(errors="replace"))
+        elif self._file:
+            with contextlib.suppress(ValueError):
+                self.files[self._file] = base64.b64decode(data)
+        elif self._log:
+            self.dmesg += data.decode(errors="replace").splitlines()
+
+    def _order(self, words):
+        order, argument = words[0].strip(), words[1].strip() if len(words) > 1 else ""
+        self._running, self._log = order == "start", order == "dmesg"
+        self._file = argument if order == "file" else None
+        if order == "exit":
+            self.status = int(argument)
+        elif order == "failed":
+            self.failures.append(f"the guest failed at {argument}")
+        elif order == "end":
+            self.ended = True

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Lay our driver into a kernel tree in place of upstream's Rust driver, as CONFIG_ANDROID_BINDER_IPC_RUST.
+
+Files keep the paths that they have here, so relative paths in them stay true. Doing it again changes
+nothing; a file that left our repository leaves the tree too.
+"""
+
+import pathlib
+import re
+import shutil
+
+from . import say
+from .versions import PINNED, ROOT
+
+# Where our files are, and where nothing of the same name may be in a tree before we came.
+_OURS = ("drivers/android/*.rs", "drivers/android/*.c", "drivers/android/*.h",
+         "drivers/android/*.rust_binder", "rust/kernel/*.rs", "rust/kernel/**/*.rs")
+_MANIFEST = "drivers/android/.rust_binder.files"
+_UPSTREAM = "drivers/android/binder"
+
+_MAKE_LINES = """\
+obj-$(CONFIG_ANDROID_BINDER_IPC_RUST)	+= binder_rust.o
+include $(src)/Makefile.rust_binder
+"""
+
+
+def lay_into(tree):
+    """Install or bring up to date; the names of the files that changed."""
+    tree = pathlib.Path(tree).absolute()
+    _must_be_kernel(tree)
+    before = _manifest(tree)
+    ours = sorted({str(p.relative_to(ROOT)) for glob in _OURS for p in ROOT.glob(glob)})
+    if "drivers/android/rust_binder.rs" not in ours:
+        raise say.LabError(f"{ROOT}/drivers/android/rust_binder.rs is missing: is the checkout complete?")
+    clash = [f for f in ours if f not in before and (tree / f).exists()]
+    if clash:
+        raise say.LabError(f"{tree} already has a {clash[0]} that is not ours: use a clean tree")
+
+    changed = [f for f in ours if _write(tree / f, (ROOT / f).read_text())]
+    for gone in before - set(ours):
+        (tree / gone).unlink(missing_ok=True)
+        changed.append(gone)
+    _write(tree / _MANIFEST, "\n".join(ours) + "\n")
+    edits = (("drivers/android/Kconfig", _kconfig), ("drivers/android/Makefile", _makefile),
+             ("rust/bindings/bindings_helper.h", _bindings))
+    for name, edit in edits:
+        text = (tree / name).read_text()
+        if _write(tree / name, edit(text)):
+            changed.append(name)
+    if (tree / _UPSTREAM / "rust_binder_main.rs").exists():
+        shutil.rmtree(tree / _UPSTREAM)
+        changed.append(_UPSTREAM)
+    return changed
+
+
+def _must_be_kernel(tree):
+    makefile = tree / "Makefile"
+    numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$",
+                         makefile.read_text() if makefile.is_file() else "", re.M)
+    series = PINNED["kernel"]["series"]
+    if ".".join(numbers[:2]) != series:
+        what = f"is Linux {'.'.join(numbers[:2])}" if numbers else "is no kernel tree"
+        raise say.LabError(f"{tree} {what}: the driver wants Linux {series}")
+
+
+def _manifest(tree):
+    path = tree / _MANIFEST
+    return set(path.read_text().split()) if path.exists() else set()
+
+
+def _kconfig(text):
+    """Our entry instead of upstream's."""
+    line = 'source "drivers/android/Kconfig.rust_binder"\n'
+    if line in text:
+        return text
+    changed, count = re.subn(r"config ANDROID_BINDER_IPC_RUST\n(?:\t.*\n|\n(?=\t))+", line, text)
+    if count != 1:
+        raise say.LabError("drivers/android/Kconfig has no entry ANDROID_BINDER_IPC_RUST to replace")
+    return changed
+
+
+def _makefile(text):
+    """Our objects instead of upstream's folder."""
+    if _MAKE_LINES in text:
+        return text
+    changed, count = re.subn(
+        r"^obj-\$\(CONFIG_ANDROID_BINDER_IPC_RUST\)\s*\+=.*\n", lambda _: _MAKE_LINES, text, flags=re.M
+    )
+    if count != 1:
+        raise say.LabError("drivers/android/Makefile has no line for ANDROID_BINDER_IPC_RUST to replace")
+    return changed
+
+
+def _bindings(text):
+    """The kernel crate's bindings without the headers of upstream's driver."""
+    return re.sub(
+        r"#if IS_ENABLED\(CONFIG_ANDROID_BINDER_IPC_RUST\)\n(?:#include .*\n)+#endif\n", "", text
+    )
+
+
+def _write(path, text):
+    """Replace a file as a whole, so that a hard-linked original stays what it was."""
+    if path.exists() and path.read_text() == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.rename(path)
+    return True

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernels for the guests: configured from our fragments, checked, built in the cache."""
+
+import dataclasses
+import os
+import pathlib
+
+from . import cache, install, packages, proc, say, source, toolchain
+from .versions import ROOT
+
+CONFIGS = ROOT / "configs"
+LAYOUT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """One kernel to boot: its architecture, its configuration, and where our driver is."""
+
+    name: str
+    arch: str
+    fragments: tuple
+    builtin: bool = False
+    flags: tuple = ()
+
+
+# Lockdep forces frame pointers on UML, and with them clang's signal stub does not return:
+# the last word on the compiler's command line is ours.
+_NO_FRAME_POINTERS = ("KCFLAGS=-fomit-frame-pointer",)
+
+GUESTS = {
+    g.name: g
+    for g in (
+        Guest("um", "um", ("common", "um")),
+        Guest("um-debug", "um", ("common", "um", "debug"), flags=_NO_FRAME_POINTERS),
+        Guest("x86_64", "x86_64", ("common", "x86_64")),
+        Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "builtin"), builtin=True),
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A built kernel and where its parts are."""
+
+    guest: Guest
+    tree: pathlib.Path
+    folder: pathlib.Path
+
+    @property
+    def image(self):
+        um = self.guest.arch == "um"
+        return self.folder / ("vmlinux" if um else "arch/x86/boot/bzImage")
+
+    def module(self, driver):
+        """The module file of one of the incumbents."""
+        return self.folder / {
+            "c": "drivers/android/binder_linux.ko",
+            "upstream": "drivers/android/binder/rust_binder.ko",
+        }[driver]
+
+    def make(self, *arguments):
+        return [
+            "make", "-C", self.tree, f"O={self.folder}", f"-j{os.cpu_count() or 2}",
+            *toolchain.kernel_variables(self.guest.arch), *self.guest.flags, *arguments,
+        ]
+
+
+def build(name):
+    """The kernel of guest `name`, from the cache or built now."""
+    guest = GUESTS[name]
+    packages.ensure("base", "kernel", "rust", guest.arch)
+    fragments = [line for f in guest.fragments for line in _fragment(f)]
+    base = source.tree()
+    inputs = [base.name, fragments, guest.flags, toolchain.versions(), LAYOUT]
+    if guest.builtin:
+        return _build_builtin(guest, base, fragments, inputs)
+    where = f"kernel/{name}-{cache.key(*inputs)}"
+
+    def make(folder):
+        _build(Kernel(guest, base, folder), fragments)
+
+    return Kernel(guest, base, cache.in_place(where, make))
+
+
+def _build_builtin(guest, base, fragments, inputs):
+    """Lay our driver into a tree of this checkout's own and build what that changes."""
+    tree = source.builtin_tree(base, ROOT)
+    where = f"kernel/{guest.name}-{cache.key(*inputs, str(ROOT))}"
+    with cache.lock(where + "-files"):
+        changed = install.lay_into(tree)
+        if changed:
+            (cache.root() / where / ".complete").unlink(missing_ok=True)
+        folder = cache.in_place(where, lambda f: _build(Kernel(guest, tree, f), fragments))
+    return Kernel(guest, tree, folder)
+
+
+def _build(kernel, fragments):
+    name, env = kernel.guest.name, toolchain.kernel_environment()
+    cache.need_space(1.5, f"building the {name} kernel")
+    wanted = kernel.folder / "wanted.config"
+    wanted.write_text("\n".join(fragments) + "\n")
+    configure = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig")
+    proc.logged(f"configuring the {name} kernel", f"config-{name}", configure, env=env)
+    _check_config(kernel.folder / ".config", fragments)
+    argv = kernel.make(*(["bzImage", "modules"] if kernel.guest.arch != "um" else []))
+    proc.logged(f"building the {name} kernel", f"kernel-{name}", argv, env=env)
+
+
+def _fragment(name):
+    """The settings of one fragment, comments dropped: editing a comment rebuilds nothing."""
+    lines = (CONFIGS / f"{name}.config").read_text().splitlines()
+    return [l for l in lines if l.startswith("CONFIG_") or l.endswith(" is not set")]
+
+
+def _check_config(config, fragments):
+    """Kconfig drops what it cannot grant without a word; later fragments override earlier ones."""
+    have = set(config.read_text().splitlines())
+    wanted = {_symbol(line): line for line in fragments}
+    lost = [
+        line for symbol, line in wanted.items()
+        if line not in have
+        and not (line.endswith(" is not set") and not any(h.startswith(symbol + "=") for h in have))
+    ]
+    if lost:
+        raise say.LabError(f"the kernel's configuration does not grant {', '.join(lost)}")
+
+
+def _symbol(line):
+    return line.removeprefix("# ").split("=")[0].split(" ")[0]

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What in a kernel's log is a failure, whatever the program in the guest thought of its own run."""
+
+import re
+
+# One alternative for each kind of complaint that a kernel has about itself or about a driver.
+_COMPLAINT = re.compile(
+    r"\bWARNING: |\bBUG: |\bkernel BUG at|\bOops\b|Kernel panic|general protection fault"
+    r"|Kernel mode (?:signal|fault)|Unable to handle kernel|unable to handle page fault"
+    r"|INFO: task .* blocked|INFO: rcu|rcu: INFO|soft lockup|hard LOCKUP|scheduling while atomic"
+    r"|sleeping function called|possible (?:circular|recursive) locking|inconsistent lock state"
+    r"|suspicious RCU usage|held lock freed|lock held when returning|refcount_t: |KASAN: |UBSAN: "
+    r"|KCSAN: |ODEBUG: |list_(?:add|del) corruption|slab .*corruption|Objects remaining in"
+    r"|unreferenced object|panicked at|\bleaked\b|page_owner|Bad page state|INFO: trying to register"
+)
+_RAW = re.compile(r"^<(\d+)>(.*)$")
+_WARNING = 4
+
+
+def complaints(lines):
+    """The lines that make a run fail."""
+    return [text for _, text in map(_level, lines) if _COMPLAINT.search(text)]
+
+
+def warnings(lines):
+    """Lines of level warning and worse that the kernel, not user space, wrote."""
+    return [text for level, text in map(_level, lines) if level is not None and level <= _WARNING]
+
+
+def _level(line):
+    raw = _RAW.match(line)
+    if not raw:
+        return None, line
+    number = int(raw.group(1))
+    return (number if number < 8 else None), raw.group(2)

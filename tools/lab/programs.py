@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Static programs for the guests, from crates in this tree, with Debian's cargo.
+
+The target folder is in the cache, so that a fresh clone compiles only our own crates anew. Two
+checkouts would write programs of one name into it: hence the lock, and the copy out under it.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+from . import cache, proc, say, toolchain
+from .versions import BUILD, PINNED, ROOT
+
+CARGO = PINNED["rust"]["cargo"]
+
+
+def environment():
+    """What cargo runs with: Debian's compiler, whatever else is on the machine."""
+    rust = PINNED["rust"]
+    return proc.environment(RUSTC=rust["rustc"], RUSTDOC=rust["rustdoc"])
+
+
+def target_folder(kind):
+    """One target folder for each toolchain and kind of build."""
+    return cache.root() / f"cargo/{kind}-{cache.key(toolchain.versions()[0])}"
+
+
+def build(crate):
+    """The program of the crate in folder `crate`, linked statically, under build/programs."""
+    folder = ROOT / crate
+    if not (folder / "Cargo.toml").exists():
+        raise say.LabError(f"{crate} is no crate of this tree")
+    target = target_folder("static")
+    env = environment() | {"RUSTFLAGS": "-C target-feature=+crt-static"}
+    argv = [CARGO, "build", "--release", "--locked", "--bins", "--target-dir", target,
+            "--message-format=json-render-diagnostics"]
+    with cache.lock("cargo-static"), say.Step(f"building {crate}"):
+        done = subprocess.run([str(a) for a in argv], cwd=folder, env=env, text=True,
+                              stdout=subprocess.PIPE)
+        if done.returncode:
+            raise say.LabError(f"building {crate} failed, see above")
+        made = [pathlib.Path(m["executable"]) for m in map(json.loads, done.stdout.splitlines())
+                if m.get("reason") == "compiler-artifact" and m.get("executable")]
+        if not made:
+            raise say.LabError(f"{crate} has no program")
+        copy = BUILD / "programs" / made[-1].name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        part = copy.with_name(f"{copy.name}.{os.getpid()}")
+        shutil.copy2(made[-1], part)
+        part.rename(copy)
+    return copy

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the user sees: steps with elapsed time, and errors as one line that says what to do."""
+
+import sys
+import time
+
+START = time.monotonic()
+QUIET_INTERVAL = 15.0
+
+
+class LabError(Exception):
+    """A failure that the user can understand: its text is the whole message."""
+
+
+def note(text):
+    print(f"[{_clock(time.monotonic() - START)}] {text}", flush=True)
+
+
+def _clock(seconds):
+    return f"{int(seconds) // 60:2d}:{int(seconds) % 60:02d}"
+
+
+class Step:
+    """One long step: a live line on a terminal, a line now and then elsewhere, a summary at its end."""
+
+    def __init__(self, title):
+        self.title = title
+        self.live = sys.stdout.isatty()
+        self.detail = ""
+
+    def __enter__(self):
+        self.began = self.shown = time.monotonic()
+        note(f"{self.title} ...")
+        return self
+
+    def progress(self, detail):
+        self.detail = detail
+        now = time.monotonic()
+        if now - self.shown < (0.2 if self.live else QUIET_INTERVAL):
+            return
+        self.shown = now
+        line = f"[{_clock(now - START)}] {self.title}: {_clock(now - self.began).strip()} {detail}"
+        if self.live:
+            print(f"\r{line[:110]:<110}", end="", flush=True)
+        else:
+            print(line, flush=True)
+
+    def __exit__(self, kind, _value, _trace):
+        if self.live and self.detail:
+            print("\r" + " " * 110 + "\r", end="")
+        took = time.monotonic() - self.began
+        note(f"{self.title}: {'failed' if kind else 'done'} after {took:.1f} s")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The compilers: checked against the pinned versions, and what to tell kbuild and cargo about them."""
+
+import functools
+import re
+
+from . import cache, packages, proc, say
+from .versions import PINNED
+
+RUST, LLVM = PINNED["rust"], PINNED["llvm"]
+
+
+@functools.cache
+def versions():
+    """The exact versions in use, part of the key of all that they compile."""
+    packages.ensure("base", "rust", "kernel")
+    rustc = proc.output(RUST["rustc"], "--version").strip()
+    clang = proc.output(f"{LLVM['bin']}/clang", "--version").splitlines()[0]
+    if f" {RUST['version']} " not in rustc:
+        raise say.LabError(f"{RUST['rustc']} is {rustc}, versions.toml wants {RUST['version']}: "
+                           "run apt-get update && apt-get install rustc-web")
+    if not re.search(rf"version {LLVM['major']}\.", clang):
+        raise say.LabError(f"{LLVM['bin']}/clang is {clang}, versions.toml wants {LLVM['major']}")
+    return [rustc, clang, PINNED["bindgen"]["version"]]
+
+
+def bindgen():
+    """The folder of the pinned bindgen, built by cargo on first use."""
+    version = PINNED["bindgen"]["version"]
+
+    def make(part):
+        argv = [RUST["cargo"], "install", "bindgen-cli", "--locked", "--version", version,
+                "--root", part, "--target-dir", str(part) + ".target"]
+        env = proc.environment(RUSTC=RUST["rustc"])
+        proc.logged(f"building bindgen {version}", "bindgen", argv, env=env)
+        proc.output("rm", "-rf", str(part) + ".target")
+
+    return cache.entry(f"bindgen/{cache.key(version, versions()[0])}", make) / "bin"
+
+
+def kernel_environment():
+    return proc.environment(bindgen())
+
+
+def kernel_variables(arch):
+    """Variables of every kbuild call; the compilers are named because PATH may hold others."""
+    return [
+        f"ARCH={arch}", "LLVM=1", f"RUSTC={RUST['rustc']}", f"RUSTDOC={RUST['rustdoc']}",
+        f"HOSTRUSTC={RUST['rustc']}", "KBUILD_BUILD_USER=lab", "KBUILD_BUILD_HOST=rust-binder",
+    ]
