@@ -17,7 +17,7 @@ GUEST := x86_64
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test soak boot exec kernel module check install clean purge
+.PHONY: help bench test contract soak boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -28,6 +28,9 @@ bench: $(PYTHON) ## round trips of our driver next to the others, as a table (IC
 
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, soak
 	@$(LAB) test
+
+contract: $(PYTHON) ## the contract suite in one guest against one driver
+	@$(LAB) contract $(WHERE) --driver $(DRIVER)
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))

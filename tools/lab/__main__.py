@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import cache, guest, kernel, module, programs, say
+from . import bench, cache, guest, kernel, module, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -48,6 +48,16 @@ def _parser():
             sub.add_argument("--pin", type=int, help="the host CPU to stay on")
             sub.add_argument("--crate", help="build this crate first and lay its program in the guest")
             sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
+    command("test", lambda _: suite.test(), "everything that must hold")
+    command("check", _check, "format, clippy, checkpatch, docs")
+    guest_option(command("contract", _contract, "the contract suite in one guest")).add_argument(
+        "--driver", default="rust", choices=list(guest.MODULES))
+    soak = guest_option(command("soak", _soak, "random kill -9 under load"))
+    soak.add_argument("--seconds", type=int, default=600)
+    bench_options = guest_option(command("bench", _bench, "round trips of all drivers as a table"))
+    bench_options.add_argument("--rounds", type=int)
+    bench_options.add_argument("--icount", action="store_true", help="count instructions (x86_64)")
+    bench_options.add_argument("extra", nargs="*", help="more options for binder-bench run")
     command("clean", _clean, "remove what was built in this tree")
     command("purge", _purge, "remove the cache, shared by all checkouts")
     install = command("install", _install, "lay the driver into a kernel tree")
@@ -106,6 +116,33 @@ def _report(result, quiet_status=False):
         print(f"error: the kernel's log is {log}", file=sys.stderr)
         return 1
     return 0 if quiet_status else result.status
+
+
+def _check(_arguments):
+    tally = suite.Tally()
+    suite.checks(tally)
+    return tally.finish()
+
+
+def _contract(arguments):
+    tally = suite.Tally()
+    title = f"contract {arguments.guest} {arguments.driver}"
+    suite.contract(tally, title, arguments.guest, arguments.driver)
+    return tally.finish()
+
+
+def _soak(arguments):
+    tally = suite.Tally()
+    suite.soak(tally, arguments.guest, arguments.seconds)
+    return tally.finish()
+
+
+def _bench(arguments):
+    if arguments.icount and kernel.GUESTS[arguments.guest].arch != "x86_64":
+        raise say.LabError("exact counts need QEMU: make bench GUEST=x86_64 ICOUNT=1")
+    # Counts are the same in every run.
+    rounds = arguments.rounds or (1 if arguments.icount else 3)
+    return bench.run(arguments.guest, rounds, arguments.icount, arguments.extra)
 
 
 def _clean(_arguments):

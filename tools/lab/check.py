@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What must hold of the sources before any of them runs: format, lints, checkpatch, links, homes of unsafe."""
+
+import re
+import subprocess
+
+from . import kernel, module, packages, programs, proc, say, toolchain
+from .versions import BUILD, ROOT
+
+_SKIPPED = {"build", "target", ".git"}
+# Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
+_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/rust_binder.rs", "drivers/android/defs.rs",
+                 "drivers/android/ffi.rs")
+
+
+def run(report):
+    """Every check, each reported by name; a check returns the complaints that it has."""
+    packages.ensure("check")
+    for name, check in (
+        ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
+        ("shell and Python syntax", _scripts), ("links in the docs", _links),
+        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
+        ("checkpatch", _checkpatch),
+    ):
+        with say.Step(f"check: {name}"):
+            complaints = check()
+        report(name, complaints)
+
+
+def crates():
+    """Folders of this tree that hold a cargo package or workspace with a lock file of its own."""
+    return [p.parent for p in sorted(ROOT.glob("t*/*/Cargo.lock")) if _tracked(p)]
+
+
+def _tracked(path):
+    return not _SKIPPED & set(path.relative_to(ROOT).parts)
+
+
+def _files(*patterns):
+    return sorted({p for g in patterns for p in ROOT.glob(g) if p.is_file() and _tracked(p)})
+
+
+def _complaints(argv, **options):
+    done = subprocess.run([str(a) for a in argv], text=True, capture_output=True, **options)
+    return [] if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()
+
+
+def _rustfmt():
+    driver = _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs")
+    wrong = _complaints(["/usr/bin/rustfmt", "--check", "--edition", "2021", *driver],
+                        env=proc.environment(), cwd=ROOT)
+    for crate in crates():
+        wrong += _complaints(["/usr/bin/cargo-fmt", "fmt", "--all", "--check"],
+                             env=programs.environment(), cwd=crate)
+    return wrong
+
+
+def _clippy_crates():
+    wrong = []
+    env = programs.environment() | {"CARGO": programs.CARGO}
+    for crate in crates():
+        argv = ["/usr/bin/cargo-clippy", "clippy", "--workspace", "--all-targets", "--locked",
+                "--target-dir", programs.target_folder("clippy"), "--quiet", "--", "-Dwarnings"]
+        wrong += _complaints(argv, env=env, cwd=crate)
+    return wrong
+
+
+def _clippy_driver():
+    built = kernel.build("um")
+    out = BUILD / "um" / "clippy"
+    proc.output("rm", "-rf", out)
+    out.mkdir(parents=True)
+    argv = module.command(built, out, "CLIPPY=1")
+    done = subprocess.run([str(a) for a in argv], text=True, capture_output=True,
+                          env=toolchain.kernel_environment())
+    lines = (done.stdout + done.stderr).splitlines()
+    return lines if done.returncode or any(re.match(r"warning|error", l) for l in lines) else []
+
+
+def _checkpatch():
+    script = kernel.build("um").tree / "scripts/checkpatch.pl"
+    sources = _files("drivers/android/**/*.[ch]", "include/**/*.h")
+    return _complaints(["perl", script, "--strict", "--no-tree", "--no-summary", "--terse",
+                        "--showfile", "--ignore", "NEW_TYPEDEFS", "-f", *sources],
+                       env=proc.environment(), cwd=ROOT)
+
+
+def _spdx():
+    sources = _files("**/*.rs", "**/*.[ch]", "**/*.py", "**/*.toml", "configs/*", "Makefile",
+                     "tools/lab/guest/*", "drivers/android/K*")
+    return [f"{p.relative_to(ROOT)}: no SPDX line" for p in sources
+            if p.name != "Cargo.lock" and "SPDX-License-Identifier: GPL-2.0" not in p.read_text()[:300]]
+
+
+def _unsafe():
+    """Count blocks for each file of the driver; outside their home they are complaints."""
+    wrong, counts = [], {}
+    for path in _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs"):
+        code = re.sub(r"//.*", "", path.read_text())
+        count = len(re.findall(r"\bunsafe\s*(?:\{|impl\b|fn\b|extern\b)", code))
+        name = str(path.relative_to(ROOT))
+        if count:
+            counts[name] = count
+        if count and not name.startswith(_UNSAFE_HOMES):
+            wrong.append(f"{name}: {count} unsafe outside rust/kernel/ and the edge to C")
+    say.note("unsafe: " + (", ".join(f"{n} {c}" for n, c in counts.items()) or "none"))
+    return wrong
+
+
+def _scripts():
+    wrong = []
+    for path in _files("tools/**/*.py"):
+        try:
+            compile(path.read_text(), str(path), "exec")
+        except SyntaxError as error:
+            wrong.append(f"{path}: {error}")
+    for path in _files("tools/lab/guest/*", "tools/install-into-kernel", ".ci/run"):
+        wrong += _complaints(["sh", "-n", path])
+    return wrong
+
+
+def _links():
+    wrong = []
+    for path in _files("*.md", "docs/**/*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+            if not (path.parent / target).exists():
+                wrong.append(f"{path.relative_to(ROOT)}: link to {target}, which does not exist")
+    return wrong

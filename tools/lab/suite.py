@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make test`: every suite in its place, and one line at the end that sums them up."""
+
+import re
+import subprocess
+
+from . import check, guest, kernel, packages, programs, proc, say
+from .versions import BUILD
+
+_COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
+_CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
+
+# Where the contract must hold. The C driver is the oracle; upstream's Rust driver is there to compare.
+CONTRACT = (("um", "c", True), ("um", "rust", True), ("um", "upstream", False),
+            ("um-debug", "rust", True), ("x86_64", "c", True), ("x86_64", "rust", True),
+            ("x86_64-builtin", "rust", True))
+CYCLES = 100
+
+
+class Tally:
+    """Passed and failed, for each suite and in all."""
+
+    def __init__(self):
+        self.rows = []
+
+    def add(self, name, passed, failed, counts=True):
+        self.rows.append((name, passed, failed, counts))
+        extra = "" if counts else " (for comparison, not counted)"
+        say.note(f"  {name}: {passed} passed, {failed} failed{extra}")
+
+    def finish(self):
+        """Print the table and the sum; the exit status."""
+        width = max((len(row[0]) for row in self.rows), default=0)
+        print()
+        for name, passed, failed, counts in self.rows:
+            extra = "" if counts else "   for comparison, not counted"
+            print(f"  {name:<{width}} {passed:>5} passed {failed:>5} failed{extra}")
+        passed = sum(row[1] for row in self.rows if row[3])
+        failed = sum(row[2] for row in self.rows if row[3])
+        print(f"\n{passed} passed, {failed} failed")
+        return 1 if failed or not passed else 0
+
+
+def test():
+    """Everything; goes on after a failure, so that one run tells all."""
+    tally = Tally()
+    checks(tally)
+    _attempt(tally, "host tests", lambda: _host_tests(tally))
+    for name, driver, counts in CONTRACT:
+        title = f"contract {name} {driver}"
+        _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
+    _attempt(tally, "load and unload", lambda: _cycles(tally))
+    _attempt(tally, "soak", lambda: soak(tally, "um", 30))
+    return tally.finish()
+
+
+def checks(tally):
+    """The static checks, each one of which is a test."""
+
+    def report(name, complaints):
+        for line in complaints[:40]:
+            print(f"    {line}")
+        tally.add(f"check {name}", int(not complaints), int(bool(complaints)))
+
+    _attempt(tally, "check", lambda: check.run(report))
+
+
+def contract(tally, title, name, driver, counts=True):
+    """The contract suite in one guest against one driver."""
+    program = programs.build("tests/contract")
+    argv = ["/lab/contract", "run", "--driver", driver, "--guest", name]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=600)
+    result = _run(title, name, job)
+    found = _COUNTS.search(result.output)
+    passed, failed = map(int, found.groups()) if found else (0, 1)
+    for line in result.output.splitlines():
+        if " FAILED " in line:
+            print(f"    {line}")
+    if not result.good and not failed:
+        failed = 1
+    tally.add(title, passed, failed, counts)
+
+
+def soak(tally, name, seconds, driver="rust"):
+    """Kill clients and servers at random under load, then see that nothing was leaked."""
+    program = programs.build("tests/contract")
+    argv = ["/lab/contract", "soak", "--seconds", str(seconds)]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program},
+                    timeout=seconds * 2 + 120)
+    title = f"soak {name} {driver} {seconds} s"
+    result = _run(title, name, job)
+    print("\n".join(f"    {line}" for line in result.output.strip().splitlines()[-5:]))
+    tally.add(title, int(result.good), int(not result.good))
+
+
+def _cycles(tally):
+    job = guest.Job(argv=["/lab/cycle", str(CYCLES)], load=False, timeout=300)
+    for name in ("um", "um-debug", "x86_64"):
+        title = f"load and unload {name} {CYCLES} x"
+        result = _run(title, name, job)
+        tally.add(title, int(result.good), int(not result.good))
+
+
+def _host_tests(tally):
+    packages.ensure("rust")
+    for crate in check.crates():
+        if crate.name == "contract":
+            continue
+        title = f"cargo test {crate.parent.name}/{crate.name}"
+        log = BUILD / "log" / f"cargo-test-{crate.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        argv = [programs.CARGO, "test", "--workspace", "--locked", "--no-fail-fast",
+                "--target-dir", programs.target_folder("test")]
+        with say.Step(title), open(log, "w") as sink:
+            done = subprocess.run([str(a) for a in argv], cwd=crate, env=programs.environment(),
+                                  stdout=sink, stderr=subprocess.STDOUT)
+        counts = [tuple(map(int, c)) for c in _CARGO_COUNTS.findall(log.read_text())]
+        passed, failed = (sum(c[i] for c in counts) for i in (0, 1))
+        if done.returncode and not failed:
+            failed = 1
+        if failed:
+            print("\n".join(f"    {l}" for l in log.read_text().splitlines()[-30:]))
+        tally.add(title, passed, failed)
+
+
+def _run(title, name, job):
+    """Boot and run one job with its progress shown, its log kept and its problems printed."""
+    built = kernel.build(name)
+    with say.Step(title) as step:
+        tail = []
+
+        def hear(text):
+            tail[:] = ("".join(tail) + text).splitlines()[-1:] or tail
+            step.progress(tail[0] if tail else "")
+
+        result = guest.run(built, job, hear)
+    log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
+    log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
+    for problem in result.problems[:10]:
+        print(f"    {problem}")
+    if not result.good:
+        print(f"    see {log}")
+    return result
+
+
+def _attempt(tally, title, step, counts=True):
+    """A suite that cannot even be built is one failure, not the end."""
+    try:
+        step()
+    except say.LabError as error:
+        print(f"error: {error}")
+        tally.add(title, 0, 1, counts)
