@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The write half of `BINDER_WRITE_READ`: understand one command after the other, and run it.
+//!
+//! Commands are read from user space in bounded pieces, each byte once, and a command starts to run
+//! only when all of it is there and lies within the write buffer (lesson C17).
+
+use crate::{
+    defs::{Command, NodeName, Strength, TransactionRequest, WriteRead},
+    process::Process,
+    thread::Thread,
+    transaction, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+    uaccess::{UserPtr, UserSlice}, //
+};
+
+/// How many bytes of commands are read at once: what a thread usually writes in one go, which is to
+/// free a buffer and to make a call.
+const PIECE: usize = 128;
+
+/// Runs commands from the write buffer until its end, the first that is malformed, or the first that
+/// is refused. `write_consumed` moves behind each that ran (contract WR-2).
+pub(crate) fn run(thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
+    let mut source = Source::new(io);
+    while source.remaining() > 0 && !thread.has_unread_refusal.load(Relaxed) {
+        let command = source.command()?;
+        execute(thread, command, &source)?;
+        source.advance(command);
+        io.write_consumed = source.consumed;
+    }
+    Ok(())
+}
+
+/// The write buffer of the calling process.
+struct Source {
+    address: u64,
+    size: u64,
+    /// Up to where commands have run.
+    consumed: u64,
+    /// The bytes behind `consumed`, as far as they have been read: those from `start` to `end`.
+    piece: [u8; PIECE],
+    start: usize,
+    end: usize,
+}
+
+impl Source {
+    fn new(io: &WriteRead) -> Self {
+        Self {
+            address: io.write_buffer,
+            size: io.write_size,
+            consumed: io.write_consumed,
+            piece: [0; PIECE],
+            start: 0,
+            end: 0,
+        }
+    }
+
+    fn remaining(&self) -> u64 {
+        self.size.saturating_sub(self.consumed)
+    }
+
+    /// The command that comes next, whose payload is there as well. `EFAULT` when it is cut off or
+    /// unreadable, `EINVAL` when there is no such command.
+    fn command(&mut self) -> Result<Command> {
+        self.require(size_of::<u32>())?;
+        let code = u32::from_ne_bytes(*self.bytes(0)?);
+        let command = Command::from_code(code).ok_or(EINVAL)?;
+        self.require(size_of::<u32>() + command.payload_size())?;
+        Ok(command)
+    }
+
+    /// The payload of the command that comes next.
+    fn payload<const SIZE: usize>(&self) -> Result<&[u8; SIZE]> {
+        self.bytes(size_of::<u32>())
+    }
+
+    fn bytes<const SIZE: usize>(&self, at: usize) -> Result<&[u8; SIZE]> {
+        let read = self.piece.get(self.start + at..self.end).ok_or(EFAULT)?;
+        read.first_chunk().ok_or(EFAULT)
+    }
+
+    /// Makes sure that so many bytes behind `consumed` are in the piece.
+    fn require(&mut self, size: usize) -> Result {
+        if self.end - self.start >= size {
+            return Ok(());
+        }
+        let remaining = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
+        let readable = remaining.min(PIECE);
+        if readable < size {
+            return Err(EFAULT);
+        }
+        let address = self.address.checked_add(self.consumed).ok_or(EFAULT)?;
+        let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
+        let target = &mut self.piece[..readable];
+        UserSlice::new(address, readable)
+            .reader()
+            .read_slice(target)?;
+        self.start = 0;
+        self.end = readable;
+        Ok(())
+    }
+
+    /// The command has run.
+    fn advance(&mut self, command: Command) {
+        let size = size_of::<u32>() + command.payload_size();
+        self.start += size;
+        self.consumed += size as u64;
+    }
+}
+
+/// Runs one command. Fails only where the contract lets the ioctl fail (WR-3); whatever else user
+/// space gets wrong has no effect, or is answered by a `BR_*`.
+fn execute(thread: &Arc<Thread>, command: Command, source: &Source) -> Result {
+    let process = &thread.process;
+    match command {
+        Command::Transaction => {
+            transaction::call(thread, &TransactionRequest::decode(source.payload()?))
+        }
+        Command::Reply => transaction::reply(thread, &TransactionRequest::decode(source.payload()?)),
+        Command::FreeBuffer => {
+            let _ = process.free_buffer(u64::from_ne_bytes(*source.payload()?));
+        }
+        Command::IncRefs => add_count(process, handle(source)?, Strength::Weak)?,
+        Command::Acquire => add_count(process, handle(source)?, Strength::Strong)?,
+        Command::Release => drop_count(process, handle(source)?, Strength::Strong),
+        Command::DecRefs => drop_count(process, handle(source)?, Strength::Weak),
+        Command::IncRefsDone => confirm(process, source, Strength::Weak)?,
+        Command::AcquireDone => confirm(process, source, Strength::Strong)?,
+        Command::RegisterLooper => register_looper(thread),
+        Command::EnterLooper => enter_looper(thread),
+        Command::ExitLooper => {
+            let mut state = process.lock_state();
+            thread.state(&mut state).looper.exited = true;
+        }
+    }
+    Ok(())
+}
+
+fn handle(source: &Source) -> Result<u32> {
+    Ok(u32::from_ne_bytes(*source.payload()?))
+}
+
+/// `BC_INCREFS` and `BC_ACQUIRE`: handle 0 means the context manager, if there is one (CTX-4).
+fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result {
+    let manager = match handle {
+        0 => process.context.manager(),
+        _ => None,
+    };
+    if let Some(node) = manager {
+        if Arc::ptr_eq(&node.owner, process) {
+            return Err(EINVAL);
+        }
+        if process.hold_node(&node, strength, None).is_ok() {
+            return Ok(());
+        }
+    }
+    // A count that cannot be taken is not taken; that is all (contract NODE-9).
+    let _ = process.hold_handle(handle, strength);
+    Ok(())
+}
+
+/// `BC_RELEASE` and `BC_DECREFS`: a count that is not there cannot be given back (NODE-9).
+fn drop_count(process: &Process, handle: u32, strength: Strength) {
+    let _ = process.drop_handle(handle, strength);
+}
+
+/// `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
+fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
+    let name = NodeName::decode(source.payload()?);
+    if let Some(node) = process.node(name.ptr) {
+        if node.name.cookie == name.cookie {
+            node.confirm(strength);
+        }
+    }
+    Ok(())
+}
+
+/// `BC_REGISTER_LOOPER`: a thread that the driver asked for joins the pool (contract LOOP-3).
+fn register_looper(thread: &Thread) {
+    let mut process = thread.process.lock_state();
+    let is_expected = process.pool.is_thread_requested;
+    let looper = &mut thread.state(&mut process).looper;
+    looper.registered = true;
+    if looper.entered || !is_expected {
+        looper.invalid = true;
+    } else {
+        process.pool.is_thread_requested = false;
+        process.pool.started += 1;
+    }
+}
+
+/// `BC_ENTER_LOOPER`: a thread joins the pool on its own account (contract LOOP-2).
+fn enter_looper(thread: &Thread) {
+    let mut process = thread.process.lock_state();
+    let looper = &mut thread.state(&mut process).looper;
+    looper.entered = true;
+    if looper.registered {
+        looper.invalid = true;
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A process's handles on the nodes of others: what each stands for and how often it is held.
+//!
+//! The table itself is [`crate::handle_table`]. Here is what a handle means: strong and weak counts
+//! that the process holds through it, and the node that hears when they begin and end. The lock of a
+//! table is taken before the state lock of a node's owner, never after one.
+
+use crate::{
+    defs::{NodeInfoForRef, Strength},
+    handle_table::{HandleTable, Spare},
+    node::{Node, NotInUse},
+    process::Process,
+    stats::{Counted, Kind},
+    thread::Thread, //
+};
+use kernel::{
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
+    sync::Arc, //
+};
+
+/// One process's hold on a node.
+struct Ref {
+    node: Arc<Node>,
+    strong: u32,
+    weak: u32,
+    _counted: Counted,
+}
+
+/// The handles of a process.
+pub(crate) struct Handles {
+    table: HandleTable<Ref>,
+    /// The handle on each node, by the node's id: there is at most one.
+    by_node: RBTree<u32, u32>,
+    /// The process has ended: nothing is added any more.
+    is_closed: bool,
+}
+
+/// A ref that left the table: to be dropped, and told to its node, once the lock is gone.
+struct Removed {
+    reference: Ref,
+    _by_node: Option<RBTreeNode<u32, u32>>,
+}
+
+impl Handles {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: HandleTable::new(),
+            by_node: RBTree::new(),
+            is_closed: false,
+        }
+    }
+
+    fn remove(&mut self, handle: u32) -> Option<Removed> {
+        let reference = self.table.remove(handle)?;
+        let by_node = self.by_node.remove_node(&reference.node.id);
+        Some(Removed {
+            reference,
+            _by_node: by_node,
+        })
+    }
+}
+
+impl Ref {
+    fn count(&mut self, strength: Strength) -> &mut u32 {
+        match strength {
+            Strength::Strong => &mut self.strong,
+            Strength::Weak => &mut self.weak,
+        }
+    }
+}
+
+impl Process {
+    /// The node behind a handle, which has to be held strongly where `strength` says so.
+    pub(crate) fn node_of_handle(&self, handle: u32, strength: Strength) -> Option<Arc<Node>> {
+        let handles = self.handles.lock();
+        let reference = handles.table.get(handle)?;
+        if strength == Strength::Strong && reference.strong == 0 {
+            return None;
+        }
+        Some(reference.node.clone())
+    }
+
+    /// Takes one more count on `node`, through the handle that the process has on it or a new one.
+    ///
+    /// `sender` is the thread of the node's owner that sends it. Fails with `ESRCH` when the process
+    /// has ended, `EINVAL` when the node is not in use any more or the count is full, `ENOMEM`.
+    pub(crate) fn hold_node(
+        &self,
+        node: &Arc<Node>,
+        strength: Strength,
+        sender: Option<&Arc<Thread>>,
+    ) -> Result<u32> {
+        let lowest = u32::from(!self.context.is_manager(node));
+        let mut spare = Spare::new();
+        let mut by_node: Option<RBTreeNodeReservation<u32, u32>> = None;
+        loop {
+            let mut handles = self.handles.lock();
+            if handles.is_closed {
+                return Err(ESRCH);
+            }
+            if let Some(handle) = handles.by_node.get(&node.id).copied() {
+                let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
+                return reference.raise(strength, sender).map(|()| handle);
+            }
+            if by_node.is_some() {
+                let handles = &mut *handles;
+                if let Some(vacant) = handles.table.lowest_free(lowest, &mut spare) {
+                    let handle = vacant.insert(Ref::first(node, strength, sender)?);
+                    if let Some(reservation) = by_node.take() {
+                        let entry = reservation.into_node(node.id, handle);
+                        handles.by_node.insert(entry);
+                    }
+                    return Ok(handle);
+                }
+            }
+            drop(handles);
+            spare.fill(GFP_KERNEL)?;
+            by_node = Some(RBTreeNodeReservation::new(GFP_KERNEL)?);
+        }
+    }
+}
+
+impl Process {
+    /// Takes one more count through a handle that the process has (contract NODE-9): a strong one
+    /// only where it has one already. `EINVAL` otherwise.
+    pub(crate) fn hold_handle(&self, handle: u32, strength: Strength) -> Result {
+        let mut handles = self.handles.lock();
+        let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
+        if strength == Strength::Strong && reference.strong == 0 {
+            return Err(EINVAL);
+        }
+        reference.raise(strength, None)
+    }
+
+    /// Gives one count back. The handle ends with the last one (contract NODE-10). `EINVAL` when
+    /// there is none to give back.
+    pub(crate) fn drop_handle(&self, handle: u32, strength: Strength) -> Result {
+        let mut handles = self.handles.lock();
+        let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
+        let count = reference.count(strength);
+        *count = count.checked_sub(1).ok_or(EINVAL)?;
+        let lost_strong = strength == Strength::Strong && reference.strong == 0;
+        let is_unheld = reference.strong == 0 && reference.weak == 0;
+        if is_unheld {
+            let removed = handles.remove(handle);
+            drop(handles);
+            if let Some(removed) = removed {
+                removed.reference.node.release(true, lost_strong);
+            }
+        } else if lost_strong {
+            let node = reference.node.clone();
+            drop(handles);
+            node.release(false, true);
+        }
+        Ok(())
+    }
+
+    /// What `BINDER_GET_NODE_INFO_FOR_REF` says of a strongly held handle.
+    pub(crate) fn node_info(&self, handle: u32) -> Result<NodeInfoForRef> {
+        let node = self.node_of_handle(handle, Strength::Strong).ok_or(EINVAL)?;
+        let (strong_count, weak_count) = node.totals();
+        Ok(NodeInfoForRef {
+            handle,
+            strong_count,
+            weak_count,
+            reserved: [0; 3],
+        })
+    }
+
+    /// The process ends: no handle is added any more, and those that it has end one by one.
+    pub(crate) fn close_handles(&self) {
+        loop {
+            let mut handles = self.handles.lock();
+            handles.is_closed = true;
+            let Some(handle) = handles.table.last() else {
+                return;
+            };
+            let removed = handles.remove(handle);
+            drop(handles);
+            if let Some(Removed { reference, .. }) = removed {
+                reference.node.release(true, reference.strong > 0);
+            }
+        }
+    }
+}
+
+impl Ref {
+    /// The first count on a node.
+    fn first(node: &Arc<Node>, strength: Strength, sender: Option<&Arc<Thread>>) -> Result<Self> {
+        let mut reference = Self {
+            node: node.clone(),
+            strong: 0,
+            weak: 0,
+            _counted: Counted::new(Kind::Ref),
+        };
+        reference.raise(strength, sender)?;
+        Ok(reference)
+    }
+
+    /// One more count. The node hears of it when it is the first of its kind.
+    fn raise(&mut self, strength: Strength, sender: Option<&Arc<Thread>>) -> Result {
+        let is_new = self.strong == 0 && self.weak == 0;
+        let node = self.node.clone();
+        let count = self.count(strength);
+        let raised = count.checked_add(1).ok_or(EINVAL)?;
+        if is_new || *count == 0 {
+            node.raise(is_new, strength, sender)
+                .map_err(|NotInUse| EINVAL)?;
+        }
+        *self.count(strength) = raised;
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ioctls of a device: each takes its argument from user space, and puts its answer there.
+
+use crate::{
+    commands,
+    defs::{
+        ioctl,
+        ExtendedError,
+        FlatObject,
+        NodeDebugInfo,
+        NodeInfoForRef,
+        NodeName,
+        WriteRead,
+        PROTOCOL_VERSION, //
+    },
+    process::Process,
+    returns,
+    thread::Thread, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+    uaccess::{UserPtr, UserSlice}, //
+};
+
+/// Runs an ioctl of the calling task. `EINVAL` for a command that does not exist.
+pub(crate) fn run(process: &Arc<Process>, command: u32, argument: usize, may_wait: bool) -> Result {
+    let argument = Argument(argument);
+    match command {
+        ioctl::WRITE_READ => write_read(process, argument, may_wait),
+        ioctl::SET_MAX_THREADS => set_max_threads(process, argument),
+        ioctl::SET_CONTEXT_MGR => set_context_manager(process, NodeName::default(), 0),
+        ioctl::SET_CONTEXT_MGR_EXT => {
+            let (name, flags) = FlatObject::decode_manager(&argument.get().map_err(|_| EINVAL)?);
+            set_context_manager(process, name, flags)
+        }
+        ioctl::THREAD_EXIT => {
+            process.current_thread()?.end();
+            Ok(())
+        }
+        ioctl::VERSION => {
+            let version = PROTOCOL_VERSION.to_ne_bytes();
+            argument.put(&version).map_err(|_| EINVAL)
+        }
+        ioctl::GET_NODE_DEBUG_INFO => {
+            let ptr = NodeDebugInfo::decode_ptr(&argument.get()?);
+            argument.put(&process.node_debug_info(ptr).encode())
+        }
+        ioctl::GET_NODE_INFO_FOR_REF => node_info_for_ref(process, argument),
+        ioctl::GET_EXTENDED_ERROR => extended_error(&*process.current_thread()?, argument),
+        _ => Err(EINVAL),
+    }
+}
+
+/// The argument of an ioctl, an address in the calling process.
+#[derive(Clone, Copy)]
+struct Argument(usize);
+
+impl Argument {
+    fn get<const SIZE: usize>(self) -> Result<[u8; SIZE]> {
+        let mut bytes = [0; SIZE];
+        UserSlice::new(UserPtr::from_addr(self.0), SIZE)
+            .reader()
+            .read_slice(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn put(self, bytes: &[u8]) -> Result {
+        UserSlice::new(UserPtr::from_addr(self.0), bytes.len())
+            .writer()
+            .write_slice(bytes)
+    }
+}
+
+/// `BINDER_WRITE_READ`. How far each half came is reported even where the other failed (WR-1, WR-3).
+fn write_read(process: &Arc<Process>, argument: Argument, may_wait: bool) -> Result {
+    let thread = process.current_thread()?;
+    let mut io = WriteRead::decode(&argument.get()?);
+    let result = write_then_read(&thread, &mut io, may_wait);
+    thread.must_return.store(false, Relaxed);
+    argument.put(&io.encode())?;
+    result
+}
+
+fn write_then_read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
+    if io.write_size > 0 {
+        commands::run(thread, io).inspect_err(|_| io.read_consumed = 0)?;
+    }
+    if io.read_size > 0 {
+        returns::read(thread, io, may_wait)?;
+    }
+    Ok(())
+}
+
+fn set_max_threads(process: &Process, argument: Argument) -> Result {
+    if !process.is_callers() {
+        return Err(EINVAL);
+    }
+    let bytes = argument.get().map_err(|_| EINVAL)?;
+    process.lock_state().pool.max_threads = u32::from_ne_bytes(bytes);
+    Ok(())
+}
+
+fn set_context_manager(process: &Arc<Process>, name: NodeName, flags: u32) -> Result {
+    if !process.is_callers() {
+        return Err(EINVAL);
+    }
+    process.context.set_manager(process, name, flags)
+}
+
+/// `BINDER_GET_NODE_INFO_FOR_REF`, for the context manager alone.
+fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
+    let info = NodeInfoForRef::decode(&argument.get()?);
+    if info.strong_count != 0 || info.weak_count != 0 || info.reserved != [0; 3] {
+        return Err(EINVAL);
+    }
+    if !process.context.is_managed_by(process) {
+        return Err(EPERM);
+    }
+    argument.put(&process.node_info(info.handle)?.encode())
+}
+
+/// `BINDER_GET_EXTENDED_ERROR`: tells once, whether or not the answer can be written.
+fn extended_error(thread: &Thread, argument: Argument) -> Result {
+    let mut process = thread.process.lock_state();
+    let state = thread.state(&mut process);
+    let error = core::mem::replace(&mut state.extended_error, ExtendedError::none(0));
+    drop(process);
+    argument.put(&error.encode())
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the kernel's rust/helpers lack: C macros and inline functions that rust/kernel/park.rs
+ * of this driver needs as functions. Nothing in here knows of Binder.
+ */
+
+#include <linux/sched.h>
+#include <linux/wait.h>
+
+/*
+ * Wake flags of try_to_wake_up(), which the scheduler keeps in a header of its own although
+ * default_wake_function() takes them from any wait entry: the waker is about to sleep, and the
+ * woken task should run on the waker's CPU.
+ */
+#define KERNEL_EXT_WF_SYNC		0x10
+#define KERNEL_EXT_WF_CURRENT_CPU	0x40
+
+void kernel_ext_prepare_to_park(void);
+void kernel_ext_park(void);
+void kernel_ext_wake(struct task_struct *task, bool handoff);
+
+void kernel_ext_prepare_to_park(void)
+{
+	set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
+}
+
+void kernel_ext_park(void)
+{
+	schedule();
+	__set_current_state(TASK_RUNNING);
+}
+
+void kernel_ext_wake(struct task_struct *task, bool handoff)
+{
+	struct wait_queue_entry entry = { .private = task };
+	int flags = handoff ? KERNEL_EXT_WF_SYNC | KERNEL_EXT_WF_CURRENT_CPU : 0;
+
+	default_wake_function(&entry, TASK_INTERRUPTIBLE, flags, NULL);
+}

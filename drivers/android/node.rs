@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An object that a process offers to others: its name, its counts, and its owner's knowledge of
+//! them.
+//!
+//! A node is known in its owner's tree from the first time that the owner sends it until nobody
+//! needs it and the owner has been told so. Others hold it through the handles of [`crate::handles`];
+//! an `Arc<Node>` alone keeps the memory, not the object. The state is guarded by the owner's state
+//! lock, also after the owner's death.
+
+use crate::{
+    defs::{node_flags, NodeName, Strength},
+    node_counts::{Announcement, NodeCounts},
+    process::{Pid, Process, ProcessState},
+    stats::{Counted, Kind},
+    thread::Thread,
+    work::{Urgency, Wake, Work, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    rbtree::{RBTreeNode, RBTreeNodeReservation},
+    sync::{Arc, LockedBy}, //
+};
+
+/// An object that a process offers.
+pub(crate) struct Node {
+    /// Unique among nodes, refs and transactions.
+    pub(crate) id: u32,
+    /// What the owner calls it.
+    pub(crate) name: NodeName,
+    flags: u32,
+    /// The process that offers it.
+    pub(crate) owner: Arc<Process>,
+    state: LockedBy<NodeState, ProcessState>,
+    _counted: Counted,
+}
+
+/// What changes in the life of a node.
+struct NodeState {
+    counts: NodeCounts,
+    life: Life,
+    news: News,
+}
+
+/// Whether a node can gain users.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// In the owner's tree of nodes.
+    Known,
+    /// Nobody needed it: should the owner send the same name again, that is another node.
+    Forgotten,
+    /// The owner died first; handles on it stay valid for counting.
+    Orphaned,
+}
+
+/// Where the message to the owner that counts have changed is.
+enum News {
+    /// Not on its way; the ticket is for the next time.
+    None(WorkTicket),
+    /// Waiting in the queue of the owner's thread of this id.
+    OnThread(Pid),
+    /// Waiting in the owner's common queue.
+    OnProcess,
+}
+
+/// A node of the owner's tree, taken out of it: to be dropped once the lock is gone.
+pub(crate) type RemovedNode = RBTreeNode<u64, Arc<Node>>;
+
+/// What remains to be done after counts went down, once the lock is gone.
+#[must_use]
+pub(crate) struct Aftermath {
+    wake: Wake,
+    _removed: Option<RemovedNode>,
+}
+
+impl Aftermath {
+    const NOTHING: Self = Self {
+        wake: Wake::Nobody,
+        _removed: None,
+    };
+}
+
+/// Says that a count would no longer mean anything: the node is gone, or never was in use.
+pub(crate) struct NotInUse;
+
+impl Node {
+    /// Makes a node that nobody needs yet, with what it takes to make it known to its owner.
+    pub(crate) fn new(
+        owner: &Arc<Process>,
+        name: NodeName,
+        flags: u32,
+    ) -> Result<(Arc<Self>, RBTreeNodeReservation<u64, Arc<Self>>)> {
+        let state = NodeState {
+            counts: NodeCounts::new(),
+            life: Life::Known,
+            news: News::None(WorkTicket::new(GFP_KERNEL)?),
+        };
+        let node = Arc::new(
+            Self {
+                id: crate::stats::next_debug_id(),
+                name,
+                flags,
+                owner: owner.clone(),
+                state: LockedBy::new(owner.state_lock(), state),
+                _counted: Counted::new(Kind::Node),
+            },
+            GFP_KERNEL,
+        )?;
+        Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
+    }
+
+    /// Whether each call of this node is to carry the caller's security context.
+    pub(crate) fn wants_security_context(&self) -> bool {
+        self.flags & node_flags::TXN_SECURITY_CTX != 0
+    }
+
+    /// Keeps the node from being forgotten while a transaction that names it is under construction.
+    pub(crate) fn pin(&self, owner: &mut ProcessState) {
+        self.state.access_mut(owner).counts.pin();
+    }
+
+    /// Ends what [`Self::pin`] began.
+    pub(crate) fn unpin(self: &Arc<Self>) {
+        self.lower(|counts| counts.unpin());
+    }
+
+    /// Makes this the node that handle 0 means.
+    pub(crate) fn become_manager(&self, owner: &mut ProcessState) {
+        self.state.access_mut(owner).counts.become_manager();
+    }
+
+    /// A call for this node is about to be queued: keeps it in use until the call's buffer is freed.
+    ///
+    /// Fails when the last strong handle went away meanwhile and the owner may have heard of it.
+    pub(crate) fn begin_call(&self, owner: &mut ProcessState) -> Result<(), NotInUse> {
+        let state = self.state.access_mut(owner);
+        if state.life != Life::Known || !state.counts.told().0 && !state.counts.has_strong() {
+            return Err(NotInUse);
+        }
+        state.counts.add_local(Strength::Strong);
+        Ok(())
+    }
+
+    /// A buffer of the owner names the node from now on: its owner gets back his own object.
+    pub(crate) fn add_local(&self, strength: Strength) -> Result<(), NotInUse> {
+        let mut owner = self.owner.lock_state();
+        let state = self.state.access_mut(&mut owner);
+        if state.life == Life::Forgotten {
+            return Err(NotInUse);
+        }
+        if state.life == Life::Known {
+            state.counts.add_local(strength);
+        }
+        Ok(())
+    }
+
+    /// A buffer of the owner no longer names the node.
+    pub(crate) fn drop_local(self: &Arc<Self>, strength: Strength) {
+        self.lower(|counts| counts.drop_local(strength));
+    }
+
+    /// A handle starts to count for the node, as a new ref, as a strong one, or both.
+    ///
+    /// `sender` is the thread that sends its own node: it will be told before anything comes of the
+    /// transaction. Without one, the node has to be in use already (contract NODE-11).
+    pub(crate) fn raise(
+        self: &Arc<Self>,
+        is_new: bool,
+        strength: Strength,
+        sender: Option<&Arc<Thread>>,
+    ) -> Result<(), NotInUse> {
+        let mut owner = self.owner.lock_state();
+        let state = self.state.access_mut(&mut owner);
+        let strong = strength == Strength::Strong;
+        let is_unused = strong && sender.is_none() && !state.counts.has_strong();
+        if state.life == Life::Forgotten || (is_unused && state.life == Life::Known) {
+            return Err(NotInUse);
+        }
+        if is_new {
+            state.counts.add_ref();
+        }
+        if strong {
+            state.counts.add_strong_ref();
+        }
+        if let (Some(sender), true) = (sender, state.life == Life::Known) {
+            self.queue_for_sender(&mut owner, sender, strong);
+        }
+        Ok(())
+    }
+
+    /// A handle no longer counts for the node: as a strong one, as a ref, or both.
+    pub(crate) fn release(self: &Arc<Self>, was_last: bool, was_strong: bool) {
+        self.lower(|counts| {
+            if was_strong {
+                counts.drop_strong_ref();
+            }
+            if was_last {
+                counts.drop_ref();
+            }
+        });
+    }
+
+    /// The owner confirms a count that he was told of.
+    pub(crate) fn confirm(self: &Arc<Self>, strength: Strength) {
+        self.lower(|counts| {
+            counts.confirm(strength);
+        });
+    }
+
+    /// The owner reads the news of this node: what to tell him, and the node's place in his tree if
+    /// it is to be forgotten.
+    pub(crate) fn read_news(
+        &self,
+        ticket: WorkTicket,
+        owner: &mut ProcessState,
+    ) -> (Announcement, Option<RemovedNode>) {
+        let state = self.state.access_mut(owner);
+        state.news = News::None(ticket);
+        if state.life != Life::Known {
+            return (Announcement::default(), None);
+        }
+        let announcement = state.counts.announce();
+        let mut removed = None;
+        if announcement.forget {
+            state.life = Life::Forgotten;
+            removed = owner.nodes.remove_node(&self.name.ptr);
+        }
+        (announcement, removed)
+    }
+
+    /// The news of this node moves from an ending thread's queue to the common one.
+    pub(crate) fn move_news_to_process(&self, owner: &mut ProcessState) {
+        self.state.access_mut(owner).news = News::OnProcess;
+    }
+
+    /// The owner dies. The node has been taken out of his tree.
+    pub(crate) fn orphan(&self, owner: &mut ProcessState) {
+        let state = self.state.access_mut(owner);
+        state.life = Life::Orphaned;
+        state.counts.orphan();
+    }
+
+    /// What the owner was told of strong and of weak counts.
+    pub(crate) fn told(&self, owner: &mut ProcessState) -> (bool, bool) {
+        self.state.access_mut(owner).counts.told()
+    }
+
+    /// Strong counts of all kinds, and local weak counts.
+    pub(crate) fn totals(&self) -> (u32, u32) {
+        let mut owner = self.owner.lock_state();
+        self.state.access_mut(&mut owner).counts.totals()
+    }
+
+    /// Lets counts go down, and does what follows from it.
+    fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
+        let mut owner = self.owner.lock_state();
+        let state = self.state.access_mut(&mut owner);
+        let aftermath = match state.life {
+            Life::Known => {
+                change(&mut state.counts);
+                self.settle(&mut owner)
+            }
+            // Of an orphan only refs of others still count, and nobody reads them.
+            Life::Orphaned | Life::Forgotten => Aftermath::NOTHING,
+        };
+        drop(owner);
+        aftermath.finish(&self.owner);
+    }
+
+    /// After counts went down: queues news for the owner, or forgets the node.
+    fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> Aftermath {
+        let state = self.state.access_mut(owner);
+        if !matches!(state.news, News::None(_)) {
+            // Whoever reads the news that are on their way sees the counts of then.
+            return Aftermath::NOTHING;
+        }
+        if state.counts.is_forgotten() {
+            state.life = Life::Forgotten;
+            return Aftermath {
+                wake: Wake::Nobody,
+                _removed: owner.nodes.remove_node(&self.name.ptr),
+            };
+        }
+        if !state.counts.is_news() {
+            return Aftermath::NOTHING;
+        }
+        match core::mem::replace(&mut state.news, News::OnProcess) {
+            News::None(ticket) => Aftermath {
+                wake: owner.push_to_process(ticket, Work::Node(self.clone())),
+                _removed: None,
+            },
+            News::OnThread(_) | News::OnProcess => Aftermath::NOTHING,
+        }
+    }
+
+    /// Queues the news for the thread that sends the node, so that he hears of it no later than of
+    /// the transaction's end. What must be heard at once (strong) is taken from wherever it waits.
+    fn queue_for_sender(
+        self: &Arc<Self>,
+        owner: &mut ProcessState,
+        sender: &Arc<Thread>,
+        strong: bool,
+    ) {
+        let state = self.state.access_mut(owner);
+        let (told_strong, told_weak) = state.counts.told();
+        if if strong { told_strong } else { told_weak } {
+            return;
+        }
+        let is_this = |work: &Work| matches!(work, Work::Node(node) if Arc::ptr_eq(node, self));
+        let place = core::mem::replace(&mut state.news, News::OnThread(sender.id));
+        let ticket = match place {
+            News::None(ticket) => Some(ticket),
+            place if !strong => {
+                self.state.access_mut(owner).news = place;
+                return;
+            }
+            News::OnProcess => owner.work.take_last(is_this).map(|(_, ticket)| ticket),
+            News::OnThread(id) => owner.take_work_of_thread(id, is_this),
+        };
+        if let Some(ticket) = ticket {
+            let node = Work::Node(self.clone());
+            // Deferred work wakes nobody, least of all the thread that is running right now.
+            let _ = owner.push_to_thread(sender, ticket, node, Urgency::Deferred);
+        }
+    }
+}
+
+impl Aftermath {
+    /// Wakes and frees. To be called with no lock held.
+    fn finish(self, owner: &Process) {
+        self.wake.now(owner, crate::kernel_ext::park::WakeHint::Anywhere);
+    }
+}

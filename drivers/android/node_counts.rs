@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who still needs a node, and how much of that its owner has been told.
+//!
+//! A pure state machine without kernel types, so that host tests can enumerate it. Facts follow the
+//! contract's NODE-4 to NODE-8:
+//!
+//! ```text
+//!                 BR_ACQUIRE              BC_ACQUIRE_DONE
+//!   Told::No ───────────────► Told::Asked ───────────────► Told::Yes
+//!      ▲                                                       │
+//!      └───────────────────────────────────────────────────────┘
+//!                 BR_RELEASE, once nothing strong is left
+//! ```
+//!
+//! and likewise `BR_INCREFS`, `BC_INCREFS_DONE`, `BR_DECREFS` for weak counts. An owner who has been
+//! asked and has not said DONE yet counts as a user himself, so a release never overtakes it.
+
+use crate::defs::Strength;
+
+/// What the owner knows of one kind of count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// That there is none.
+    No,
+    /// He was told that there is some and has not confirmed it yet.
+    Asked,
+    /// That there is some.
+    Yes,
+}
+
+/// What to tell the owner, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Announcement {
+    pub(crate) increfs: bool,
+    pub(crate) acquire: bool,
+    pub(crate) release: bool,
+    pub(crate) decrefs: bool,
+    /// Nobody needs the node any more: it is to be forgotten before the owner hears of it.
+    pub(crate) forget: bool,
+}
+
+/// The counts of one node.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeCounts {
+    /// Handles on the node in other processes; each of them needs its name at least.
+    refs: u32,
+    /// Those among them that keep it in use.
+    strong_refs: u32,
+    /// Buffers and the context that keep it in use.
+    local_strong: u32,
+    /// Buffers and the context that need its name.
+    local_weak: u32,
+    /// Transactions under construction that name it.
+    pins: u32,
+    strong: Told,
+    weak: Told,
+}
+
+impl NodeCounts {
+    /// A node that nobody needs yet.
+    pub(crate) const fn new() -> Self {
+        Self {
+            refs: 0,
+            strong_refs: 0,
+            local_strong: 0,
+            local_weak: 0,
+            pins: 0,
+            strong: Told::No,
+            weak: Told::No,
+        }
+    }
+
+    /// The context takes the node as its manager: it is in use as long as its owner lives, and the
+    /// owner is never told so (contract CTX-2).
+    pub(crate) fn become_manager(&mut self) {
+        self.local_strong += 1;
+        self.local_weak += 1;
+        self.strong = Told::Yes;
+        self.weak = Told::Yes;
+    }
+
+    /// Whether anything keeps the node in use.
+    pub(crate) fn has_strong(&self) -> bool {
+        self.strong_refs > 0 || self.local_strong > 0 || self.strong == Told::Asked
+    }
+
+    /// Whether anything needs the node's name.
+    pub(crate) fn has_weak(&self) -> bool {
+        self.refs > 0
+            || self.local_weak > 0
+            || self.pins > 0
+            || self.weak == Told::Asked
+            || self.has_strong()
+    }
+
+    /// What the owner was told of strong and of weak counts.
+    pub(crate) fn told(&self) -> (bool, bool) {
+        (self.strong != Told::No, self.weak != Told::No)
+    }
+
+    /// How many keep the node in use, and how many need its name locally.
+    pub(crate) fn totals(&self) -> (u32, u32) {
+        let asked = |told| u32::from(told == Told::Asked);
+        (
+            self.strong_refs + self.local_strong + asked(self.strong),
+            self.local_weak + asked(self.weak),
+        )
+    }
+
+    /// Whether the owner would be told something now.
+    pub(crate) fn is_news(&self) -> bool {
+        let (told_strong, told_weak) = self.told();
+        self.has_strong() != told_strong || self.has_weak() != told_weak
+    }
+
+    /// Whether nobody needs the node and its owner knows of nobody: it can be forgotten silently.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        !self.has_weak() && self.told() == (false, false)
+    }
+
+    /// Brings the owner up to date and says what he has to hear for it.
+    pub(crate) fn announce(&mut self) -> Announcement {
+        let mut news = Announcement::default();
+        if self.has_weak() && self.weak == Told::No {
+            self.weak = Told::Asked;
+            news.increfs = true;
+        }
+        if self.has_strong() && self.strong == Told::No {
+            self.strong = Told::Asked;
+            news.acquire = true;
+        }
+        if !self.has_strong() && self.strong == Told::Yes {
+            self.strong = Told::No;
+            news.release = true;
+        }
+        if !self.has_weak() && self.weak == Told::Yes {
+            self.weak = Told::No;
+            news.decrefs = true;
+        }
+        news.forget = !self.has_weak();
+        news
+    }
+
+    /// The owner confirms that he has heard of strong or weak counts. `false` when he was not asked.
+    pub(crate) fn confirm(&mut self, strength: Strength) -> bool {
+        let told = match strength {
+            Strength::Strong => &mut self.strong,
+            Strength::Weak => &mut self.weak,
+        };
+        let asked = *told == Told::Asked;
+        if asked {
+            *told = Told::Yes;
+        }
+        asked
+    }
+
+    /// A handle on the node comes to be.
+    pub(crate) fn add_ref(&mut self) {
+        self.refs += 1;
+    }
+
+    /// A handle on the node is gone.
+    pub(crate) fn drop_ref(&mut self) {
+        self.refs -= 1;
+    }
+
+    /// A handle keeps the node in use from now on.
+    pub(crate) fn add_strong_ref(&mut self) {
+        self.strong_refs += 1;
+    }
+
+    /// A handle no longer keeps the node in use.
+    pub(crate) fn drop_strong_ref(&mut self) {
+        self.strong_refs -= 1;
+    }
+
+    /// A buffer of the owner names the node from now on.
+    pub(crate) fn add_local(&mut self, strength: Strength) {
+        *self.local(strength) += 1;
+    }
+
+    /// A buffer of the owner no longer names the node.
+    pub(crate) fn drop_local(&mut self, strength: Strength) {
+        *self.local(strength) -= 1;
+    }
+
+    /// A transaction under construction names the node.
+    pub(crate) fn pin(&mut self) {
+        self.pins += 1;
+    }
+
+    /// That transaction is sent or given up.
+    pub(crate) fn unpin(&mut self) {
+        self.pins -= 1;
+    }
+
+    /// The owner died: nothing of his own counts any more, and there is nobody to tell.
+    pub(crate) fn orphan(&mut self) {
+        self.local_strong = 0;
+        self.local_weak = 0;
+        self.strong = Told::No;
+        self.weak = Told::No;
+    }
+
+    fn local(&mut self, strength: Strength) -> &mut u32 {
+        match strength {
+            Strength::Strong => &mut self.local_strong,
+            Strength::Weak => &mut self.local_weak,
+        }
+    }
+}

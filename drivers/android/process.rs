@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An opened device: who opened it, its threads, its pool, its work, and the space that it receives
+//! data in.
+//!
+//! "Process" is Binder's word: a task that opens a device twice is two of them. What happens at its
+//! end is told in [`crate::teardown`].
+
+use crate::{
+    allocation::Delivered,
+    context::Context,
+    defs::{NodeDebugInfo, NodeName},
+    handles::Handles,
+    kernel_ext::{page_range::PageRange, park::WakeHint},
+    node::Node,
+    range_alloc::RangeAllocator,
+    stats::{Counted, Kind},
+    thread::{Rest, Thread},
+    work::{Urgency, Wake, Work, WorkQueue, WorkTicket}, //
+};
+use kernel::{
+    cred::Credential,
+    fs::File,
+    mm::virt::VmaNew,
+    new_spinlock,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    sizes::SZ_4M,
+    sync::{
+        aref::ARef,
+        atomic::{AtomicFlag, Relaxed},
+        lock::{spinlock::SpinLockBackend, Guard, Lock},
+        poll::{PollCondVarBox, PollTable},
+        Arc,
+        SpinLock, //
+    },
+    task::Task, //
+};
+
+/// A process or thread number in the initial pid namespace.
+pub(crate) type Pid = i32;
+
+/// The most that a process can receive data in, however much it maps (contract MMAP-4).
+const LARGEST_SPACE: usize = SZ_4M;
+
+/// The state lock of a process, held.
+pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
+
+/// An opened device.
+#[pin_data]
+pub(crate) struct Process {
+    /// The device that was opened.
+    pub(crate) context: Arc<Context>,
+    /// Who opened it.
+    pub(crate) leader: ARef<Task>,
+    /// With which rights: security hooks ask for these, whoever calls later.
+    pub(crate) credential: ARef<Credential>,
+    #[pin]
+    state: SpinLock<ProcessState>,
+    /// Handles on other processes' nodes. Taken before any process's state lock.
+    #[pin]
+    pub(crate) handles: SpinLock<Handles>,
+    /// Which ranges of `pages` hold buffers. Nothing is locked while it is held.
+    #[pin]
+    pub(crate) buffers: SpinLock<RangeAllocator<Delivered>>,
+    /// The memory that the process maps to receive data in.
+    pub(crate) pages: Arc<PageRange>,
+    /// What `poll` waits on. Here rather than in a thread, for epoll keeps hold of it (lesson R18).
+    pollers: PollCondVarBox,
+    /// Nothing new can reach the process. Set under the state lock.
+    pub(crate) has_ended: AtomicFlag,
+    _counted: Counted,
+}
+
+/// What changes in the life of a process, guarded by its state lock, together with the state of its
+/// threads and nodes.
+pub(crate) struct ProcessState {
+    pub(crate) threads: RBTree<Pid, Arc<Thread>>,
+    /// Threads that sleep until something comes for the process, the latest last. Has capacity for
+    /// all of `threads`. While a thread is in here, `work` is empty.
+    pub(crate) idle: KVec<Arc<Thread>>,
+    /// Work for which no thread was idle.
+    pub(crate) work: WorkQueue,
+    /// The nodes that the process offers, by the pointer that it gave them.
+    pub(crate) nodes: RBTree<u64, Arc<Node>>,
+    pub(crate) pool: Pool,
+    has_pollers: bool,
+}
+
+/// The size of the pool of threads that serve a process (contract LOOP-3, LOOP-5).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pool {
+    /// How many threads the driver may ask for.
+    pub(crate) max_threads: u32,
+    /// Whether one was asked for that has not come yet.
+    pub(crate) is_thread_requested: bool,
+    /// How many have come because they were asked for.
+    pub(crate) started: u32,
+}
+
+impl ProcessState {
+    fn new() -> Self {
+        Self {
+            threads: RBTree::new(),
+            idle: KVec::new(),
+            work: WorkQueue::new(),
+            nodes: RBTree::new(),
+            pool: Pool::default(),
+            has_pollers: false,
+        }
+    }
+
+    /// Queues work for whichever thread comes first: the one that fell idle last, if any is.
+    pub(crate) fn push_to_process(&mut self, ticket: WorkTicket, work: Work) -> Wake {
+        let Some(thread) = self.idle.pop() else {
+            self.work.push_back(ticket, work);
+            return self.wake_pollers();
+        };
+        let state = thread.state(self);
+        state.rest = Rest::Awake;
+        state.work.push_back(ticket, work);
+        state.is_work_urgent = true;
+        Wake::Thread(thread)
+    }
+
+    /// Queues work for one thread.
+    pub(crate) fn push_to_thread(
+        &mut self,
+        thread: &Arc<Thread>,
+        ticket: WorkTicket,
+        work: Work,
+        urgency: Urgency,
+    ) -> Wake {
+        let state = thread.state(self);
+        state.work.push_back(ticket, work);
+        if urgency == Urgency::Deferred {
+            return Wake::Nobody;
+        }
+        state.is_work_urgent = true;
+        let polls = state.looper.polls;
+        if self.rouse(thread) {
+            Wake::Thread(thread.clone())
+        } else if polls {
+            self.wake_pollers()
+        } else {
+            Wake::Nobody
+        }
+    }
+
+    /// Notes that a thread is about to be woken. `false` when it was awake.
+    pub(crate) fn rouse(&mut self, thread: &Arc<Thread>) -> bool {
+        let state = thread.state(self);
+        let rest = core::mem::replace(&mut state.rest, Rest::Awake);
+        if rest == Rest::ForAnyWork {
+            self.remove_idle(thread);
+        }
+        rest != Rest::Awake
+    }
+
+    /// Takes a thread out of the list of idle ones, if it is there.
+    pub(crate) fn remove_idle(&mut self, thread: &Arc<Thread>) {
+        if let Some(at) = self.idle.iter().position(|idle| Arc::ptr_eq(idle, thread)) {
+            // Never the last reference: the caller holds one.
+            let _ = self.idle.remove(at);
+        }
+    }
+
+    /// Takes the work that `wanted` accepts out of the queue of the thread of this id.
+    pub(crate) fn take_work_of_thread(
+        &mut self,
+        id: Pid,
+        wanted: impl FnMut(&Work) -> bool,
+    ) -> Option<WorkTicket> {
+        let thread = self.threads.get(&id)?.clone();
+        let taken = thread.state(self).work.take_last(wanted);
+        // Not the last references: the tree has the thread, and the caller the work's object.
+        taken.map(|(_, ticket)| ticket)
+    }
+
+    /// Whether the pool should grow by a thread, and `thread`, which is one of it, is to tell user
+    /// space so (contract LOOP-5). Notes that it was asked for.
+    pub(crate) fn request_thread(&mut self, thread: &Thread) -> bool {
+        let pool = self.pool;
+        if pool.is_thread_requested || pool.started >= pool.max_threads || !self.idle.is_empty() {
+            return false;
+        }
+        let is_in_pool = thread.state(self).looper.is_in_pool();
+        self.pool.is_thread_requested = is_in_pool;
+        is_in_pool
+    }
+
+    fn wake_pollers(&self) -> Wake {
+        if self.has_pollers {
+            Wake::Pollers
+        } else {
+            Wake::Nobody
+        }
+    }
+}
+
+impl Process {
+    /// Opens a device for the calling task.
+    pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc<Self>> {
+        let task = current!();
+        let mm = task.mm().ok_or(EINVAL)?;
+        let leader = ARef::from(task.group_leader());
+        let pages = Arc::pin_init(PageRange::new(mm), GFP_KERNEL)?;
+        let pollers = PollCondVarBox::new(c"Process::pollers", kernel::static_lock_class!())?;
+        let process = Arc::pin_init(
+            pin_init!(Self {
+                context: context.clone(),
+                leader,
+                credential: ARef::from(credential),
+                state <- new_spinlock!(ProcessState::new(), "Process::state"),
+                handles <- new_spinlock!(Handles::new(), "Process::handles"),
+                buffers <- new_spinlock!(RangeAllocator::new(0), "Process::buffers"),
+                pages,
+                pollers,
+                has_ended: AtomicFlag::new(false),
+                _counted: Counted::new(Kind::Process),
+            }),
+            GFP_KERNEL,
+        )?;
+        Ok(process)
+    }
+
+    /// The lock behind [`Self::lock_state`], which threads and nodes name as theirs.
+    pub(crate) fn state_lock(&self) -> &Lock<ProcessState, SpinLockBackend> {
+        &self.state
+    }
+
+    /// Locks the state of the process, its threads and its nodes.
+    pub(crate) fn lock_state(&self) -> StateGuard<'_> {
+        self.state.lock()
+    }
+
+    /// Whether the calling task belongs to whoever opened the device. A descriptor that was passed
+    /// on or inherited gives no right to act as its owner (contract FORK-1).
+    pub(crate) fn is_callers(&self) -> bool {
+        current!().tgid() == self.leader.tgid()
+    }
+
+    /// Maps the space that the process receives data in.
+    pub(crate) fn mmap(&self, vma: &VmaNew) -> Result {
+        if !self.is_callers() {
+            return Err(EINVAL);
+        }
+        let size = self.pages.register(vma, LARGEST_SPACE)?;
+        // Nothing has been reserved yet: there was no space.
+        let is_set = self.buffers.lock().set_space(size);
+        debug_assert!(is_set.is_ok());
+        Ok(())
+    }
+
+    /// The record of the calling task, made if there is none.
+    pub(crate) fn current_thread(self: &Arc<Self>) -> Result<Arc<Thread>> {
+        if !self.is_callers() {
+            return Err(EINVAL);
+        }
+        let id = current!().pid();
+        let found = self.lock_state().threads.get(&id).cloned();
+        match found {
+            Some(thread) if thread.is_current() => Ok(thread),
+            Some(of_the_past) => {
+                // The number went round: its former bearer ended without saying so.
+                of_the_past.end();
+                self.add_current_thread()
+            }
+            None => self.add_current_thread(),
+        }
+    }
+
+    fn add_current_thread(self: &Arc<Self>) -> Result<Arc<Thread>> {
+        let thread = Thread::new(self)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
+        let count = self.lock_state().threads.keys().count();
+        let mut idle = KVec::with_capacity(2 * count + 2, GFP_KERNEL)?;
+        loop {
+            let mut state = self.lock_state();
+            let wanted = state.threads.keys().count() + 1;
+            if state.idle.capacity() >= wanted {
+                state.threads.insert(node);
+                break;
+            }
+            if idle.capacity() >= wanted {
+                for thread in state.idle.drain_all() {
+                    let _ = idle.push_within_capacity(thread);
+                }
+                core::mem::swap(&mut state.idle, &mut idle);
+                continue;
+            }
+            drop(state);
+            idle = KVec::with_capacity(2 * wanted, GFP_KERNEL)?;
+        }
+        Ok(thread)
+    }
+
+    /// The node of this name, pinned, made if the process has not sent it before.
+    pub(crate) fn pin_node(self: &Arc<Self>, name: NodeName, flags: u32) -> Result<Arc<Node>> {
+        let node = match self.pin_known_node(name.ptr) {
+            Some(node) => node,
+            None => self.pin_new_node(name, flags)?,
+        };
+        if node.name.cookie != name.cookie {
+            node.unpin();
+            return Err(EINVAL);
+        }
+        Ok(node)
+    }
+
+    fn pin_known_node(&self, ptr: u64) -> Option<Arc<Node>> {
+        let mut state = self.lock_state();
+        let node = state.nodes.get(&ptr)?.clone();
+        node.pin(&mut state);
+        Some(node)
+    }
+
+    fn pin_new_node(self: &Arc<Self>, name: NodeName, flags: u32) -> Result<Arc<Node>> {
+        let (ours, reservation) = Node::new(self, name, flags)?;
+        let mut state = self.lock_state();
+        let node = match state.nodes.get(&name.ptr) {
+            // Another thread was faster; ours is freed once the lock is gone.
+            Some(theirs) => theirs.clone(),
+            None => {
+                state.nodes.insert(reservation.into_node(name.ptr, ours.clone()));
+                ours.clone()
+            }
+        };
+        node.pin(&mut state);
+        drop(state);
+        Ok(node)
+    }
+
+    /// The node that the process calls by this pointer.
+    pub(crate) fn node(&self, ptr: u64) -> Option<Arc<Node>> {
+        self.lock_state().nodes.get(&ptr).cloned()
+    }
+
+    /// What the owner has been told of the first of his nodes behind `ptr`.
+    pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
+        let mut state = self.lock_state();
+        let next = ptr
+            .checked_add(1)
+            .and_then(|next| state.nodes.cursor_lower_bound(&next))
+            .map(|cursor| cursor.current().1.clone());
+        let (name, (has_strong_ref, has_weak_ref)) = match &next {
+            Some(node) => (node.name, node.told(&mut state)),
+            None => (NodeName::default(), (false, false)),
+        };
+        // The tree still has the node, or `next` is freed after the lock.
+        drop(state);
+        NodeDebugInfo {
+            name,
+            has_strong_ref,
+            has_weak_ref,
+        }
+    }
+
+    /// Makes all threads go back to user space: somebody closes a descriptor of the device.
+    pub(crate) fn flush(&self) {
+        let mut next = Pid::MIN;
+        while let Some(thread) = self.flush_thread(next) {
+            next = thread.id + 1;
+        }
+    }
+
+    /// Makes the first thread from number `from` on go back to user space.
+    fn flush_thread(&self, from: Pid) -> Option<Arc<Thread>> {
+        let mut state = self.lock_state();
+        let thread = state.threads.cursor_lower_bound(&from)?.current().1.clone();
+        thread.must_return.store(true, Relaxed);
+        let was_asleep = state.rouse(&thread);
+        drop(state);
+        if was_asleep {
+            thread.wake(WakeHint::Anywhere);
+        }
+        Some(thread)
+    }
+
+    /// Wakes those who watch the device.
+    pub(crate) fn notify_pollers(&self) {
+        self.pollers.notify_all();
+    }
+
+    /// Lets the calling task watch the device; says whether there is something to read.
+    pub(crate) fn poll(self: &Arc<Self>, file: &File, table: PollTable<'_>) -> Result<bool> {
+        let thread = self.current_thread()?;
+        table.register_wait(file, &self.pollers);
+        let mut state = self.lock_state();
+        state.has_pollers = true;
+        let has_common_work = !state.work.is_empty();
+        let own = thread.state(&mut state);
+        own.looper.polls = true;
+        let has_own_work = own.is_work_urgent;
+        let takes_common_work = own.is_available() && has_common_work;
+        drop(state);
+        Ok(has_own_work || takes_common_work || thread.must_return.load(Relaxed))
+    }
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The read half of `BINDER_WRITE_READ`: wait for work, and tell user space about it.
+//!
+//! What is told is gathered on the stack and written in one go. A call or a reply ends a read, and
+//! takes effect only after it has been written: what cannot be delivered is not half delivered
+//! (lesson C15).
+
+use crate::{
+    allocation::Buffer,
+    defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
+    error::Refusal,
+    kernel_ext::park,
+    node::{Node, RemovedNode},
+    node_counts::Announcement,
+    process::{ProcessState, StateGuard},
+    thread::{Frame, Rest, Thread},
+    transaction::{Content, Transaction},
+    work::{Work, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+    uaccess::{UserPtr, UserSlice}, //
+};
+
+/// How many bytes are gathered before they are written: more than one read usually tells.
+const PIECE: usize = 192;
+
+/// What one node's news can take at most: two of its four messages exclude the other two.
+const LARGEST_NEWS: usize = 2 * (size_of::<u32>() + NodeName::SIZE);
+
+/// Tells user space what there is for the thread, and waits if there is nothing and `may_wait`.
+///
+/// `EAGAIN` when there is nothing, `EINTR` on a signal, `EFAULT` when the buffer cannot be written.
+pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
+    let mut sink = Sink::new(io)?;
+    if io.read_consumed == 0 {
+        sink.put(Return::Noop, &[]);
+    }
+    let mut process = loop {
+        let (process, takes_common_work) = wait(thread, may_wait)?;
+        let process = tell_all(thread, process, &mut sink, takes_common_work)?;
+        let is_nothing_told = sink.written() == size_of::<u32>() as u64;
+        if !is_nothing_told || thread.must_return.load(Relaxed) {
+            break process;
+        }
+    };
+    let is_thread_wanted = process.request_thread(thread);
+    drop(process);
+    if is_thread_wanted {
+        sink.put_first(Return::SpawnLooper).inspect_err(|_| {
+            thread.process.lock_state().pool.is_thread_requested = false;
+        })?;
+    }
+    sink.flush()?;
+    io.read_consumed = sink.written();
+    Ok(())
+}
+
+/// Waits until there is something for the thread. Gives the locked state, and whether the thread was
+/// free for the process's common work as well (contract LOOP-6, LOOP-9).
+fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
+    let mut process = thread.process.lock_state();
+    let takes_common_work = thread.state(&mut process).is_available();
+    loop {
+        let has_common_work = takes_common_work && !process.work.is_empty();
+        let own = thread.state(&mut process);
+        if own.is_work_urgent || has_common_work || thread.must_return.load(Relaxed) {
+            return Ok((process, takes_common_work));
+        }
+        if !may_wait {
+            return Err(EAGAIN);
+        }
+        if current!().signal_pending() {
+            return Err(EINTR);
+        }
+        if takes_common_work {
+            own.rest = Rest::ForAnyWork;
+            // There is capacity for all threads of the process.
+            let _ = process.idle.push_within_capacity(thread.clone());
+        } else {
+            own.rest = Rest::ForOwnWork;
+        }
+        process = park::sleep(process);
+        process.rouse(thread);
+    }
+}
+
+/// What came out of a look at the queues.
+enum Found {
+    /// There is nothing more, or no room to tell it.
+    Nothing,
+    /// What is gathered has to be written first.
+    FullPiece,
+    /// A node's news were told; the rest of it is to be dropped without the lock.
+    News(Arc<Node>, Option<RemovedNode>),
+    /// A call to be served.
+    Call(KBox<Transaction>),
+    /// The reply to a call.
+    Reply(KBox<Transaction>),
+}
+
+/// Tells what is queued, until it is all told, or the buffer is full, or a call or a reply was told.
+fn tell_all<'a>(
+    thread: &'a Arc<Thread>,
+    mut process: StateGuard<'a>,
+    sink: &mut Sink,
+    takes_common_work: bool,
+) -> Result<StateGuard<'a>> {
+    loop {
+        let found = look(thread, &mut process, sink, takes_common_work);
+        if let Found::Nothing = found {
+            return Ok(process);
+        }
+        drop(process);
+        match found {
+            Found::Nothing => {}
+            Found::FullPiece => sink.flush()?,
+            Found::News(node, removed) => drop((node, removed)),
+            Found::Call(transaction) => {
+                if let Some(process) = deliver_call(thread, transaction, sink)? {
+                    return Ok(process);
+                }
+            }
+            Found::Reply(transaction) => return deliver_reply(thread, transaction, sink),
+        }
+        process = thread.process.lock_state();
+    }
+}
+
+/// Tells what can be told under the lock, until something is met that cannot.
+fn look(
+    thread: &Thread,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+    takes_common_work: bool,
+) -> Found {
+    loop {
+        if !sink.has_room() {
+            return Found::Nothing;
+        }
+        if sink.is_piece_full() {
+            return Found::FullPiece;
+        }
+        let own = thread.state(process).pop_work();
+        let next = match own {
+            None if takes_common_work => process.work.pop_front(),
+            own => own,
+        };
+        let Some((work, ticket)) = next else {
+            return Found::Nothing;
+        };
+        match work {
+            Work::Answer(answer) => {
+                sink.put(answer, &[]);
+                thread.state(process).spare_ticket = Some(ticket);
+            }
+            Work::Refusal(answer) => {
+                sink.put(answer, &[]);
+                thread.has_unread_refusal.store(false, Relaxed);
+                thread.state(process).put_refusal_ticket(ticket);
+            }
+            Work::Node(node) => {
+                let removed = tell_news(&node, ticket, process, sink);
+                return Found::News(node, removed);
+            }
+            Work::Call(mut call) => {
+                call.put_ticket(ticket);
+                return Found::Call(call);
+            }
+            Work::Outcome(mut outcome) => {
+                outcome.put_ticket(ticket);
+                let Content::Refused(refusal) = outcome.content() else {
+                    return Found::Reply(outcome);
+                };
+                sink.put(refusal.answer, &[]);
+                outcome.take_content();
+                thread.state(process).spare_transaction = Some(outcome);
+            }
+        }
+    }
+}
+
+/// Tells the owner of a node how its counts have changed.
+fn tell_news(
+    node: &Node,
+    ticket: WorkTicket,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+) -> Option<RemovedNode> {
+    let (news, removed) = node.read_news(ticket, process);
+    let Announcement {
+        increfs,
+        acquire,
+        release,
+        decrefs,
+        forget: _,
+    } = news;
+    let messages = [
+        (increfs, Return::IncRefs),
+        (acquire, Return::Acquire),
+        (release, Return::Release),
+        (decrefs, Return::DecRefs),
+    ];
+    for (is_told, message) in messages {
+        if is_told {
+            sink.put(message, &node.name.encode());
+        }
+    }
+    removed
+}
+
+/// What the receiver is told of the data that is in `buffer`.
+fn notice(thread: &Thread, transaction: &Transaction, buffer: &Buffer) -> TransactionNotice {
+    // A process that receives has mapped its space.
+    let start = thread.process.pages.address().unwrap_or(0);
+    let data = (start + buffer.offset) as u64;
+    TransactionNotice {
+        node: NodeName::default(),
+        code: transaction.code,
+        flags: transaction.flags,
+        sender_pid: 0,
+        sender_euid: transaction.sender_euid.into_uid_in_current_ns(),
+        data_size: buffer.layout.data_size as u64,
+        offsets_size: buffer.layout.offsets_size as u64,
+        data,
+        offsets: data + buffer.layout.offsets_at as u64,
+    }
+}
+
+/// Gives a call to the thread, which serves it from then on. Gives the locked state, or nothing if
+/// the call could not be given to it and the read goes on.
+fn deliver_call<'a>(
+    thread: &'a Arc<Thread>,
+    mut transaction: KBox<Transaction>,
+    sink: &mut Sink,
+) -> Result<Option<StateGuard<'a>>> {
+    if thread.make_room_on_stack().is_err() {
+        transaction.refuse(Refusal::UNDELIVERABLE);
+        return Ok(None);
+    }
+    let Content::Call { node, buffer } = transaction.content() else {
+        return Ok(None);
+    };
+    let mut notice = notice(thread, &transaction, buffer);
+    notice.node = node.name;
+    notice.sender_pid = transaction.caller_pid();
+    sink.put(Return::Transaction, &notice.encode());
+    if let Err(error) = sink.flush() {
+        transaction.refuse(Refusal::UNDELIVERABLE);
+        return Err(error);
+    }
+    if let Content::Call { node, buffer } = transaction.take_content() {
+        thread.process.deliver_buffer(buffer, Some(node));
+    }
+    let mut process = thread.process.lock_state();
+    let stack = &mut thread.state(&mut process).stack;
+    // There is room: it was made above, and only this thread makes the stack grow.
+    let _ = stack.push_within_capacity(Frame::Incoming(transaction));
+    Ok(Some(process))
+}
+
+/// Gives the reply of a call to the thread that made the call. Gives the locked state.
+fn deliver_reply<'a>(
+    thread: &'a Arc<Thread>,
+    mut transaction: KBox<Transaction>,
+    sink: &mut Sink,
+) -> Result<StateGuard<'a>> {
+    if let Content::Reply { buffer } = transaction.content() {
+        let notice = notice(thread, &transaction, buffer);
+        sink.put(Return::Reply, &notice.encode());
+    }
+    sink.flush()?;
+    if let Content::Reply { buffer } = transaction.take_content() {
+        thread.process.deliver_buffer(buffer, None);
+    }
+    let mut process = thread.process.lock_state();
+    let spare = &mut thread.state(&mut process).spare_transaction;
+    let superfluous = spare.replace(transaction);
+    if superfluous.is_some() {
+        drop(process);
+        drop(superfluous);
+        process = thread.process.lock_state();
+    }
+    Ok(process)
+}
+
+/// The read buffer of the calling process.
+struct Sink {
+    address: u64,
+    size: u64,
+    /// Up to where it is written.
+    flushed: u64,
+    /// What comes behind that.
+    piece: [u8; PIECE],
+    len: usize,
+}
+
+impl Sink {
+    /// `EFAULT` where there is no room for a single code, or none left.
+    fn new(io: &WriteRead) -> Result<Self> {
+        let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
+        if io.read_consumed == 0 && room < size_of::<u32>() as u64 {
+            return Err(EFAULT);
+        }
+        Ok(Self {
+            address: io.read_buffer,
+            size: io.read_size,
+            flushed: io.read_consumed,
+            piece: [0; PIECE],
+            len: 0,
+        })
+    }
+
+    /// How much of the buffer is used, including what is not flushed yet.
+    fn written(&self) -> u64 {
+        self.flushed + self.len as u64
+    }
+
+    /// Whether user space left room for another item, whatever its size (contract WR-8).
+    fn has_room(&self) -> bool {
+        self.size.saturating_sub(self.written()) >= LARGEST_RETURN as u64
+    }
+
+    /// Whether another item might not fit without a flush.
+    fn is_piece_full(&self) -> bool {
+        PIECE - self.len < LARGEST_RETURN
+    }
+
+    /// Adds an item. There has to be room for it in the piece.
+    fn put(&mut self, code: Return, payload: &[u8]) {
+        self.append(&code.code().to_ne_bytes());
+        self.append(payload);
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        self.piece[self.len..end].copy_from_slice(bytes);
+        self.len = end;
+    }
+
+    /// Replaces the first code of the buffer (contract WR-10).
+    fn put_first(&mut self, code: Return) -> Result {
+        let code = code.code().to_ne_bytes();
+        if self.flushed == 0 {
+            self.piece[..code.len()].copy_from_slice(&code);
+            return Ok(());
+        }
+        write(self.address, &code)
+    }
+
+    /// Writes what is gathered to user space.
+    fn flush(&mut self) -> Result {
+        if self.len != 0 {
+            let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
+            write(address, &self.piece[..self.len])?;
+            self.flushed += self.len as u64;
+            self.len = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Writes to the calling process.
+fn write(address: u64, bytes: &[u8]) -> Result {
+    let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
+    UserSlice::new(address, bytes.len())
+        .writer()
+        .write_slice(bytes)
+}
+
+// What is told of a node at once fits where the largest item fits, so one check serves both.
+const _: () = assert!(LARGEST_NEWS <= LARGEST_RETURN && LARGEST_RETURN < PIECE);

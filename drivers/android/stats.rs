@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters of what exists: each object that lives on the heap counts itself, so that unloading the
+//! module can say what was never freed.
+//!
+//! Objects are made and freed rarely (a steady stream of calls reuses them), so the counters cost
+//! the transaction path nothing.
+
+use kernel::{
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed}, //
+};
+
+/// The kinds of objects that are counted.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Kind {
+    Context,
+    Process,
+    Thread,
+    Node,
+    Ref,
+    Transaction,
+}
+
+const KINDS: [(Kind, &str); 6] = [
+    (Kind::Context, "contexts"),
+    (Kind::Process, "processes"),
+    (Kind::Thread, "threads"),
+    (Kind::Node, "nodes"),
+    (Kind::Ref, "refs"),
+    (Kind::Transaction, "transactions"),
+];
+
+static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(0) }; KINDS.len()];
+
+/// The presence of one object: part of it, and counted as long as it exists.
+pub(crate) struct Counted(Kind);
+
+impl Counted {
+    /// Counts an object that comes to be.
+    pub(crate) fn new(kind: Kind) -> Self {
+        ALIVE[kind as usize].add(1, Relaxed);
+        Self(kind)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        ALIVE[self.0 as usize].add(-1, Relaxed);
+    }
+}
+
+/// Complains of every object that still exists although nothing can use it any more.
+///
+/// The test runner looks for the word "leaked".
+pub(crate) fn report_leaks() {
+    for (kind, name) in KINDS {
+        let alive = ALIVE[kind as usize].load(Relaxed);
+        if alive != 0 {
+            pr_err!("leaked {} {}\n", alive, name);
+        }
+    }
+}
+
+static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(0);
+
+/// The next number of the space that transactions, nodes and refs share (contract NODE-15).
+pub(crate) fn next_debug_id() -> u32 {
+    LAST_DEBUG_ID.fetch_add(1, Relaxed).wrapping_add(1) as u32
+}

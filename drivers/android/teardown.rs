@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How a thread and a process end while others still deal with them.
+//!
+//! The order is the same for both: first nothing new can arrive, which is decided under the state
+//! lock; then what had arrived is taken out, one piece at a time, and each piece is ended without a
+//! lock (lesson R01). Whoever waits for something hears that it will not come.
+
+use crate::{
+    error::Refusal,
+    kernel_ext::park::WakeHint,
+    process::{Process, ProcessState},
+    thread::{Frame, Thread},
+    work::{Wake, Work, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    rbtree::RBTreeNode,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    }, //
+};
+
+impl Thread {
+    /// The thread has nothing more to do with the driver: `BINDER_THREAD_EXIT`, or its process ends.
+    pub(crate) fn end(self: &Arc<Self>) {
+        let Some((record, spare)) = self.close() else {
+            return;
+        };
+        drop((record, spare));
+        while let Some(frame) = self.pop_frame() {
+            if let Frame::Incoming(transaction) = frame {
+                transaction.refuse(Refusal::DIED);
+            }
+        }
+        while let Some((work, ticket)) = self.pop_last_work() {
+            self.pass_on(work, ticket);
+        }
+    }
+
+    /// Lets nothing arrive any more. Gives what only the running thread needs, to be dropped without
+    /// the lock; nothing if that was done before.
+    fn close(&self) -> Option<(impl Sized, impl Sized)> {
+        let mut process = self.process.lock_state();
+        if self.has_ended.load(Relaxed) {
+            return None;
+        }
+        self.has_ended.store(true, Relaxed);
+        let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&self.id);
+        let spare = self.state(&mut process).spare_transaction.take();
+        Some((record, spare))
+    }
+
+    fn pop_frame(&self) -> Option<Frame> {
+        let mut process = self.process.lock_state();
+        self.state(&mut process).stack.pop()
+    }
+
+    fn pop_last_work(&self) -> Option<(Work, WorkTicket)> {
+        let mut process = self.process.lock_state();
+        self.state(&mut process).pop_work()
+    }
+
+    /// Ends work that the thread will not do any more, or hands it to the other threads.
+    fn pass_on(&self, work: Work, ticket: WorkTicket) {
+        match work {
+            Work::Answer(_) | Work::Refusal(_) => {}
+            Work::Outcome(outcome) => drop(outcome),
+            Work::Call(mut call) => {
+                call.put_ticket(ticket);
+                call.refuse(Refusal::DIED);
+            }
+            // The owner still has to hear of his node (lesson R11).
+            Work::Node(node) => {
+                let mut process = self.process.lock_state();
+                node.move_news_to_process(&mut process);
+                let wake = process.push_to_process(ticket, Work::Node(node));
+                drop(process);
+                wake.now(&self.process, WakeHint::Anywhere);
+            }
+        }
+    }
+}
+
+impl Process {
+    /// The last descriptor of the device is closed.
+    pub(crate) fn end(self: &Arc<Self>) {
+        self.context.forget_manager(self);
+        {
+            // Under the lock, so that whoever holds it and sees the process open can finish.
+            let _state = self.lock_state();
+            self.has_ended.store(true, Relaxed);
+        }
+        while let Some(thread) = self.any_thread() {
+            thread.end();
+        }
+        while self.orphan_node() {}
+        while let Some((work, ticket)) = self.pop_work() {
+            match work {
+                Work::Call(mut call) => {
+                    call.put_ticket(ticket);
+                    call.refuse(Refusal::DIED);
+                }
+                Work::Node(node) => drop(node),
+                Work::Outcome(outcome) => drop(outcome),
+                Work::Answer(_) | Work::Refusal(_) => {}
+            }
+        }
+        self.close_handles();
+        self.free_all_buffers();
+    }
+
+    fn any_thread(&self) -> Option<Arc<Thread>> {
+        let state = self.lock_state();
+        let cursor = state.threads.cursor_front()?;
+        Some(cursor.current().1.clone())
+    }
+
+    /// Lets one of the nodes outlive its owner. `false` when there is none left.
+    fn orphan_node(&self) -> bool {
+        let mut guard = self.lock_state();
+        let state: &mut ProcessState = &mut guard;
+        let Some(cursor) = state.nodes.cursor_front_mut() else {
+            return false;
+        };
+        let (_, entry) = cursor.remove_current();
+        let (ptr, node) = entry.to_key_value();
+        let _ = ptr;
+        node.orphan(state);
+        drop(guard);
+        drop(node);
+        true
+    }
+
+    fn pop_work(&self) -> Option<(Work, WorkTicket)> {
+        self.lock_state().work.pop_front()
+    }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A thread of a process: its own work, the calls that it has made and serves, and how it rests.
+//!
+//! A record comes to be with the first command that needs one, and ends with `BINDER_THREAD_EXIT`
+//! or with the process. Its state is guarded by the state lock of the process.
+
+use crate::{
+    defs::{ExtendedError, Return},
+    error::Refusal,
+    kernel_ext::park::{self, WakeHint},
+    process::{Pid, Process, ProcessState, StateGuard},
+    stats::{Counted, Kind},
+    transaction::Transaction,
+    work::{Urgency, Work, WorkQueue, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{AtomicFlag, Relaxed},
+        Arc,
+        LockedBy, //
+    },
+    task::Task, //
+};
+
+/// A thread of a process.
+pub(crate) struct Thread {
+    /// The kernel's number for it, in the initial pid namespace.
+    pub(crate) id: Pid,
+    /// The process that it belongs to.
+    pub(crate) process: Arc<Process>,
+    task: ARef<Task>,
+    state: LockedBy<ThreadState, ProcessState>,
+    /// Nothing can be queued for the thread any more. Set under the state lock.
+    pub(crate) has_ended: AtomicFlag,
+    /// A flush wants the thread back in user space, whatever it waits for.
+    pub(crate) must_return: AtomicFlag,
+    /// A refused command stops those behind it until the thread has read of the refusal. Only the
+    /// thread itself looks at it.
+    pub(crate) has_unread_refusal: AtomicFlag,
+    _counted: Counted,
+}
+
+/// What changes in the life of a thread.
+pub(crate) struct ThreadState {
+    pub(crate) looper: Looper,
+    pub(crate) rest: Rest,
+    /// Calls made and calls being served, the innermost last.
+    pub(crate) stack: KVec<Frame>,
+    pub(crate) work: WorkQueue,
+    /// Whether `work` holds something that ends a wait.
+    pub(crate) is_work_urgent: bool,
+    pub(crate) extended_error: ExtendedError,
+    /// A transaction for the next call, so that it need not be allocated.
+    pub(crate) spare_transaction: Option<KBox<Transaction>>,
+    /// A place in the queue for the next answer, for the same reason.
+    pub(crate) spare_ticket: Option<WorkTicket>,
+    /// The place for an answer that must not fail for want of memory. Away while that answer is
+    /// unread, and as long nothing is done that could need it again.
+    refusal_ticket: Option<WorkTicket>,
+}
+
+/// What a thread waits for while it sleeps in the driver.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It does not sleep, or somebody has already been told to wake it.
+    Awake,
+    /// Its own work.
+    ForOwnWork,
+    /// Its own work or anything for the process; the thread is in the list of idle threads.
+    ForAnyWork,
+}
+
+/// What user space said of the thread's place in the pool.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Looper {
+    /// Joined because the driver asked for another thread.
+    pub(crate) registered: bool,
+    /// Joined on its own account.
+    pub(crate) entered: bool,
+    /// Left.
+    pub(crate) exited: bool,
+    /// Said things that do not go together.
+    pub(crate) invalid: bool,
+    /// Watches the device with `poll`.
+    pub(crate) polls: bool,
+}
+
+impl Looper {
+    /// Whether the thread is one of the pool.
+    pub(crate) fn is_in_pool(&self) -> bool {
+        self.registered || self.entered
+    }
+}
+
+/// One level of a thread's call stack.
+pub(crate) enum Frame {
+    /// A call that the thread made; the number is the transaction's debug id.
+    Outgoing(u32),
+    /// A call that the thread serves.
+    Incoming(KBox<Transaction>),
+}
+
+impl ThreadState {
+    fn new(refusal_ticket: WorkTicket) -> Self {
+        Self {
+            looper: Looper::default(),
+            rest: Rest::Awake,
+            stack: KVec::new(),
+            work: WorkQueue::new(),
+            is_work_urgent: false,
+            extended_error: ExtendedError::none(0),
+            spare_transaction: None,
+            spare_ticket: None,
+            refusal_ticket: Some(refusal_ticket),
+        }
+    }
+
+    /// Whether the thread is free for whatever comes for the process (contract POLL-3).
+    pub(crate) fn is_available(&self) -> bool {
+        self.stack.is_empty() && self.work.is_empty()
+    }
+
+    /// Takes the oldest work out of the thread's own queue.
+    pub(crate) fn pop_work(&mut self) -> Option<(Work, WorkTicket)> {
+        let popped = self.work.pop_front();
+        if self.work.is_empty() {
+            self.is_work_urgent = false;
+        }
+        popped
+    }
+
+    /// A refusal was read: its place is for the next one.
+    pub(crate) fn put_refusal_ticket(&mut self, ticket: WorkTicket) {
+        self.refusal_ticket = Some(ticket);
+    }
+
+    /// The call that the thread serves, if that is what it does.
+    pub(crate) fn pop_incoming(&mut self) -> Option<KBox<Transaction>> {
+        match self.stack.pop() {
+            Some(Frame::Incoming(transaction)) => Some(transaction),
+            Some(frame) => {
+                // There is room for what was taken out a moment ago.
+                let _ = self.stack.push_within_capacity(frame);
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// Ends the innermost call made by the thread, if it is the one of this number.
+    pub(crate) fn pop_outgoing(&mut self, id: u32) -> bool {
+        let is_top = matches!(self.stack.last(), Some(Frame::Outgoing(top)) if *top == id);
+        if is_top {
+            self.stack.pop();
+        }
+        is_top
+    }
+
+    /// The call being served while call `id` was made: who made it is the next one up the chain.
+    pub(crate) fn served_during(&self, id: u32) -> Option<&Transaction> {
+        let at = self
+            .stack
+            .iter()
+            .position(|frame| matches!(frame, Frame::Outgoing(outgoing) if *outgoing == id))?;
+        match self.stack.get(at.checked_sub(1)?)? {
+            Frame::Incoming(transaction) => Some(transaction),
+            Frame::Outgoing(_) => None,
+        }
+    }
+
+    /// Records why something failed, unless there is an unread record.
+    pub(crate) fn set_error_if_none(&mut self, id: u32, refusal: Refusal) {
+        if self.extended_error.command == Return::Ok {
+            self.set_error(id, refusal);
+        }
+    }
+
+    /// Records why something failed.
+    pub(crate) fn set_error(&mut self, id: u32, refusal: Refusal) {
+        self.extended_error = ExtendedError {
+            id,
+            command: refusal.answer,
+            param: refusal.param,
+        };
+    }
+}
+
+impl Thread {
+    /// Makes the record of the calling task.
+    pub(crate) fn new(process: &Arc<Process>) -> Result<Arc<Self>> {
+        let task = current!();
+        let state = ThreadState::new(WorkTicket::new(GFP_KERNEL)?);
+        let thread = Self {
+            id: task.pid(),
+            process: process.clone(),
+            task: ARef::from(&**task),
+            state: LockedBy::new(process.state_lock(), state),
+            has_ended: AtomicFlag::new(false),
+            must_return: AtomicFlag::new(false),
+            has_unread_refusal: AtomicFlag::new(false),
+            _counted: Counted::new(Kind::Thread),
+        };
+        Ok(Arc::new(thread, GFP_KERNEL)?)
+    }
+
+    /// The state, for whoever holds the state lock of the process.
+    pub(crate) fn state<'a>(&'a self, process: &'a mut ProcessState) -> &'a mut ThreadState {
+        self.state.access_mut(process)
+    }
+
+    /// Whether this is the record of the calling task.
+    pub(crate) fn is_current(&self) -> bool {
+        core::ptr::eq(self.task.as_ptr(), Task::current_raw())
+    }
+
+    /// Makes the thread runnable. To be called with no lock held.
+    pub(crate) fn wake(&self, hint: WakeHint) {
+        park::wake(&self.task, hint);
+    }
+
+    /// Makes sure that the stack has room for one more frame.
+    pub(crate) fn make_room_on_stack(&self) -> Result {
+        let needed = {
+            let mut process = self.process.lock_state();
+            let stack = &self.state(&mut process).stack;
+            if stack.len() < stack.capacity() {
+                return Ok(());
+            }
+            stack.len() + 4
+        };
+        let mut roomier = KVec::with_capacity(needed, GFP_KERNEL)?;
+        let mut process = self.process.lock_state();
+        let stack = &mut self.state(&mut process).stack;
+        for frame in stack.drain_all() {
+            // Only this thread makes its stack grow, so all frames fit.
+            let _ = roomier.push_within_capacity(frame);
+        }
+        core::mem::swap(stack, &mut roomier);
+        drop(process);
+        Ok(())
+    }
+
+    /// Lets the thread read `answer` when it comes for work.
+    pub(crate) fn answer(self: &Arc<Self>, answer: Return) {
+        let mut process = self.process.lock_state();
+        let mut ticket = self.state(&mut process).spare_ticket.take();
+        if ticket.is_none() {
+            drop(process);
+            ticket = WorkTicket::new(GFP_KERNEL).ok();
+            process = self.process.lock_state();
+        }
+        match ticket {
+            Some(ticket) => self.push_and_wake(process, ticket, Work::Answer(answer)),
+            None => self.push_refusal(process, answer),
+        }
+    }
+
+    /// Lets the thread read that its last command was refused.
+    pub(crate) fn refuse(self: &Arc<Self>, id: u32, refusal: Refusal) {
+        let mut process = self.process.lock_state();
+        self.state(&mut process).set_error(id, refusal);
+        self.push_refusal(process, refusal.answer);
+    }
+
+    /// Queues an answer in the place that is kept for those that must not fail. Commands behind it
+    /// do not run before it has been read, so it finds that place free.
+    fn push_refusal(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
+        if let Some(ticket) = self.state(&mut process).refusal_ticket.take() {
+            self.has_unread_refusal.store(true, Relaxed);
+            self.push_and_wake(process, ticket, Work::Refusal(answer));
+        }
+    }
+
+    fn push_and_wake(
+        self: &Arc<Self>,
+        mut process: StateGuard<'_>,
+        ticket: WorkTicket,
+        work: Work,
+    ) {
+        let wake = process.push_to_thread(self, ticket, work, Urgency::Now);
+        drop(process);
+        wake.now(&self.process, WakeHint::Anywhere);
+    }
+}

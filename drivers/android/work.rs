@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What can wait for a thread or for the pool of a process, and whom to wake when it arrives.
+//!
+//! Work is queued under a spinlock; whoever has to be woken for it comes out as a [`Wake`], which
+//! takes effect after the lock is gone.
+
+use crate::{
+    defs::Return,
+    kernel_ext::{
+        box_queue::{BoxQueue, Ticket},
+        park::WakeHint, //
+    },
+    node::Node,
+    process::Process,
+    thread::Thread,
+    transaction::Transaction, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// One thing to be told to user space.
+pub(crate) enum Work {
+    /// A return code that says everything by itself.
+    Answer(Return),
+    /// The answer to a command that was refused, for which the thread keeps a place of its own.
+    Refusal(Return),
+    /// A call to be served.
+    Call(KBox<Transaction>),
+    /// A call of this thread that came back: its reply, or why there is none.
+    Outcome(KBox<Transaction>),
+    /// The counts of a node have changed since its owner was last told.
+    Node(Arc<Node>),
+}
+
+/// A queue of work.
+pub(crate) type WorkQueue = BoxQueue<Work>;
+
+/// A place in a queue of work.
+pub(crate) type WorkTicket = Ticket<Work>;
+
+/// Whether work ends the sleep of the thread that it is queued for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// The thread should come and get it.
+    Now,
+    /// It can wait until the thread comes for something else (contract LOOP-10).
+    Deferred,
+}
+
+/// Who has to be woken for work that was queued.
+#[must_use = "work was queued for somebody who may be asleep"]
+pub(crate) enum Wake {
+    /// Everybody concerned is awake.
+    Nobody,
+    /// The thread that the work was queued for.
+    Thread(Arc<Thread>),
+    /// Whoever watches the device with `poll`.
+    Pollers,
+}
+
+impl Wake {
+    /// Wakes them. To be called with no lock held.
+    pub(crate) fn now(self, process: &Process, hint: WakeHint) {
+        match self {
+            Self::Nobody => {}
+            Self::Thread(thread) => thread.wake(hint),
+            Self::Pollers => process.notify_pollers(),
+        }
+    }
+}

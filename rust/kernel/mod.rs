@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the `kernel` crate lacks for a driver like Binder, written as if it were to go there.
+//!
+//! Nothing in here knows of Binder. Apart from the driver's thin FFI edge this is the only place
+//! where `unsafe` may stand, and the only place that knows how kernels differ.
+
+pub(crate) mod box_queue;
+pub(crate) mod page_range;
+pub(crate) mod park;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Put the calling task to sleep under a spinlock of its own choice, and wake one task directly.
+//!
+//! A wait queue costs a lock and a list operation at each end. Where the one who wakes already
+//! knows whom to wake, the task itself is enough: the sleeper announces that it is about to sleep
+//! while it holds the lock that guards what it waits for; whoever changes that state under the same
+//! lock sees the announcement and wakes the task once the lock is gone.
+//!
+//! ```text
+//!   sleeper                               waker
+//!   lock; nothing to do                   lock; add work; see the announcement; unlock
+//!   announce; task state := sleeping      wake(task): runnable again, whatever it was doing
+//!   unlock; schedule; lock again
+//! ```
+//!
+//! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at once.
+
+use kernel::{
+    bindings,
+    sync::lock::{
+        spinlock::SpinLockBackend,
+        Guard,
+        Lock, //
+    },
+    task::Task, //
+};
+
+extern "C" {
+    fn kernel_ext_prepare_to_park();
+    fn kernel_ext_park();
+    fn kernel_ext_wake(task: *mut bindings::task_struct, handoff: bool);
+}
+
+/// Where a woken task should run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WakeHint {
+    /// Wherever the scheduler thinks best.
+    Anywhere,
+    /// On this CPU: the waker is about to sleep and leaves it free.
+    Handoff,
+}
+
+/// Releases `guard`, sleeps until woken or signalled (interruptible, and freezable by the system or
+/// a cgroup), and takes the lock again.
+///
+/// May return for no reason: the caller checks its condition in a loop. Process context only; the
+/// guard must be the only lock held.
+pub(crate) fn sleep<T>(guard: Guard<'_, T, SpinLockBackend>) -> Guard<'_, T, SpinLockBackend> {
+    let lock: &Lock<T, SpinLockBackend> = guard.lock_ref();
+    // SAFETY: Only sets the state of the calling task, for which no context is wrong; every path
+    // from here leads through `kernel_ext_park`, which sets it back.
+    unsafe { kernel_ext_prepare_to_park() };
+    drop(guard);
+    // SAFETY: The spinlock is released and the caller holds no other (see above), so this task may
+    // give up the CPU.
+    unsafe { kernel_ext_park() };
+    lock.lock()
+}
+
+/// Makes `task` runnable if it sleeps; otherwise does nothing.
+///
+/// Takes the scheduler's locks: to be called with none of one's own held.
+pub(crate) fn wake(task: &Task, hint: WakeHint) {
+    // SAFETY: `task` is a valid, counted task for the whole call.
+    unsafe { kernel_ext_wake(task.as_ptr(), hint == WakeHint::Handoff) };
+}
