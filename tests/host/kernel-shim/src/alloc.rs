@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Fallible vectors and boxes over the standard ones.
+
+use crate::testing::{Allocation, Origin};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+/// There is no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocError;
+
+/// How to allocate; nothing of it matters on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(());
+
+/// The usual flags.
+pub mod flags {
+    use super::Flags;
+
+    /// May sleep.
+    pub const GFP_KERNEL: Flags = Flags(());
+}
+
+/// Errors of vectors.
+pub mod kvec {
+    /// The vector has no room for this.
+    #[derive(Debug)]
+    pub struct PushError<T>(pub T);
+}
+
+/// Where a vector's memory comes from.
+pub trait Allocator {
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    const ORIGIN: Origin;
+}
+
+/// `kmalloc`.
+#[derive(Debug)]
+pub struct Kmalloc;
+/// `kmalloc` or `vmalloc`.
+#[derive(Debug)]
+pub struct KVmalloc;
+
+#[allow(private_interfaces)]
+impl Allocator for Kmalloc {
+    const ORIGIN: Origin = Origin::Kmalloc;
+}
+
+#[allow(private_interfaces)]
+impl Allocator for KVmalloc {
+    const ORIGIN: Origin = Origin::MaybeVmalloc;
+}
+
+/// A vector that grows only where that is said.
+pub struct Vec<T, A> {
+    inner: std::vec::Vec<T>,
+    /// What the kernel would hold: not what `inner` happens to have.
+    capacity: usize,
+    memory: Option<Allocation>,
+    _origin: PhantomData<A>,
+}
+
+/// A vector from `kmalloc`.
+pub type KVec<T> = Vec<T, Kmalloc>;
+/// A vector from `kmalloc` or `vmalloc`.
+pub type KVVec<T> = Vec<T, KVmalloc>;
+
+impl<T, A> Vec<T, A> {
+    /// Without memory.
+    pub const fn new() -> Self {
+        Self {
+            inner: std::vec::Vec::new(),
+            capacity: 0,
+            memory: None,
+            _origin: PhantomData,
+        }
+    }
+
+    /// How many elements fit without allocating.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Adds an element if it fits.
+    pub fn push_within_capacity(&mut self, value: T) -> Result<(), kvec::PushError<T>> {
+        if self.inner.len() == self.capacity {
+            return Err(kvec::PushError(value));
+        }
+        self.inner.push(value);
+        Ok(())
+    }
+
+    /// Takes the last element.
+    pub fn pop(&mut self) -> Option<T> {
+        self.inner.pop()
+    }
+}
+
+impl<T, A: Allocator> Vec<T, A> {
+    /// With room for `capacity` elements.
+    pub fn with_capacity(capacity: usize, flags: Flags) -> Result<Self, AllocError> {
+        let mut vec = Self::new();
+        vec.reserve(capacity, flags)?;
+        Ok(vec)
+    }
+
+    /// Makes room for `additional` more elements.
+    pub fn reserve(&mut self, additional: usize, _flags: Flags) -> Result<(), AllocError> {
+        let wanted = self.inner.len() + additional;
+        if wanted > self.capacity {
+            self.memory = Some(Allocation::new(A::ORIGIN)?);
+            self.capacity = wanted.max(2 * self.capacity);
+        }
+        Ok(())
+    }
+
+    /// Adds an element.
+    pub fn push(&mut self, value: T, flags: Flags) -> Result<(), AllocError> {
+        self.reserve(1, flags)?;
+        self.inner.push(value);
+        Ok(())
+    }
+}
+
+impl<T, A> Default for Vec<T, A> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, A> Deref for Vec<T, A> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.inner
+    }
+}
+
+impl<T, A> DerefMut for Vec<T, A> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.inner
+    }
+}
+
+impl<T: fmt::Debug, A> fmt::Debug for Vec<T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<'a, T, A> IntoIterator for &'a Vec<T, A> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.inner.iter()
+    }
+}
+
+impl<'a, T, A> IntoIterator for &'a mut Vec<T, A> {
+    type Item = &'a mut T;
+    type IntoIter = std::slice::IterMut<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.inner.iter_mut()
+    }
+}
+
+impl<T, A> IntoIterator for Vec<T, A> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.inner.into_iter()
+    }
+}
+
+/// A box from `kmalloc`.
+#[derive(Debug)]
+pub struct KBox<T> {
+    inner: Box<T>,
+    _memory: Allocation,
+}
+
+impl<T> KBox<T> {
+    /// Boxes a value.
+    pub fn new(value: T, _flags: Flags) -> Result<Self, AllocError> {
+        Ok(Self {
+            _memory: Allocation::new(Origin::Kmalloc)?,
+            inner: Box::new(value),
+        })
+    }
+
+    /// Takes the value out.
+    pub fn into_inner(self) -> T {
+        *self.inner
+    }
+}
+
+impl<T> Deref for KBox<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for KBox<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The driver's pure rooms, compiled for the host, and what they are tested for.
+//!
+//! A room is included by its path and finds the crate `kernel` in `../kernel-shim`. To add one:
+//! name it here, give its tests a file in `tests/`, and teach the shim what it lacks.
+
+#![deny(unsafe_code)]
+// The rooms are complete in themselves; not all that they offer has to be used by a test.
+#![allow(dead_code)]
+
+#[path = "../../../../drivers/android/handle_table.rs"]
+mod handle_table;
+#[path = "../../../../drivers/android/range_alloc.rs"]
+mod range_alloc;
+
+#[cfg(test)]
+mod tests;

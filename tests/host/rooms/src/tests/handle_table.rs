@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A handle table next to a map, in long random lives and at sizes that matter (lesson C20).
+
+use crate::handle_table::{HandleTable, Spare};
+use kernel::alloc::flags::GFP_KERNEL;
+use kernel::testing::{
+    atomic, fail_after, failure_is_pending, live_allocations, total_allocations,
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// As a caller does it: under the lock, and again after filling the spare.
+fn insert<R>(table: &mut HandleTable<R>, min: u32, value: R) -> u32 {
+    let mut value = Some(value);
+    let mut spare = Spare::new();
+    for _ in 0..3 {
+        let inserted = atomic(|| {
+            let vacant = table.lowest_free(min, &mut spare)?;
+            let promised = vacant.handle();
+            let handle = vacant.insert(value.take()?);
+            assert_eq!(handle, promised);
+            Some(handle)
+        });
+        match inserted {
+            Some(handle) => return handle,
+            None => spare.fill(GFP_KERNEL).unwrap(),
+        }
+    }
+    panic!("a filled spare is not enough");
+}
+
+fn remove<R>(table: &mut HandleTable<R>, handle: u32) -> Option<R> {
+    atomic(|| table.remove(handle))
+}
+
+fn compare(table: &HandleTable<u64>, model: &BTreeMap<u32, u64>) {
+    assert_eq!(table.len(), model.len());
+    assert_eq!(table.is_empty(), model.is_empty());
+    assert_eq!(table.last(), model.keys().next_back().copied());
+    assert!(table.iter().eq(model.iter().map(|(k, v)| (*k, v))));
+}
+
+#[derive(Clone, Debug)]
+enum Plan {
+    Insert(u32),
+    /// Many at once, so that leaves fill up.
+    InsertMany(u32),
+    RemoveKnown(prop::sample::Index),
+    RemoveAnything(u32),
+    /// All in a range, so that leaves become empty.
+    RemoveMany(u32, u32),
+    Change(prop::sample::Index),
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    prop_oneof![
+        8 => (0u32..2).prop_map(Plan::Insert),
+        1 => (0u32..300).prop_map(Plan::Insert),
+        2 => (1u32..200).prop_map(Plan::InsertMany),
+        8 => any::<prop::sample::Index>().prop_map(Plan::RemoveKnown),
+        1 => any::<u32>().prop_map(Plan::RemoveAnything),
+        1 => (0u32..600, 1u32..300).prop_map(|(from, count)| Plan::RemoveMany(from, count)),
+        1 => any::<prop::sample::Index>().prop_map(Plan::Change),
+    ]
+}
+
+fn lowest_free(model: &BTreeMap<u32, u64>, min: u32) -> u32 {
+    (min..).find(|handle| !model.contains_key(handle)).unwrap()
+}
+
+fn live(plans: &[Plan]) {
+    let before = live_allocations();
+    let mut table = HandleTable::new();
+    let mut model = BTreeMap::new();
+    let mut serial = 0;
+    for plan in plans {
+        serial += 1;
+        match *plan {
+            Plan::Insert(min) => {
+                let wanted = lowest_free(&model, min);
+                assert_eq!(insert(&mut table, min, serial), wanted);
+                model.insert(wanted, serial);
+            }
+            Plan::InsertMany(count) => {
+                for _ in 0..count {
+                    let wanted = lowest_free(&model, 1);
+                    assert_eq!(insert(&mut table, 1, serial), wanted);
+                    model.insert(wanted, serial);
+                }
+            }
+            Plan::RemoveKnown(ref index) => {
+                if !model.is_empty() {
+                    let known: Vec<_> = model.keys().copied().collect();
+                    let handle = *index.get(&known);
+                    assert_eq!(remove(&mut table, handle), model.remove(&handle));
+                    assert_eq!(remove(&mut table, handle), None);
+                    assert_eq!(table.get(handle), None);
+                }
+            }
+            Plan::RemoveAnything(handle) => {
+                assert_eq!(remove(&mut table, handle), model.remove(&handle));
+            }
+            Plan::RemoveMany(from, count) => {
+                for handle in from..from + count {
+                    assert_eq!(remove(&mut table, handle), model.remove(&handle));
+                }
+            }
+            Plan::Change(ref index) => {
+                if !model.is_empty() {
+                    let known: Vec<_> = model.keys().copied().collect();
+                    let handle = *index.get(&known);
+                    *table.get_mut(handle).unwrap() = serial;
+                    model.insert(handle, serial);
+                }
+            }
+        }
+        compare(&table, &model);
+    }
+    drop(table);
+    assert_eq!(live_allocations(), before);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn like_a_map(plans in prop::collection::vec(plan(), 1..200)) {
+        live(&plans);
+    }
+}
+
+#[test]
+fn the_context_managers_handle_is_for_those_who_ask_for_it() {
+    let mut table = HandleTable::new();
+    assert_eq!(insert(&mut table, 1, "a"), 1);
+    assert_eq!(insert(&mut table, 0, "manager"), 0);
+    assert_eq!(insert(&mut table, 0, "b"), 2);
+    assert_eq!(remove(&mut table, 0), Some("manager"));
+    assert_eq!(insert(&mut table, 1, "c"), 3);
+    assert_eq!(insert(&mut table, 0, "manager"), 0);
+}
+
+#[test]
+fn handle_0_alone_does_not_make_a_leaf_full() {
+    let mut table = HandleTable::new();
+    let handles: Vec<_> = (0..64).map(|value| insert(&mut table, 1, value)).collect();
+    assert!(handles.into_iter().eq(1..65));
+    assert_eq!(insert(&mut table, 0, 64), 0);
+    assert_eq!(insert(&mut table, 0, 65), 65);
+}
+
+#[test]
+fn nothing_is_in_a_new_table() {
+    let mut table = HandleTable::<u8>::new();
+    for handle in [0, 1, 63, 64, u32::MAX] {
+        assert_eq!(table.get(handle), None);
+        assert_eq!(table.get_mut(handle), None);
+        assert_eq!(table.remove(handle), None);
+    }
+    assert_eq!(table.last(), None);
+    assert_eq!(table.iter().count(), 0);
+}
+
+const MANY: u32 = 100_000;
+
+#[test]
+fn lesson_c20_a_hundred_thousand_handles() {
+    let mut table = HandleTable::new();
+    for wanted in 1..=MANY {
+        assert_eq!(insert(&mut table, 1, wanted), wanted);
+    }
+    assert!((1..=MANY).all(|handle| table.get(handle) == Some(&handle)));
+
+    // In a fixed order that jumps about, one goes and the lowest free comes.
+    let mut free = BTreeSet::new();
+    let mut at = 1u64;
+    for round in 0..MANY {
+        at = at * 48_271 % 0x7fff_ffff;
+        let handle = (at % u64::from(MANY)) as u32 + 1;
+        if let Some(value) = remove(&mut table, handle) {
+            assert_eq!(value, handle);
+            free.insert(handle);
+        }
+        if round % 3 == 0 {
+            let wanted = free.pop_first().unwrap_or(MANY + 1);
+            assert_eq!(insert(&mut table, 1, wanted), wanted);
+        }
+    }
+    assert_eq!(table.len() + free.len(), MANY as usize);
+    while let Some(wanted) = free.pop_first() {
+        assert_eq!(insert(&mut table, 1, wanted), wanted);
+    }
+
+    let mut last = MANY;
+    while let Some(handle) = table.last() {
+        assert_eq!(handle, last);
+        assert_eq!(remove(&mut table, handle), Some(handle));
+        last -= 1;
+    }
+    assert_eq!(last, 0);
+}
+
+/// Past 262 144 handles, the topmost level has more than one word.
+#[test]
+fn three_levels_full() {
+    const COUNT: u32 = 600_000;
+    let mut table = HandleTable::new();
+    for wanted in 0..COUNT {
+        assert_eq!(insert(&mut table, 0, ()), wanted);
+    }
+    for handle in [COUNT - 1, 262_144, 262_143, 4_096, 4_095, 64, 63, 0] {
+        assert_eq!(remove(&mut table, handle), Some(()));
+        assert_eq!(insert(&mut table, 0, ()), handle);
+    }
+    assert_eq!(remove(&mut table, 300_000), Some(()));
+    assert_eq!(remove(&mut table, 599_999), Some(()));
+    assert_eq!(insert(&mut table, 0, ()), 300_000);
+    assert_eq!(insert(&mut table, 0, ()), 599_999);
+    assert_eq!(insert(&mut table, 0, ()), COUNT);
+}
+
+#[test]
+fn a_handle_that_comes_and_goes_at_the_edge_of_a_leaf_does_not_allocate() {
+    let mut table = HandleTable::new();
+    for _ in 0..128 {
+        insert(&mut table, 0, ());
+    }
+    assert_eq!(insert(&mut table, 0, ()), 128);
+    remove(&mut table, 128);
+    let before = total_allocations();
+    for _ in 0..100 {
+        assert_eq!(insert(&mut table, 0, ()), 128);
+        remove(&mut table, 128);
+    }
+    assert_eq!(total_allocations(), before);
+}
+
+#[test]
+fn a_table_that_was_large_does_not_keep_its_entries() {
+    let mut table = HandleTable::new();
+    let empty = live_allocations();
+    for value in 0..MANY {
+        insert(&mut table, 0, value);
+    }
+    assert!(live_allocations() - empty > 1000);
+    for handle in 1..MANY {
+        remove(&mut table, handle);
+    }
+    // The first leaf, the idle one, and the three parts of the index.
+    assert_eq!(live_allocations() - empty, 5);
+    assert_eq!(table.get(0), Some(&0));
+}
+
+#[test]
+fn lesson_c11_a_failed_growth_leaves_the_table_as_it_was() {
+    let before = live_allocations();
+    let mut failures = 0;
+    // 64 · 4 is where the first index is full.
+    for start in [0, 64, 256] {
+        for allowed in 0.. {
+            let value = Arc::new(());
+            let mut table = HandleTable::new();
+            for _ in 0..start {
+                insert(&mut table, 0, value.clone());
+            }
+            let mut spare = Spare::new();
+            assert!(table.lowest_free(0, &mut spare).is_none());
+            fail_after(allowed);
+            let mut result = spare.fill(GFP_KERNEL);
+            // The second round, if the first found only a part of what was lacking.
+            if result.is_ok() && table.lowest_free(0, &mut spare).is_none() {
+                result = spare.fill(GFP_KERNEL);
+            }
+            let was_enough = failure_is_pending();
+            assert_eq!(result.is_ok(), was_enough);
+            failures += usize::from(!was_enough);
+            assert_eq!(table.len(), start);
+            drop(spare);
+            assert_eq!(insert(&mut table, 0, value.clone()), start as u32);
+            assert_eq!(Arc::strong_count(&value), start + 2);
+            drop(table);
+            assert_eq!(Arc::strong_count(&value), 1);
+            assert_eq!(live_allocations(), before);
+            if was_enough {
+                break;
+            }
+        }
+    }
+    assert!(failures > 5, "the sweep met {failures} failures");
+}

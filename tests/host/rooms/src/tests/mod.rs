@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One file for each room or part of one, and the models that they are compared with.
+
+mod handle_table;
+mod range_alloc;
+mod range_exhaustive;
+mod range_lessons;
+mod range_model;

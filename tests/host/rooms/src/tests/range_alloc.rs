@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Long random lives of a range allocator, next to its model.
+//!
+//! One suite for both ways to keep the books (lesson R05): `FEW` of 0 is always the tree, 64 is
+//! always the array here, and what is between goes to and fro.
+
+use super::range_model::{Pair, Step};
+use crate::range_alloc::CallKind;
+use kernel::testing::live_allocations;
+use proptest::prelude::*;
+
+/// What to do, before it is known which ranges there are.
+#[derive(Clone, Debug)]
+enum Plan {
+    Reserve(usize, CallKind),
+    /// To one of the ranges in use.
+    Known(fn(usize) -> Step, prop::sample::Index),
+    /// To wherever.
+    Anywhere(fn(usize) -> Step, usize),
+    TakeAny,
+    Look(usize, usize),
+}
+
+fn kind() -> impl Strategy<Value = CallKind> {
+    prop_oneof![
+        Just(CallKind::Sync),
+        (1..4).prop_map(|sender| CallKind::Oneway { sender }),
+    ]
+}
+
+fn action() -> impl Strategy<Value = fn(usize) -> Step> {
+    let actions: [fn(usize) -> Step; 4] = [Step::Deliver, Step::Abort, Step::Take, Step::Release];
+    prop::sample::select(actions.to_vec())
+}
+
+fn plan(space: usize, largest: usize) -> impl Strategy<Value = Plan> {
+    prop_oneof![
+        8 => (0..=largest, kind()).prop_map(|(size, kind)| Plan::Reserve(size, kind)),
+        12 => (action(), any::<prop::sample::Index>()).prop_map(|(a, i)| Plan::Known(a, i)),
+        1 => (action(), 0..=space).prop_map(|(a, offset)| Plan::Anywhere(a, offset)),
+        1 => Just(Plan::TakeAny),
+        2 => (0..=space, 0..=space).prop_map(|(start, end)| Plan::Look(start, end)),
+    ]
+}
+
+fn live<const FEW: usize>(space: usize, plans: &[Plan]) {
+    let before = live_allocations();
+    let mut pair = Pair::<FEW>::new(space);
+    for plan in plans {
+        match plan {
+            Plan::Reserve(size, kind) => pair.step(Step::Reserve(*size, *kind)),
+            Plan::Known(action, index) => {
+                let known: Vec<_> = pair.model.used.keys().copied().collect();
+                if !known.is_empty() {
+                    pair.step(action(*index.get(&known)));
+                }
+            }
+            Plan::Anywhere(action, offset) => pair.step(action(*offset)),
+            Plan::TakeAny => pair.step(Step::TakeAny),
+            Plan::Look(start, end) => pair.compare_touches(*start, *end),
+        }
+    }
+    pair.finish();
+    assert_eq!(live_allocations(), before, "descriptors leak");
+}
+
+fn all_backends(space: usize, plans: &[Plan]) {
+    live::<0>(space, plans);
+    live::<1>(space, plans);
+    live::<5>(space, plans);
+    live::<16>(space, plans);
+    live::<64>(space, plans);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Few large ranges: much is refused, gaps are tight.
+    #[test]
+    fn crowded(plans in prop::collection::vec(plan(256, 160), 1..300)) {
+        all_backends(256, &plans);
+    }
+
+    /// Up to 64 ranges at once: the array's limits are passed in both directions.
+    #[test]
+    fn many_small(plans in prop::collection::vec(plan(512, 24), 1..600)) {
+        all_backends(512, &plans);
+    }
+
+    /// A space whose size is no multiple of anything helpful.
+    #[test]
+    fn odd_space(space in 0usize..100, plans in prop::collection::vec(plan(100, 100), 1..60)) {
+        let space = space - space % 8;
+        all_backends(space, &plans);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// A real space and hundreds of ranges.
+    #[test]
+    fn roomy(plans in prop::collection::vec(plan(1 << 16, 600), 1000..3000)) {
+        live::<0>(1 << 16, &plans);
+        live::<16>(1 << 16, &plans);
+    }
+}
