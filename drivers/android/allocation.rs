@@ -79,10 +79,17 @@ pub(crate) struct Buffer {
 
 /// What the target's allocator keeps of a buffer that the target may free.
 pub(crate) struct Delivered {
-    /// The node that the call was for, in use until the buffer is freed (contract TXN-8).
-    node: Option<Arc<Node>>,
+    purpose: Purpose,
     held: KVec<Held>,
     is_cleared: bool,
+}
+
+/// What a delivered buffer was for. The node of a call is in use until the call's buffer is freed
+/// (contract TXN-8), and busy as long if the call is oneway (TXN-22).
+pub(crate) enum Purpose {
+    Call(Arc<Node>),
+    Oneway(Arc<Node>),
+    Reply,
 }
 
 impl Process {
@@ -129,9 +136,9 @@ impl Process {
     }
 
     /// Lets this process free `buffer` from now on.
-    pub(crate) fn deliver_buffer(&self, buffer: Buffer, node: Option<Arc<Node>>) {
+    pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
         let delivered = Delivered {
-            node,
+            purpose,
             held: buffer.held,
             is_cleared: buffer.is_cleared,
         };
@@ -174,8 +181,13 @@ impl Process {
         drop(buffers);
         drop(leftover);
         self.let_go(delivered.held);
-        if let Some(node) = delivered.node {
-            node.drop_local(Strength::Strong);
+        match delivered.purpose {
+            Purpose::Call(node) => node.drop_local(Strength::Strong),
+            Purpose::Oneway(node) => {
+                node.end_oneway();
+                node.drop_local(Strength::Strong);
+            }
+            Purpose::Reply => {}
         }
         Ok(())
     }

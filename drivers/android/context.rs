@@ -49,12 +49,7 @@ impl Context {
     }
 
     /// Lets `process` be the context manager through the node of this name (contract CTX-1).
-    pub(crate) fn set_manager(
-        &self,
-        process: &Arc<Process>,
-        name: NodeName,
-        flags: u32,
-    ) -> Result {
+    pub(crate) fn set_manager(&self, process: &Arc<Process>, name: NodeName) -> Result {
         let mut manager_uid = self.manager_uid.lock();
         if self.manager().is_some() {
             return Err(EBUSY);
@@ -65,7 +60,7 @@ impl Context {
             return Err(EPERM);
         }
         *manager_uid = Some(uid);
-        let node = process.pin_node(name, flags)?;
+        let node = process.pin_node(name)?;
         node.become_manager(&mut process.lock_state());
         *self.manager.lock() = Some(node.clone());
         node.unpin();

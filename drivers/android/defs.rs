@@ -123,12 +123,6 @@ pub(crate) mod transaction_flags {
     pub(crate) const CLEAR_BUF: u32 = 0x20;
 }
 
-/// Flags of a node, fixed when it is first sent.
-pub(crate) mod node_flags {
-    /// Every call carries the caller's security context.
-    pub(crate) const TXN_SECURITY_CTX: u32 = 0x1000;
-}
-
 /// Reads the four bytes at `AT` of a structure of `SIZE` bytes.
 const fn word<const SIZE: usize>(bytes: &[u8; SIZE], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -373,13 +367,12 @@ impl FlatObject {
         bytes
     }
 
-    /// The name and flags that `BINDER_SET_CONTEXT_MGR_EXT` gives, whatever type it says.
-    pub(crate) fn decode_manager(bytes: &[u8; Self::SIZE]) -> (NodeName, u32) {
-        let name = NodeName {
+    /// The name that `BINDER_SET_CONTEXT_MGR_EXT` gives, whatever type it says.
+    pub(crate) fn decode_manager(bytes: &[u8; Self::SIZE]) -> NodeName {
+        NodeName {
             ptr: double_word(bytes, 8),
             cookie: double_word(bytes, 16),
-        };
-        (name, word(bytes, 4))
+        }
     }
 }
 

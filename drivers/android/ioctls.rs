@@ -33,10 +33,10 @@ pub(crate) fn run(process: &Arc<Process>, command: u32, argument: usize, may_wai
     match command {
         ioctl::WRITE_READ => write_read(process, argument, may_wait),
         ioctl::SET_MAX_THREADS => set_max_threads(process, argument),
-        ioctl::SET_CONTEXT_MGR => set_context_manager(process, NodeName::default(), 0),
+        ioctl::SET_CONTEXT_MGR => set_context_manager(process, NodeName::default()),
         ioctl::SET_CONTEXT_MGR_EXT => {
-            let (name, flags) = FlatObject::decode_manager(&argument.get().map_err(|_| EINVAL)?);
-            set_context_manager(process, name, flags)
+            let name = FlatObject::decode_manager(&argument.get().map_err(|_| EINVAL)?);
+            set_context_manager(process, name)
         }
         ioctl::THREAD_EXIT => {
             process.current_thread()?.end();
@@ -105,11 +105,11 @@ fn set_max_threads(process: &Process, argument: Argument) -> Result {
     Ok(())
 }
 
-fn set_context_manager(process: &Arc<Process>, name: NodeName, flags: u32) -> Result {
+fn set_context_manager(process: &Arc<Process>, name: NodeName) -> Result {
     if !process.is_callers() {
         return Err(EINVAL);
     }
-    process.context.set_manager(process, name, flags)
+    process.context.set_manager(process, name)
 }
 
 /// `BINDER_GET_NODE_INFO_FOR_REF`, for the context manager alone.

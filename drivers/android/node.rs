@@ -9,12 +9,14 @@
 //! lock, also after the owner's death.
 
 use crate::{
-    defs::{node_flags, NodeName, Strength},
+    defs::{NodeName, Strength},
+    kernel_ext::park::WakeHint,
     node_counts::{Announcement, NodeCounts},
     process::{Pid, Process, ProcessState},
     stats::{Counted, Kind},
     thread::Thread,
-    work::{Urgency, Wake, Work, WorkTicket}, //
+    transaction::{Transaction, Turn},
+    work::{Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -28,7 +30,6 @@ pub(crate) struct Node {
     pub(crate) id: u32,
     /// What the owner calls it.
     pub(crate) name: NodeName,
-    flags: u32,
     /// The process that offers it.
     pub(crate) owner: Arc<Process>,
     state: LockedBy<NodeState, ProcessState>,
@@ -40,6 +41,10 @@ struct NodeState {
     counts: NodeCounts,
     life: Life,
     news: News,
+    /// Whether a oneway call of the node is queued or being handled: they come one at a time.
+    is_busy: bool,
+    /// The oneway calls that wait for their turn.
+    waiting: WorkQueue,
 }
 
 /// Whether a node can gain users.
@@ -88,18 +93,18 @@ impl Node {
     pub(crate) fn new(
         owner: &Arc<Process>,
         name: NodeName,
-        flags: u32,
     ) -> Result<(Arc<Self>, RBTreeNodeReservation<u64, Arc<Self>>)> {
         let state = NodeState {
             counts: NodeCounts::new(),
             life: Life::Known,
             news: News::None(WorkTicket::new(GFP_KERNEL)?),
+            is_busy: false,
+            waiting: WorkQueue::new(),
         };
         let node = Arc::new(
             Self {
                 id: crate::stats::next_debug_id(),
                 name,
-                flags,
                 owner: owner.clone(),
                 state: LockedBy::new(owner.state_lock(), state),
                 _counted: Counted::new(Kind::Node),
@@ -107,11 +112,6 @@ impl Node {
             GFP_KERNEL,
         )?;
         Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
-    }
-
-    /// Whether each call of this node is to carry the caller's security context.
-    pub(crate) fn wants_security_context(&self) -> bool {
-        self.flags & node_flags::TXN_SECURITY_CTX != 0
     }
 
     /// Keeps the node from being forgotten while a transaction that names it is under construction.
@@ -233,11 +233,52 @@ impl Node {
         self.state.access_mut(owner).news = News::OnProcess;
     }
 
-    /// The owner dies. The node has been taken out of his tree.
-    pub(crate) fn orphan(&self, owner: &mut ProcessState) {
+    /// The owner dies. The node has been taken out of his tree. Gives the oneway calls that nobody
+    /// will handle, to be dropped without the lock.
+    pub(crate) fn orphan(&self, owner: &mut ProcessState) -> WorkQueue {
         let state = self.state.access_mut(owner);
         state.life = Life::Orphaned;
         state.counts.orphan();
+        core::mem::replace(&mut state.waiting, WorkQueue::new())
+    }
+
+    /// A oneway call is about to be queued: whether it is the one that the node is busy with now.
+    pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> Turn {
+        let was_busy = core::mem::replace(&mut self.state.access_mut(owner).is_busy, true);
+        if was_busy {
+            Turn::Awaited
+        } else {
+            Turn::Taken
+        }
+    }
+
+    /// Lets a oneway call wait until those before it have ended.
+    pub(crate) fn push_waiting_oneway(
+        &self,
+        owner: &mut ProcessState,
+        ticket: WorkTicket,
+        transaction: KBox<Transaction>,
+    ) {
+        let waiting = &mut self.state.access_mut(owner).waiting;
+        waiting.push_back(ticket, Work::Call(transaction));
+    }
+
+    /// The oneway call that the node was busy with has ended: the next one is queued for the pool.
+    pub(crate) fn end_oneway(&self) {
+        let mut owner = self.owner.lock_state();
+        let state = self.state.access_mut(&mut owner);
+        let wake = match state.waiting.pop_front() {
+            Some((Work::Call(mut next), ticket)) => {
+                next.take_turn();
+                owner.push_to_process(ticket, Work::Call(next))
+            }
+            _ => {
+                state.is_busy = false;
+                Wake::Nobody
+            }
+        };
+        drop(owner);
+        wake.now(&self.owner, WakeHint::Anywhere);
     }
 
     /// What the owner was told of strong and of weak counts.
@@ -328,6 +369,6 @@ impl Node {
 impl Aftermath {
     /// Wakes and frees. To be called with no lock held.
     fn finish(self, owner: &Process) {
-        self.wake.now(owner, crate::kernel_ext::park::WakeHint::Anywhere);
+        self.wake.now(owner, WakeHint::Anywhere);
     }
 }

@@ -296,10 +296,10 @@ impl Process {
     }
 
     /// The node of this name, pinned, made if the process has not sent it before.
-    pub(crate) fn pin_node(self: &Arc<Self>, name: NodeName, flags: u32) -> Result<Arc<Node>> {
+    pub(crate) fn pin_node(self: &Arc<Self>, name: NodeName) -> Result<Arc<Node>> {
         let node = match self.pin_known_node(name.ptr) {
             Some(node) => node,
-            None => self.pin_new_node(name, flags)?,
+            None => self.pin_new_node(name)?,
         };
         if node.name.cookie != name.cookie {
             node.unpin();
@@ -315,8 +315,8 @@ impl Process {
         Some(node)
     }
 
-    fn pin_new_node(self: &Arc<Self>, name: NodeName, flags: u32) -> Result<Arc<Node>> {
-        let (ours, reservation) = Node::new(self, name, flags)?;
+    fn pin_new_node(self: &Arc<Self>, name: NodeName) -> Result<Arc<Node>> {
+        let (ours, reservation) = Node::new(self, name)?;
         let mut state = self.lock_state();
         let node = match state.nodes.get(&name.ptr) {
             // Another thread was faster; ours is freed once the lock is gone.

@@ -7,7 +7,7 @@
 //! (lesson C15).
 
 use crate::{
-    allocation::Buffer,
+    allocation::{Buffer, Purpose},
     defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
     error::Refusal,
     kernel_ext::park,
@@ -243,19 +243,31 @@ fn deliver_call<'a>(
         transaction.refuse(Refusal::UNDELIVERABLE);
         return Ok(None);
     }
-    let Content::Call { node, buffer } = transaction.content() else {
-        return Ok(None);
+    let (node, buffer, caller_pid) = match transaction.content() {
+        Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
+        Content::Oneway { node, buffer, .. } => (node, buffer, 0),
+        _ => return Ok(None),
     };
     let mut notice = notice(thread, &transaction, buffer);
     notice.node = node.name;
-    notice.sender_pid = transaction.caller_pid();
+    notice.sender_pid = caller_pid;
     sink.put(Return::Transaction, &notice.encode());
     if let Err(error) = sink.flush() {
         transaction.refuse(Refusal::UNDELIVERABLE);
         return Err(error);
     }
-    if let Content::Call { node, buffer } = transaction.take_content() {
-        thread.process.deliver_buffer(buffer, Some(node));
+    match transaction.take_content() {
+        Content::Call { node, buffer } => {
+            let purpose = Purpose::Call(node);
+            thread.process.deliver_buffer(buffer, purpose);
+        }
+        Content::Oneway { node, buffer, .. } => {
+            let purpose = Purpose::Oneway(node);
+            thread.process.deliver_buffer(buffer, purpose);
+            drop(transaction);
+            return Ok(Some(thread.process.lock_state()));
+        }
+        _ => {}
     }
     let mut process = thread.process.lock_state();
     let stack = &mut thread.state(&mut process).stack;
@@ -276,7 +288,7 @@ fn deliver_reply<'a>(
     }
     sink.flush()?;
     if let Content::Reply { buffer } = transaction.take_content() {
-        thread.process.deliver_buffer(buffer, None);
+        thread.process.deliver_buffer(buffer, Purpose::Reply);
     }
     let mut process = thread.process.lock_state();
     let spare = &mut thread.state(&mut process).spare_transaction;

@@ -11,10 +11,9 @@ use crate::{
     kernel_ext::park::WakeHint,
     process::{Process, ProcessState},
     thread::{Frame, Thread},
-    work::{Wake, Work, WorkTicket}, //
+    work::{Work, WorkTicket}, //
 };
 use kernel::{
-    prelude::*,
     rbtree::RBTreeNode,
     sync::{
         atomic::Relaxed,
@@ -125,11 +124,10 @@ impl Process {
             return false;
         };
         let (_, entry) = cursor.remove_current();
-        let (ptr, node) = entry.to_key_value();
-        let _ = ptr;
-        node.orphan(state);
+        let (_, node) = entry.to_key_value();
+        let waiting = node.orphan(state);
         drop(guard);
-        drop(node);
+        drop((waiting, node));
         true
     }
 

@@ -258,6 +258,11 @@ impl Thread {
         }
     }
 
+    /// The same, in a place that the caller brings.
+    pub(crate) fn answer_with(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
+        self.push_and_wake(self.process.lock_state(), ticket, Work::Answer(answer));
+    }
+
     /// Lets the thread read that its last command was refused.
     pub(crate) fn refuse(self: &Arc<Self>, id: u32, refusal: Refusal) {
         let mut process = self.process.lock_state();

@@ -18,7 +18,7 @@
 
 use crate::{
     allocation::Buffer,
-    defs::{ExtendedError, Return, Strength, TransactionRequest},
+    defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     error::Refusal,
     kernel_ext::park::WakeHint,
     node::{Node, NotInUse},
@@ -63,10 +63,25 @@ pub(crate) enum Content {
     Draft { node: Arc<Node>, buffer: Buffer },
     /// A call that is queued; its node is in use.
     Call { node: Arc<Node>, buffer: Buffer },
+    /// A oneway call that is queued; its node is in use, and busy with it unless it has to wait.
+    Oneway {
+        node: Arc<Node>,
+        buffer: Buffer,
+        turn: Turn,
+    },
     /// A reply on its way back.
     Reply { buffer: Buffer },
     /// The news that there will be no reply.
     Refused(Refusal),
+}
+
+/// Whether a oneway call is the one that its node is busy with (contract TXN-22).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It is, until its buffer is freed.
+    Taken,
+    /// It stands in line behind another.
+    Awaited,
 }
 
 impl Transaction {
@@ -92,6 +107,30 @@ impl Transaction {
         self.sender_euid = Kuid::current_euid();
     }
 
+    /// Whether nobody waits for a reply.
+    fn is_oneway(&self) -> bool {
+        self.flags & transaction_flags::ONE_WAY != 0
+    }
+
+    /// The node that is busy with another oneway call, if this one has to wait for that.
+    fn node_to_wait_for(&self) -> Option<Arc<Node>> {
+        match &self.content {
+            Content::Oneway {
+                node,
+                turn: Turn::Awaited,
+                ..
+            } => Some(node.clone()),
+            _ => None,
+        }
+    }
+
+    /// The oneway call that its node was busy with has ended: it is this one's turn.
+    pub(crate) fn take_turn(&mut self) {
+        if let Content::Oneway { turn, .. } = &mut self.content {
+            *turn = Turn::Taken;
+        }
+    }
+
     /// Turns a draft into a call that counts for its node, if its target is still there.
     fn admit(&mut self, target: &mut ProcessState, route: Option<&Thread>) -> Result<(), Refusal> {
         let Content::Draft { node, .. } = &self.content else {
@@ -104,7 +143,12 @@ impl Transaction {
         node.begin_call(target)
             .map_err(|NotInUse| Refusal::failed(EINVAL))?;
         if let Content::Draft { node, buffer } = self.take_content() {
-            self.content = Content::Call { node, buffer };
+            self.content = if self.is_oneway() {
+                let turn = node.take_turn(target);
+                Content::Oneway { node, buffer, turn }
+            } else {
+                Content::Call { node, buffer }
+            };
         }
         Ok(())
     }
@@ -157,6 +201,13 @@ impl Transaction {
             Content::Draft { node, buffer } => node.owner.give_back_buffer(buffer),
             Content::Call { node, buffer } => {
                 node.owner.give_back_buffer(buffer);
+                node.drop_local(Strength::Strong);
+            }
+            Content::Oneway { node, buffer, turn } => {
+                node.owner.give_back_buffer(buffer);
+                if turn == Turn::Taken {
+                    node.end_oneway();
+                }
                 node.drop_local(Strength::Strong);
             }
             Content::Reply { buffer } => self.caller.process.give_back_buffer(buffer),
@@ -213,7 +264,19 @@ pub(crate) fn call(thread: &Arc<Thread>, request: &TransactionRequest) {
 
 fn try_call(thread: &Arc<Thread>, request: &TransactionRequest, id: u32) -> Result<(), Refusal> {
     let node = find_target(&thread.process, request.handle)?;
-    let prepared = begin_call(thread, &node.owner, id)?;
+    let target = node.owner.clone();
+    let is_oneway = request.flags & transaction_flags::ONE_WAY != 0;
+    let prepared = if is_oneway {
+        begin_oneway(thread, id)
+    } else {
+        begin_call(thread, &target, id)?
+    };
+    let kind = if is_oneway {
+        let sender = thread.process.leader.tgid();
+        CallKind::Oneway { sender }
+    } else {
+        CallKind::Sync
+    };
     let mut transaction = match prepared.transaction {
         Some(spare) => spare,
         None => Transaction::new(thread)?,
@@ -222,26 +285,60 @@ fn try_call(thread: &Arc<Thread>, request: &TransactionRequest, id: u32) -> Resu
         Some(spare) => spare,
         None => WorkTicket::new(GFP_KERNEL)?,
     };
-    if !prepared.has_room_on_stack {
+    if !is_oneway && !prepared.has_room_on_stack {
         thread.make_room_on_stack()?;
     }
 
-    let target = node.owner.clone();
-    let mut buffer = target.reserve_buffer(request, CallKind::Sync)?;
+    let mut buffer = target.reserve_buffer(request, kind)?;
     let copied = copy_in(request, thread, &target, &mut buffer);
     transaction.content = Content::Draft { node, buffer };
     copied?;
     transaction.describe(id, request);
+    if is_oneway {
+        send_oneway(thread, transaction, ticket, &target)
+    } else {
+        send_call(thread, transaction, ticket, &target, prepared.route)
+    }
+}
 
+/// Queues a call, after the thread has taken note that it waits for a reply.
+fn send_call(
+    thread: &Arc<Thread>,
+    transaction: KBox<Transaction>,
+    ticket: WorkTicket,
+    target: &Process,
+    route: Option<Arc<Thread>>,
+) -> Result<(), Refusal> {
+    let id = transaction.id;
     expect_reply(thread, id, ticket);
-    match submit(transaction, &target, prepared.route) {
+    match submit(transaction, target, route) {
         Ok(wake) => {
-            wake.now(&target, WakeHint::Handoff);
+            wake.now(target, WakeHint::Handoff);
             Ok(())
         }
         Err((unsent, refusal)) => {
             drop(unsent);
             stop_expecting_reply(thread, id);
+            Err(refusal)
+        }
+    }
+}
+
+/// Queues a oneway call; that is all that its sender hears of it (contract TXN-16).
+fn send_oneway(
+    thread: &Arc<Thread>,
+    transaction: KBox<Transaction>,
+    ticket: WorkTicket,
+    target: &Process,
+) -> Result<(), Refusal> {
+    match submit(transaction, target, None) {
+        Ok(wake) => {
+            wake.now(target, WakeHint::Anywhere);
+            thread.answer_with(ticket, Return::TransactionComplete);
+            Ok(())
+        }
+        Err((unsent, refusal)) => {
+            drop(unsent);
             Err(refusal)
         }
     }
@@ -305,6 +402,19 @@ fn begin_call(thread: &Arc<Thread>, target: &Arc<Process>, id: u32) -> Result<Pr
     })
 }
 
+/// The same for a oneway call, which may be made at any time and goes to whoever is free.
+fn begin_oneway(thread: &Thread, id: u32) -> Prepared {
+    let mut process = thread.process.lock_state();
+    let state = thread.state(&mut process);
+    state.extended_error = ExtendedError::none(id);
+    Prepared {
+        transaction: None,
+        ticket: state.spare_ticket.take(),
+        has_room_on_stack: false,
+        route: None,
+    }
+}
+
 /// Follows a chain of calls up, from a caller to whomever it serves itself meanwhile, until it meets
 /// a thread of `target`.
 fn find_waiting_thread(link: (Arc<Thread>, u32), target: &Arc<Process>) -> Option<Arc<Thread>> {
@@ -316,7 +426,7 @@ fn find_waiting_thread(link: (Arc<Thread>, u32), target: &Arc<Process>) -> Optio
         drop(process);
         (caller, id) = next?;
     }
-    Some(caller)
+    (!caller.has_ended.load(Relaxed)).then_some(caller)
 }
 
 /// The caller's side of a call that is about to be queued.
@@ -355,13 +465,16 @@ fn submit(
     let wake = match transaction.ticket.take() {
         // A transaction that somebody owns waits nowhere, so its ticket is with it.
         None => Wake::Nobody,
-        Some(ticket) => {
-            let call = Work::Call(transaction);
-            match &route {
-                Some(waiting) => state.push_to_thread(waiting, ticket, call, Urgency::Now),
-                None => state.push_to_process(ticket, call),
+        Some(ticket) => match (transaction.node_to_wait_for(), &route) {
+            (Some(node), _) => {
+                node.push_waiting_oneway(&mut state, ticket, transaction);
+                Wake::Nobody
             }
-        }
+            (None, Some(thread)) => {
+                state.push_to_thread(thread, ticket, Work::Call(transaction), Urgency::Now)
+            }
+            (None, None) => state.push_to_process(ticket, Work::Call(transaction)),
+        },
     };
     drop(state);
     Ok(wake)

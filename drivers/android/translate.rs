@@ -155,7 +155,7 @@ fn translate(
             flags,
             name,
         } => {
-            let node = from.pin_node(name, flags)?;
+            let node = from.pin_node(name)?;
             let handle = may_transfer(from, receiver)
                 .and_then(|()| receiver.hold_node(&node, strength, Some(sender)));
             node.unpin();
