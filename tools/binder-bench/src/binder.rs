@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The measured workload: a synchronous transaction through an ordinary handle, answered with as many bytes.
+//!
+//! The command buffers are built once. A round trip only changes the address of the buffer to give back, and in
+//! the server the size of the reply, so that the benchmark's own share is small, fixed, and the same for every
+//! driver:
+//!
+//! ```text
+//! client   one ioctl    BC_FREE_BUFFER (previous reply) BC_TRANSACTION  ->  BR_TRANSACTION_COMPLETE BR_REPLY
+//! server   first ioctl  BC_FREE_BUFFER (the request)    BC_REPLY        ->  BR_TRANSACTION_COMPLETE
+//!          second ioctl                                                 ->  BR_TRANSACTION
+//! ```
+//!
+//! This is what libbinder does for a call that nobody else's work interrupts.
+
+use std::mem::offset_of;
+
+use binder_sys::codes::*;
+use binder_sys::BinderTransactionData;
+use binder_sys::BinderWriteRead;
+use binder_sys::Device;
+use binder_sys::TransactionFlags;
+use zerocopy::IntoBytes;
+
+use crate::caller::Caller;
+use crate::error::Context;
+use crate::error::Error;
+use crate::error::Result;
+use crate::registry::Port;
+
+/// The code of the measured call; without meaning to anyone.
+const CALL: u32 = 1;
+
+const FREE_SIZE: usize = 4 + 8;
+const WRITE_SIZE: usize = FREE_SIZE + 4 + size_of::<BinderTransactionData>();
+const ROOM: usize = 256;
+
+/// What a read brought, as far as the measured exchange is concerned.
+enum Arrival {
+    /// Nothing yet: only acknowledgements.
+    Nothing,
+    /// A transaction or a reply: the address of its buffer and the size of its data.
+    Buffer(u64, u64),
+}
+
+/// A prebuilt `BC_FREE_BUFFER` plus `BC_TRANSACTION` or `BC_REPLY`, and the room for what comes back.
+struct Exchange {
+    port: Port,
+    io: BinderWriteRead,
+    // Boxed, so that the addresses in `io` stay true when an exchange is moved.
+    write: Box<[u8; WRITE_SIZE]>,
+    read: Box<[u8; ROOM]>,
+    awaited: u32,
+    first: bool,
+}
+
+impl Exchange {
+    fn new(port: Port, send: u32, data: &BinderTransactionData, awaited: u32) -> Exchange {
+        let mut write = Box::new([0; WRITE_SIZE]);
+        write[..4].copy_from_slice(BC_FREE_BUFFER.as_bytes());
+        write[FREE_SIZE..FREE_SIZE + 4].copy_from_slice(send.as_bytes());
+        write[FREE_SIZE + 4..].copy_from_slice(data.as_bytes());
+        let mut read = Box::new([0; ROOM]);
+        let io = BinderWriteRead {
+            write_buffer: write.as_ptr() as u64,
+            read_buffer: read.as_mut_ptr() as u64,
+            read_size: ROOM as u64,
+            ..Default::default()
+        };
+        Exchange { port, io, write, read, awaited, first: true }
+    }
+
+    #[inline(always)]
+    fn set_size(&mut self, size: u64) {
+        let at = FREE_SIZE + 4 + offset_of!(BinderTransactionData, data_size);
+        self.write[at..at + 8].copy_from_slice(&size.to_ne_bytes());
+    }
+
+    /// Has the next `send` give this buffer back first.
+    #[inline(always)]
+    fn give_back(&mut self, buffer: u64) {
+        self.write[4..FREE_SIZE].copy_from_slice(&buffer.to_ne_bytes());
+        self.first = false;
+    }
+
+    /// Writes the commands and reads what there is.
+    #[inline(always)]
+    fn send(&mut self) -> Result<Arrival> {
+        self.io.write_size = WRITE_SIZE as u64;
+        self.io.write_consumed = if self.first { FREE_SIZE as u64 } else { 0 };
+        self.exchange()
+    }
+
+    /// Only reads.
+    #[inline(always)]
+    fn wait(&mut self) -> Result<Arrival> {
+        self.io.write_size = 0;
+        self.io.write_consumed = 0;
+        self.exchange()
+    }
+
+    #[inline(always)]
+    fn exchange(&mut self) -> Result<Arrival> {
+        self.io.read_consumed = 0;
+        // SAFETY: `io` names `write` and `read`, which live as long as `self`, with their true sizes. The driver
+        // reads the commands, and in them the payload, which is kept next to the exchange by `BinderCaller` and `serve`; it writes
+        // nothing but `read`, whose bytes nobody borrows now.
+        unsafe { self.port.device().write_read_raw(&mut self.io) }.context("BINDER_WRITE_READ")?;
+        let mut arrival = Arrival::Nothing;
+        let (mut at, end) = (0, (self.io.read_consumed as usize).min(ROOM));
+        while let Some(code) = self.word(at, end) {
+            let payload = at + 4;
+            at = payload + binder_sys::ioctl::size_of_number(code);
+            if code == BR_NOOP || code == BR_TRANSACTION_COMPLETE {
+                continue;
+            }
+            if code != self.awaited || at > end {
+                return Err(self.unexpected(code));
+            }
+            let buffer = self.long(payload + offset_of!(BinderTransactionData, buffer));
+            arrival =
+                Arrival::Buffer(buffer, self.long(payload + offset_of!(BinderTransactionData, data_size)));
+        }
+        if self.io.write_consumed != self.io.write_size {
+            return Err(Error::Protocol("the driver stopped in the middle of the commands".into()));
+        }
+        Ok(arrival)
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize, end: usize) -> Option<u32> {
+        let bytes = self.read[..end].get(at..at + 4)?;
+        Some(u32::from_ne_bytes(bytes.try_into().expect("a range of four bytes")))
+    }
+
+    #[inline(always)]
+    fn long(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(self.read[at..at + 8].try_into().expect("a range of eight bytes"))
+    }
+
+    #[cold]
+    fn unexpected(&self, code: u32) -> Error {
+        match (code, return_name(code)) {
+            (BR_DEAD_REPLY, _) => Error::PeerDied("the server died (BR_DEAD_REPLY)".into()),
+            (_, Some(name)) => {
+                Error::Protocol(format!("the driver sent {name} in the middle of the measurement"))
+            }
+            (_, None) => Error::Protocol(format!("the driver sent {code:#x}, which is no return code")),
+        }
+    }
+}
+
+/// A client with a handle on a server.
+pub struct BinderCaller {
+    exchange: Exchange,
+    payload: Vec<u8>,
+}
+
+impl BinderCaller {
+    /// A client that calls the node behind `handle`; no request will be larger than `largest`.
+    pub fn new(port: Port, handle: u32, largest: u32) -> BinderCaller {
+        let payload = vec![0x5a; largest as usize];
+        let data = BinderTransactionData {
+            target: handle.into(),
+            code: CALL,
+            flags: TransactionFlags::ACCEPT_FDS.bits(),
+            buffer: payload.as_ptr() as u64,
+            ..Default::default()
+        };
+        BinderCaller { exchange: Exchange::new(port, BC_TRANSACTION, &data, BR_REPLY), payload }
+    }
+}
+
+impl Caller for BinderCaller {
+    fn set_size(&mut self, size: u32) {
+        assert!(size as usize <= self.payload.len(), "the payload was made for the largest size");
+        self.exchange.set_size(size.into());
+    }
+
+    #[inline(always)]
+    fn call(&mut self) -> Result<()> {
+        let mut arrival = self.exchange.send()?;
+        loop {
+            match arrival {
+                Arrival::Buffer(buffer, _) => {
+                    self.exchange.give_back(buffer);
+                    return Ok(());
+                }
+                Arrival::Nothing => arrival = self.exchange.wait()?,
+            }
+        }
+    }
+}
+
+/// Answers each call with as many bytes of its own, for ever; no request will be larger than `largest`.
+pub fn serve(port: Port, largest: u32) -> Result<()> {
+    let payload = vec![0xa5; largest as usize];
+    let data = BinderTransactionData { buffer: payload.as_ptr() as u64, ..Default::default() };
+    let mut exchange = Exchange::new(port, BC_REPLY, &data, BR_TRANSACTION);
+    let mut arrival = exchange.wait()?;
+    loop {
+        arrival = match arrival {
+            Arrival::Buffer(buffer, size) => {
+                exchange.give_back(buffer);
+                exchange.set_size(size.min(largest.into()));
+                exchange.send()?
+            }
+            Arrival::Nothing => exchange.wait()?,
+        };
+    }
+}
+
+/// Opens a device and maps the usual space for what arrives.
+pub fn open(path: &std::path::Path) -> Result<Port> {
+    // What libbinder maps: one megabyte less the two guard pages.
+    const SPACE: usize = (1 << 20) - 2 * 4096;
+    let shown = path.display();
+    let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
+    let space = device.map(SPACE).context(format!("cannot map {shown}"))?;
+    device.set_max_threads(0).context("BINDER_SET_MAX_THREADS")?;
+    Ok(Port::new(device, space))
+}

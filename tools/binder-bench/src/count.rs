@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Exact instructions per round trip, for a guest whose clock counts instructions.
+//!
+//! A window of `n` round trips costs `a + n·b` instructions: `a` is the price of reading the clock and of the
+//! first, colder call, `b` is what we want. Two lengths of window give `b` without `a`. Now and then a timer
+//! interrupt falls into a window; the median over many windows, shorter than the time between two ticks,
+//! does not see it.
+
+use crate::cli::RunArgs;
+use crate::crew::Answer;
+use crate::crew::Order;
+use crate::error::Error;
+use crate::error::Result;
+use crate::result::Cell;
+use crate::result::Count;
+use crate::result::Measured;
+use crate::run::Point;
+use crate::run::Stage;
+use crate::run::PATIENCE;
+use crate::stats::median;
+
+/// Windows of each length.
+const REPEATS: usize = 15;
+
+/// Round trips before the first window: by then every cache and free list is as it stays.
+const WARMUP: u64 = 200;
+
+/// Measures all points, one after the other: in a deterministic guest there is nothing to average out.
+pub fn measure(stage: &mut Stage, points: &[Point], args: &RunArgs) -> Result<Vec<Cell>> {
+    points.iter().map(|point| measure_point(stage, point, windows(args, point.size))).collect()
+}
+
+/// Window lengths: the long one stays below a million instructions or so, a quarter of a tick at 250 Hz.
+fn windows(args: &RunArgs, size: u32) -> (u64, u64) {
+    let usual = if size <= 16_384 { (10, 40) } else { (4, 16) };
+    args.windows.unwrap_or(usual)
+}
+
+fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Result<Cell> {
+    let mut window = |calls: u64| -> Result<u64> {
+        let client = stage.clients(point)[0];
+        stage.crew.order(client, &Order::Window { size: point.size, calls })?;
+        match stage.crew.collect(&[client], PATIENCE)?.pop() {
+            Some(Answer::Ticks(ticks)) => Ok(ticks),
+            other => Err(Error::Protocol(format!("a client answered {other:?} to a window"))),
+        }
+    };
+    window(WARMUP)?;
+    let (mut t1, mut t2) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        t1.push(window(n1)?);
+        t2.push(window(n2)?);
+    }
+    let instructions = per_call((n1, &t1), (n2, &t2));
+    let measured = Measured::Count(Count { n1, n2, t1, t2, instructions });
+    Ok(Cell { workload: point.workload, size: point.size, pairs: point.pairs, measured })
+}
+
+fn per_call((n1, t1): (u64, &[u64]), (n2, t2): (u64, &[u64])) -> f64 {
+    let median = |t: &[u64]| median(t).expect("there are REPEATS windows") as f64;
+    (median(t2) - median(t1)) / (n2 - n1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_price_of_a_window_and_a_tick_leave_no_trace() {
+        let cost = |calls: u64| 777 + calls * 18_965;
+        let t1 = [cost(10), cost(10) + 5_000, cost(10)];
+        let t2 = [cost(40), cost(40), cost(40) + 5_000];
+        assert_eq!(per_call((10, &t1), (40, &t2)), 18_965.0);
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The processes of a run: started, given orders, watched, and ended together.
+//!
+//! Each process has a socket to the coordinator. While the coordinator waits for one of them it watches all of
+//! them, so that a killed server ends the run with its name and not with a hang.
+
+use std::io::Read;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use std::time::Instant;
+
+use nix::poll::poll;
+use nix::poll::PollFd;
+use nix::poll::PollFlags;
+use nix::poll::PollTimeout;
+use nix::sched::sched_setaffinity;
+use nix::sched::CpuSet;
+use nix::sys::prctl;
+use nix::sys::signal::kill;
+use nix::sys::signal::Signal;
+use nix::sys::wait::waitpid;
+use nix::sys::wait::WaitPidFlag;
+use nix::sys::wait::WaitStatus;
+use nix::unistd::fork;
+use nix::unistd::ForkResult;
+use nix::unistd::Pid;
+use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::caller::Limit;
+use crate::caller::Samples;
+use crate::error::Context;
+use crate::error::Error;
+use crate::error::Result;
+
+/// What the coordinator asks of a client.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Time single round trips.
+    Block {
+        /// Payload.
+        size: u32,
+        /// Round trips before the first that counts.
+        warmup: u64,
+        /// When to stop.
+        limit: Limit,
+    },
+    /// Count round trips as a whole.
+    Window {
+        /// Payload.
+        size: u32,
+        /// Round trips.
+        calls: u64,
+    },
+}
+
+/// What a process tells the coordinator.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// Set up.
+    Ready,
+    /// A block is done.
+    Samples(Samples),
+    /// A window took so many ticks.
+    Ticks(u64),
+    /// It cannot go on.
+    Failed {
+        /// Whether that is because another process died.
+        peer: bool,
+        /// Why.
+        text: String,
+    },
+}
+
+/// A process's end of its socket to the coordinator.
+#[derive(Debug)]
+pub struct Control(UnixStream);
+
+impl Control {
+    /// Waits for an order.
+    pub fn order(&mut self) -> Result<Order> {
+        receive(&mut self.0).context("orders of the coordinator")
+    }
+
+    /// Tells the coordinator something.
+    pub fn answer(&mut self, answer: &Answer) -> Result<()> {
+        send(&mut self.0, answer).context("answer to the coordinator")
+    }
+
+    /// Tells the coordinator about a block, and keeps the memory of the samples for the next one.
+    pub fn hand_over(&mut self, samples: Samples) -> Result<Samples> {
+        let answer = Answer::Samples(samples);
+        self.answer(&answer)?;
+        let Answer::Samples(samples) = answer else { unreachable!("it was made two lines above") };
+        Ok(samples)
+    }
+}
+
+fn send<T: Serialize>(stream: &mut UnixStream, message: &T) -> std::io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    stream.write_all(&(text.len() as u32).to_ne_bytes())?;
+    stream.write_all(&text)
+}
+
+fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> std::io::Result<T> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut text = vec![0; u32::from_ne_bytes(length) as usize];
+    stream.read_exact(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+#[derive(Debug)]
+struct Process {
+    name: String,
+    pid: Pid,
+    control: UnixStream,
+}
+
+/// A process of the crew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member(usize);
+
+/// All processes of a run. Dropping the crew ends them.
+#[derive(Debug)]
+pub struct Crew {
+    coordinator: Pid,
+    processes: Vec<Process>,
+}
+
+impl Default for Crew {
+    fn default() -> Crew {
+        Crew { coordinator: Pid::this(), processes: Vec::new() }
+    }
+}
+
+impl Crew {
+    /// Starts a process. `body` runs in it and should only return when something has gone wrong.
+    pub fn start(
+        &mut self,
+        name: String,
+        cpu: Option<usize>,
+        body: impl FnOnce(&mut Control) -> Result<()>,
+    ) -> Result<Member> {
+        let (ours, theirs) = UnixStream::pair().context("control socket")?;
+        // SAFETY: the coordinator has a single thread, so the child may do whatever its parent could.
+        match unsafe { fork() }.context("fork")? {
+            ForkResult::Child => {
+                drop(ours);
+                let mut control = Control(theirs);
+                let result = settle(cpu).and_then(|()| body(&mut control));
+                if let Err(error) = result {
+                    let peer = matches!(error, Error::PeerDied(_));
+                    let _ = control.answer(&Answer::Failed { peer, text: error.to_string() });
+                }
+                std::process::exit(0);
+            }
+            ForkResult::Parent { child } => {
+                self.processes.push(Process { name, pid: child, control: ours });
+                Ok(Member(self.processes.len() - 1))
+            }
+        }
+    }
+
+    /// Gives an order to a member.
+    pub fn order(&mut self, member: Member, order: &Order) -> Result<()> {
+        match send(&mut self.processes[member.0].control, order) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.post_mortem(member.0, None)),
+        }
+    }
+
+    /// Waits until each of `wanted` has answered once; fails as soon as anyone of the crew is in trouble.
+    pub fn collect(&mut self, wanted: &[Member], patience: Duration) -> Result<Vec<Answer>> {
+        let mut answers: Vec<Option<Answer>> = wanted.iter().map(|_| None).collect();
+        let deadline = Instant::now() + patience;
+        while let Some(missing) = answers.iter().position(Option::is_none) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let news = self.news(left)?;
+            if news.is_empty() && left.is_zero() {
+                let name = &self.processes[wanted[missing].0].name;
+                return Err(Error::PeerDied(format!(
+                    "no answer from the {name} for {} s",
+                    patience.as_secs()
+                )));
+            }
+            for index in news {
+                let answer = self.hear(index)?;
+                match wanted.iter().position(|m| m.0 == index) {
+                    Some(place) if answers[place].is_none() => answers[place] = Some(answer),
+                    _ => {
+                        return Err(Error::Protocol(format!(
+                            "the {} spoke unasked",
+                            self.processes[index].name
+                        )))
+                    }
+                }
+            }
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// Waits for members to be set up.
+    pub fn await_ready(&mut self, members: &[Member], patience: Duration) -> Result<()> {
+        self.collect(members, patience).map(drop)
+    }
+
+    /// Indices of processes that have said something or are gone.
+    fn news(&self, patience: Duration) -> Result<Vec<usize>> {
+        let mut fds: Vec<PollFd> =
+            self.processes.iter().map(|p| PollFd::new(p.control.as_fd(), PollFlags::POLLIN)).collect();
+        let milliseconds = patience.as_millis().min(1000) as u16;
+        poll(&mut fds, PollTimeout::from(milliseconds)).context("poll")?;
+        Ok(fds.iter().enumerate().filter(|(_, fd)| fd.any() == Some(true)).map(|(index, _)| index).collect())
+    }
+
+    fn hear(&mut self, index: usize) -> Result<Answer> {
+        match receive(&mut self.processes[index].control) {
+            Ok(Answer::Failed { peer, text }) => Err(self.post_mortem(index, Some((peer, text)))),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(self.post_mortem(index, None)),
+        }
+    }
+
+    /// Finds out who died first: a killed server matters more than the client that noticed.
+    fn post_mortem(&mut self, index: usize, said: Option<(bool, String)>) -> Error {
+        std::thread::sleep(Duration::from_millis(100));
+        for process in &self.processes {
+            if let Ok(WaitStatus::Signaled(_, signal, _)) = waitpid(process.pid, Some(WaitPidFlag::WNOHANG)) {
+                return Error::PeerDied(format!("the {} was killed by {signal}", process.name));
+            }
+        }
+        let name = &self.processes[index].name;
+        match said {
+            Some((true, text)) => Error::PeerDied(format!("{name}: {text}")),
+            Some((false, text)) => Error::Protocol(format!("{name}: {text}")),
+            None => Error::PeerDied(format!("the {name} ended without a word")),
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // A child that unwinds has a copy of the crew, but it is not its to end.
+        if Pid::this() != self.coordinator {
+            return;
+        }
+        for process in &self.processes {
+            let _ = kill(process.pid, Signal::SIGKILL);
+        }
+        for process in &self.processes {
+            let _ = waitpid(process.pid, None);
+        }
+    }
+}
+
+/// The first steps of a child: die with the coordinator, stay on its CPU.
+fn settle(cpu: Option<usize>) -> Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL).context("PR_SET_PDEATHSIG")?;
+    let Some(cpu) = cpu else { return Ok(()) };
+    let mut set = CpuSet::new();
+    set.set(cpu).context(format!("CPU {cpu}"))?;
+    sched_setaffinity(Pid::from_raw(0), &set).context(format!("cannot run on CPU {cpu}"))
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What can go wrong, said in one line, and the exit code that scripts can rely on.
+
+use std::io;
+use std::process::ExitCode;
+
+use nix::errno::Errno;
+
+/// A failure that ends the program.
+///
+/// Exit code 2 is clap's, for a bad argument.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel has no Binder, or the path is not a Binder device.
+    #[error("{0}")]
+    NoBinder(String),
+    /// The device or the mount needs rights that we lack.
+    #[error("{0}")]
+    Permission(String),
+    /// A process of the benchmark went away or misbehaved while it was needed.
+    #[error("{0}")]
+    PeerDied(String),
+    /// A result file cannot be used.
+    #[error("{0}")]
+    BadInput(String),
+    /// The driver answered something that the protocol does not allow here.
+    #[error("{0}")]
+    Protocol(String),
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What we were doing.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The result of everything that can fail here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The exit code of this failure; listed in `--help`.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Error::Io { .. } | Error::Protocol(_) => 1,
+            Error::NoBinder(_) => 3,
+            Error::Permission(_) => 4,
+            Error::PeerDied(_) => 5,
+            Error::BadInput(_) => 6,
+        })
+    }
+
+    /// Wraps a failed system call on a Binder path: permission and absence have exit codes of their own.
+    pub fn from_path(what: impl Into<String>, errno: Errno) -> Error {
+        let text = format!("{}: {}", what.into(), errno.desc());
+        match errno {
+            Errno::EACCES | Errno::EPERM => Error::Permission(text),
+            Errno::ENOENT | Errno::ENODEV | Errno::ENXIO | Errno::ENOTTY => Error::NoBinder(text),
+            _ => Error::Io { what: text, source: io::Error::from(errno) },
+        }
+    }
+}
+
+/// Says what was being done when a system call failed.
+pub trait Context<T> {
+    /// Attaches `what` to the failure.
+    fn context(self, what: impl Into<String>) -> Result<T>;
+}
+
+impl<T> Context<T> for std::result::Result<T, Errno> {
+    fn context(self, what: impl Into<String>) -> Result<T> {
+        self.map_err(|e| Error::Io { what: what.into(), source: io::Error::from(e) })
+    }
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, what: impl Into<String>) -> Result<T> {
+        self.map_err(|source| Error::Io { what: what.into(), source })
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The report says what the files say, and no more.
+
+use super::*;
+use crate::result::Block;
+use crate::result::Cell;
+use crate::result::Environment;
+use crate::result::SCHEMA;
+
+fn environment(boot: usize) -> Environment {
+    Environment {
+        tool: "t".into(),
+        kernel: "k".into(),
+        machine: "m".into(),
+        cpus: vec![0],
+        boot_id: boot.to_string(),
+        clock: "tsc".into(),
+        placement: "same".into(),
+        protocol: 8,
+    }
+}
+
+/// A boot whose round trips take about `ns`, a little different in each boot.
+fn boot(driver: &str, boot: usize, ns: u64) -> RunFile {
+    let cell = |workload, ns: u64| {
+        let mut histogram = stats::new_histogram();
+        let blocks: Vec<Block> = (0..10)
+            .filter_map(|b| {
+                let samples: Vec<u64> = (0..100).map(|i| ns + i % 7 + b + boot as u64 * 3).collect();
+                stats::summarise(&samples, (ns * 100) as f64, &mut histogram)
+            })
+            .collect();
+        let measured = Measured::Latency(Latency { blocks, histogram: stats::to_pairs(&histogram) });
+        Cell { workload, size: 0, pairs: 1, measured }
+    };
+    RunFile {
+        schema: SCHEMA,
+        driver: driver.into(),
+        environment: environment(boot),
+        cells: vec![cell(Workload::Binder, ns), cell(Workload::Pipe, 30_000)],
+    }
+}
+
+fn count(driver: &str, instructions: f64) -> RunFile {
+    let measured = Measured::Count(Count { n1: 1, n2: 2, t1: vec![], t2: vec![], instructions });
+    RunFile {
+        schema: SCHEMA,
+        driver: driver.into(),
+        environment: environment(0),
+        cells: vec![Cell { workload: Workload::Binder, size: 0, pairs: 1, measured }],
+    }
+}
+
+fn row<'a>(report: &'a Report, name: &str) -> &'a LatencyRow {
+    report.latency.iter().find(|r| r.subject.name() == name).unwrap()
+}
+
+#[test]
+fn drivers_are_kept_apart_and_yardsticks_merged() {
+    let files: Vec<RunFile> = (0..3).flat_map(|b| [boot("c", b, 20_000), boot("rust", b, 18_000)]).collect();
+    let report = merge(&files, "c").unwrap();
+    assert_eq!((row(&report, "c").boots, row(&report, "rust").boots, row(&report, "pipe").boots), (3, 3, 6));
+    assert_eq!((row(&report, "c").calls, row(&report, "pipe").calls), (3000, 6000));
+    assert!(row(&report, "c").ratios.is_none());
+    let ratio = row(&report, "rust").ratios.unwrap().mean;
+    assert!((ratio.point - 0.9).abs() < 0.001 && ratio.decides(), "{ratio:?}");
+    let text = render(&report, Style::Terminal);
+    assert!(text.contains("10.0 % faster"), "{text}");
+    assert!(report.remarks.is_empty(), "{:?}", report.remarks);
+}
+
+#[test]
+fn no_winner_is_named_without_evidence() {
+    let two: Vec<RunFile> = (0..2).flat_map(|b| [boot("c", b, 20_000), boot("rust", b, 10_000)]).collect();
+    let report = merge(&two, "c").unwrap();
+    let text = render(&report, Style::Markdown);
+    assert!(text.contains("too few boots") && !text.contains("faster"), "{text}");
+    assert_eq!(report.remarks.len(), 2);
+    let equal: Vec<RunFile> =
+        (0..3).flat_map(|b| [boot("c", b, 20_000), boot("rust", 2 - b, 20_000)]).collect();
+    let text = render(&merge(&equal, "c").unwrap(), Style::Markdown);
+    assert!(text.contains("no difference shown"), "{text}");
+}
+
+#[test]
+fn the_same_file_twice_is_refused() {
+    let error = merge(&[boot("c", 0, 5), boot("c", 0, 5)], "c").unwrap_err();
+    assert!(matches!(error, Error::BadInput(_)));
+    assert!(merge(&[count("c", 5.0), count("c", 5.0)], "c").is_ok());
+}
+
+#[test]
+fn counts_are_compared_exactly() {
+    let report =
+        merge(&[count("c", 20_000.0), count("rust", 15_000.0), count("rust", 15_000.5)], "c").unwrap();
+    let rust = report.counts.iter().find(|r| r.subject.name() == "rust").unwrap();
+    assert_eq!((rust.runs, rust.instructions, rust.most, rust.ratio), (2, 15_000.0, 15_000.5, Some(0.75)));
+    assert!(report.latency.is_empty());
+    assert!(render(&report, Style::Markdown).contains(" 20000.0 "));
+}
+
+#[test]
+fn missing_base_and_mixed_kernels_are_said() {
+    let mut other = boot("rust", 1, 7);
+    other.environment.kernel = "k2".into();
+    let report = merge(&[boot("rust", 0, 7), other], "c").unwrap();
+    assert!(report.latency.iter().all(|r| r.ratios.is_none()));
+    assert!(report.remarks.iter().any(|r| r.contains("no result of c")));
+    assert!(report.remarks.iter().any(|r| r.contains("kernel: k / k2")));
+}

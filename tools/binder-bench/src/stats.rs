@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From samples to numbers that one may compare: summaries, merged histograms, and the interval of a ratio.
+
+use hdrhistogram::Histogram;
+
+use crate::result::Block;
+use crate::result::Latency;
+
+/// Fewer boots than this say too little about how much one boot differs from the next.
+pub const MIN_BOOTS: usize = 3;
+
+/// How often the bootstrap resamples. 2000 keep the ends of a 95 % interval steady to a digit.
+const RESAMPLES: usize = 2000;
+
+/// Any fixed number: the same files give the same table.
+const SEED: u64 = 0x0b1d_e75e_ed00_0001;
+
+/// Three significant digits: finer than anything a machine repeats.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("3 is a precision that the crate knows")
+}
+
+/// Sums up the round trips of one block; `None` when there are none.
+pub fn summarise(samples_ns: &[u64], wall_ns: f64, all: &mut Histogram<u64>) -> Option<Block> {
+    let mut own = new_histogram();
+    for &ns in samples_ns {
+        own += ns;
+    }
+    *all += &own;
+    (!own.is_empty()).then(|| Block {
+        calls: own.len(),
+        wall_ns,
+        mean_ns: samples_ns.iter().sum::<u64>() as f64 / samples_ns.len() as f64,
+        p50_ns: own.value_at_quantile(0.5) as f64,
+        p99_ns: own.value_at_quantile(0.99) as f64,
+        max_ns: samples_ns.iter().copied().max().unwrap_or(0) as f64,
+    })
+}
+
+/// The pairs that a result file holds.
+pub fn to_pairs(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+    histogram.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
+}
+
+/// Adds the pairs of a result file.
+pub fn add_pairs(histogram: &mut Histogram<u64>, pairs: &[(u64, u64)]) {
+    for &(value, count) in pairs {
+        histogram.record_n(value, count).expect("histograms of this module grow");
+    }
+}
+
+/// Which figure of a block is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// The average.
+    Mean,
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+impl Figure {
+    fn of(self, block: &Block) -> f64 {
+        match self {
+            Figure::Mean => block.mean_ns,
+            Figure::P50 => block.p50_ns,
+            Figure::P99 => block.p99_ns,
+        }
+    }
+}
+
+/// The blocks of one boot, as the figure that is compared.
+type Boot = Vec<f64>;
+
+/// Takes one figure out of the blocks of each boot.
+pub fn figures(boots: &[&Latency], figure: Figure) -> Vec<Boot> {
+    boots
+        .iter()
+        .map(|boot| boot.blocks.iter().map(|b| figure.of(b)).collect::<Boot>())
+        .filter(|boot| !boot.is_empty())
+        .collect()
+}
+
+/// A ratio and the 95 % interval around it.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Ratio {
+    /// The ratio itself.
+    pub point: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Boots behind it, of the driver that has fewer.
+    pub boots: usize,
+}
+
+impl Ratio {
+    /// Whether the files allow to call one side faster: enough boots, and an interval without 1.
+    pub fn decides(&self) -> bool {
+        self.boots >= MIN_BOOTS && (self.high < 1.0 || self.low > 1.0)
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn mean_of_means(boots: &[Boot]) -> f64 {
+    boots.iter().map(|boot| mean(boot)).sum::<f64>() / boots.len() as f64
+}
+
+/// One world that might as well have been seen: boots drawn with replacement, then blocks of each.
+///
+/// Blocks of one boot resemble each other more than blocks of different boots, hence the two steps.
+fn resample(boots: &[Boot], rng: &mut fastrand::Rng) -> f64 {
+    let mut sum = 0.0;
+    for _ in 0..boots.len() {
+        let boot = &boots[rng.usize(..boots.len())];
+        sum += (0..boot.len()).map(|_| boot[rng.usize(..boot.len())]).sum::<f64>() / boot.len() as f64;
+    }
+    sum / boots.len() as f64
+}
+
+/// The ratio of two sets of boots, with the percentile interval of a two-level bootstrap.
+pub fn ratio(subject: &[Boot], base: &[Boot]) -> Option<Ratio> {
+    if subject.is_empty() || base.is_empty() {
+        return None;
+    }
+    let mut rng = fastrand::Rng::with_seed(SEED);
+    let mut seen: Vec<f64> =
+        (0..RESAMPLES).map(|_| resample(subject, &mut rng) / resample(base, &mut rng)).collect();
+    seen.sort_by(f64::total_cmp);
+    Some(Ratio {
+        point: mean_of_means(subject) / mean_of_means(base),
+        low: seen[RESAMPLES / 40],
+        high: seen[RESAMPLES - 1 - RESAMPLES / 40],
+        boots: subject.len().min(base.len()),
+    })
+}
+
+/// The middle value; the lower of two.
+pub fn median(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noisy(level: f64, boots: usize, rng: &mut fastrand::Rng) -> Vec<Boot> {
+        (0..boots)
+            .map(|_| {
+                let shift = 1.0 + (rng.f64() - 0.5) * 0.02;
+                (0..20).map(|_| level * shift * (1.0 + (rng.f64() - 0.5) * 0.05)).collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_block_is_summed_up_exactly_where_it_must_be() {
+        let mut all = new_histogram();
+        let samples: Vec<u64> = (1..=1000).collect();
+        let block = summarise(&samples, 5.0, &mut all).unwrap();
+        assert_eq!((block.calls, block.mean_ns, block.max_ns), (1000, 500.5, 1000.0));
+        assert_eq!((block.p50_ns, block.p99_ns), (500.0, 990.0));
+        assert_eq!(all.len(), 1000);
+        assert!(summarise(&[], 0.0, &mut all).is_none());
+    }
+
+    #[test]
+    fn pairs_carry_a_histogram_without_loss_beyond_its_precision() {
+        let mut one = new_histogram();
+        for ns in [1, 1, 31_250, 31_251, 9_999_999] {
+            one += ns;
+        }
+        let mut two = new_histogram();
+        add_pairs(&mut two, &to_pairs(&one));
+        assert_eq!(one.len(), two.len());
+        for q in [0.1, 0.5, 0.9, 1.0] {
+            assert!(one.equivalent(one.value_at_quantile(q), two.value_at_quantile(q)), "quantile {q}");
+        }
+    }
+
+    #[test]
+    fn a_clear_difference_is_named() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let r = ratio(&noisy(9.0, 4, &mut rng), &noisy(10.0, 4, &mut rng)).unwrap();
+        assert!(r.low < 0.9 && 0.9 < r.high, "{r:?}");
+        assert!(r.high - r.low < 0.06, "{r:?}");
+        assert!(r.decides());
+    }
+
+    #[test]
+    fn no_winner_without_a_difference_or_without_boots() {
+        let mut rng = fastrand::Rng::with_seed(2);
+        let same = ratio(&noisy(10.0, 4, &mut rng), &noisy(10.0, 4, &mut rng)).unwrap();
+        assert!(same.low < 1.0 && same.high > 1.0 && !same.decides(), "{same:?}");
+        let few = ratio(&noisy(5.0, 2, &mut rng), &noisy(10.0, 2, &mut rng)).unwrap();
+        assert!(few.high < 1.0 && !few.decides(), "two boots decide nothing: {few:?}");
+        assert!(ratio(&[], &noisy(1.0, 3, &mut rng)).is_none());
+    }
+
+    #[test]
+    fn the_interval_covers_the_truth_about_as_often_as_it_says() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let covered = (0..100)
+            .filter(|_| {
+                let r = ratio(&noisy(9.5, 6, &mut rng), &noisy(10.0, 6, &mut rng)).unwrap();
+                r.low <= 0.95 && 0.95 <= r.high
+            })
+            .count();
+        assert!((80..=100).contains(&covered), "{covered} of 100");
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_interval() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let (a, b) = (noisy(1.0, 3, &mut rng), noisy(2.0, 3, &mut rng));
+        assert_eq!(ratio(&a, &b), ratio(&a, &b));
+    }
+
+    #[test]
+    fn the_median_ignores_a_tick() {
+        assert_eq!(median(&[5, 5, 900]), Some(5));
+        assert_eq!(median(&[1, 2, 3, 4]), Some(2));
+        assert_eq!(median(&[]), None);
+    }
+}
