@@ -7,6 +7,7 @@
 
 use crate::{
     defs::{Command, NodeName, Strength, TransactionRequest, WriteRead},
+    kernel_ext::park::WakeHint,
     process::Process,
     thread::Thread,
     transaction, //
@@ -26,11 +27,13 @@ const PIECE: usize = 128;
 
 /// Runs commands from the write buffer until its end, the first that is malformed, or the first that
 /// is refused. `write_consumed` moves behind each that ran (contract WR-2).
-pub(crate) fn run(thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
+///
+/// `hint` says where to wake those who wait for what the commands send.
+pub(crate) fn run(thread: &Arc<Thread>, io: &mut WriteRead, hint: WakeHint) -> Result {
     let mut source = Source::new(io);
     while source.remaining() > 0 && !thread.has_unread_refusal.load(Relaxed) {
         let command = source.command()?;
-        execute(thread, command, &source)?;
+        execute(thread, command, &source, hint)?;
         source.advance(command);
         io.write_consumed = source.consumed;
     }
@@ -116,13 +119,17 @@ impl Source {
 
 /// Runs one command. Fails only where the contract lets the ioctl fail (WR-3); whatever else user
 /// space gets wrong has no effect, or is answered by a `BR_*`.
-fn execute(thread: &Arc<Thread>, command: Command, source: &Source) -> Result {
+fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHint) -> Result {
     let process = &thread.process;
     match command {
         Command::Transaction => {
-            transaction::call(thread, &TransactionRequest::decode(source.payload()?))
+            let request = TransactionRequest::decode(source.payload()?);
+            transaction::call(thread, &request, hint);
         }
-        Command::Reply => transaction::reply(thread, &TransactionRequest::decode(source.payload()?)),
+        Command::Reply => {
+            let request = TransactionRequest::decode(source.payload()?);
+            transaction::reply(thread, &request, hint);
+        }
         Command::FreeBuffer => {
             let _ = process.free_buffer(u64::from_ne_bytes(*source.payload()?));
         }

@@ -70,7 +70,9 @@ impl Context {
     /// Whether handle 0 means `node`.
     pub(crate) fn is_manager(&self, node: &Node) -> bool {
         let manager = self.manager.lock();
-        manager.as_ref().is_some_and(|manager| core::ptr::eq(&**manager, node))
+        manager
+            .as_ref()
+            .is_some_and(|manager| core::ptr::eq(&**manager, node))
     }
 
     /// Whether `process` is the context manager.

@@ -54,6 +54,7 @@ macro_rules! wire_table {
 
         impl $table {
             /// The entry that a code names, if there is one.
+            #[allow(dead_code)] // Codes of returns are never read.
             pub(crate) const fn from_code(code: u32) -> Option<Self> {
                 $(
                     if code == Self::$variant as u32 {

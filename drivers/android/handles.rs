@@ -159,7 +159,9 @@ impl Process {
 
     /// What `BINDER_GET_NODE_INFO_FOR_REF` says of a strongly held handle.
     pub(crate) fn node_info(&self, handle: u32) -> Result<NodeInfoForRef> {
-        let node = self.node_of_handle(handle, Strength::Strong).ok_or(EINVAL)?;
+        let node = self
+            .node_of_handle(handle, Strength::Strong)
+            .ok_or(EINVAL)?;
         let (strong_count, weak_count) = node.totals();
         Ok(NodeInfoForRef {
             handle,

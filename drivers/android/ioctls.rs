@@ -14,6 +14,7 @@ use crate::{
         WriteRead,
         PROTOCOL_VERSION, //
     },
+    kernel_ext::park::WakeHint,
     process::Process,
     returns,
     thread::Thread, //
@@ -88,7 +89,13 @@ fn write_read(process: &Arc<Process>, argument: Argument, may_wait: bool) -> Res
 
 fn write_then_read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
     if io.write_size > 0 {
-        commands::run(thread, io).inspect_err(|_| io.read_consumed = 0)?;
+        let is_about_to_sleep = may_wait && io.read_size > 0;
+        let hint = if is_about_to_sleep && crate::hands_over_cpu() {
+            WakeHint::Handoff
+        } else {
+            WakeHint::Anywhere
+        };
+        commands::run(thread, io, hint).inspect_err(|_| io.read_consumed = 0)?;
     }
     if io.read_size > 0 {
         returns::read(thread, io, may_wait)?;

@@ -7,6 +7,8 @@
 #include <linux/sched.h>
 #include <linux/wait.h>
 
+#include "kernel_ext.h"
+
 /*
  * Wake flags of try_to_wake_up(), which the scheduler keeps in a header of its own although
  * default_wake_function() takes them from any wait entry: the waker is about to sleep, and the
@@ -14,10 +16,6 @@
  */
 #define KERNEL_EXT_WF_SYNC		0x10
 #define KERNEL_EXT_WF_CURRENT_CPU	0x40
-
-void kernel_ext_prepare_to_park(void);
-void kernel_ext_park(void);
-void kernel_ext_wake(struct task_struct *task, bool handoff);
 
 void kernel_ext_prepare_to_park(void)
 {

@@ -322,7 +322,9 @@ impl Process {
             // Another thread was faster; ours is freed once the lock is gone.
             Some(theirs) => theirs.clone(),
             None => {
-                state.nodes.insert(reservation.into_node(name.ptr, ours.clone()));
+                state
+                    .nodes
+                    .insert(reservation.into_node(name.ptr, ours.clone()));
                 ours.clone()
             }
         };

@@ -36,6 +36,7 @@ mod defs;
 #[deny(unsafe_code)]
 mod error;
 #[deny(unsafe_code)]
+#[allow(dead_code)] // What prints the tables is to come with the logs.
 mod handle_table;
 #[deny(unsafe_code)]
 mod handles;
@@ -48,6 +49,7 @@ mod node_counts;
 #[deny(unsafe_code)]
 mod process;
 #[deny(unsafe_code)]
+#[allow(dead_code)] // So is what prints the ranges, and with it the shrinker that asks for them.
 mod range_alloc;
 #[deny(unsafe_code)]
 mod returns;
@@ -85,15 +87,23 @@ module! {
     description: "Android Binder",
     license: "GPL",
     alias: ["fs-binder"],
+    params: {
+        handoff: u8 {
+            default: 1,
+            description: "Wake whoever serves a call on the CPU of the caller that waits for it",
+        },
+    },
+}
+
+/// Whether a thread that is about to sleep gives its CPU to the one that it wakes.
+fn hands_over_cpu() -> bool {
+    module_parameters::handoff.value() != 0
 }
 
 extern "C" {
     fn rust_binderfs_init() -> c_int;
     fn rust_binderfs_exit();
-    fn rust_binderfs_device_context(
-        inode: *const bindings::inode,
-        file: *const bindings::file,
-    ) -> *const c_void;
+    fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
 }
 
 /// The module while it is loaded: the devices exist as long as this does.
@@ -179,13 +189,10 @@ unsafe fn process_of<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Process> {
 /// # Safety
 ///
 /// Called by the VFS with an inode and a file of a device.
-unsafe extern "C" fn binder_open(
-    inode: *mut bindings::inode,
-    file: *mut bindings::file,
-) -> c_int {
+unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
     from_result(|| {
         // SAFETY: Both are valid during this call, and belong to a device of ours.
-        let context = unsafe { rust_binderfs_device_context(inode, file) };
+        let context = unsafe { rust_binderfs_device_context(inode.cast(), file.cast()) };
         // SAFETY: The device's own reference keeps the context alive during this call; it was made
         // by `rust_binder_context_create`.
         let context = unsafe { Arc::<Context>::borrow(context.cast_mut()) };

@@ -218,14 +218,14 @@ impl Transaction {
     pub(crate) fn refuse(mut self: KBox<Self>, refusal: Refusal) {
         self.dismantle();
         self.content = Content::Refused(refusal);
-        self.return_to_caller(None);
+        self.return_to_caller(None, WakeHint::Anywhere);
     }
 
     /// Gives the transaction, with a reply or a refusal in it, back to the thread that made the
     /// call; dismantles it if that thread does not wait for it any more.
     ///
     /// `error` is what the caller learns as extended error, if it has none unread.
-    fn return_to_caller(mut self: KBox<Self>, error: Option<(u32, Refusal)>) {
+    fn return_to_caller(mut self: KBox<Self>, error: Option<(u32, Refusal)>, hint: WakeHint) {
         let caller = self.caller.clone();
         let id = self.id;
         let mut process = caller.process.lock_state();
@@ -244,7 +244,7 @@ impl Transaction {
         };
         let wake = process.push_to_thread(&caller, ticket, Work::Outcome(self), Urgency::Now);
         drop(process);
-        wake.now(&caller.process, WakeHint::Handoff);
+        wake.now(&caller.process, hint);
     }
 }
 
@@ -255,14 +255,19 @@ impl Drop for Transaction {
 }
 
 /// Makes a call: `BC_TRANSACTION`. What goes wrong is told to the thread (contract TXN-1).
-pub(crate) fn call(thread: &Arc<Thread>, request: &TransactionRequest) {
+pub(crate) fn call(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
     let id = next_debug_id();
-    if let Err(refusal) = try_call(thread, request, id) {
+    if let Err(refusal) = try_call(thread, request, id, hint) {
         thread.refuse(id, refusal);
     }
 }
 
-fn try_call(thread: &Arc<Thread>, request: &TransactionRequest, id: u32) -> Result<(), Refusal> {
+fn try_call(
+    thread: &Arc<Thread>,
+    request: &TransactionRequest,
+    id: u32,
+    hint: WakeHint,
+) -> Result<(), Refusal> {
     let node = find_target(&thread.process, request.handle)?;
     let target = node.owner.clone();
     let is_oneway = request.flags & transaction_flags::ONE_WAY != 0;
@@ -297,31 +302,27 @@ fn try_call(thread: &Arc<Thread>, request: &TransactionRequest, id: u32) -> Resu
     if is_oneway {
         send_oneway(thread, transaction, ticket, &target)
     } else {
-        send_call(thread, transaction, ticket, &target, prepared.route)
+        let wake = send_call(thread, transaction, ticket, &target, prepared.route)?;
+        wake.now(&target, hint);
+        Ok(())
     }
 }
 
-/// Queues a call, after the thread has taken note that it waits for a reply.
+/// Queues a call, after the thread has taken note that it waits for a reply. Gives who is to serve.
 fn send_call(
     thread: &Arc<Thread>,
     transaction: KBox<Transaction>,
     ticket: WorkTicket,
     target: &Process,
     route: Option<Arc<Thread>>,
-) -> Result<(), Refusal> {
+) -> Result<Wake, Refusal> {
     let id = transaction.id;
     expect_reply(thread, id, ticket);
-    match submit(transaction, target, route) {
-        Ok(wake) => {
-            wake.now(target, WakeHint::Handoff);
-            Ok(())
-        }
-        Err((unsent, refusal)) => {
-            drop(unsent);
-            stop_expecting_reply(thread, id);
-            Err(refusal)
-        }
-    }
+    submit(transaction, target, route).map_err(|(unsent, refusal)| {
+        drop(unsent);
+        stop_expecting_reply(thread, id);
+        refusal
+    })
 }
 
 /// Queues a oneway call; that is all that its sender hears of it (contract TXN-16).
@@ -331,17 +332,13 @@ fn send_oneway(
     ticket: WorkTicket,
     target: &Process,
 ) -> Result<(), Refusal> {
-    match submit(transaction, target, None) {
-        Ok(wake) => {
-            wake.now(target, WakeHint::Anywhere);
-            thread.answer_with(ticket, Return::TransactionComplete);
-            Ok(())
-        }
-        Err((unsent, refusal)) => {
-            drop(unsent);
-            Err(refusal)
-        }
-    }
+    let wake = submit(transaction, target, None).map_err(|(unsent, refusal)| {
+        drop(unsent);
+        refusal
+    })?;
+    wake.now(target, WakeHint::Anywhere);
+    thread.answer_with(ticket, Return::TransactionComplete);
+    Ok(())
 }
 
 /// The node that a call through `handle` is for.
@@ -484,7 +481,7 @@ fn submit(
 ///
 /// Once there is such a call it has ended, whatever goes wrong with the reply: the caller hears of
 /// that, and the thread itself that it is done (contract TXN-25).
-pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest) {
+pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
     let id = next_debug_id();
     let served = {
         let mut process = thread.process.lock_state();
@@ -504,5 +501,5 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest) {
         }
     };
     thread.answer(Return::TransactionComplete);
-    transaction.return_to_caller(error);
+    transaction.return_to_caller(error, hint);
 }

@@ -113,9 +113,7 @@ impl Writer<'_> {
         let size = offset - self.done;
         if size != 0 {
             let at = self.start + self.done;
-            self.receiver
-                .pages
-                .copy_from_user(at, self.next(), size)?;
+            self.receiver.pages.copy_from_user(at, self.next(), size)?;
             self.done = offset;
         }
         Ok(())

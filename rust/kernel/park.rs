@@ -17,7 +17,7 @@
 //! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at once.
 
 use kernel::{
-    bindings,
+    ffi::c_void,
     sync::lock::{
         spinlock::SpinLockBackend,
         Guard,
@@ -29,7 +29,7 @@ use kernel::{
 extern "C" {
     fn kernel_ext_prepare_to_park();
     fn kernel_ext_park();
-    fn kernel_ext_wake(task: *mut bindings::task_struct, handoff: bool);
+    fn kernel_ext_wake(task: *mut c_void, handoff: bool);
 }
 
 /// Where a woken task should run.
@@ -63,5 +63,5 @@ pub(crate) fn sleep<T>(guard: Guard<'_, T, SpinLockBackend>) -> Guard<'_, T, Spi
 /// Takes the scheduler's locks: to be called with none of one's own held.
 pub(crate) fn wake(task: &Task, hint: WakeHint) {
     // SAFETY: `task` is a valid, counted task for the whole call.
-    unsafe { kernel_ext_wake(task.as_ptr(), hint == WakeHint::Handoff) };
+    unsafe { kernel_ext_wake(task.as_ptr().cast(), hint == WakeHint::Handoff) };
 }
