@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The conductor's side of an actor: give an order, wait for what came of it, see whether it blocks.
+
+use crate::agent::{receive, send, serve};
+use crate::ops::{Answer, Op};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sched::CloneFlags;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::{fork, ForkResult, Pid};
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How long an actor may take over one operation before the test gives up.
+pub const PATIENCE: Duration = Duration::from_secs(4);
+
+/// A thread of another process that executes one operation at a time.
+pub struct Actor {
+    channel: OwnedFd,
+    pid: Pid,
+    tid: Pid,
+    /// What it has been told and not yet answered.
+    busy: RefCell<Option<String>>,
+    /// Whether the conductor must reap it.
+    child: Cell<bool>,
+}
+
+fn channel() -> (OwnedFd, OwnedFd) {
+    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).expect("a socket pair")
+}
+
+impl Actor {
+    /// Forks a process with one actor.
+    pub fn new() -> Self {
+        Self::in_namespaces(CloneFlags::empty())
+    }
+
+    /// The same, in new namespaces (not a pid namespace, see [`Actor::fork_pid_namespace`]).
+    pub fn in_namespaces(flags: CloneFlags) -> Self {
+        let (ours, theirs) = channel();
+        // SAFETY: the conductor has one thread.
+        match unsafe { fork() }.expect("fork") {
+            ForkResult::Parent { child } => Self {
+                channel: ours,
+                pid: child,
+                tid: child,
+                busy: RefCell::new(None),
+                child: Cell::new(true),
+            },
+            ForkResult::Child => {
+                drop(ours);
+                nix::sched::unshare(flags).expect("new namespaces");
+                install_wake_up_handler();
+                serve(theirs);
+                std::process::exit(0)
+            }
+        }
+    }
+
+    fn another(&self, op: Op) -> (OwnedFd, Pid) {
+        let (ours, theirs) = channel();
+        self.post(op, Some(&theirs));
+        let id = Pid::from_raw(self.number_of(self.finish()).expect("start an actor") as i32);
+        (ours, id)
+    }
+
+    /// Another thread of the same process.
+    pub fn thread(&self) -> Self {
+        let (channel, tid) = self.another(Op::Thread);
+        Self { channel, pid: self.pid, tid, busy: RefCell::new(None), child: Cell::new(false) }
+    }
+
+    /// A process forked from this one.
+    pub fn fork(&self) -> Self {
+        let (channel, pid) = self.another(Op::Fork);
+        Self { channel, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(false) }
+    }
+
+    /// A process forked from this one into a new pid namespace, whose first process it is.
+    pub fn fork_pid_namespace(&self) -> Self {
+        let (channel, pid) = self.another(Op::ForkPidNamespace);
+        Self { channel, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(false) }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    fn post(&self, op: Op, fd: Option<&OwnedFd>) {
+        if let Some(earlier) = self.busy.borrow().as_ref() {
+            panic!("{op:?} ordered while {earlier} is not finished");
+        }
+        *self.busy.borrow_mut() = Some(format!("{op:.200?}"));
+        let bytes = postcard::to_stdvec(&op).expect("an operation");
+        send(&self.channel, &bytes, fd).unwrap_or_else(|errno| panic!("{op:?}: the actor is gone ({errno})"));
+    }
+
+    /// Gives an order and does not wait.
+    pub fn start(&self, op: Op) {
+        self.post(op, None);
+    }
+
+    /// Whether an order is out.
+    pub fn is_busy(&self) -> bool {
+        self.busy.borrow().is_some()
+    }
+
+    fn answered(&self, limit: Duration) -> bool {
+        let mut fds = [PollFd::new(self.channel.as_fd(), PollFlags::POLLIN)];
+        let limit = PollTimeout::try_from(limit).expect("a short time");
+        poll(&mut fds, limit).expect("poll") > 0
+    }
+
+    /// Waits for the answer to the order that is out.
+    pub fn finish(&self) -> Answer {
+        self.finish_with_fd().0
+    }
+
+    fn finish_with_fd(&self) -> (Answer, Option<OwnedFd>) {
+        let op = self.busy.borrow_mut().take().expect("an order is out");
+        assert!(self.answered(PATIENCE), "blocked in {op}");
+        let (bytes, fd) = receive(&self.channel).unwrap_or_else(|| panic!("the actor died in {op}"));
+        (postcard::from_bytes(&bytes).expect("an answer"), fd)
+    }
+
+    /// Gives an order and waits for the answer.
+    pub fn order(&self, op: Op) -> Answer {
+        self.start(op);
+        self.finish()
+    }
+
+    /// Gives an order whose answer is a number or an errno.
+    pub fn number(&self, op: Op) -> nix::Result<u64> {
+        let answer = self.order(op);
+        self.number_of(answer)
+    }
+
+    fn number_of(&self, answer: Answer) -> nix::Result<u64> {
+        match answer {
+            Answer::Number(number) => Ok(number),
+            Answer::Failed(errno) => Err(nix::errno::Errno::from_raw(errno)),
+            other => panic!("{other:?} is not a number"),
+        }
+    }
+
+    /// Whether the order that is out has put the thread to sleep, rather than come to an end.
+    ///
+    /// The order itself wakes the thread up before `start` returns. A thread seen asleep without an
+    /// answer is therefore asleep inside the order.
+    pub fn is_blocked(&self) -> bool {
+        assert!(self.is_busy(), "nothing was ordered");
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if self.answered(Duration::ZERO) {
+                return false;
+            }
+            if self.state() == Some('S') {
+                return !self.answered(Duration::ZERO);
+            }
+            std::thread::yield_now();
+        }
+        panic!("the actor neither sleeps nor answers: {:?}", self.state());
+    }
+
+    /// Fails unless the order that is out blocks.
+    #[track_caller]
+    pub fn expect_blocked(&self) {
+        assert!(self.is_blocked(), "did not block: {:?}", self.busy.borrow());
+    }
+
+    fn state(&self) -> Option<char> {
+        let path = format!("/proc/{}/task/{}/stat", self.pid, self.tid);
+        let stat = std::fs::read_to_string(path).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    }
+
+    /// Interrupts the thread with a signal that has a handler.
+    pub fn interrupt(&self) {
+        // SAFETY: no memory is involved.
+        let result = unsafe {
+            libc::syscall(libc::SYS_tgkill, self.pid.as_raw(), self.tid.as_raw(), Signal::SIGUSR1 as i32)
+        };
+        nix::errno::Errno::result(result).expect("send a signal");
+    }
+
+    /// Kills the whole process and waits until it is dead.
+    pub fn kill(&self) {
+        kill(self.pid, Signal::SIGKILL).expect("kill");
+        self.wait_dead();
+    }
+
+    /// Waits for the process's end; says which signal ended it, if one did.
+    pub fn wait_dead(&self) -> Option<Signal> {
+        *self.busy.borrow_mut() = None;
+        if self.child.replace(false) {
+            return match waitpid(self.pid, None).expect("wait for the actor") {
+                WaitStatus::Signaled(_, signal, _) => Some(signal),
+                _ => None,
+            };
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while !matches!(self.state(), None | Some('Z' | 'X')) {
+            assert!(Instant::now() < deadline, "the process does not end");
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    /// Lets the process end by itself.
+    pub fn exit(&self) {
+        self.start(Op::Exit);
+        self.wait_dead();
+    }
+
+    /// Takes a device descriptor out of this process and gives it to another, whose slot is returned.
+    pub fn hand_over(&self, slot: crate::ops::Slot, to: &Actor) -> crate::ops::Slot {
+        self.start(Op::PassOut { slot });
+        let (_, fd) = self.finish_with_fd();
+        to.post(Op::PassIn, Some(&fd.expect("a descriptor")));
+        to.number_of(to.finish()).expect("take a descriptor") as usize
+    }
+}
+
+/// Lets `SIGUSR1` interrupt a system call and do nothing else.
+fn install_wake_up_handler() {
+    extern "C" fn nothing(_: i32) {}
+    use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet};
+    let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing, which is safe at any time.
+    unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("install a handler");
+}

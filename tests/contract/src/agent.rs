@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The actor's own side: a loop that takes an operation, executes it, and answers.
+
+use crate::ops::{Answer, Op, Slot, WriteReadOp};
+use binder_sys::{BinderWriteRead, Device, Errno};
+use nix::fcntl::OFlag;
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::mman::{mmap, mprotect, munmap, MapFlags, ProtFlags};
+use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
+use nix::unistd::{fork, getpid, gettid, seteuid, ForkResult, Uid};
+use std::ffi::c_void;
+use std::io::{IoSlice, IoSliceMut};
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+/// Longer than any message: returns and arguments are small.
+pub const MESSAGE: usize = 64 << 10;
+
+/// The devices and epoll sets of this process, which its threads share.
+static DEVICES: Mutex<Vec<Option<Arc<Device>>>> = Mutex::new(Vec::new());
+static EPOLLS: Mutex<Vec<Arc<Epoll>>> = Mutex::new(Vec::new());
+
+/// Sends one message, with a descriptor if there is one.
+pub fn send(channel: &OwnedFd, bytes: &[u8], fd: Option<&impl AsRawFd>) -> nix::Result<()> {
+    let fds: Vec<_> = fd.iter().map(|fd| fd.as_raw_fd()).collect();
+    let rights = [ControlMessage::ScmRights(&fds)];
+    let control = if fds.is_empty() { &rights[..0] } else { &rights[..] };
+    sendmsg::<()>(channel.as_raw_fd(), &[IoSlice::new(bytes)], control, MsgFlags::MSG_NOSIGNAL, None)
+        .map(drop)
+}
+
+/// Receives one message and the descriptor that came with it; `None` if the other side is gone.
+pub fn receive(channel: &OwnedFd) -> Option<(Vec<u8>, Option<OwnedFd>)> {
+    let mut bytes = vec![0; MESSAGE];
+    let mut space = nix::cmsg_space!(i32);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = loop {
+        match recvmsg::<()>(channel.as_raw_fd(), &mut parts, Some(&mut space), flags) {
+            Err(Errno::EINTR) => continue,
+            other => break other.ok()?,
+        }
+    };
+    let fd = message.cmsgs().ok()?.find_map(|control| match control {
+        // SAFETY: the kernel has just installed this descriptor for us, and nobody else knows of it.
+        ControlMessageOwned::ScmRights(fds) => Some(unsafe { OwnedFd::from_raw_fd(*fds.first()?) }),
+        _ => None,
+    });
+    let length = message.bytes;
+    (length > 0).then(|| {
+        bytes.truncate(length);
+        (bytes, fd)
+    })
+}
+
+/// Takes orders until the conductor goes away.
+pub fn serve(channel: OwnedFd) {
+    while let Some((bytes, fd)) = receive(&channel) {
+        let op: Op = postcard::from_bytes(&bytes).expect("an operation");
+        let mut pass = None;
+        let answer = match op {
+            Op::EndThread => return,
+            Op::Exit => std::process::exit(0),
+            Op::Fork | Op::ForkPidNamespace => {
+                match fork_agent(&op, fd.expect("a channel for the fork"), &channel) {
+                    Some(answer) => answer,
+                    None => return,
+                }
+            }
+            op => execute(op, fd, &mut pass).unwrap_or_else(|errno| Answer::Failed(errno as i32)),
+        };
+        let bytes = postcard::to_stdvec(&answer).expect("an answer");
+        if send(&channel, &bytes, pass.as_ref()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Forks; the child serves the new channel and comes back with `None` when it is done.
+fn fork_agent(op: &Op, channel: OwnedFd, parent: &OwnedFd) -> Option<Answer> {
+    if matches!(op, Op::ForkPidNamespace) {
+        if let Err(errno) = unshare(CloneFlags::CLONE_NEWPID) {
+            return Some(Answer::Failed(errno as i32));
+        }
+    }
+    // SAFETY: the other threads of this process hold no locks of ours while a fork is ordered: the
+    // conductor orders one thing at a time.
+    match unsafe { fork() } {
+        Ok(ForkResult::Parent { child }) => Some(Answer::Number(child.as_raw() as u64)),
+        Ok(ForkResult::Child) => {
+            // The parent's end must not stay open here, or its death would go unnoticed.
+            let _ = nix::unistd::close(parent.as_raw_fd());
+            serve(channel);
+            std::process::exit(0)
+        }
+        Err(errno) => Some(Answer::Failed(errno as i32)),
+    }
+}
+
+fn device(slot: Slot) -> nix::Result<Arc<Device>> {
+    DEVICES.lock().unwrap().get(slot).cloned().flatten().ok_or(Errno::EBADF)
+}
+
+fn keep(device: Device) -> Answer {
+    let mut devices = DEVICES.lock().unwrap();
+    devices.push(Some(Arc::new(device)));
+    Answer::Number(devices.len() as u64 - 1)
+}
+
+fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
+    let done = Answer::Number(0);
+    Ok(match op {
+        Op::Open { path, flags } => {
+            keep(Device::open_with(path.as_str(), OFlag::from_bits_retain(flags) | OFlag::O_CLOEXEC)?)
+        }
+        Op::Close { slot } => {
+            DEVICES.lock().unwrap()[slot] = None;
+            done
+        }
+        Op::Duplicate { slot } => keep(device(slot)?.duplicate()?),
+        Op::Map { .. } | Op::Unmap { .. } | Op::Protect { .. } | Op::Touch { .. } | Op::Copy { .. } => {
+            memory(op)?
+        }
+        Op::WriteRead { slot, args } => write_read(&*device(slot)?, args),
+        Op::Ioctl { slot, number, mut argument } => {
+            assert!(binder_sys::ioctl::size_of_number(number) <= argument.len());
+            // SAFETY: the driver writes at most what the number announces, which lies in the argument.
+            // The conductor puts no addresses into arguments.
+            unsafe { device(slot)?.raw_ioctl(number, argument.as_mut_ptr() as usize)? };
+            Answer::Argument(argument)
+        }
+        Op::IoctlFault { slot, number } => device(slot)?.ioctl_fault(number).map(|()| done)?,
+        Op::Poll { slot, timeout_ms } => {
+            Answer::Number(device(slot)?.poll(Some(timeout_ms))?.bits() as u16 as u64)
+        }
+        Op::EpollCreate { slot } => {
+            let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+            set.add(&*device(slot)?, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+            let mut sets = EPOLLS.lock().unwrap();
+            sets.push(Arc::new(set));
+            Answer::Number(sets.len() as u64 - 1)
+        }
+        Op::EpollWait { set, timeout_ms } => {
+            let set = EPOLLS.lock().unwrap()[set].clone();
+            let mut events = [EpollEvent::empty()];
+            let count = set.wait(&mut events, EpollTimeout::from(timeout_ms))?;
+            Answer::Number(if count == 0 { 0 } else { events[0].events().bits() as u64 })
+        }
+        Op::PlainRead { slot } => {
+            let mut byte = [0];
+            Answer::Number(nix::unistd::read(&*device(slot)?, &mut byte)? as u64)
+        }
+        Op::NonBlocking { slot, on } => device(slot)?.set_nonblocking(on).map(|()| done)?,
+        Op::Thread => start_thread(fd.expect("a channel for the thread")),
+        Op::SetUser { uid } => seteuid(Uid::from_raw(uid)).map(|()| done)?,
+        Op::SetNice { .. } | Op::GetNice => nice(op)?,
+        Op::GetPid => Answer::Number(getpid().as_raw() as u64),
+        Op::PassOut { slot } => {
+            *pass = Some(device(slot)?);
+            done
+        }
+        Op::PassIn => keep(Device::from_fd(fd.expect("a descriptor"))),
+        Op::Fork | Op::ForkPidNamespace | Op::EndThread | Op::Exit => unreachable!("handled in the loop"),
+    })
+}
+
+fn start_thread(channel: OwnedFd) -> Answer {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        tell.send(gettid()).expect("the starter waits");
+        serve(channel);
+    });
+    Answer::Number(told.recv().expect("the thread starts").as_raw() as u64)
+}
+
+fn nice(op: Op) -> nix::Result<Answer> {
+    let tid = gettid().as_raw() as u32;
+    match op {
+        // SAFETY: no memory is involved.
+        Op::SetNice { nice } => Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, tid, nice) })
+            .map(|_| Answer::Number(0)),
+        _ => {
+            Errno::clear();
+            // SAFETY: no memory is involved.
+            let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, tid) };
+            Ok(Answer::Number((nice + 100) as u64))
+        }
+    }
+}
+
+fn memory(op: Op) -> nix::Result<Answer> {
+    let pointer = |address: u64| NonNull::new(address as *mut c_void).ok_or(Errno::EFAULT);
+    Ok(Answer::Number(match op {
+        Op::Map { slot, length, protection, flags, offset } => {
+            let length = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
+            let protection = ProtFlags::from_bits_retain(protection);
+            // SAFETY: the conductor never asks for a fixed address, so nothing is replaced.
+            let mapped = unsafe {
+                mmap(None, length, protection, MapFlags::from_bits_retain(flags), &*device(slot)?, offset)?
+            };
+            mapped.as_ptr() as u64
+        }
+        Op::Unmap { address, length } => {
+            // SAFETY: the conductor names only ranges that `Op::Map` has made; nothing refers to them.
+            unsafe { munmap(pointer(address)?, length)? };
+            0
+        }
+        Op::Protect { address, length, protection } => {
+            // SAFETY: as above.
+            unsafe { mprotect(pointer(address)?, length, ProtFlags::from_bits_retain(protection))? };
+            0
+        }
+        Op::Touch { address } => {
+            // SAFETY: the address lies in a mapping; if it has no page, the process ends, as ordered.
+            u64::from(unsafe { (address as *const u8).read_volatile() })
+        }
+        Op::Copy { from, to, length } => {
+            // SAFETY: the source lies in a mapping, the target in the arena, cut off for this copy.
+            unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, length) };
+            0
+        }
+        other => unreachable!("{other:?} is not about memory"),
+    }))
+}
+
+fn write_read(device: &Device, args: WriteReadOp) -> Answer {
+    let mut returns = vec![0u8; args.room];
+    let mut argument = BinderWriteRead {
+        write_size: args.write_size.unwrap_or(args.commands.len() as u64),
+        write_consumed: args.write_consumed,
+        write_buffer: args.write_buffer.unwrap_or(args.commands.as_ptr() as u64),
+        read_size: args.read_size.unwrap_or(args.room as u64),
+        read_consumed: args.read_consumed,
+        read_buffer: args.read_buffer.unwrap_or(returns.as_mut_ptr() as u64),
+    };
+    // SAFETY: the read buffer has `room` bytes; where the conductor claims more or another address, it
+    // is one that is not mapped, or the driver is expected to write less.
+    let errno = unsafe { device.write_read_raw(&mut argument) }.err().map_or(0, |errno| errno as i32);
+    Answer::WriteRead {
+        errno,
+        write_consumed: argument.write_consumed,
+        read_consumed: argument.read_consumed,
+        returns,
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Memory that lies at the same address in all processes of a test.
+//!
+//! It is mapped before the first fork. A test can therefore write a command stream, data and all,
+//! whose addresses are right in whichever process executes it.
+
+use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+
+/// More than any test uses; pages exist only where something was placed.
+const SIZE: usize = 256 << 20;
+
+/// A shared mapping from which pieces are cut and never given back.
+pub struct Arena {
+    base: *mut u8,
+    used: Cell<usize>,
+}
+
+impl Arena {
+    /// Maps the memory.
+    pub fn new() -> Self {
+        let size = NonZeroUsize::new(SIZE).expect("not zero");
+        let flags = MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE;
+        // SAFETY: a new anonymous mapping replaces nothing.
+        let base = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, flags) };
+        Self { base: base.expect("map the arena").as_ptr().cast(), used: Cell::new(0) }
+    }
+
+    /// Cuts a piece off, aligned to 16 bytes and filled with zeros.
+    pub fn reserve(&self, length: usize) -> u64 {
+        let start = self.used.get();
+        let end = (start + length).next_multiple_of(16);
+        assert!(end <= SIZE, "the test uses more memory than the arena has");
+        self.used.set(end);
+        self.base as u64 + start as u64
+    }
+
+    /// Copies bytes into a new piece.
+    pub fn place(&self, bytes: &[u8]) -> u64 {
+        let address = self.reserve(bytes.len());
+        // SAFETY: `reserve` has just cut these bytes off, and only this process's conductor writes here
+        // before it hands the address out.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
+        address
+    }
+
+    /// Copies a piece out.
+    pub fn fetch(&self, address: u64, length: usize) -> Vec<u8> {
+        let start = address.checked_sub(self.base as u64).expect("an address in the arena");
+        assert!(start as usize + length <= SIZE);
+        let mut bytes = vec![0; length];
+        // SAFETY: the range lies inside the mapping, which is never unmapped.
+        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), length) };
+        bytes
+    }
+}

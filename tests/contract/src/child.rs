@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Child processes of a test that run a closure.
+
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::{fork, ForkResult, Pid};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// Runs a closure in a child; its panic becomes the caller's.
+pub fn run(what: impl FnOnce()) {
+    if let Err(why) = try_run(what) {
+        panic!("{why}");
+    }
+}
+
+/// Runs a closure in a child, and says how it ended.
+pub fn try_run(what: impl FnOnce()) -> Result<(), String> {
+    let (from, to) = nix::unistd::pipe().expect("a pipe");
+    let child = spawn(|| {
+        if let Err(why) = caught(what) {
+            let mut pipe = std::fs::File::from(to.try_clone().expect("a descriptor"));
+            let _ = pipe.write_all(why.as_bytes());
+            std::process::exit(1);
+        }
+    });
+    drop(to);
+    finish(child, from)
+}
+
+/// Forks a child that runs a closure and then exits.
+pub fn spawn(what: impl FnOnce()) -> Pid {
+    // SAFETY: a test's process has one thread when it forks, so no lock is left held in the child.
+    match unsafe { fork() }.expect("fork") {
+        ForkResult::Parent { child } => child,
+        ForkResult::Child => {
+            what();
+            std::process::exit(0);
+        }
+    }
+}
+
+/// Waits for a child that reports its panic over a pipe.
+fn finish(child: Pid, pipe: OwnedFd) -> Result<(), String> {
+    let mut why = String::new();
+    let _ = std::fs::File::from(pipe).read_to_string(&mut why);
+    match waitpid(child, None) {
+        Ok(WaitStatus::Exited(_, 0)) => Ok(()),
+        Ok(WaitStatus::Exited(..)) if !why.is_empty() => Err(why),
+        other => Err(format!("the process ended with {other:?} {why}")),
+    }
+}
+
+/// Runs a closure and turns its panic into words, with the place.
+pub fn caught(what: impl FnOnce()) -> Result<(), String> {
+    use std::sync::Mutex;
+    static LAST: Mutex<String> = Mutex::new(String::new());
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
+        let payload = info.payload();
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("panic");
+        *LAST.lock().unwrap() = format!("{}{place}", text.replace('\n', " "));
+    }));
+    catch_unwind(AssertUnwindSafe(what)).map_err(|_| LAST.lock().unwrap().clone())
+}

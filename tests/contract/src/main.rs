@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The contract of the Binder driver, as tests that run in a guest against whichever driver is loaded.
+//!
+//! How a test is built, from the outside in:
+//!
+//! - [`runner`] puts each test into namespaces of its own, with a time limit;
+//! - [`stage`] gives it a fresh binderfs and memory that all its processes share;
+//! - the test conducts [`actor`]s, processes and threads that execute one system call at a time and
+//!   report what came of it, so that a test reads from top to bottom whatever runs in parallel;
+//! - [`port`] is an actor's opened device, with the moves of the protocol.
+//!
+//! The tests are in [`tests`], one module a group. Each names the rules that it checks.
+
+mod actor;
+mod agent;
+mod arena;
+mod child;
+mod ops;
+mod port;
+mod rules;
+mod runner;
+mod soak;
+mod stage;
+mod suite;
+mod tests;
+
+use clap::{Args, Parser, Subcommand};
+use suite::Driver;
+
+#[derive(Parser)]
+#[command(about = "The contract of the Binder driver, tested over real ioctls", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the tests against the driver that is loaded
+    Run(RunArgs),
+    /// Print the names of the tests and their rules
+    List {
+        /// Only tests whose name or rules contain this
+        #[arg(long)]
+        filter: Option<String>,
+    },
+    /// Print which test checks which rule, as a markdown table
+    Rules,
+    /// Load the driver with clients and servers, and kill them at random
+    Soak(soak::SoakArgs),
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// The driver that is loaded: decides which documented differences are expected
+    #[arg(long, value_enum, default_value_t = Driver::Rust)]
+    driver: Driver,
+    /// The guest's name, only for the report
+    #[arg(long)]
+    guest: Option<String>,
+    /// Only tests whose name or rules contain this
+    #[arg(long)]
+    filter: Option<String>,
+    /// Print one JSON object per test instead of a line
+    #[arg(long)]
+    json: bool,
+    /// Seconds that a test may take
+    #[arg(long, default_value_t = 10)]
+    timeout: u64,
+    /// Run the selection this often
+    #[arg(long, default_value_t = 1)]
+    repeat: u32,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Run(args) => {
+            let failed = runner::run(&args)?;
+            std::process::exit(i32::from(failed > 0));
+        }
+        Command::List { filter } => {
+            for test in suite::select(filter.as_deref()) {
+                println!("{} [{}]", test.name(), test.rules.join(", "));
+            }
+        }
+        Command::Rules => print!("{}", rules::table()),
+        Command::Soak(args) => soak::run(&args)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a conductor can tell an actor to do, and what the actor answers.
+//!
+//! An operation is about one system call. Payloads lie in the arena; only addresses travel.
+
+use serde::{Deserialize, Serialize};
+
+/// A device opened by an actor's process: all threads of the process know it by this number.
+pub type Slot = usize;
+
+/// Every field of a `BINDER_WRITE_READ`, right or wrong.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WriteReadOp {
+    /// The commands.
+    pub commands: Vec<u8>,
+    /// What to claim as their size, if not the truth.
+    pub write_size: Option<u64>,
+    /// How much of them to claim as consumed.
+    pub write_consumed: u64,
+    /// An address for the commands, if not the true one.
+    pub write_buffer: Option<u64>,
+    /// Room for returns.
+    pub room: usize,
+    /// What to claim as that room, if not the truth.
+    pub read_size: Option<u64>,
+    /// How much of it to claim as filled.
+    pub read_consumed: u64,
+    /// An address for the returns, if not the true one.
+    pub read_buffer: Option<u64>,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Op {
+    /// Open a device. Answers the slot.
+    Open { path: String, flags: i32 },
+    /// Close a slot.
+    Close { slot: Slot },
+    /// Duplicate a slot's descriptor. Answers the new slot.
+    Duplicate { slot: Slot },
+    /// Map a device. Answers the address.
+    Map { slot: Slot, length: usize, protection: i32, flags: i32, offset: i64 },
+    /// Unmap a range.
+    Unmap { address: u64, length: usize },
+    /// Change a range's protection.
+    Protect { address: u64, length: usize, protection: i32 },
+    /// Touch a byte of memory, which may end the process.
+    Touch { address: u64 },
+    /// Copy memory into the arena.
+    Copy { from: u64, to: u64, length: usize },
+    /// `BINDER_WRITE_READ`. Answers what came of it.
+    WriteRead { slot: Slot, args: WriteReadOp },
+    /// Any other ioctl with its argument. Answers the argument afterwards.
+    Ioctl { slot: Slot, number: u32, argument: Vec<u8> },
+    /// An ioctl whose argument cannot be accessed.
+    IoctlFault { slot: Slot, number: u32 },
+    /// Poll a slot. Answers the events, 0 after the timeout.
+    Poll { slot: Slot, timeout_ms: u16 },
+    /// Make an epoll set of one slot. Answers its number.
+    EpollCreate { slot: Slot },
+    /// Wait for an epoll set. Answers the events, 0 after the timeout.
+    EpollWait { set: usize, timeout_ms: u16 },
+    /// `read(2)` a slot into nothing.
+    PlainRead { slot: Slot },
+    /// Switch `O_NONBLOCK`.
+    NonBlocking { slot: Slot, on: bool },
+    /// Start a thread that takes orders from the descriptor sent along. Answers its tid.
+    Thread,
+    /// Fork a process that does. Answers its pid.
+    Fork,
+    /// Fork into a new pid namespace. Answers the pid as the parent sees it.
+    ForkPidNamespace,
+    /// Become another user.
+    SetUser { uid: u32 },
+    /// Set the thread's nice value.
+    SetNice { nice: i32 },
+    /// Answers the thread's nice value plus 100.
+    GetNice,
+    /// Answers the process's pid as it sees itself.
+    GetPid,
+    /// Answers a device descriptor, passed along with the answer.
+    PassOut { slot: Slot },
+    /// Takes over the descriptor sent along. Answers the slot.
+    PassIn,
+    /// End this thread.
+    EndThread,
+    /// End the process.
+    Exit,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// A number: a slot, an address, a pid.
+    Number(u64),
+    /// The argument of an ioctl afterwards.
+    Argument(Vec<u8>),
+    /// A `BINDER_WRITE_READ`: errno or 0, and the fields afterwards. The fields and the buffer are
+    /// filled on errors, too.
+    WriteRead { errno: i32, write_consumed: u64, read_consumed: u64, returns: Vec<u8> },
+    /// The system call failed with this errno.
+    Failed(i32),
+}

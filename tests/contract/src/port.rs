@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An actor's opened device, with the moves of the protocol.
+//!
+//! Moves that end in `start` or begin with `start_` leave the actor inside the driver; the next
+//! `wait_*` picks up what it came back with. Returns that a wait was not looking for are kept and can
+//! be asked for with [`Port::passed`].
+
+use crate::actor::Actor;
+use crate::arena::Arena;
+use crate::ops::{Answer, Op, Slot, WriteReadOp};
+use binder_sys::*;
+use nix::sys::mman::{MapFlags, ProtFlags};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::rc::Rc;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// Room for returns in an ordinary read.
+pub const ROOM: usize = 512;
+
+/// A `BINDER_WRITE_READ` that has come back.
+#[derive(Debug)]
+pub struct Outcome {
+    /// 0 or the errno.
+    pub errno: Errno,
+    /// The field afterwards.
+    pub write_consumed: u64,
+    /// The field afterwards.
+    pub read_consumed: u64,
+    /// The whole read buffer.
+    pub buffer: Vec<u8>,
+}
+
+impl Outcome {
+    /// What was read, decoded.
+    pub fn returns(&self) -> Vec<Return> {
+        let bytes = &self.buffer[..self.read_consumed as usize];
+        Returns::new(bytes).map(|item| item.expect("whole items")).collect()
+    }
+}
+
+/// An opened device as one thread uses it.
+#[derive(Clone)]
+pub struct Port {
+    /// The thread.
+    pub actor: Rc<Actor>,
+    /// Memory that all processes see.
+    pub arena: Rc<Arena>,
+    /// The device's number in its process.
+    pub slot: Slot,
+    /// Where its space is mapped, and how long it is.
+    pub space: Option<(u64, usize)>,
+    queue: RefCell<VecDeque<Return>>,
+    passed: RefCell<Vec<Return>>,
+}
+
+impl Port {
+    /// Opens a device by a thread.
+    pub fn open(actor: Rc<Actor>, arena: &Rc<Arena>, path: &Path, flags: i32) -> nix::Result<Self> {
+        let path = path.to_str().expect("a path of text").to_string();
+        let slot = actor.number(Op::Open { path, flags: libc::O_RDWR | flags })? as Slot;
+        Ok(Self::at(actor, arena, slot).settled())
+    }
+
+    /// A device that the thread's process has already.
+    pub fn at(actor: Rc<Actor>, arena: &Rc<Arena>, slot: Slot) -> Self {
+        let (queue, passed) = Default::default();
+        Self { actor, arena: arena.clone(), slot, space: None, queue, passed }
+    }
+
+    /// Makes the driver know the thread, so that its first read may block: where the contract allows
+    /// a first call to return at once (IOCTL-3), this is it.
+    fn settled(self) -> Self {
+        let _ = self.ioctl(ioctl::BINDER_VERSION, BinderVersion::default());
+        self
+    }
+
+    /// The same device used by a new thread of the same process.
+    pub fn thread(&self) -> Self {
+        let actor = Rc::new(self.actor.thread());
+        let space = self.space;
+        Self { space, ..Self::at(actor, &self.arena, self.slot) }.settled()
+    }
+
+    /// A new thread in the pool.
+    pub fn looper(&self) -> Self {
+        let port = self.thread();
+        port.enter_looper();
+        port
+    }
+
+    /// The same device used by another actor, whose process has it at the same number.
+    pub fn used_by(&self, actor: Rc<Actor>) -> Self {
+        Self::at(actor, &self.arena, self.slot)
+    }
+
+    /// Kills the process.
+    pub fn kill(&self) {
+        self.actor.kill();
+    }
+
+    /// Maps the space.
+    pub fn map(&mut self, length: usize) -> nix::Result<()> {
+        let address = self.map_with(length, ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE)?;
+        self.space = Some((address, length));
+        Ok(())
+    }
+
+    /// Maps the device in any way.
+    pub fn map_with(&self, length: usize, protection: ProtFlags, flags: MapFlags) -> nix::Result<u64> {
+        let (protection, flags) = (protection.bits(), flags.bits());
+        self.actor.number(Op::Map { slot: self.slot, length, protection, flags, offset: 0 })
+    }
+
+    /// Unmaps the space.
+    pub fn unmap(&self) {
+        let (address, length) = self.space.expect("a space");
+        self.actor.number(Op::Unmap { address, length }).expect("unmap");
+    }
+
+    /// Closes the device.
+    pub fn close(&self) {
+        self.actor.number(Op::Close { slot: self.slot }).expect("close");
+    }
+
+    /// An ioctl with an argument; returns the argument afterwards.
+    pub fn ioctl<T: IntoBytes + FromBytes + Immutable>(&self, number: u32, argument: T) -> nix::Result<T> {
+        let argument = argument.as_bytes().to_vec();
+        match self.actor.order(Op::Ioctl { slot: self.slot, number, argument }) {
+            Answer::Argument(bytes) => Ok(T::read_from_bytes(&bytes).expect("the same size")),
+            Answer::Failed(errno) => Err(Errno::from_raw(errno)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// An ioctl whose argument cannot be accessed.
+    pub fn ioctl_fault(&self, number: u32) -> nix::Result<()> {
+        self.actor.number(Op::IoctlFault { slot: self.slot, number }).map(drop)
+    }
+
+    /// `BINDER_SET_CONTEXT_MGR`, again while an earlier manager is being released.
+    pub fn set_context_manager(&self) -> nix::Result<()> {
+        let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+        loop {
+            match self.ioctl(ioctl::BINDER_SET_CONTEXT_MGR, 0i32) {
+                Err(Errno::EBUSY) if std::time::Instant::now() < deadline => std::thread::yield_now(),
+                other => return other.map(drop),
+            }
+        }
+    }
+
+    /// `BINDER_GET_NODE_DEBUG_INFO`.
+    pub fn node_debug_info(&self, ptr: u64) -> BinderNodeDebugInfo {
+        let info = BinderNodeDebugInfo { ptr, ..Default::default() };
+        self.ioctl(ioctl::BINDER_GET_NODE_DEBUG_INFO, info).expect("look at a node")
+    }
+
+    /// `BINDER_GET_EXTENDED_ERROR`: what the sender was told, and the errno.
+    pub fn extended_error(&self) -> (u32, i32) {
+        let error = self.ioctl(ioctl::BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default());
+        let error = error.expect("the extended error");
+        (error.command, error.param)
+    }
+
+    /// Orders a `BINDER_WRITE_READ` with all fields chosen.
+    pub fn start_raw(&self, args: WriteReadOp) {
+        self.actor.start(Op::WriteRead { slot: self.slot, args });
+    }
+
+    /// Waits for the `BINDER_WRITE_READ` that is out.
+    pub fn finish_raw(&self) -> Outcome {
+        match self.actor.finish() {
+            Answer::WriteRead { errno, write_consumed, read_consumed, returns } => {
+                Outcome { errno: Errno::from_raw(errno), write_consumed, read_consumed, buffer: returns }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A `BINDER_WRITE_READ` with all fields chosen.
+    pub fn raw(&self, args: WriteReadOp) -> Outcome {
+        self.start_raw(args);
+        self.finish_raw()
+    }
+
+    /// Writes commands without reading; they must all be carried out.
+    #[track_caller]
+    pub fn write(&self, commands: &Commands) {
+        let outcome = self.raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+        assert_eq!(outcome.errno, Errno::from_raw(0));
+        assert_eq!(outcome.write_consumed as usize, commands.len(), "stopped early");
+    }
+
+    /// Writes commands without reading, and says how that ended.
+    pub fn try_write(&self, commands: &Commands) -> Outcome {
+        self.raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() })
+    }
+
+    /// Writes one command built by a closure.
+    #[track_caller]
+    pub fn send(&self, build: impl FnOnce(&mut Commands) -> &mut Commands) {
+        let mut commands = Commands::new();
+        build(&mut commands);
+        self.write(&commands);
+    }
+
+    /// Enters the pool.
+    pub fn enter_looper(&self) {
+        self.send(|c| c.enter_looper());
+    }
+
+    /// Orders to write commands and then read.
+    pub fn start(&self, commands: &Commands) {
+        let commands = commands.as_bytes().to_vec();
+        self.start_raw(WriteReadOp { commands, room: ROOM, ..Default::default() });
+    }
+
+    /// Orders a read.
+    pub fn start_read(&self) {
+        self.start(&Commands::new());
+    }
+
+    /// Orders a read and makes sure that it blocks, so that the next work finds a waiting thread.
+    #[track_caller]
+    pub fn park(&self) {
+        self.start_read();
+        self.actor.expect_blocked();
+    }
+
+    /// Reads once without waiting; what is there.
+    pub fn drain(&self) -> Vec<Return> {
+        let mut found: Vec<Return> = self.queue.borrow_mut().drain(..).collect();
+        self.nonblocking(true);
+        loop {
+            let outcome = self.raw(WriteReadOp { room: ROOM, ..Default::default() });
+            match outcome.errno {
+                Errno::EAGAIN => break,
+                errno => assert_eq!(errno, Errno::from_raw(0)),
+            }
+            let items = outcome.returns();
+            let only_noops = items.iter().all(|item| *item == Return::Noop);
+            found.extend(items);
+            if only_noops {
+                break;
+            }
+        }
+        self.nonblocking(false);
+        found.retain(|item| *item != Return::Noop);
+        found
+    }
+
+    /// Switches `O_NONBLOCK`.
+    pub fn nonblocking(&self, on: bool) {
+        self.actor.number(Op::NonBlocking { slot: self.slot, on }).expect("switch O_NONBLOCK");
+    }
+
+    /// The events that poll reports, 0 if none come.
+    pub fn poll(&self, timeout_ms: u16) -> u64 {
+        self.actor.number(Op::Poll { slot: self.slot, timeout_ms }).expect("poll")
+    }
+
+    fn fill(&self, what: &str) {
+        if !self.actor.is_busy() {
+            self.start_read();
+        }
+        let outcome = self.finish_raw();
+        assert_eq!(outcome.errno, Errno::from_raw(0), "while waiting for {what}");
+        self.queue.borrow_mut().extend(outcome.returns());
+    }
+
+    /// Waits for a return that the closure accepts, and sets the others aside.
+    #[track_caller]
+    pub fn wait<T>(&self, what: &str, accept: impl Fn(&Return) -> Option<T>) -> T {
+        loop {
+            while let Some(item) = self.next_queued() {
+                if let Some(found) = accept(&item) {
+                    return found;
+                }
+                let ends_a_call = matches!(
+                    item,
+                    Return::Transaction(_) | Return::Reply(_) | Return::DeadReply | Return::FailedReply
+                );
+                assert!(!ends_a_call, "{item:?} instead of {what}");
+                self.passed.borrow_mut().push(item);
+            }
+            self.fill(what);
+        }
+    }
+
+    fn next_queued(&self) -> Option<Return> {
+        self.queue.borrow_mut().pop_front()
+    }
+
+    /// Waits for exactly this return.
+    #[track_caller]
+    pub fn wait_for(&self, wanted: Return) {
+        self.wait(&format!("{wanted:?}"), |item| (*item == wanted).then_some(()));
+    }
+
+    /// Returns set aside since the last time, without `BR_NOOP`.
+    pub fn passed(&self) -> Vec<Return> {
+        let mut items = self.passed.take();
+        items.retain(|item| *item != Return::Noop);
+        items
+    }
+
+    /// Waits for a call to serve.
+    #[track_caller]
+    pub fn wait_call(&self) -> BinderTransactionData {
+        self.wait("a call", |item| match item {
+            Return::Transaction(call) => Some(*call),
+            _ => None,
+        })
+    }
+
+    /// Waits for a reply.
+    #[track_caller]
+    pub fn wait_reply(&self) -> BinderTransactionData {
+        self.wait("a reply", |item| match item {
+            Return::Reply(reply) => Some(*reply),
+            _ => None,
+        })
+    }
+
+    /// Places a parcel in the arena, and makes a transaction of it.
+    pub fn place(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        BinderTransactionData {
+            buffer: self.arena.place(&parcel.data),
+            offsets: self.arena.place(parcel.offsets.as_bytes()),
+            ..parcel.to_handle(handle, code, TransactionFlags::empty())
+        }
+    }
+
+    /// Sends a call, and waits for nothing.
+    pub fn start_call(&self, handle: u32, code: u32, parcel: &Parcel) {
+        self.start_transaction(&self.place(handle, code, parcel));
+    }
+
+    /// Sends a call of which every field is chosen, and waits for nothing.
+    pub fn start_transaction(&self, data: &BinderTransactionData) {
+        let mut commands = Commands::new();
+        commands.transaction(data);
+        self.start(&commands);
+    }
+
+    /// Sends a call that is refused; returns what the driver says.
+    #[track_caller]
+    pub fn refused(&self, data: &BinderTransactionData) -> Return {
+        self.start_transaction(data);
+        self.wait_refusal()
+    }
+
+    /// Waits for the refusal of a call.
+    #[track_caller]
+    pub fn wait_refusal(&self) -> Return {
+        self.wait("a refusal", |item| {
+            matches!(item, Return::FailedReply | Return::DeadReply | Return::FrozenReply).then_some(*item)
+        })
+    }
+
+    /// Replies to the call being served, and waits until that is acknowledged.
+    #[track_caller]
+    pub fn reply(&self, parcel: &Parcel) {
+        self.reply_with(&self.place(0, 0, parcel));
+    }
+
+    /// Replies with every field chosen, and waits until that is acknowledged.
+    #[track_caller]
+    pub fn reply_with(&self, data: &BinderTransactionData) {
+        let mut commands = Commands::new();
+        commands.reply(data);
+        self.start(&commands);
+        self.wait_for(Return::TransactionComplete);
+    }
+
+    /// Gives a buffer back.
+    #[track_caller]
+    pub fn free(&self, transaction: &BinderTransactionData) {
+        self.send(|c| c.free_buffer(transaction.buffer));
+    }
+
+    /// The bytes of memory in this process.
+    pub fn memory(&self, address: u64, length: usize) -> Vec<u8> {
+        let to = self.arena.reserve(length);
+        self.actor.number(Op::Copy { from: address, to, length }).expect("copy");
+        self.arena.fetch(to, length)
+    }
+
+    /// The data of a received transaction.
+    pub fn data(&self, transaction: &BinderTransactionData) -> Vec<u8> {
+        self.memory(transaction.buffer, transaction.data_size as usize)
+    }
+
+    /// The first object of a received transaction.
+    pub fn object(&self, transaction: &BinderTransactionData) -> FlatBinderObject {
+        self.object_at(transaction, 0)
+    }
+
+    /// An object of a received transaction, by its place in the offsets.
+    pub fn object_at(&self, transaction: &BinderTransactionData, index: u64) -> FlatBinderObject {
+        assert!(index * 8 < transaction.offsets_size, "there are fewer objects");
+        let offset = self.memory(transaction.offsets + index * 8, 8);
+        let offset = u64::from_ne_bytes(offset.try_into().expect("eight bytes"));
+        let bytes = self.memory(transaction.buffer + offset, std::mem::size_of::<FlatBinderObject>());
+        FlatBinderObject::read_from_bytes(&bytes).expect("an object")
+    }
+
+    /// One call from here to there and back, with empty data unless a parcel is given.
+    #[track_caller]
+    pub fn round_trip(&self, handle: u32, server: &Port, question: &Parcel, answer: &Parcel) -> Vec<u8> {
+        self.start_call(handle, 0, question);
+        let call = server.wait_call();
+        assert_eq!(server.data(&call), question.data, "the question");
+        server.free(&call);
+        server.reply(answer);
+        let reply = self.wait_reply();
+        let data = self.data(&reply);
+        self.free(&reply);
+        data
+    }
+
+    /// Answers the owner's pending count requests, and returns all that came.
+    pub fn answer_counts(&self) -> Vec<Return> {
+        let mut items = self.passed();
+        items.extend(self.drain());
+        let mut commands = Commands::new();
+        for item in &items {
+            match item {
+                Return::Increfs(node) => commands.increfs_done(node.ptr, node.cookie),
+                Return::Acquire(node) => commands.acquire_done(node.ptr, node.cookie),
+                _ => &mut commands,
+            };
+        }
+        self.write(&commands);
+        items
+    }
+}
+
+/// A parcel of bytes.
+pub fn bytes(bytes: &[u8]) -> Parcel {
+    Parcel { data: bytes.to_vec(), offsets: Vec::new() }
+}
+
+/// A parcel of nothing.
+pub fn empty() -> Parcel {
+    Parcel::new()
+}
+
+/// A parcel of one object.
+pub fn object(object: FlatBinderObject) -> Parcel {
+    let mut parcel = Parcel::new();
+    parcel.object(&object);
+    parcel
+}
+
+/// Gives a handle on a node of the owner's to the holder, by way of the context manager, and returns
+/// it. The holder has one strong count of its own; the manager keeps nothing.
+#[track_caller]
+pub fn introduce(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &Port) -> u32 {
+    owner.start_call(0, 0, &object(node));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    manager.send(|c| c.acquire(handle));
+    manager.free(&call);
+    manager.reply(&empty());
+    owner.free(&owner.wait_reply());
+
+    holder.start_call(0, 0, &empty());
+    let call = manager.wait_call();
+    manager.free(&call);
+    manager.reply(&object(FlatBinderObject::strong_handle(handle)));
+    manager.send(|c| c.release(handle));
+    let reply = holder.wait_reply();
+    let handle = holder.object(&reply).handle();
+    holder.send(|c| c.acquire(handle));
+    holder.free(&reply);
+    handle
+}

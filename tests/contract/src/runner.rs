@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs tests, each in namespaces of its own and within a time limit.
+//!
+//! A test is the second process of a pid namespace. When it ends, or takes too long, the namespace's
+//! first process is killed, and with it everything that the test has started.
+
+use crate::child::caught;
+use crate::stage::Stage;
+use crate::suite::{self, Driver, Test};
+use crate::RunArgs;
+use anyhow::{bail, Context};
+use nix::mount::{mount, MsFlags};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::prctl;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::{fork, getpid, pipe, ForkResult, Pid};
+use serde::Serialize;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Where a test finds a private, empty directory.
+const SCRATCH: &str = "/tmp";
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "result", content = "why", rename_all = "snake_case")]
+enum Verdict {
+    Ok,
+    Failed(String),
+    ExpectedDifference(String),
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    test: String,
+    rules: &'a [&'a str],
+    driver: Driver,
+    guest: Option<&'a str>,
+    ms: u128,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+}
+
+/// Runs the tests that the arguments select, and returns how many failed.
+pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
+    let tests: Vec<Test> = suite::select(args.filter.as_deref()).collect();
+    if tests.is_empty() {
+        bail!("no test matches {:?}", args.filter.as_deref().unwrap_or(""));
+    }
+    let (mut passed, mut failed, mut differences) = (0, 0, 0);
+    for test in (0..args.repeat).flat_map(|_| &tests) {
+        let start = Instant::now();
+        let verdict = isolated(test, args)?;
+        match &verdict {
+            Verdict::Failed(_) => failed += 1,
+            Verdict::ExpectedDifference(_) => (passed, differences) = (passed + 1, differences + 1),
+            Verdict::Ok => passed += 1,
+        }
+        report(test, args, &verdict, start.elapsed());
+    }
+    if differences > 0 && !args.json {
+        println!("{differences} of the passed are expected differences on {}", args.driver);
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(failed)
+}
+
+fn report(test: &Test, args: &RunArgs, verdict: &Verdict, time: Duration) {
+    let name = test.name();
+    if args.json {
+        let guest = args.guest.as_deref();
+        let record = Record {
+            test: name,
+            rules: test.rules,
+            driver: args.driver,
+            guest,
+            ms: time.as_millis(),
+            verdict,
+        };
+        println!("{}", serde_json::to_string(&record).expect("plain data"));
+        return;
+    }
+    match verdict {
+        Verdict::Ok => println!("{name} ok"),
+        Verdict::Failed(why) => println!("{name} FAILED ({why}) {}", test.rules.join(" ")),
+        Verdict::ExpectedDifference(why) => println!("{name} expected difference on {} ({why})", args.driver),
+    }
+}
+
+/// Runs one test in new namespaces.
+fn isolated(test: &Test, args: &RunArgs) -> anyhow::Result<Verdict> {
+    std::io::stdout().flush()?;
+    let (from, to) = pipe().context("make a pipe")?;
+    // SAFETY: this process has one thread.
+    let supervisor = match unsafe { fork() }.context("fork")? {
+        ForkResult::Parent { child } => child,
+        ForkResult::Child => {
+            drop(from);
+            supervise(to, |pipe| perform(test, args.driver, pipe));
+        }
+    };
+    drop(to);
+    let verdict = collect(from, supervisor, Duration::from_secs(args.timeout));
+    waitpid(supervisor, None)?;
+    Ok(verdict)
+}
+
+/// Waits for the one byte and the words that a test sends at its end.
+fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
+    let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+    let ready = poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], timeout);
+    if ready == Ok(0) {
+        let _ = kill(supervisor, Signal::SIGKILL);
+        return Verdict::Failed(format!("did not end within {} s", limit.as_secs()));
+    }
+    let mut message = Vec::new();
+    let mut pipe = std::fs::File::from(pipe);
+    let mut chunk = [0; 4096];
+    // The first message is all: processes that the test left behind may hold the pipe open.
+    if let Ok(length) = pipe.read(&mut chunk) {
+        message.extend_from_slice(&chunk[..length]);
+    }
+    let words = || String::from_utf8_lossy(&message[1..]).into_owned();
+    match message.first() {
+        Some(b'+') => Verdict::Ok,
+        Some(b'~') => Verdict::ExpectedDifference(words()),
+        Some(b'-') => Verdict::Failed(words()),
+        _ => Verdict::Failed("the test's process died".to_string()),
+    }
+}
+
+/// Makes the namespaces, runs the body as their second process, and ends them.
+pub fn supervise(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> ! {
+    prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the runner");
+    let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    unshare(flags).expect("new namespaces");
+    // SAFETY: this process has one thread.
+    match unsafe { fork() }.expect("fork") {
+        ForkResult::Parent { child } => {
+            drop(pipe);
+            let _ = waitpid(child, None);
+            std::process::exit(0)
+        }
+        ForkResult::Child => {
+            prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the supervisor");
+            // SAFETY: as above.
+            match unsafe { fork() }.expect("fork") {
+                ForkResult::Parent { child } => {
+                    drop(pipe);
+                    reap_until(child);
+                    // The end of a namespace's first process is the end of all in it.
+                    std::process::exit(0)
+                }
+                ForkResult::Child => {
+                    body(&pipe);
+                    std::process::exit(0)
+                }
+            }
+        }
+    }
+}
+
+fn reap_until(child: Pid) {
+    assert_eq!(getpid(), Pid::from_raw(1), "the first process of its namespace");
+    while let Ok(status) = waitpid(None, None) {
+        if status.pid() == Some(child) && !matches!(status, WaitStatus::Stopped(..)) {
+            return;
+        }
+    }
+}
+
+/// Gives the body a private /tmp and a /proc of its own namespace.
+pub fn private_mounts() {
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("private mounts");
+    std::fs::create_dir_all(SCRATCH).expect("make the scratch directory");
+    mount(Some("tmpfs"), SCRATCH, Some("tmpfs"), MsFlags::empty(), none).expect("mount a scratch directory");
+    std::fs::create_dir_all("/proc").expect("make /proc");
+    mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), none).expect("mount /proc");
+}
+
+fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
+    let mut differences = String::new();
+    let result = caught(|| {
+        private_mounts();
+        let stage = Stage::new(driver, Path::new(SCRATCH));
+        (test.run)(&stage);
+        differences = stage.differences();
+    });
+    let message = match result {
+        Ok(()) if differences.is_empty() => "+".to_string(),
+        Ok(()) => format!("~{differences}"),
+        Err(why) => format!("-{why}"),
+    };
+    let mut pipe = std::fs::File::from(pipe.try_clone().expect("a descriptor"));
+    let cut = message.char_indices().nth(4000).map_or(message.len(), |(index, _)| index);
+    pipe.write_all(&message.as_bytes()[..cut.min(4090)]).expect("tell the runner");
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a test starts with: a fresh binderfs, an arena, and the usual cast.
+
+use crate::actor::Actor;
+use crate::arena::Arena;
+use crate::port::Port;
+use crate::suite::Driver;
+use binder_sys::fs;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The size of the space that an actor maps unless a test wants another.
+pub const SPACE: usize = 1 << 20;
+
+/// The surroundings of one test.
+pub struct Stage {
+    /// The driver that is loaded.
+    pub driver: Driver,
+    arena: Rc<Arena>,
+    root: PathBuf,
+    differences: RefCell<Vec<String>>,
+}
+
+impl Stage {
+    /// Mounts a fresh binderfs; the caller has its own mount namespace.
+    pub fn new(driver: Driver, scratch: &Path) -> Self {
+        let root = scratch.join("binderfs");
+        std::fs::create_dir_all(&root).expect("make the mount point");
+        fs::mount_at(&root, None).expect("mount binderfs");
+        Self { driver, arena: Rc::new(Arena::new()), root, differences: RefCell::default() }
+    }
+
+    /// Where binderfs is mounted.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A device's path.
+    pub fn device(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// A new empty directory beside binderfs.
+    pub fn directory(&self, name: &str) -> PathBuf {
+        let path = self.root.with_file_name(name);
+        std::fs::create_dir_all(&path).expect("make a directory");
+        path
+    }
+
+    /// A new process with the device open, nothing mapped.
+    pub fn opened(&self) -> Port {
+        self.open_by(Rc::new(Actor::new()))
+    }
+
+    /// The device opened by an actor that exists.
+    pub fn open_by(&self, actor: Rc<Actor>) -> Port {
+        Port::open(actor, &self.arena, &self.device("binder"), 0).expect("open the device")
+    }
+
+    /// A new process with the device open and its space mapped.
+    pub fn client(&self) -> Port {
+        self.client_with(SPACE)
+    }
+
+    /// The same with another size of the space.
+    pub fn client_with(&self, space: usize) -> Port {
+        let mut port = self.opened();
+        port.map(space).expect("map the space");
+        port
+    }
+
+    /// A new process that is the context manager, its thread in the pool.
+    pub fn manager(&self) -> Port {
+        self.manager_with(SPACE)
+    }
+
+    /// The same with another size of the space.
+    pub fn manager_with(&self, space: usize) -> Port {
+        let port = self.client_with(space);
+        port.set_context_manager().expect("become context manager");
+        port.enter_looper();
+        port
+    }
+
+    /// A new process whose thread is in the pool.
+    pub fn server(&self) -> Port {
+        let port = self.client();
+        port.enter_looper();
+        port
+    }
+
+    /// Passes if the check holds. If it does not, that is a failure, unless the driver is the one
+    /// that is known to differ: then it is noted as an expected difference.
+    #[track_caller]
+    pub fn known_difference(&self, driver: Driver, why: &str, holds: bool) -> bool {
+        if !holds {
+            assert!(self.driver == driver, "{why}");
+            self.differences.borrow_mut().push(why.to_string());
+        }
+        holds
+    }
+
+    /// The expected differences seen so far.
+    pub fn differences(&self) -> String {
+        self.differences.borrow().join("; ")
+    }
+
+    /// Whether upstream's Rust driver is loaded, whose errno values differ in documented places.
+    pub fn upstream(&self) -> bool {
+        self.driver == Driver::Upstream
+    }
+}

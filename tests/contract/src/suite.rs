@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a test is, and the list of all of them.
+
+use crate::stage::Stage;
+use crate::tests;
+use serde::Serialize;
+
+/// The drivers that the suite knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Driver {
+    /// The C driver, which decides what is right.
+    C,
+    /// Ours.
+    Rust,
+    /// The kernel's own Rust driver.
+    Upstream,
+}
+
+impl std::fmt::Display for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Driver::C => "c",
+            Driver::Rust => "rust",
+            Driver::Upstream => "upstream",
+        })
+    }
+}
+
+/// One test: it passes if the function returns, and fails if it panics.
+pub struct Case {
+    /// Its name within the group.
+    pub short: &'static str,
+    /// The rules of the contract that it checks.
+    pub rules: &'static [&'static str],
+    /// What it does.
+    pub run: fn(&Stage),
+}
+
+/// The tests of one subject.
+pub struct Group {
+    /// The subject.
+    pub name: &'static str,
+    /// Its tests.
+    pub cases: &'static [Case],
+}
+
+/// A test with the name of its group.
+#[derive(Clone, Copy)]
+pub struct Test {
+    group: &'static str,
+    short: &'static str,
+    /// The rules of the contract that it checks.
+    pub rules: &'static [&'static str],
+    /// What it does.
+    pub run: fn(&Stage),
+}
+
+impl Test {
+    /// The full name, `group::test`.
+    pub fn name(&self) -> String {
+        format!("{}::{}", self.group, self.short)
+    }
+}
+
+/// Declares a module's tests: each function's name, and the rules that it checks.
+#[macro_export]
+macro_rules! cases {
+    ($group:literal: $($function:ident [$($rule:literal),* $(,)?]),* $(,)?) => {
+        /// The tests of this module.
+        pub const GROUP: $crate::suite::Group = $crate::suite::Group {
+            name: $group,
+            cases: &[$($crate::suite::Case {
+                short: stringify!($function),
+                rules: &[$($rule),*],
+                run: $function,
+            }),*],
+        };
+    };
+}
+
+/// All tests, in the order of the groups.
+pub fn all() -> impl Iterator<Item = Test> {
+    tests::GROUPS.iter().flat_map(|group| {
+        group.cases.iter().map(|case| Test {
+            group: group.name,
+            short: case.short,
+            rules: case.rules,
+            run: case.run,
+        })
+    })
+}
+
+/// The tests whose name or rules contain the filter.
+pub fn select(filter: Option<&str>) -> impl Iterator<Item = Test> + '_ {
+    let wanted = filter.unwrap_or("");
+    all().filter(move |test| test.name().contains(wanted) || test.rules.iter().any(|rule| rule == &wanted))
+}
+
+#[cfg(test)]
+mod unit {
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_every_test_names_a_rule() {
+        let mut names = HashSet::new();
+        for test in super::all() {
+            assert!(names.insert(test.name()), "{} twice", test.name());
+            assert!(!test.rules.is_empty(), "{} names no rule", test.name());
+        }
+    }
+}
