@@ -231,15 +231,14 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             oneway_sender,
         };
 
-        let offset = match &mut self.tree {
-            Some(tree) => tree.reserve(claim, spare)?,
-            None => {
-                let gap = self.array.best_gap(size, self.size);
-                let gap = gap.ok_or(ReserveError::NoSpace)?;
-                match self.array.insert(gap, claim) {
-                    Ok(offset) => offset,
-                    Err(array::Full) => self.plant_tree(spare)?.reserve(claim, spare)?,
-                }
+        let offset = if self.tree.is_some() {
+            self.reserve_in_tree(claim, spare)?
+        } else {
+            let gap = self.array.best_gap(size, self.size);
+            let gap = gap.ok_or(ReserveError::NoSpace)?;
+            match self.array.insert(gap, claim) {
+                Ok(offset) => offset,
+                Err(array::Full) => self.reserve_in_tree(claim, spare)?,
             }
         };
 
@@ -347,28 +346,57 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     }
 
     /// Frees the range at `offset`, which has to be in `phase`.
+    #[inline]
     fn free(&mut self, offset: usize, phase: Phase) -> Result<Leftover<T>, WrongState> {
         let offset = u32::try_from(offset).map_err(|_| WrongState)?;
-        let mut leftover = Leftover { scraps: None };
-        let claim = match &mut self.tree {
-            None => self.array.remove(offset, phase).ok_or(WrongState)?,
-            Some(tree) => {
-                let (claim, scraps) = tree.remove(offset, phase).ok_or(WrongState)?;
-                leftover.scraps = scraps.map(Scraps::Pairs);
-                claim
-            }
+        if self.tree.is_some() {
+            return self.free_in_tree(offset, phase);
+        }
+        let claim = self.array.remove(offset, phase).ok_or(WrongState)?;
+        self.credit(claim);
+        Ok(Leftover { scraps: None })
+    }
+
+    // The two that follow are apart from their callers so that those, which run for each
+    // transaction, stay short.
+
+    /// Reserves in the tree, and makes one of the array before if there is none.
+    #[cold]
+    fn reserve_in_tree(&mut self, claim: Claim, spare: &mut Spare<T>) -> Result<u32, ReserveError> {
+        let tree = match &mut self.tree {
+            Some(tree) => tree,
+            none => none.insert(Tree::plant(&mut self.array, self.size, spare)?),
         };
+        tree.reserve(claim, spare)
+    }
+
+    #[cold]
+    fn free_in_tree(&mut self, offset: u32, phase: Phase) -> Result<Leftover<T>, WrongState> {
+        let tree = self.tree.as_mut().ok_or(WrongState)?;
+        let (claim, superfluous) = tree.remove(offset, phase).ok_or(WrongState)?;
+        // Going back only when far below the limit keeps a process that hovers around it from
+        // building a tree again and again.
+        let scraps = if tree.len() > FEW_RANGES / 4 {
+            superfluous.map(Scraps::Pairs)
+        } else {
+            self.fell_tree()
+        };
+        self.credit(claim);
+        Ok(Leftover { scraps })
+    }
+
+    /// Moves all ranges from the tree to the array.
+    fn fell_tree(&mut self) -> Option<Scraps<T>> {
+        let mut tree = self.tree.take()?;
+        tree.fell(&mut self.array);
+        Some(Scraps::Tree(tree))
+    }
+
+    /// Gives back what [`charge`](Self::charge) took.
+    fn credit(&mut self, claim: Claim) {
         if claim.oneway_sender.is_some() {
             self.oneway_free += claim.size;
         }
-        if let Some(tree) = &self.tree {
-            // Going back only when far below the limit keeps a process that hovers around it
-            // from building a tree again and again.
-            if tree.len() <= FEW_RANGES / 4 {
-                leftover = self.fell_tree();
-            }
-        }
-        Ok(leftover)
     }
 
     /// Pays for a oneway range that was just reserved; true if its sender should be reported.
@@ -390,23 +418,6 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             });
         self.spam_reported = count > SPAM_RANGES || bytes > self.size as usize / 4;
         self.spam_reported
-    }
-
-    /// Moves all ranges from the array to a tree.
-    #[cold]
-    fn plant_tree(&mut self, spare: &mut Spare<T>) -> Result<&mut Tree<T>, ReserveError> {
-        let tree = Tree::plant(&mut self.array, self.size, spare)?;
-        Ok(self.tree.insert(tree))
-    }
-
-    /// Moves all ranges from the tree to the array.
-    #[cold]
-    fn fell_tree(&mut self) -> Leftover<T> {
-        let scraps = self.tree.take().map(|mut tree| {
-            tree.fell(&mut self.array);
-            Scraps::Tree(tree)
-        });
-        Leftover { scraps }
     }
 }
 

@@ -6,6 +6,7 @@
 //! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
 
 use super::{Claim, Phase, Range, State};
+use core::mem;
 
 /// At most `N` ranges.
 ///
@@ -14,6 +15,7 @@ use super::{Claim, Phase, Range, State};
 /// - `spans[..len]` are in ascending order of their offsets and do not overlap.
 /// - Each of `spans[..len]` has a slot of its own, whose bit in `slots_used` is set; no other
 ///   bits are set.
+/// - Only slots whose bit is set are [`State::Delivered`].
 pub(super) struct Array<T, const N: usize> {
     len: usize,
     slots_used: u64,
@@ -102,13 +104,14 @@ impl<T, const N: usize> Array<T, N> {
     }
 
     /// Reserves the beginning of a gap. Gives the offset.
+    #[inline]
     pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
         let slot = self.slots_used.trailing_ones() as usize;
         let entry = self.slots.get_mut(slot).ok_or(Full)?;
-        *entry = Slot {
-            oneway_sender: claim.oneway_sender,
-            state: State::Reserved,
-        };
+        entry.oneway_sender = claim.oneway_sender;
+        // The state of an unused slot has no payload, which the compiler does not know: without
+        // this it would look for one to drop.
+        mem::forget(mem::replace(&mut entry.state, State::Reserved));
         self.slots_used |= 1 << slot;
 
         if gap.index < self.len {
@@ -131,6 +134,7 @@ impl<T, const N: usize> Array<T, N> {
     }
 
     /// Frees the range at exactly this offset, which has to be in this phase.
+    #[inline]
     pub(super) fn remove(&mut self, offset: u32, phase: Phase) -> Option<Claim> {
         let index = self.live().iter().position(|span| span.offset == offset)?;
         let span = self.spans[index];
@@ -167,7 +171,7 @@ impl<T, const N: usize> Array<T, N> {
         let Slot {
             oneway_sender,
             state,
-        } = core::mem::replace(&mut self.slots[span.slot as usize], Slot::EMPTY);
+        } = mem::replace(&mut self.slots[span.slot as usize], Slot::EMPTY);
         let claim = Claim {
             size: span.size,
             oneway_sender,
