@@ -9,8 +9,8 @@ use crate::{
     defs::{Command, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::park::WakeHint,
     process::Process,
-    thread::Thread,
-    transaction, //
+    send,
+    thread::Thread, //
 };
 use kernel::{
     prelude::*,
@@ -124,11 +124,11 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
     match command {
         Command::Transaction => {
             let request = TransactionRequest::decode(source.payload()?);
-            transaction::call(thread, &request, hint);
+            send::call(thread, &request, hint);
         }
         Command::Reply => {
             let request = TransactionRequest::decode(source.payload()?);
-            transaction::reply(thread, &request, hint);
+            send::reply(thread, &request, hint);
         }
         Command::FreeBuffer => {
             let _ = process.free_buffer(u64::from_ne_bytes(*source.payload()?));

@@ -16,7 +16,7 @@ use crate::{
     range_alloc::RangeAllocator,
     stats::{Counted, Kind},
     thread::{Rest, Thread},
-    work::{Urgency, Wake, Work, WorkQueue, WorkTicket}, //
+    work::{Rouse, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     cred::Credential,
@@ -130,20 +130,20 @@ impl ProcessState {
         ticket: WorkTicket,
         work: Work,
         urgency: Urgency,
-    ) -> Wake {
+    ) -> Rouse {
         let state = thread.state(self);
         state.work.push_back(ticket, work);
         if urgency == Urgency::Deferred {
-            return Wake::Nobody;
+            return Rouse::Nobody;
         }
         state.is_work_urgent = true;
         let polls = state.looper.polls;
         if self.rouse(thread) {
-            Wake::Thread(thread.clone())
-        } else if polls {
-            self.wake_pollers()
+            Rouse::Thread
+        } else if polls && self.has_pollers {
+            Rouse::Pollers
         } else {
-            Wake::Nobody
+            Rouse::Nobody
         }
     }
 

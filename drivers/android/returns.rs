@@ -45,7 +45,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         let (process, takes_common_work) = wait(thread, may_wait)?;
         let process = tell_all(thread, process, &mut sink, takes_common_work)?;
         let is_nothing_told = sink.written() == size_of::<u32>() as u64;
-        if !is_nothing_told || thread.must_return.load(Relaxed) {
+        if !is_nothing_told || !sink.has_room() || thread.must_return.load(Relaxed) {
             break process;
         }
     };
@@ -98,8 +98,8 @@ enum Found {
     FullPiece,
     /// A node's news were told; the rest of it is to be dropped without the lock.
     News(Arc<Node>, Option<RemovedNode>),
-    /// A call to be served.
-    Call(KBox<Transaction>),
+    /// A call to be served, and whether the thread's stack has room for it.
+    Call(KBox<Transaction>, bool),
     /// The reply to a call.
     Reply(KBox<Transaction>),
 }
@@ -121,9 +121,11 @@ fn tell_all<'a>(
             Found::Nothing => {}
             Found::FullPiece => sink.flush()?,
             Found::News(node, removed) => drop((node, removed)),
-            Found::Call(transaction) => {
-                if let Some(process) = deliver_call(thread, transaction, sink)? {
-                    return Ok(process);
+            Found::Call(transaction, has_room) => {
+                if !has_room && thread.make_room_on_stack().is_err() {
+                    transaction.refuse(Refusal::UNDELIVERABLE);
+                } else {
+                    return deliver_call(thread, transaction, sink);
                 }
             }
             Found::Reply(transaction) => return deliver_reply(thread, transaction, sink),
@@ -170,7 +172,9 @@ fn look(
             }
             Work::Call(mut call) => {
                 call.put_ticket(ticket);
-                return Found::Call(call);
+                let stack = &thread.state(process).stack;
+                let has_room = stack.len() < stack.capacity();
+                return Found::Call(call, has_room);
             }
             Work::Outcome(mut outcome) => {
                 outcome.put_ticket(ticket);
@@ -232,21 +236,18 @@ fn notice(thread: &Thread, transaction: &Transaction, buffer: &Buffer) -> Transa
     }
 }
 
-/// Gives a call to the thread, which serves it from then on. Gives the locked state, or nothing if
-/// the call could not be given to it and the read goes on.
+/// Gives a call to the thread, which serves it from then on, unless it is oneway. Gives the locked
+/// state.
 fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
     sink: &mut Sink,
-) -> Result<Option<StateGuard<'a>>> {
-    if thread.make_room_on_stack().is_err() {
-        transaction.refuse(Refusal::UNDELIVERABLE);
-        return Ok(None);
-    }
+) -> Result<StateGuard<'a>> {
     let (node, buffer, caller_pid) = match transaction.content() {
         Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
         Content::Oneway { node, buffer, .. } => (node, buffer, 0),
-        _ => return Ok(None),
+        // What is queued as a call is one of the two.
+        _ => return Err(EINVAL),
     };
     let mut notice = notice(thread, &transaction, buffer);
     notice.node = node.name;
@@ -265,15 +266,15 @@ fn deliver_call<'a>(
             let purpose = Purpose::Oneway(node);
             thread.process.deliver_buffer(buffer, purpose);
             drop(transaction);
-            return Ok(Some(thread.process.lock_state()));
+            return Ok(thread.process.lock_state());
         }
         _ => {}
     }
     let mut process = thread.process.lock_state();
     let stack = &mut thread.state(&mut process).stack;
-    // There is room: it was made above, and only this thread makes the stack grow.
+    // There is room: it was looked for or made, and only this thread makes the stack grow.
     let _ = stack.push_within_capacity(Frame::Incoming(transaction));
-    Ok(Some(process))
+    Ok(process)
 }
 
 /// Gives the reply of a call to the thread that made the call. Gives the locked state.

@@ -54,6 +54,8 @@ mod range_alloc;
 #[deny(unsafe_code)]
 mod returns;
 #[deny(unsafe_code)]
+mod send;
+#[deny(unsafe_code)]
 mod stats;
 #[deny(unsafe_code)]
 mod teardown;

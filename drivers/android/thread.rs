@@ -287,6 +287,6 @@ impl Thread {
     ) {
         let wake = process.push_to_thread(self, ticket, work, Urgency::Now);
         drop(process);
-        wake.now(&self.process, WakeHint::Anywhere);
+        wake.now(self, WakeHint::Anywhere);
     }
 }

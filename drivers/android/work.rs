@@ -50,7 +50,39 @@ pub(crate) enum Urgency {
     Deferred,
 }
 
-/// Who has to be woken for work that was queued.
+/// Who has to be woken for work that was queued for one thread.
+#[must_use = "work was queued for somebody who may be asleep"]
+#[derive(Clone, Copy)]
+pub(crate) enum Rouse {
+    /// Nobody: the thread is awake.
+    Nobody,
+    /// That thread.
+    Thread,
+    /// Whoever watches the device with `poll`, for the thread may be one of those.
+    Pollers,
+}
+
+impl Rouse {
+    /// Wakes them. To be called with no lock held.
+    pub(crate) fn now(self, thread: &Thread, hint: WakeHint) {
+        match self {
+            Self::Nobody => {}
+            Self::Thread => thread.wake(hint),
+            Self::Pollers => thread.process.notify_pollers(),
+        }
+    }
+
+    /// The same, for later.
+    pub(crate) fn of(self, thread: &Arc<Thread>) -> Wake {
+        match self {
+            Self::Nobody => Wake::Nobody,
+            Self::Thread => Wake::Thread(thread.clone()),
+            Self::Pollers => Wake::Pollers,
+        }
+    }
+}
+
+/// Who has to be woken for work that was queued for a process.
 #[must_use = "work was queued for somebody who may be asleep"]
 pub(crate) enum Wake {
     /// Everybody concerned is awake.
