@@ -18,6 +18,9 @@ def main():
     except say.LabError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\ninterrupted; finished steps are kept", file=sys.stderr)
         return 130

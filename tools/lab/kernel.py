@@ -23,15 +23,14 @@ class Guest:
     flags: tuple = ()
 
 
-# Lockdep forces frame pointers on UML, and with them clang's signal stub does not return:
-# the last word on the compiler's command line is ours.
-_NO_FRAME_POINTERS = ("KCFLAGS=-fomit-frame-pointer",)
+# What our own Kbuild says for our module, for upstream's.
+_UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)
 
 GUESTS = {
     g.name: g
     for g in (
-        Guest("um", "um", ("common", "um")),
-        Guest("um-debug", "um", ("common", "um", "debug"), flags=_NO_FRAME_POINTERS),
+        Guest("um", "um", ("common", "um"), flags=_UML_MODULES),
+        Guest("um-debug", "um", ("common", "um", "debug"), flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "builtin"), builtin=True),
     )
