@@ -32,7 +32,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Measure the driver that is loaded now.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Merge results into a table.
     Report(ReportArgs),
     /// Print the JSON schema of result files.
@@ -69,6 +69,9 @@ pub struct RunArgs {
     /// Where the two processes of a pair run.
     #[arg(long, value_enum, default_value_t = Placement::Same)]
     pub placement: Placement,
+    /// CPUs to use. By default all; in User Mode Linux the first, since its CPUs usually share one of the host's.
+    #[arg(long, value_delimiter = ',')]
+    pub cpus: Option<Vec<usize>>,
     /// Clock for single round trips; by default the time-stamp counter where it is steady.
     #[arg(long, value_enum)]
     pub clock: Option<Source>,
@@ -104,9 +107,9 @@ pub struct DeviceArgs {
 /// Where the two processes of a pair run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Placement {
-    /// Both on one CPU; pairs take turns through the CPUs.
+    /// Both on one CPU; pairs take turns through the CPUs of `--cpus`.
     Same,
-    /// On two different CPUs.
+    /// On two different CPUs, where `--cpus` has more than one.
     Other,
     /// Wherever the scheduler likes.
     Free,

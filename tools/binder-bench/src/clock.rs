@@ -35,7 +35,7 @@ impl Clock {
     pub fn calibrated(wish: Option<Source>) -> Result<Clock> {
         let source = match wish {
             Some(Source::Tsc) if !tsc::exists() => {
-                return Err(Error::NoBinder("--clock tsc: this machine has no time-stamp counter".into()))
+                return Err(Error::Usage("--clock tsc: this machine has no time-stamp counter".into()))
             }
             Some(source) => source,
             None if tsc::is_steady() => Source::Tsc,

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use nix::errno::Errno;
 
 /// A failure that ends the program.
-///
-/// Exit code 2 is clap's, for a bad argument.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// An argument that parses but makes no sense on this machine; others are refused by clap with the same code.
+    #[error("{0}")]
+    Usage(String),
     /// The kernel has no Binder, or the path is not a Binder device.
     #[error("{0}")]
     NoBinder(String),
@@ -44,6 +45,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Error::Io { .. } | Error::Protocol(_) => 1,
+            Error::Usage(_) => 2,
             Error::NoBinder(_) => 3,
             Error::Permission(_) => 4,
             Error::PeerDied(_) => 5,

@@ -79,7 +79,7 @@ pub fn run(args: &RunArgs) -> Result<RunFile> {
         clock::require_instruction_clock(&clock)?;
     }
     let site = Site::prepare(&args.device)?;
-    let cpus = allowed_cpus()?;
+    let cpus = cpus(args)?;
     let points = points(args);
     let mut stage = Stage::set_up(args, &site, clock, &cpus)?;
     let cells = if args.count {
@@ -113,9 +113,22 @@ fn points(args: &RunArgs) -> Vec<Point> {
     points
 }
 
-fn allowed_cpus() -> Result<Vec<usize>> {
+/// The CPUs of the run: those asked for, as far as the system allows us to use them.
+fn cpus(args: &RunArgs) -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context("sched_getaffinity")?;
-    Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu) == Ok(true)).collect())
+    let allowed: Vec<usize> = (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu) == Ok(true)).collect();
+    match &args.cpus {
+        Some(wish) => match wish.iter().find(|cpu| !allowed.contains(cpu)) {
+            Some(cpu) => Err(Error::Usage(format!("--cpus: CPU {cpu} is not available; {allowed:?} are"))),
+            None => Ok(wish.clone()),
+        },
+        None if in_user_mode_linux() => Ok(allowed[..1.min(allowed.len())].to_vec()),
+        None => Ok(allowed),
+    }
+}
+
+fn in_user_mode_linux() -> bool {
+    std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("User Mode Linux"))
 }
 
 fn environment(args: &RunArgs, site: &Site, clock: &Clock, cpus: Vec<usize>) -> Result<Environment> {
@@ -311,7 +324,7 @@ fn run_block(stage: &mut Stage, point: &Point, limit: Limit) -> Result<Vec<Sampl
     for &client in &clients {
         stage.crew.order(client, &Order::Block { size: point.size, warmup: WARMUP, limit })?;
     }
-    let answers = stage.crew.collect(&clients, PATIENCE)?;
+    let answers = stage.crew.collect(&clients, patience(limit))?;
     answers
         .into_iter()
         .map(|answer| match answer {
@@ -319,6 +332,15 @@ fn run_block(stage: &mut Stage, point: &Point, limit: Limit) -> Result<Vec<Sampl
             other => Err(Error::Protocol(format!("a client answered {other:?} to a block"))),
         })
         .collect()
+}
+
+/// How long a block may take: a block without a time limit gets 100 ms for each call, many ticks.
+fn patience(limit: Limit) -> Duration {
+    if limit.ticks == u64::MAX {
+        PATIENCE + Duration::from_millis(100) * u32::try_from(limit.calls).unwrap_or(u32::MAX)
+    } else {
+        PATIENCE
+    }
 }
 
 fn summarise(
