@@ -181,22 +181,52 @@ impl<T, A> IntoIterator for Vec<T, A> {
 /// A box from `kmalloc`.
 #[derive(Debug)]
 pub struct KBox<T> {
-    inner: Box<T>,
-    _memory: Allocation,
+    /// Always there, but while the box is taken apart.
+    inner: Option<Box<T>>,
 }
 
 impl<T> KBox<T> {
     /// Boxes a value.
     pub fn new(value: T, _flags: Flags) -> Result<Self, AllocError> {
+        // The address of the value is all that is left of a box that is leaked, so it cannot
+        // carry its own count.
+        std::mem::forget(Allocation::new(Origin::Kmalloc)?);
         Ok(Self {
-            _memory: Allocation::new(Origin::Kmalloc)?,
-            inner: Box::new(value),
+            inner: Some(Box::new(value)),
         })
     }
 
     /// Takes the value out.
-    pub fn into_inner(self) -> T {
-        *self.inner
+    pub fn into_inner(mut self) -> T {
+        let inner = self.inner.take().expect("the box is whole");
+        Allocation::forgotten(Origin::Kmalloc);
+        *inner
+    }
+
+    /// Gives the memory up to whoever holds the reference.
+    pub fn leak<'a>(mut this: Self) -> &'a mut T {
+        Box::leak(this.inner.take().expect("the box is whole"))
+    }
+
+    /// Makes a box again of what [`leak`](Self::leak) gave up.
+    ///
+    /// # Safety
+    ///
+    /// The pointer comes from `leak`, and this is done once.
+    #[allow(unsafe_code)]
+    pub unsafe fn from_raw(raw: *mut T) -> Self {
+        // SAFETY: The memory of a leaked box was that of a standard one, and the caller promises
+        // that nobody else owns it.
+        let inner = unsafe { Box::from_raw(raw) };
+        Self { inner: Some(inner) }
+    }
+}
+
+impl<T> Drop for KBox<T> {
+    fn drop(&mut self) {
+        if self.inner.is_some() {
+            Allocation::forgotten(Origin::Kmalloc);
+        }
     }
 }
 
@@ -204,12 +234,12 @@ impl<T> Deref for KBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.inner
+        self.inner.as_ref().expect("the box is whole")
     }
 }
 
 impl<T> DerefMut for KBox<T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.inner
+        self.inner.as_mut().expect("the box is whole")
     }
 }

@@ -3,7 +3,7 @@
 //! What a test can see and do that the kernel cannot: watch memory, and make it scarce.
 //!
 //! Everything here is per thread, as tests run in parallel; memory counts for the thread that
-//! allocated it, whoever frees it.
+//! allocated it, whoever frees it (but boxes are expected to stay with their thread).
 
 use crate::alloc::AllocError;
 use std::cell::Cell;
@@ -81,6 +81,12 @@ impl Allocation {
         let live = LIVE.with(Arc::clone);
         live.fetch_add(1, Ordering::SeqCst);
         Ok(Self { origin, live })
+    }
+
+    /// Frees an allocation of this thread that was forgotten.
+    pub(crate) fn forgotten(origin: Origin) {
+        let live = LIVE.with(Arc::clone);
+        drop(Self { origin, live });
     }
 }
 

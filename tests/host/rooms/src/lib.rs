@@ -9,10 +9,19 @@
 // The rooms are complete in themselves; not all that they offer has to be used by a test.
 #![allow(dead_code)]
 
+#[path = "../../../../drivers/android/defs.rs"]
+mod defs;
 #[path = "../../../../drivers/android/handle_table.rs"]
 mod handle_table;
+#[path = "../../../../drivers/android/node_counts.rs"]
+mod node_counts;
 #[path = "../../../../drivers/android/range_alloc.rs"]
 mod range_alloc;
+
+/// From the floor below the driver, where `unsafe` is at home.
+#[allow(unsafe_code)]
+#[path = "../../../../rust/kernel/box_queue.rs"]
+mod box_queue;
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,11 @@
 
 //! One file for each room or part of one, and the models that they are compared with.
 
+mod box_queue;
 mod handle_table;
+mod node_counts;
 mod range_alloc;
 mod range_exhaustive;
 mod range_lessons;
 mod range_model;
+mod wire;
