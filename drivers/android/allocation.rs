@@ -45,9 +45,11 @@ impl Layout {
     pub(crate) fn of(request: &TransactionRequest) -> Result<Self> {
         let data_size = usize::try_from(request.data_size).map_err(|_| EINVAL)?;
         let offsets_size = usize::try_from(request.offsets_size).map_err(|_| EINVAL)?;
+        let buffers_size = usize::try_from(request.buffers_size).map_err(|_| EINVAL)?;
         let offsets_at = aligned(data_size)?;
         let total = offsets_at
             .checked_add(aligned(offsets_size)?)
+            .and_then(|total| total.checked_add(aligned(buffers_size).ok()?))
             .ok_or(EINVAL)?;
         Ok(Self {
             data_size,

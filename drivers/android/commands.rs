@@ -130,6 +130,14 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
             let request = TransactionRequest::decode(source.payload()?);
             send::reply(thread, &request, hint);
         }
+        Command::TransactionSg => {
+            let request = TransactionRequest::decode_sg(source.payload()?);
+            send::call(thread, &request, hint);
+        }
+        Command::ReplySg => {
+            let request = TransactionRequest::decode_sg(source.payload()?);
+            send::reply(thread, &request, hint);
+        }
         Command::FreeBuffer => {
             let _ = process.free_buffer(u64::from_ne_bytes(*source.payload()?));
         }

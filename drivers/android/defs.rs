@@ -92,6 +92,8 @@ wire_table! {
     RegisterLooper = None 11, 0;
     EnterLooper = None 12, 0;
     ExitLooper = None 13, 0;
+    TransactionSg = Write 17, 72;
+    ReplySg = Write 18, 72;
 }
 
 wire_table! {
@@ -201,10 +203,23 @@ pub(crate) struct TransactionRequest {
     pub(crate) offsets_size: u64,
     pub(crate) data: u64,
     pub(crate) offsets: u64,
+    /// Room for what pointers in the data point to.
+    pub(crate) buffers_size: u64,
 }
 
 impl TransactionRequest {
-    pub(crate) const SIZE: usize = 64;
+    const SIZE: usize = 64;
+    const SG_SIZE: usize = 72;
+
+    /// Understands a request that says how much room its pointers need (`BC_*_SG`).
+    pub(crate) fn decode_sg(bytes: &[u8; Self::SG_SIZE]) -> Self {
+        let mut plain = [0; Self::SIZE];
+        plain.copy_from_slice(&bytes[..Self::SIZE]);
+        Self {
+            buffers_size: double_word(bytes, 64),
+            ..Self::decode(&plain)
+        }
+    }
 
     pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
         Self {
@@ -215,6 +230,7 @@ impl TransactionRequest {
             offsets_size: double_word(bytes, 40),
             data: double_word(bytes, 48),
             offsets: double_word(bytes, 56),
+            buffers_size: 0,
         }
     }
 }

@@ -34,6 +34,9 @@ pub(crate) fn copy_in(
     buffer: &mut Buffer,
 ) -> Result<(), Refusal> {
     let data = usize::try_from(request.data).map_err(|_| EFAULT)?;
+    if request.buffers_size % size_of::<u64>() as u64 != 0 {
+        return Err(Refusal::failed(EINVAL));
+    }
     if buffer.layout.offsets_size == 0 {
         let size = buffer.layout.data_size;
         if size != 0 {
