@@ -424,15 +424,17 @@ static int binderfs_add_features(struct super_block *sb)
 		"transaction_report",
 	};
 	struct dentry *dir = binderfs_add_dir(sb->s_root, "features");
+	struct dentry *file;
 
-	for (int i = 0; i < ARRAY_SIZE(names) && !IS_ERR(dir); i++) {
-		struct dentry *file;
+	if (IS_ERR(dir))
+		return PTR_ERR(dir);
 
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		file = binderfs_add_file(dir, names[i], &binderfs_feature_fops);
 		if (IS_ERR(file))
 			return PTR_ERR(file);
 	}
-	return PTR_ERR_OR_ZERO(dir);
+	return 0;
 }
 
 /* binder_logs/, on request */
