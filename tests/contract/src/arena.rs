@@ -4,12 +4,16 @@
 //! It is mapped before the first fork. A test can therefore write a command stream, data and all,
 //! whose addresses are right in whichever process executes it.
 
-use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
+use nix::sys::mman::{mmap_anonymous, mprotect, MapFlags, ProtFlags};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU64;
 
 /// More than any test uses; pages exist only where something was placed.
 const SIZE: usize = 256 << 20;
+
+/// Inaccessible memory behind it.
+const GUARD: usize = 4096;
 
 /// A shared mapping from which pieces are cut and never given back.
 pub struct Arena {
@@ -20,11 +24,14 @@ pub struct Arena {
 impl Arena {
     /// Maps the memory.
     pub fn new() -> Self {
-        let size = NonZeroUsize::new(SIZE).expect("not zero");
+        let size = NonZeroUsize::new(SIZE + GUARD).expect("not zero");
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE;
         // SAFETY: a new anonymous mapping replaces nothing.
         let base = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, flags) };
-        Self { base: base.expect("map the arena").as_ptr().cast(), used: Cell::new(0) }
+        let base = base.expect("map the arena");
+        // SAFETY: the guard lies inside the mapping just made, and nothing refers to it.
+        unsafe { mprotect(base.byte_add(SIZE), GUARD, ProtFlags::PROT_NONE) }.expect("protect the guard");
+        Self { base: base.as_ptr().cast(), used: Cell::new(0) }
     }
 
     /// Cuts a piece off, aligned to 16 bytes and filled with zeros.
@@ -43,6 +50,25 @@ impl Arena {
         // before it hands the address out.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
         address
+    }
+
+    /// A number that all processes see. It lives as long as the process: the mapping is never undone.
+    pub fn counter(&self) -> &'static AtomicU64 {
+        let address = self.reserve(std::mem::size_of::<AtomicU64>()) as *mut u64;
+        // SAFETY: the piece is aligned, zeroed, never unmapped, and used as nothing else.
+        unsafe { AtomicU64::from_ptr(address) }
+    }
+
+    /// The first address after the arena. It cannot be accessed.
+    pub fn end(&self) -> u64 {
+        self.base as u64 + SIZE as u64
+    }
+
+    /// Overwrites bytes in place.
+    pub fn poke(&self, address: u64, bytes: &[u8]) {
+        assert!(address >= self.base as u64 && address + bytes.len() as u64 <= self.end());
+        // SAFETY: the range lies inside the mapping, and is written only by the conductor.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
     }
 
     /// Copies a piece out.

@@ -40,6 +40,19 @@ pub fn spawn(what: impl FnOnce()) -> Pid {
     }
 }
 
+/// Forks a child that runs a closure, and waits until that says that it is ready.
+pub fn ready(what: impl FnOnce(Box<dyn FnOnce()>)) -> Pid {
+    let (from, to) = nix::unistd::pipe().expect("a pipe");
+    let mut to = Some(to);
+    let child = spawn(|| {
+        let to = to.take().expect("not taken before");
+        what(Box::new(move || { let _ = nix::unistd::write(&to, b"r"); }));
+    });
+    drop(to);
+    assert_eq!(nix::unistd::read(&from, &mut [0]), Ok(1), "the process died before it was ready");
+    child
+}
+
 /// Waits for a child that reports its panic over a pipe.
 fn finish(child: Pid, pipe: OwnedFd) -> Result<(), String> {
     let mut why = String::new();

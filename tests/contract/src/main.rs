@@ -15,6 +15,7 @@ mod actor;
 mod agent;
 mod arena;
 mod child;
+mod load;
 mod ops;
 mod port;
 mod rules;

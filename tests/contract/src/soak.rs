@@ -1,18 +1,196 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Load with random deaths.
+//! Hours in minutes: servers and clients at work, one of them killed every few milliseconds.
+//!
+//! What is checked: every answer that arrives has the right bytes; nobody waits for ever; and when all
+//! clients are gone, the servers that live have nothing that anybody holds. What is leaked inside the
+//! driver shows when the module is unloaded.
 
+use crate::child;
+use crate::load::{self, Work};
+use crate::runner;
+use anyhow::{bail, Context};
+use binder_sys::fs::mount_at;
 use clap::Args;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::unistd::Pid;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The devices, each with a server of its own.
+const DEVICES: [&str; 3] = ["binder", "hwbinder", "vndbinder"];
+
+/// Clients at a time.
+const CLIENTS: usize = 6;
 
 #[derive(Args)]
 pub struct SoakArgs {
-    /// How long
+    /// How long to go on
     #[arg(long, default_value_t = 30)]
     seconds: u64,
     /// What the random choices start from
-    #[arg(long)]
-    seed: Option<u64>,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
-pub fn run(_args: &SoakArgs) -> anyhow::Result<()> {
-    anyhow::bail!("not written yet")
+/// Soaks in namespaces of its own.
+pub fn run(args: &SoakArgs) -> anyhow::Result<()> {
+    let (from, to) = nix::unistd::pipe()?;
+    // SAFETY: this process has one thread.
+    if let nix::unistd::ForkResult::Child = unsafe { nix::unistd::fork() }? {
+        drop(from);
+        runner::supervise(to, |pipe| {
+            let result = soak(args);
+            let words = match &result {
+                Ok(words) => format!("+{words}"),
+                Err(why) => format!("-{why:#}"),
+            };
+            let _ = nix::unistd::write(pipe, words.as_bytes());
+        });
+    }
+    drop(to);
+    let mut message = vec![0; 4096];
+    let length = nix::unistd::read(&from, &mut message)?;
+    let message = String::from_utf8_lossy(&message[..length]).into_owned();
+    match message.split_at_checked(1) {
+        Some(("+", words)) => println!("{words}"),
+        Some((_, why)) => bail!("soak with seed {}: {why}", args.seed),
+        None => bail!("the soak's process died"),
+    }
+    Ok(())
+}
+
+/// All processes at work.
+struct Crowd {
+    root: PathBuf,
+    servers: Vec<Pid>,
+    clients: Vec<Pid>,
+    answered: &'static AtomicU64,
+    random: SmallRng,
+}
+
+impl Crowd {
+    fn device(&self, index: usize) -> PathBuf {
+        self.root.join(DEVICES[index])
+    }
+
+    fn start_server(&self, index: usize) -> Pid {
+        let path = self.device(index);
+        child::ready(|ready| load::serve(&path, 4, ready))
+    }
+
+    fn start_client(&mut self, index: usize) -> Pid {
+        let path = self.device(index % DEVICES.len());
+        let answered = self.answered;
+        let largest = *[64, 2000, 20_000].get(self.random.random_range(0..3)).expect("three");
+        let threads = self.random.random_range(1..=3);
+        let work =
+            Work { threads, calls: usize::MAX, largest, seed: self.random.random(), tolerate_death: true };
+        child::spawn(move || {
+            if let Err(why) = load::call_counted(&path, &work, answered) {
+                eprintln!("a client fails: {why:#}");
+                std::process::exit(1);
+            }
+        })
+    }
+
+    fn kill_one(&mut self) -> anyhow::Result<()> {
+        if self.random.random_ratio(1, 4) {
+            let index = self.random.random_range(0..self.servers.len());
+            end(self.servers[index])?;
+            self.servers[index] = self.start_server(index);
+        } else {
+            let index = self.random.random_range(0..self.clients.len());
+            end(self.clients[index])?;
+            self.clients[index] = self.start_client(index);
+        }
+        Ok(())
+    }
+
+    /// Fails if anybody has ended by itself.
+    fn check_alive(&self) -> anyhow::Result<()> {
+        for pid in self.servers.iter().chain(&self.clients) {
+            match waitpid(*pid, Some(WaitPidFlag::WNOHANG))? {
+                WaitStatus::StillAlive => (),
+                status => bail!("a process ended by itself: {status:?}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Kills a process, which must have been alive until then.
+fn end(pid: Pid) -> anyhow::Result<()> {
+    kill(pid, Signal::SIGKILL)?;
+    match waitpid(pid, None)? {
+        WaitStatus::Signaled(_, Signal::SIGKILL, _) => Ok(()),
+        status => bail!("a process ended by itself: {status:?}"),
+    }
+}
+
+fn soak(args: &SoakArgs) -> anyhow::Result<String> {
+    runner::private_mounts();
+    let root = Path::new("/tmp/binderfs");
+    std::fs::create_dir_all(root)?;
+    mount_at(root, None).context("mount binderfs")?;
+    let arena = crate::arena::Arena::new();
+    let mut crowd = Crowd {
+        root: root.to_path_buf(),
+        servers: Vec::new(),
+        clients: Vec::new(),
+        answered: arena.counter(),
+        random: SmallRng::seed_from_u64(args.seed),
+    };
+    crowd.servers = (0..DEVICES.len()).map(|index| crowd.start_server(index)).collect();
+    for index in 0..CLIENTS {
+        let client = crowd.start_client(index);
+        crowd.clients.push(client);
+    }
+    let kills = rampage(&mut crowd, Duration::from_secs(args.seconds))?;
+    quiet_down(&mut crowd)?;
+    let answered = crowd.answered.load(Ordering::Relaxed);
+    Ok(format!("soak ok: {} s, seed {}, {kills} kills, {answered} calls checked", args.seconds, args.seed))
+}
+
+/// Kills one process after the other; returns how many.
+fn rampage(crowd: &mut Crowd, time: Duration) -> anyhow::Result<u64> {
+    let (start, mut kills) = (Instant::now(), 0);
+    let (mut last, mut moved) = (0, Instant::now());
+    while start.elapsed() < time {
+        let pause = crowd.random.random_range(0..30);
+        std::thread::sleep(Duration::from_millis(pause));
+        crowd.check_alive()?;
+        crowd.kill_one()?;
+        kills += 1;
+        let answered = crowd.answered.load(Ordering::Relaxed);
+        if answered != last {
+            (last, moved) = (answered, Instant::now());
+        }
+        if moved.elapsed() > Duration::from_secs(10) {
+            bail!("no call has been answered for ten seconds");
+        }
+    }
+    Ok(kills)
+}
+
+/// Ends all clients, and sees that the servers are free of them and well.
+fn quiet_down(crowd: &mut Crowd) -> anyhow::Result<()> {
+    crowd.check_alive()?;
+    for client in std::mem::take(&mut crowd.clients) {
+        end(client)?;
+    }
+    for index in 0..DEVICES.len() {
+        let path = crowd.device(index);
+        load::wait_quiet(&path, Duration::from_secs(10)).context(DEVICES[index])?;
+        let work = Work { threads: 2, calls: 200, largest: 5000, seed: 7, tolerate_death: false };
+        load::call(&path, &work).context("the calls after all is over")?;
+    }
+    crowd.check_alive()?;
+    for server in std::mem::take(&mut crowd.servers) {
+        end(server)?;
+    }
+    Ok(())
 }

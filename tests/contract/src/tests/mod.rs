@@ -1,9 +1,79 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The tests, one module a group.
+//! The tests, one module a group. What several of them need is here.
+//!
+//! Groups for oneway calls, file descriptors and scatter-gather, death notifications and freezing
+//! follow with the commands that they are about.
 
 use crate::suite::Group;
+use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY, BR_OK};
+use nix::errno::Errno;
 
+mod binderfs;
+mod buffers;
+mod context;
+mod counts;
+mod deaths;
+mod files;
+mod handles;
+mod ioctls;
+mod loopers;
+mod many;
+mod mmap;
+mod namespaces;
+mod nested;
+mod nodes;
+mod objects;
+mod poll;
+mod replies;
+mod signals;
 mod sync;
+mod threads;
+mod userns;
+mod write_read;
 
 /// All groups, in the order in which they run.
-pub const GROUPS: &[Group] = &[sync::GROUP];
+pub const GROUPS: &[Group] = &[
+    ioctls::GROUP,
+    binderfs::GROUP,
+    userns::GROUP,
+    files::GROUP,
+    mmap::GROUP,
+    poll::GROUP,
+    write_read::GROUP,
+    loopers::GROUP,
+    context::GROUP,
+    sync::GROUP,
+    replies::GROUP,
+    nested::GROUP,
+    buffers::GROUP,
+    objects::GROUP,
+    nodes::GROUP,
+    counts::GROUP,
+    handles::GROUP,
+    threads::GROUP,
+    deaths::GROUP,
+    signals::GROUP,
+    namespaces::GROUP,
+    many::GROUP,
+];
+
+/// Bytes that differ from their neighbours and from those of another seed.
+pub fn pattern(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 31 + i / 251 + seed * 7 + 1) as u8).collect()
+}
+
+/// The extended error of a refused call.
+pub fn failed(errno: Errno) -> (u32, i32) {
+    (BR_FAILED_REPLY, -(errno as i32))
+}
+
+/// The extended error of a call to someone who is gone.
+pub fn dead(errno: Errno) -> (u32, i32) {
+    (BR_DEAD_REPLY, -(errno as i32))
+}
+
+/// The extended error when there was none.
+pub const NO_ERROR: (u32, i32) = (BR_OK, 0);
+
+/// A handle that nobody has.
+pub const NO_HANDLE: u32 = 4711;

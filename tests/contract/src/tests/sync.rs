@@ -1,25 +1,298 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Synchronous calls and replies: what arrives, and what it arrives with.
+//! Synchronous calls and their replies: what arrives, and what it arrives with.
 
+use super::{dead, failed, pattern, NO_HANDLE};
 use crate::cases;
-use crate::port::{bytes, empty};
+use crate::port::{bytes, empty, introduce, object, Port};
 use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
 
 cases! { "sync":
-    every_size ["TXN-29", "TXN-17", "TXN-18"],
-}
-
-/// Bytes that differ from their neighbours and from those of another seed.
-fn pattern(length: usize, seed: usize) -> Vec<u8> {
-    (0..length).map(|i| (i * 31 + i / 251 + seed * 7) as u8).collect()
+    every_size ["TXN-29", "TXN-17", "TXN-18", "ALLOC-1"],
+    up_to_the_whole_space ["ALLOC-2", "ALLOC-1"],
+    beyond_the_space ["ALLOC-2", "TXN-19"],
+    sizes_that_overflow ["OBJ-3", "TXN-19"],
+    code_and_flags_are_verbatim ["TXN-3", "TXN-29"],
+    sender_cannot_lie ["TXN-3", "TXN-4", "TXN-5"],
+    sender_user_is_the_threads_own ["TXN-4"],
+    node_is_named_to_its_owner ["TXN-29", "NODE-1"],
+    acknowledgement_comes_with_the_reply ["TXN-18"],
+    acknowledgement_does_not_wake ["TXN-18", "LOOP-10"],
+    one_call_at_a_time_per_thread ["TXN-10"],
+    call_waits_until_it_is_read ["TXN-21"],
+    scatter_gather_commands_without_objects ["OBJ-8", "TXN-1"],
+    unknown_handle ["TXN-7", "TXN-19"],
+    dead_owner ["TXN-7", "NODE-12"],
+    self_call_is_refused ["TXN-9"],
+    data_must_be_readable ["TXN-1", "TXN-19"],
+    delivery_resumes_where_a_signal_cut_it ["TXN-21", "WR-7"],
+    thousand_calls ["TXN-29", "OBJ-12"],
+    offsets_address_follows_the_data ["TXN-29", "OBJ-3"],
 }
 
 fn every_size(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    for (i, size) in [0, 1, 7, 8, 4095, 4096, 4097, 65536].into_iter().enumerate() {
-        let (question, answer) = (pattern(size, i), pattern(size, i + 100));
+    let sizes = [0, 1, 2, 3, 4, 7, 8, 9, 100, 4095, 4096, 4097, 8191, 8192, 65536, 65537, 300_000];
+    for (seed, size) in sizes.into_iter().enumerate() {
+        let (question, answer) = (pattern(size, seed), pattern(size, seed + 100));
         let got = client.round_trip(0, &server, &bytes(&question), &bytes(&answer));
         assert_eq!(got, answer, "the answer of {size} bytes");
     }
-    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn up_to_the_whole_space(t: &Stage) {
+    let space = 64 << 10;
+    let (server, client) = (t.manager_with(space), t.client_with(space));
+    let (question, answer) = (pattern(space, 1), pattern(space, 2));
+    for _ in 0..3 {
+        let got = client.round_trip(0, &server, &bytes(&question), &bytes(&answer));
+        assert_eq!(got, answer);
+    }
+}
+
+fn beyond_the_space(t: &Stage) {
+    let space = 64 << 10;
+    let (server, client) = (t.manager_with(space), t.client_with(space));
+    for size in [space + 1, space + 8, 2 * space] {
+        assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern(size, 0)))), Return::FailedReply);
+        assert_eq!(client.extended_error(), failed(Errno::ENOSPC), "{size}");
+    }
+    assert!(client.passed().is_empty(), "a failed call is not acknowledged");
+    client.round_trip(0, &server, &bytes(&pattern(space, 0)), &empty());
+}
+
+fn sizes_that_overflow(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let base = client.place(0, 0, &bytes(b"12345678"));
+    let wrong = [
+        BinderTransactionData { data_size: u64::MAX, ..base },
+        BinderTransactionData { data_size: u64::MAX - 7, ..base },
+        BinderTransactionData { data_size: 1 << 63, ..base },
+        BinderTransactionData { data_size: u64::MAX - 15, offsets_size: 16, ..base },
+        BinderTransactionData { data_size: 1 << 32, ..base },
+    ];
+    for data in wrong {
+        assert_eq!(client.refused(&data), Return::FailedReply, "{data:?}");
+        assert_ne!(client.extended_error().1, 0);
+    }
+    client.round_trip(0, &server, &bytes(b"after that"), &bytes(b"all is well"));
+}
+
+/// Sends a call, and returns what arrives; the call is answered and done.
+fn delivered(server: &Port, client: &Port, data: &BinderTransactionData) -> BinderTransactionData {
+    client.start_transaction(data);
+    let call = server.wait_call();
+    server.free(&call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    call
+}
+
+fn code_and_flags_are_verbatim(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for (code, flags) in [(0, 0), (u32::MAX, 0), (0x5f50_4e47, 0x10), (1, 0x0200_0004), (2, !0x1 & !0x40)] {
+        let data = BinderTransactionData { flags, ..client.place(0, code, &empty()) };
+        let call = delivered(&server, &client, &data);
+        assert_eq!((call.code, call.flags), (code, flags));
+    }
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    let data = BinderTransactionData { flags: 0x8, code: 77, ..server.place(0, 0, &empty()) };
+    server.reply_with(&data);
+    let reply = client.wait_reply();
+    assert_eq!((reply.code, reply.flags), (77, 0x8), "a reply's, too");
+}
+
+fn sender_cannot_lie(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let data = BinderTransactionData {
+        cookie: 0xbad,
+        sender_pid: 1,
+        sender_euid: 4242,
+        ..client.place(0, 0, &empty())
+    };
+    let call = delivered(&server, &client, &data);
+    assert_eq!((call.sender_pid, call.sender_euid, call.cookie), (client.actor.pid(), 0, 0));
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    server.reply_with(&BinderTransactionData { target: 7, ..data });
+    let reply = client.wait_reply();
+    assert_eq!((reply.sender_pid, reply.sender_euid), (0, 0), "a reply names no process");
+    assert_eq!((reply.target, reply.cookie), (0, 0));
+}
+
+fn sender_user_is_the_threads_own(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.actor.number(crate::ops::Op::SetUser { uid: 1234 }).expect("change the user");
+    let call = delivered(&server, &client, &client.place(0, 0, &empty()));
+    assert_eq!(call.sender_euid, 1234, "the user now, not the one who opened the device");
+}
+
+fn node_is_named_to_its_owner(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let node = FlatBinderObject::binder(0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00);
+    let handle = introduce(&manager, &owner, node, &holder);
+    let call = delivered(&owner, &holder, &holder.place(handle, 3, &empty()));
+    assert_eq!((call.target, call.cookie), (node.binder, node.cookie));
+}
+
+fn acknowledgement_comes_with_the_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    server.reply(&empty());
+    let outcome = client.finish_raw();
+    let items = outcome.returns();
+    assert_eq!(items[..2], [Return::Noop, Return::TransactionComplete]);
+    assert!(matches!(items[2..], [Return::Reply(_)]), "{items:?}");
+}
+
+fn acknowledgement_does_not_wake(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.park();
+    server.wait_call();
+    assert!(client.actor.is_blocked());
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn one_call_at_a_time_per_thread(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::FailedReply);
+    let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
+    assert_eq!(client.extended_error(), failed(errno));
+    // The first call is not disturbed.
+    assert_eq!(server.wait_call().code, 1);
+    server.reply(&bytes(b"one"));
+    assert_eq!(client.data(&client.wait_reply()), b"one");
+}
+
+fn call_waits_until_it_is_read(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"patient"));
+    client.actor.expect_blocked();
+    let call = server.wait_call();
+    assert_eq!(server.data(&call), b"patient");
+    assert!(client.actor.is_blocked());
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn scatter_gather_commands_without_objects(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let data = client.place(0, 5, &bytes(b"question"));
+    let mut commands = Commands::new();
+    commands.transaction_sg(&BinderTransactionDataSg { data, buffers_size: 64 });
+    client.start(&commands);
+    let call = server.wait_call();
+    assert_eq!(server.data(&call), b"question");
+    let data = server.place(0, 0, &bytes(b"answer"));
+    let mut commands = Commands::new();
+    commands.reply_sg(&BinderTransactionDataSg { data, buffers_size: 0 });
+    server.start(&commands);
+    server.wait_for(Return::TransactionComplete);
+    assert_eq!(client.data(&client.wait_reply()), b"answer");
+    for buffers_size in [4, 7, 1 << 40, u64::MAX - 7] {
+        let data = client.place(0, 5, &bytes(b"question"));
+        let mut commands = Commands::new();
+        commands.transaction_sg(&BinderTransactionDataSg { data, buffers_size });
+        client.start(&commands);
+        assert_eq!(client.wait_refusal(), Return::FailedReply, "{buffers_size}");
+    }
+}
+
+fn unknown_handle(t: &Stage) {
+    let client = t.client();
+    let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
+    for handle in [1, NO_HANDLE, u32::MAX] {
+        assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);
+        assert_eq!(client.extended_error(), failed(errno));
+    }
+    assert!(client.passed().is_empty(), "nothing is acknowledged");
+}
+
+fn dead_owner(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
+    owner.kill();
+    for _ in 0..2 {
+        assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::DeadReply);
+    }
+}
+
+fn self_call_is_refused(t: &Stage) {
+    // A process never gets a handle on its own node; sent to itself it stays a node.
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 1)));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    manager.reply(&object(FlatBinderObject::strong_handle(handle)));
+    let back = client.object(&client.wait_reply());
+    assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, 0x10, 1));
+    assert_eq!(client.refused(&client.place(1, 0, &empty())), Return::FailedReply);
+}
+
+fn data_must_be_readable(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut data = client.place(0, 0, &bytes(&pattern(8192, 0)));
+    data.buffer = BAD_ADDRESS;
+    assert_eq!(client.refused(&data), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    // Readable at first, and then not.
+    data.buffer = client.arena.end() - 4096;
+    assert_eq!(client.refused(&data), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    // The space that was set aside is free again.
+    let all = pattern(crate::stage::SPACE, 0);
+    client.round_trip(0, &server, &bytes(&all), &empty());
+    server.kill();
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+    let _ = dead(Errno::EINVAL);
+}
+
+fn delivery_resumes_where_a_signal_cut_it(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    server.park();
+    server.actor.interrupt();
+    client.start_call(0, 9, &bytes(b"late"));
+    // Either the signal or the call came first; the call must not be lost.
+    let outcome = server.finish_raw();
+    let taken = outcome.returns().iter().find_map(|item| match item {
+        Return::Transaction(call) => Some(*call),
+        _ => None,
+    });
+    let call = taken.unwrap_or_else(|| server.wait_call());
+    assert_eq!(call.code, 9);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn thousand_calls(t: &Stage) {
+    let (server, client) = (t.manager_with(8192), t.client_with(8192));
+    for i in 0..1000 {
+        let size = i * 37 % 4000;
+        let (question, answer) = (pattern(size, i), pattern(4000 - size, i + 1));
+        assert_eq!(client.round_trip(0, &server, &bytes(&question), &bytes(&answer)), answer);
+    }
+}
+
+fn offsets_address_follows_the_data(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for size in [0, 1, 7, 8, 9, 4095] {
+        let mut parcel = bytes(&pattern(size, 0));
+        parcel.object(&FlatBinderObject::binder(0x10, 0));
+        client.start_call(0, 0, &parcel);
+        let call = server.wait_call();
+        assert_eq!(call.offsets, call.buffer + call.data_size.next_multiple_of(8));
+        assert_eq!(call.offsets_size, 8);
+        assert_eq!(call.buffer % 8, 0);
+        assert_eq!(server.object(&call).kind, ObjectType::HANDLE);
+        server.free(&call);
+        server.reply(&empty());
+        client.free(&client.wait_reply());
+        client.answer_counts();
+    }
 }

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Buffers: where they lie, who may give them back, and what becomes of the space.
+
+use super::{failed, pattern};
+use crate::cases;
+use crate::port::{bytes, empty, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "buffers":
+    freed_twice ["OBJ-12"],
+    freed_by_an_address_inside ["OBJ-12"],
+    freed_by_an_unknown_address ["OBJ-12"],
+    freed_before_the_reply ["OBJ-12"],
+    freed_by_another_thread ["OBJ-12"],
+    undelivered_cannot_be_freed ["OBJ-12", "ALLOC-9"],
+    kept_ones_use_up_the_space ["ALLOC-2", "ALLOC-1"],
+    freed_neighbours_become_one ["ALLOC-1"],
+    empty_ones_have_addresses_of_their_own ["OBJ-3"],
+    best_fit ["ALLOC-1"],
+    neighbours_are_not_touched ["ALLOC-1", "ALLOC-4"],
+    wiped_when_asked_for ["ALLOC-6"],
+    kept_intact_until_freed ["ALLOC-5", "ALLOC-4"],
+    any_order_of_freeing ["ALLOC-1", "ALLOC-4"],
+}
+
+/// Has a call delivered and answered, and keeps its buffer.
+fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
+    client.start_call(0, 0, &bytes(data));
+    let call = server.wait_call();
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    call
+}
+
+fn freed_twice(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let first = keep(&server, &client, &pattern(100, 1));
+    let second = keep(&server, &client, &pattern(100, 2));
+    server.free(&first);
+    server.free(&first);
+    assert_eq!(server.data(&second), pattern(100, 2));
+    assert_eq!(server.drain(), []);
+}
+
+fn freed_by_an_address_inside(t: &Stage) {
+    let (server, client) = (t.manager_with(4096), t.client());
+    let call = keep(&server, &client, &pattern(4096, 1));
+    for offset in [1, 8, 4095] {
+        server.send(|c| c.free_buffer(call.buffer + offset));
+    }
+    assert_eq!(
+        client.refused(&client.place(0, 0, &bytes(b"full"))),
+        Return::FailedReply,
+        "nothing was freed"
+    );
+    assert_eq!(server.data(&call), pattern(4096, 1));
+    server.free(&call);
+    client.round_trip(0, &server, &bytes(b"free"), &empty());
+}
+
+fn freed_by_an_unknown_address(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (start, length) = server.space.expect("a space");
+    let call = keep(&server, &client, b"mine");
+    for address in [0, 1, start - 8, start + length as u64, start + 0x8000, u64::MAX] {
+        server.send(|c| c.free_buffer(address));
+    }
+    assert_eq!(server.data(&call), b"mine");
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn freed_before_the_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"short-lived"));
+    let call = server.wait_call();
+    server.free(&call);
+    assert!(client.actor.is_blocked());
+    server.reply(&bytes(b"all the same"));
+    assert_eq!(client.data(&client.wait_reply()), b"all the same");
+}
+
+fn freed_by_another_thread(t: &Stage) {
+    let (server, client) = (t.manager_with(4096), t.client());
+    let call = keep(&server, &client, &pattern(4096, 0));
+    server.thread().free(&call);
+    client.round_trip(0, &server, &bytes(&pattern(4096, 1)), &empty());
+}
+
+fn undelivered_cannot_be_freed(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    // An earlier call shows where the next one will lie.
+    let place = keep(&server, &client, b"earlier!");
+    server.free(&place);
+    client.start_call(0, 0, &bytes(b"pending!"));
+    client.actor.expect_blocked();
+    server.send(|c| c.free_buffer(place.buffer));
+    let call = server.wait_call();
+    assert_eq!(call.buffer, place.buffer, "the place was guessed wrong");
+    assert_eq!(server.data(&call), b"pending!");
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn kept_ones_use_up_the_space(t: &Stage) {
+    let (server, client) = (t.manager_with(64 << 10), t.client());
+    let mut kept: Vec<_> = (0..16).map(|i| keep(&server, &client, &pattern(4096, i))).collect();
+    assert_eq!(client.refused(&client.place(0, 0, &bytes(b"one more"))), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    for (i, call) in kept.iter().enumerate() {
+        assert_eq!(server.data(call), pattern(4096, i));
+    }
+    let middle = kept.swap_remove(7);
+    server.free(&middle);
+    let again = keep(&server, &client, &pattern(4096, 77));
+    assert_eq!(again.buffer, middle.buffer, "the only free place");
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::FailedReply);
+}
+
+fn freed_neighbours_become_one(t: &Stage) {
+    let (server, client) = (t.manager_with(64 << 10), t.client());
+    let kept: Vec<_> = (0..16).map(|i| keep(&server, &client, &pattern(4096, i))).collect();
+    // Every second one, then the rest: in the end all of it is one piece again.
+    for call in kept.iter().step_by(2) {
+        server.free(call);
+    }
+    let large = client.place(0, 0, &bytes(&pattern(4104, 0)));
+    assert_eq!(client.refused(&large), Return::FailedReply, "no piece is that large");
+    for call in kept.iter().skip(1).step_by(2) {
+        server.free(call);
+    }
+    client.round_trip(0, &server, &bytes(&pattern(64 << 10, 9)), &empty());
+}
+
+fn empty_ones_have_addresses_of_their_own(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut addresses: Vec<u64> = (0..20).map(|_| keep(&server, &client, b"").buffer).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!(addresses.len(), 20);
+    for address in addresses {
+        server.send(|c| c.free_buffer(address));
+    }
+    client.round_trip(0, &server, &bytes(&pattern(crate::stage::SPACE, 0)), &empty());
+}
+
+fn best_fit(t: &Stage) {
+    let (server, client) = (t.manager_with(64 << 10), t.client());
+    // Holes of 4096, 1024 and 2048 bytes between kept buffers, and a large rest.
+    let mut holes = Vec::new();
+    for size in [4096, 1024, 2048] {
+        holes.push(keep(&server, &client, &pattern(size, 0)));
+        keep(&server, &client, &pattern(64, 0));
+    }
+    holes.iter().for_each(|call| server.free(call));
+    let fits = keep(&server, &client, &pattern(1000, 0));
+    let best = fits.buffer == holes[1].buffer;
+    t.known_difference(crate::suite::Driver::Upstream, "a hole larger than needed is taken", best);
+    // Whatever was chosen, the largest request must still find its place.
+    keep(&server, &client, &pattern(4096, 0));
+}
+
+fn neighbours_are_not_touched(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    // Small buffers share pages, whoever comes and goes beside them.
+    let kept: Vec<_> = (0..64).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
+    for (i, call) in kept.iter().enumerate().skip(1).step_by(2) {
+        server.free(call);
+        let again = keep(&server, &client, &pattern(50, i + 1000));
+        assert_eq!(server.data(&again), pattern(50, i + 1000));
+    }
+    for (i, call) in kept.iter().enumerate().step_by(2) {
+        assert_eq!(server.data(call), pattern(100 + i, i));
+    }
+}
+
+fn wiped_when_asked_for(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    // Neighbours keep the page where it is.
+    keep(&server, &client, b"before");
+    let secret = pattern(256, 5);
+    let data = BinderTransactionData {
+        flags: TransactionFlags::CLEAR_BUF.bits(),
+        ..client.place(0, 0, &bytes(&secret))
+    };
+    client.start_transaction(&data);
+    let call = server.wait_call();
+    server.reply(&empty());
+    client.wait_reply();
+    keep(&server, &client, b"after");
+    assert_eq!(server.data(&call), secret);
+    server.free(&call);
+    assert_eq!(server.data(&call), [0; 256]);
+}
+
+fn kept_intact_until_freed(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let kept: Vec<_> = (0..10).map(|i| keep(&server, &client, &pattern(10_000, i))).collect();
+    for i in 0..50 {
+        client.round_trip(0, &server, &bytes(&pattern(i * 977, i)), &empty());
+    }
+    for (i, call) in kept.iter().enumerate() {
+        assert_eq!(server.data(call), pattern(10_000, i));
+    }
+}
+
+fn any_order_of_freeing(t: &Stage) {
+    use rand::seq::SliceRandom;
+    use rand::SeedableRng;
+    let mut random = rand::rngs::SmallRng::seed_from_u64(1);
+    let (server, client) = (t.manager_with(256 << 10), t.client());
+    for _ in 0..5 {
+        let mut kept: Vec<_> =
+            (0..40).map(|i| (i, keep(&server, &client, &pattern(i * 137 % 6000, i)))).collect();
+        kept.shuffle(&mut random);
+        for (i, call) in kept {
+            assert_eq!(server.data(&call), pattern(i * 137 % 6000, i));
+            server.free(&call);
+        }
+    }
+    client.round_trip(0, &server, &bytes(&pattern(256 << 10, 9)), &empty());
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The context manager: one per device, known to all as handle 0.
+
+use super::{dead, failed};
+use crate::cases;
+use crate::ops::Op;
+use crate::port::{bytes, empty, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR, BINDER_SET_CONTEXT_MGR_EXT};
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "context":
+    no_manager ["CTX-3"],
+    only_one ["CTX-1"],
+    same_user_may_take_over ["CTX-1", "CTX-5"],
+    another_user_may_not ["CTX-1"],
+    users_are_compared_by_effective_id ["CTX-1"],
+    manager_cannot_call_itself ["CTX-3", "lesson R14"],
+    manager_cannot_call_itself_through_another_file ["CTX-3"],
+    manager_cannot_hold_itself ["CTX-4", "WR-3"],
+    clients_can_hold_it ["CTX-4", "CTX-2"],
+    its_node_is_never_counted_to_it ["CTX-2"],
+    plain_node_is_zero ["CTX-2", "TXN-29"],
+    extended_node_is_delivered ["CTX-1", "IOCTL-SET_CONTEXT_MGR_EXT", "TXN-29"],
+    extended_fault ["IOCTL-SET_CONTEXT_MGR_EXT"],
+    death_frees_the_place ["CTX-5"],
+    old_handle_zero_stays_with_the_dead ["CTX-5", "NODE-3"],
+    devices_have_managers_of_their_own ["BFS-14", "CTX-1"],
+}
+
+fn no_manager(t: &Stage) {
+    let client = t.client();
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+    assert_eq!(client.extended_error(), dead(Errno::EINVAL));
+}
+
+fn only_one(t: &Stage) {
+    let (manager, other) = (t.manager(), t.client());
+    let again = |port: &Port| port.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).err();
+    assert_eq!(again(&other), Some(Errno::EBUSY));
+    assert_eq!(again(&manager), Some(Errno::EBUSY));
+    let node = FlatBinderObject::binder(1, 2);
+    assert_eq!(other.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).err(), Some(Errno::EBUSY));
+}
+
+fn same_user_may_take_over(t: &Stage) {
+    let client = t.client();
+    for round in 0..3u8 {
+        let manager = t.manager();
+        client.round_trip(0, &manager, &bytes(&[round]), &bytes(&[round, round]));
+        manager.kill();
+    }
+}
+
+fn as_user(port: &Port, uid: u32) {
+    port.actor.number(Op::SetUser { uid }).expect("change the user");
+}
+
+/// Waits until the manager's death has been noticed, and returns what another then gets.
+fn take_over(port: &Port) -> Option<Errno> {
+    port.set_context_manager().err()
+}
+
+fn another_user_may_not(t: &Stage) {
+    t.manager().kill();
+    let other = t.client();
+    as_user(&other, 1000);
+    assert_eq!(take_over(&other), Some(Errno::EPERM));
+    as_user(&other, 0);
+    assert_eq!(take_over(&other), None);
+}
+
+fn users_are_compared_by_effective_id(t: &Stage) {
+    let manager = t.client();
+    as_user(&manager, 1000);
+    manager.set_context_manager().expect("any user may be first");
+    manager.kill();
+    let root = t.client();
+    assert_eq!(take_over(&root), Some(Errno::EPERM), "root is another user, too");
+}
+
+fn manager_cannot_call_itself(t: &Stage) {
+    let manager = t.manager();
+    assert_eq!(manager.refused(&manager.place(0, 0, &empty())), Return::FailedReply);
+    assert_eq!(manager.extended_error(), failed(Errno::EINVAL));
+    let thread = manager.thread();
+    assert_eq!(thread.refused(&thread.place(0, 0, &empty())), Return::FailedReply);
+}
+
+fn manager_cannot_call_itself_through_another_file(t: &Stage) {
+    if t.upstream() {
+        return; // Upstream compares files, not processes: the call would wait for its own thread.
+    }
+    let manager = t.manager();
+    let mut other = t.open_by(manager.actor.clone());
+    other.map(4096).expect("map");
+    assert_eq!(other.refused(&other.place(0, 0, &empty())), Return::FailedReply);
+    assert_eq!(other.extended_error(), failed(Errno::EINVAL));
+}
+
+fn manager_cannot_hold_itself(t: &Stage) {
+    let manager = t.manager();
+    for build in [Commands::acquire as fn(&mut Commands, u32) -> &mut Commands, Commands::increfs] {
+        let mut commands = Commands::new();
+        build(&mut commands, 0);
+        let outcome = manager.try_write(&commands);
+        assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 0));
+    }
+}
+
+fn clients_can_hold_it(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.send(|c| c.increfs(0).acquire(0).acquire(0).release(0).release(0).decrefs(0));
+    client.round_trip(0, &manager, &empty(), &empty());
+    client.send(|c| c.acquire(0));
+    client.round_trip(0, &manager, &empty(), &empty());
+}
+
+fn its_node_is_never_counted_to_it(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.send(|c| c.increfs(0).acquire(0));
+    client.round_trip(0, &manager, &empty(), &empty());
+    client.send(|c| c.release(0).decrefs(0));
+    client.kill();
+    let seen = manager.answer_counts();
+    assert!(seen.iter().all(|item| matches!(item, Return::TransactionComplete)), "{seen:?}");
+}
+
+fn plain_node_is_zero(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    let call = manager.wait_call();
+    assert_eq!((call.target, call.cookie), (0, 0));
+    manager.reply(&empty());
+    client.wait_reply();
+}
+
+fn extended_node_is_delivered(t: &Stage) {
+    let (manager, client) = (t.client(), t.client());
+    let node = FlatBinderObject { kind: 0x1234, flags: 0x7f, binder: 0xabc0, cookie: 0xdef0 };
+    manager.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).expect("the type is not looked at");
+    manager.enter_looper();
+    client.start_call(0, 0, &empty());
+    let call = manager.wait_call();
+    assert_eq!((call.target, call.cookie), (0xabc0, 0xdef0));
+    manager.reply(&empty());
+    client.wait_reply();
+    let info = manager.node_debug_info(0);
+    assert_eq!((info.ptr, info.cookie), (0xabc0, 0xdef0));
+    assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1));
+}
+
+fn extended_fault(t: &Stage) {
+    let result = t.client().ioctl_fault(BINDER_SET_CONTEXT_MGR_EXT);
+    assert!(matches!(result, Err(Errno::EINVAL | Errno::EFAULT)), "{result:?}");
+}
+
+fn death_frees_the_place(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    manager.kill();
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+    let next = t.manager();
+    client.round_trip(0, &next, &bytes(b"a"), &bytes(b"b"));
+}
+
+fn old_handle_zero_stays_with_the_dead(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.send(|c| c.acquire(0));
+    manager.kill();
+    let next = t.manager();
+    // Calls of handle 0 go to whoever is manager now.
+    client.round_trip(0, &next, &bytes(b"to the"), &bytes(b"new one"));
+    // A count on it takes the next free handle, since the old one is occupied.
+    client.send(|c| c.acquire(0));
+    client.round_trip(1, &next, &bytes(b"by its"), &bytes(b"own handle"));
+    // Once given back, it is free for the new manager.
+    client.send(|c| c.release(1));
+    let gone = client.refused(&client.place(1, 0, &empty()));
+    t.known_difference(Driver::Upstream, "handle 1 is still there", gone == Return::FailedReply);
+}
+
+fn devices_have_managers_of_their_own(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let path = t.device("hwbinder");
+    let open = || {
+        let actor = std::rc::Rc::new(crate::actor::Actor::new());
+        let mut port = Port::open(actor, &client.arena, &path, 0).expect("open");
+        port.map(65536).expect("map");
+        port
+    };
+    let (other_manager, other_client) = (open(), open());
+    assert_eq!(other_client.refused(&other_client.place(0, 0, &empty())), Return::DeadReply);
+    other_manager.set_context_manager().expect("a device of its own");
+    other_manager.enter_looper();
+    client.round_trip(0, &manager, &bytes(b"first"), &empty());
+    other_client.round_trip(0, &other_manager, &bytes(b"second"), &empty());
+}

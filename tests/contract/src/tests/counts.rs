@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The four count commands on handles: what they need, and what they cannot do.
+
+use super::{failed, NO_HANDLE};
+use crate::cases;
+use crate::port::{empty, introduce, object, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "counts":
+    weak_handle_cannot_turn_strong ["NODE-9", "TXN-7"],
+    weak_handle_cannot_be_called ["TXN-7"],
+    weak_handle_cannot_be_sent_strongly ["NODE-9"],
+    weak_count_needs_a_handle ["NODE-9"],
+    below_zero_is_ignored ["NODE-9"],
+    last_count_frees_the_handle ["NODE-10"],
+    weak_count_keeps_the_handle ["NODE-10", "NODE-9"],
+    counts_of_the_dead ["NODE-12"],
+    many_counts ["NODE-13"],
+    in_one_stream ["NODE-10", "WR-2"],
+    from_two_threads ["NODE-9"],
+}
+
+/// A holder with one strong count on the owner's node.
+fn held(t: &Stage) -> (Port, Port, Port, u32) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
+    owner.answer_counts();
+    (manager, owner, holder, handle)
+}
+
+/// Whether a call of the handle is possible at all.
+fn callable(holder: &Port, owner: &Port, handle: u32) -> bool {
+    holder.start_call(handle, 0, &empty());
+    if !holder.actor.is_blocked() {
+        assert_eq!(holder.wait_refusal(), Return::FailedReply);
+        return false;
+    }
+    let call = owner.wait_call();
+    owner.free(&call);
+    owner.reply(&empty());
+    holder.free(&holder.wait_reply());
+    true
+}
+
+/// A holder with one weak count and nothing else.
+fn held_weakly(t: &Stage) -> (Port, Port, Port, u32) {
+    let (manager, owner, holder, handle) = held(t);
+    assert!(callable(&holder, &owner, handle));
+    holder.send(|c| c.increfs(handle).release(handle));
+    (manager, owner, holder, handle)
+}
+
+fn weak_handle_cannot_turn_strong(t: &Stage) {
+    let (_manager, owner, holder, handle) = held_weakly(t);
+    holder.send(|c| c.acquire(handle));
+    assert!(!callable(&holder, &owner, handle));
+    let seen = owner.answer_counts();
+    assert!(!seen.iter().any(|item| matches!(item, Return::Acquire(_))), "{seen:?}");
+}
+
+fn weak_handle_cannot_be_called(t: &Stage) {
+    let (_manager, _owner, holder, handle) = held_weakly(t);
+    assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply);
+    t.known_difference(
+        Driver::Upstream,
+        "another errno for a weak handle",
+        holder.extended_error() == failed(Errno::EINVAL),
+    );
+}
+
+fn weak_handle_cannot_be_sent_strongly(t: &Stage) {
+    let (manager, _owner, holder, handle) = held_weakly(t);
+    let strong = object(FlatBinderObject::strong_handle(handle));
+    assert_eq!(holder.refused(&holder.place(0, 0, &strong)), Return::FailedReply);
+    // Weakly it can.
+    holder.start_call(0, 0, &object(FlatBinderObject::weak_handle(handle)));
+    assert_eq!(manager.object(&manager.wait_call()).kind, ObjectType::WEAK_HANDLE);
+    manager.reply(&empty());
+    holder.wait_reply();
+}
+
+fn weak_count_needs_a_handle(t: &Stage) {
+    let (_manager, owner, holder, handle) = held(t);
+    holder.send(|c| c.increfs(handle + 1).acquire(handle + 1).increfs(NO_HANDLE));
+    assert!(!callable(&holder, &owner, handle + 1));
+}
+
+fn below_zero_is_ignored(t: &Stage) {
+    let (_manager, owner, holder, handle) = held(t);
+    // One strong count, no weak one.
+    holder.send(|c| c.decrefs(handle).decrefs(handle));
+    assert!(callable(&holder, &owner, handle));
+    holder.send(|c| c.increfs(handle).release(handle).release(handle).release(handle));
+    // The weak count is still there.
+    let seen = owner.answer_counts();
+    assert!(!seen.iter().any(|item| matches!(item, Return::Decrefs(_))), "{seen:?}");
+    holder.send(|c| c.decrefs(handle).decrefs(handle).release(handle));
+    let seen = owner.answer_counts();
+    assert!(seen.iter().any(|item| matches!(item, Return::Decrefs(_))), "{seen:?}");
+}
+
+fn last_count_frees_the_handle(t: &Stage) {
+    let (manager, owner, holder, handle) = held(t);
+    holder.send(|c| c.release(handle));
+    assert!(!callable(&holder, &owner, handle));
+    let other = FlatBinderObject::binder(0x100, 0);
+    assert_eq!(introduce(&manager, &owner, other, &holder), handle, "free handles are used again");
+}
+
+fn weak_count_keeps_the_handle(t: &Stage) {
+    let (manager, owner, holder, handle) = held_weakly(t);
+    let other = FlatBinderObject::binder(0x100, 0);
+    assert_ne!(introduce(&manager, &owner, other, &holder), handle);
+    // Sent strongly anew, it is the same handle, and strong.
+    let same = FlatBinderObject::binder(0x10, 0x20);
+    assert_eq!(introduce(&manager, &owner, same, &holder), handle);
+    owner.answer_counts();
+    assert!(callable(&holder, &owner, handle));
+}
+
+fn counts_of_the_dead(t: &Stage) {
+    let (_manager, owner, holder, handle) = held(t);
+    owner.kill();
+    assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::DeadReply);
+    holder.send(|c| c.increfs(handle).acquire(handle).release(handle).decrefs(handle));
+    assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::DeadReply);
+    holder.send(|c| c.release(handle));
+    assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply, "now it is unknown");
+}
+
+fn many_counts(t: &Stage) {
+    let (_manager, owner, holder, handle) = held(t);
+    let (mut up, mut down) = (Commands::new(), Commands::new());
+    for _ in 0..5000 {
+        up.acquire(handle).increfs(handle);
+        down.release(handle).decrefs(handle);
+    }
+    holder.write(&up);
+    holder.write(&down);
+    assert_eq!(owner.answer_counts(), []);
+    assert!(callable(&holder, &owner, handle));
+    holder.send(|c| c.release(handle));
+    let seen = owner.answer_counts();
+    assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
+}
+
+fn in_one_stream(t: &Stage) {
+    let (_manager, owner, holder, handle) = held(t);
+    // Everything after the last count is about a handle that is no more.
+    holder.send(|c| c.release(handle).acquire(handle).increfs(handle).release(handle));
+    let seen = owner.answer_counts();
+    assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
+    assert!(!callable(&holder, &owner, handle));
+}
+
+fn from_two_threads(t: &Stage) {
+    let (_manager, owner, holder, handle) = held(t);
+    let other = holder.thread();
+    other.send(|c| c.acquire(handle));
+    holder.send(|c| c.release(handle));
+    assert!(callable(&holder, &owner, handle));
+    other.send(|c| c.release(handle));
+    assert!(!callable(&other, &owner, handle));
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+//! kill -9 at every stage of a call, on either side and in the middle.
+
+use crate::cases;
+use crate::port::{bytes, empty, introduce, object, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+
+cases! { "deaths":
+    callee_before_it_reads ["TXN-7", "REL-2", "TREL-1"],
+    callee_while_it_serves ["TREL-1", "REL-2"],
+    callee_after_it_has_replied ["TXN-13", "TXN-14"],
+    callee_while_waiting_for_work ["REL-2"],
+    callee_with_many_callers ["REL-2", "TREL-1"],
+    caller_before_delivery ["TREL-1", "TXN-5"],
+    caller_while_served ["TXN-13", "TXN-25"],
+    caller_after_the_reply ["REL-2", "OBJ-13"],
+    caller_with_its_space_full ["REL-2", "OBJ-13"],
+    middle_of_a_chain ["TXN-26", "TREL-1"],
+    end_of_a_chain ["TREL-1"],
+    start_of_a_chain ["TXN-13", "TXN-26"],
+    partner_of_a_call_back ["TREL-1", "TXN-11"],
+    both_at_once ["REL-2", "TREL-1"],
+    threads_in_every_state ["REL-2", "TREL-1"],
+    holder_with_everything ["REL-2", "NODE-10"],
+    owner_with_handles_everywhere ["NODE-12", "REL-2"],
+    object_in_an_unread_reply ["OBJ-13", "REL-2"],
+    ten_managers ["CTX-5", "REL-2"],
+}
+
+fn callee_before_it_reads(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"unread"));
+    client.actor.expect_blocked();
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+}
+
+fn callee_while_it_serves(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"read"));
+    server.wait_call();
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+}
+
+fn callee_after_it_has_replied(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    server.wait_call();
+    server.reply(&bytes(b"a legacy"));
+    server.kill();
+    let reply = client.wait_reply();
+    assert_eq!(client.data(&reply), b"a legacy");
+    client.free(&reply);
+}
+
+fn callee_while_waiting_for_work(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.round_trip(0, &server, &empty(), &empty());
+    server.park();
+    server.kill();
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+}
+
+fn callee_with_many_callers(t: &Stage) {
+    let server = t.manager();
+    let helper = server.looper();
+    let callers: Vec<Port> = (0..8).map(|_| t.client()).collect();
+    for caller in &callers {
+        caller.start_call(0, 0, &bytes(b"all wait"));
+        caller.actor.expect_blocked();
+    }
+    // Two are being served, six are queued.
+    server.wait_call();
+    helper.wait_call();
+    server.kill();
+    for caller in &callers {
+        assert_eq!(caller.wait_refusal(), Return::DeadReply);
+    }
+}
+
+fn caller_before_delivery(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 3, &bytes(b"orphan"));
+    client.actor.expect_blocked();
+    client.kill();
+    let next = t.client();
+    next.start_call(0, 4, &bytes(b"alive"));
+    next.actor.expect_blocked();
+    let call = server.wait_call();
+    if call.code == 3 {
+        // A call outlives its caller; nobody hears the answer.
+        assert_eq!(server.data(&call), b"orphan");
+        server.reply(&empty());
+        assert_eq!(server.wait_call().code, 4);
+    }
+    server.reply(&empty());
+    next.wait_reply();
+}
+
+fn caller_while_served(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    let call = server.wait_call();
+    let handle = server.object(&call).handle();
+    client.kill();
+    // The server's own position is unharmed: its reply is acknowledged, its handle is on a dead node.
+    server.reply(&object(FlatBinderObject::strong_handle(handle)));
+    assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::DeadReply);
+    server.free(&call);
+    assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::FailedReply);
+    let next = t.client();
+    next.round_trip(0, &server, &empty(), &empty());
+}
+
+fn caller_after_the_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    server.wait_call();
+    server.reply(&bytes(&[1; 10_000]));
+    client.kill();
+    let next = t.client();
+    next.round_trip(0, &server, &empty(), &empty());
+}
+
+fn caller_with_its_space_full(t: &Stage) {
+    let server = t.manager();
+    for _ in 0..3 {
+        let client = t.client_with(64 << 10);
+        for _ in 0..8 {
+            client.start_call(0, 0, &empty());
+            server.free(&server.wait_call());
+            server.reply(&bytes(&[3; 8192]));
+            client.wait_reply();
+        }
+        client.kill();
+    }
+}
+
+/// Three processes in a chain: a calls b, b calls c, and c serves.
+fn chain(t: &Stage) -> (Port, Port, Port) {
+    let (c, a, b) = (t.manager(), t.client(), t.server());
+    let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
+    b.answer_counts();
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(0, 2, &empty());
+    c.wait_call();
+    (a, b, c)
+}
+
+fn middle_of_a_chain(t: &Stage) {
+    let (a, b, c) = chain(t);
+    b.kill();
+    assert_eq!(a.wait_refusal(), Return::DeadReply);
+    c.reply(&bytes(b"to nobody"));
+    a.round_trip(0, &c, &bytes(b"they still"), &bytes(b"know each other"));
+}
+
+fn end_of_a_chain(t: &Stage) {
+    let (a, b, c) = chain(t);
+    c.kill();
+    assert_eq!(b.wait_refusal(), Return::DeadReply);
+    assert!(a.actor.is_blocked());
+    b.reply(&bytes(b"sorry"));
+    assert_eq!(a.data(&a.wait_reply()), b"sorry");
+}
+
+fn start_of_a_chain(t: &Stage) {
+    let (a, b, c) = chain(t);
+    a.kill();
+    assert!(b.actor.is_blocked());
+    c.reply(&bytes(b"done"));
+    assert_eq!(b.data(&b.wait_reply()), b"done");
+    b.reply(&bytes(b"to nobody"));
+    b.round_trip(0, &c, &empty(), &empty());
+}
+
+fn partner_of_a_call_back(t: &Stage) {
+    for inner_is_delivered in [false, true] {
+        let (manager, a, b) = (t.manager(), t.server(), t.server());
+        let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
+        let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
+        a.answer_counts();
+        b.answer_counts();
+        a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+        b.wait_call();
+        b.start_call(on_a, 2, &empty());
+        b.actor.expect_blocked();
+        if inner_is_delivered {
+            a.wait_call();
+        }
+        a.kill();
+        assert_eq!(b.wait_refusal(), Return::DeadReply);
+        b.reply(&empty());
+        b.round_trip(0, &manager, &empty(), &empty());
+        manager.kill();
+    }
+}
+
+fn both_at_once(t: &Stage) {
+    for _ in 0..10 {
+        let (server, client) = (t.manager(), t.client());
+        client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+        server.wait_call();
+        let pids = [server.actor.pid(), client.actor.pid()];
+        for pid in pids {
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).expect("kill");
+        }
+        server.actor.wait_dead();
+        client.actor.wait_dead();
+    }
+    let (server, client) = (t.manager(), t.client());
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn threads_in_every_state(t: &Stage) {
+    let (manager, victim, peer) = (t.manager(), t.server(), t.server());
+    let on_victim = introduce(&manager, &victim, FlatBinderObject::binder(0x10, 0), &peer);
+    let on_peer = introduce(&manager, &peer, FlatBinderObject::binder(0x20, 0), &victim);
+    victim.answer_counts();
+    peer.answer_counts();
+    let (waiting, calling, serving) = (victim.looper(), victim.thread(), victim.looper());
+    let (second, third) = (peer.thread(), peer.looper());
+    // One serves, one calls, one waits, and one call is queued.
+    peer.start_call(on_victim, 1, &empty());
+    serving.wait_call();
+    calling.start_call(on_peer, 2, &empty());
+    third.wait_call();
+    second.start_call(on_victim, 3, &empty());
+    second.actor.expect_blocked();
+    victim.wait_call();
+    waiting.park();
+    victim.kill();
+    assert_eq!(peer.wait_refusal(), Return::DeadReply);
+    assert_eq!(second.wait_refusal(), Return::DeadReply);
+    third.reply(&empty());
+    peer.round_trip(0, &manager, &empty(), &empty());
+}
+
+fn holder_with_everything(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    for ptr in 1..=5 {
+        introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder);
+    }
+    owner.answer_counts();
+    holder.send(|c| c.increfs(1).acquire(2).acquire(2).increfs(3));
+    // It has also sent nodes of its own, and dies during a call.
+    holder.start_call(3, 0, &object(FlatBinderObject::binder(0xf0, 0)));
+    let call = owner.wait_call();
+    holder.kill();
+    owner.reply(&empty());
+    owner.free(&call);
+    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    while owner.node_debug_info(0).ptr != 0 {
+        owner.answer_counts();
+        assert!(std::time::Instant::now() < deadline, "{:?}", owner.node_debug_info(0));
+    }
+}
+
+fn owner_with_handles_everywhere(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.server());
+    let holders: Vec<(Port, u32)> = (0..5)
+        .map(|i| {
+            let holder = t.client();
+            let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x100 + i % 2, 0), &holder);
+            (holder, handle)
+        })
+        .collect();
+    owner.kill();
+    for (holder, handle) in &holders {
+        assert_eq!(holder.refused(&holder.place(*handle, 0, &empty())), Return::DeadReply);
+        holder.send(|c| c.release(*handle));
+        assert_eq!(holder.refused(&holder.place(*handle, 0, &empty())), Return::FailedReply);
+    }
+    // A dead node's handle can still be passed on.
+    let (first, second) = (t.server(), t.client());
+    let on_first = introduce(&manager, &first, FlatBinderObject::binder(0x900, 0), &second);
+    first.kill();
+    second.start_call(0, 0, &object(FlatBinderObject::strong_handle(on_first)));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::DeadReply);
+    manager.reply(&empty());
+    second.wait_reply();
+}
+
+fn object_in_an_unread_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    server.wait_call();
+    server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
+    client.kill();
+    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    while server.node_debug_info(0).ptr != 0 {
+        server.answer_counts();
+        assert!(std::time::Instant::now() < deadline, "{:?}", server.node_debug_info(0));
+    }
+}
+
+fn ten_managers(t: &Stage) {
+    let client = t.client();
+    for i in 0..10u8 {
+        let manager = t.manager();
+        client.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i]));
+        client.start_call(0, 0, &empty());
+        manager.wait_call();
+        manager.kill();
+        assert_eq!(client.wait_refusal(), Return::DeadReply);
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Open, close, duplicates, and descriptors in the hands of other processes.
+
+use crate::cases;
+use crate::port::{bytes, empty, Port};
+use crate::stage::Stage;
+use binder_sys::ioctl::*;
+use binder_sys::*;
+use nix::errno::Errno;
+use std::rc::Rc;
+
+cases! { "files":
+    any_open_mode_works ["OPEN-1"],
+    read_and_write_are_not_there ["OPEN-3"],
+    two_opens_are_two_processes ["OPEN-1", "NODE-2"],
+    duplicate_is_the_same_process ["REL-2"],
+    closing_a_duplicate_wakes_readers ["REL-1", "IOCTL-4"],
+    close_is_the_end_for_peers ["REL-2", "REL-3", "CTX-5"],
+    inherited_descriptor ["FORK-1"],
+    inherited_descriptor_cannot_map ["FORK-1", "MMAP-1", "MMAP-8"],
+    passed_descriptor ["FORK-1"],
+    process_lives_until_the_last_descriptor ["REL-2", "MMAP-7"],
+    many_opens ["OPEN-1", "REL-2"],
+}
+
+fn any_open_mode_works(t: &Stage) {
+    let actor = Rc::new(crate::actor::Actor::new());
+    let arena = Rc::new(crate::arena::Arena::new());
+    for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR, libc::O_RDWR | libc::O_NONBLOCK] {
+        let path = t.device("binder").to_str().expect("text").to_string();
+        let slot = actor.number(crate::ops::Op::Open { path, flags }).expect("open") as usize;
+        let port = Port::at(actor.clone(), &arena, slot);
+        assert!(port.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok(), "{flags:#o}");
+    }
+}
+
+fn read_and_write_are_not_there(t: &Stage) {
+    let device = Device::open(&t.device("binder")).expect("open");
+    assert_eq!(nix::unistd::read(&device, &mut [0]), Err(Errno::EINVAL));
+    assert_eq!(nix::unistd::write(&device, &[0]), Err(Errno::EINVAL));
+}
+
+fn two_opens_are_two_processes(t: &Stage) {
+    let (manager, first) = (t.manager(), t.client());
+    let mut second = t.open_by(first.actor.clone());
+    second.map(4096).expect("a second file has a space of its own");
+    // The same node pointer sent through two files is two nodes, hence two handles.
+    let mut handles = Vec::new();
+    for port in [&first, &second] {
+        port.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 1)));
+        let call = manager.wait_call();
+        handles.push(manager.object(&call).handle());
+        manager.reply(&empty());
+        port.wait_reply();
+    }
+    assert_ne!(handles[0], handles[1]);
+}
+
+fn duplicate_is_the_same_process(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let slot = client.actor.number(crate::ops::Op::Duplicate { slot: client.slot }).expect("dup") as usize;
+    client.close();
+    let mut rest = Port::at(client.actor.clone(), &client.arena, slot);
+    rest.space = client.space;
+    rest.round_trip(0, &manager, &bytes(b"one"), &bytes(b"two"));
+    assert_eq!(rest.map(4096), Err(Errno::EBUSY), "the space is mapped already");
+}
+
+fn closing_a_duplicate_wakes_readers(t: &Stage) {
+    let port = t.server();
+    let helper = port.thread();
+    let slot = helper.actor.number(crate::ops::Op::Duplicate { slot: port.slot }).expect("dup") as usize;
+    port.park();
+    helper.actor.number(crate::ops::Op::Close { slot }).expect("close");
+    let outcome = port.finish_raw();
+    assert_eq!(outcome.errno, Errno::from_raw(0));
+    assert!(outcome.returns().iter().all(|item| *item == Return::Noop), "{:?}", outcome.returns());
+    // The process goes on as before.
+    port.park();
+    port.actor.interrupt();
+    assert_eq!(port.finish_raw().errno, Errno::EINTR);
+}
+
+fn close_is_the_end_for_peers(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &empty(), &empty());
+    client.start_call(0, 0, &empty());
+    client.actor.expect_blocked();
+    manager.close();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+}
+
+/// A stranger's ioctls are either those of a thread of the process (as the C driver has it), or refused.
+fn stranger(t: &Stage, port: &Port, manager: &Port) {
+    let result = port.ioctl(BINDER_SET_MAX_THREADS, 1u32);
+    match result {
+        Err(errno) => {
+            assert_eq!(errno, Errno::EINVAL);
+            let outcome = port.raw(crate::ops::WriteReadOp { room: 256, ..Default::default() });
+            assert_eq!(outcome.errno, Errno::EINVAL, "all that needs a thread is refused alike");
+        }
+        Ok(_) if t.upstream() => (),
+        Ok(_) => {
+            port.start_call(0, 7, &empty());
+            let call = manager.wait_call();
+            assert_eq!(call.code, 7);
+            manager.reply(&bytes(b"to a stranger"));
+            assert_eq!(port.wait_reply().data_size, 13);
+        }
+    }
+}
+
+fn inherited_descriptor(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let child = Rc::new(client.actor.fork());
+    stranger(t, &client.used_by(child), &manager);
+    client.round_trip(0, &manager, &bytes(b"the opener"), &bytes(b"goes on"));
+}
+
+fn inherited_descriptor_cannot_map(t: &Stage) {
+    let port = t.opened();
+    let mut child = port.used_by(Rc::new(port.actor.fork()));
+    assert_eq!(child.map(4096), Err(Errno::EINVAL));
+    let mut port = port;
+    port.map(4096).expect("the opener can");
+}
+
+fn passed_descriptor(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let other = Rc::new(crate::actor::Actor::new());
+    let slot = client.actor.hand_over(client.slot, &other);
+    let mut port = Port::at(other, &client.arena, slot);
+    stranger(t, &port, &manager);
+    assert_eq!(port.map(4096), Err(Errno::EINVAL));
+}
+
+fn process_lives_until_the_last_descriptor(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let keeper = Rc::new(crate::actor::Actor::new());
+    let slot = manager.actor.hand_over(manager.slot, &keeper);
+    manager.kill();
+    // The file is open, so the manager is still there; but its memory is gone.
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+    let second = t.opened();
+    assert_eq!(second.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).err(), Some(Errno::EBUSY));
+    keeper.number(crate::ops::Op::Close { slot }).expect("close");
+    second.set_context_manager().expect("the place is free");
+}
+
+fn many_opens(t: &Stage) {
+    let port = t.opened();
+    for _ in 0..200 {
+        let path = t.device("binder").to_str().expect("text").to_string();
+        let slot = port.actor.number(crate::ops::Op::Open { path, flags: libc::O_RDWR }).expect("open");
+        let other = Port::at(port.actor.clone(), &port.arena, slot as usize);
+        assert!(other.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok());
+        other.close();
+    }
+}

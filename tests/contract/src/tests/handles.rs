@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Handles: their numbers, and what becomes of objects on their way between processes.
+
+use super::NO_HANDLE;
+use crate::cases;
+use crate::port::{empty, introduce, object, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "handles":
+    start_at_one ["NODE-3"],
+    lowest_free_one_is_taken ["NODE-3", "lesson C20"],
+    zero_is_the_managers ["NODE-3", "CTX-4"],
+    come_home_as_nodes ["OBJ-1", "NODE-2"],
+    come_home_weakly ["OBJ-1"],
+    passed_on_to_a_third ["NODE-2", "OBJ-11"],
+    passed_on_weakly ["OBJ-1", "OBJ-11"],
+    unknown_one_in_a_call ["OBJ-1", "TXN-19"],
+    flags_are_kept ["OBJ-1"],
+    same_node_by_two_ways ["NODE-2"],
+    each_process_has_its_own ["NODE-2"],
+    buffer_holds_those_in_it ["OBJ-11"],
+    thousands ["NODE-3", "NODE-14", "lesson C20"],
+    holder_of_the_manager_sends_it ["CTX-4", "NODE-3"],
+}
+
+/// Sends a node to the manager, who keeps a count; returns its handle there.
+fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
+    owner.start_call(0, 0, &object(FlatBinderObject::binder(ptr, 0)));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    manager.send(|c| c.acquire(handle));
+    manager.free(&call);
+    manager.reply(&empty());
+    owner.free(&owner.wait_reply());
+    owner.answer_counts();
+    handle
+}
+
+fn start_at_one(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    for expected in 1..=5 {
+        assert_eq!(register(&owner, &manager, 0x1000 + u64::from(expected)), expected);
+    }
+}
+
+fn lowest_free_one_is_taken(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    for i in 1..=70 {
+        assert_eq!(register(&owner, &manager, 0x1000 + i * 16), i as u32);
+    }
+    for free in [64, 3, 70, 17] {
+        manager.send(|c| c.release(free));
+    }
+    let taken: Vec<u32> = (0..5).map(|i| register(&owner, &manager, 0x9000 + i * 16)).collect();
+    assert_eq!(taken, [3, 17, 64, 70, 71]);
+}
+
+fn zero_is_the_managers(t: &Stage) {
+    let (manager, owner, client) = (t.manager(), t.client(), t.client());
+    // Handle 0 is never given to another node, though nobody holds the manager's yet.
+    assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client), 1);
+    client.send(|c| c.acquire(0));
+    assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &client), 2);
+}
+
+fn come_home_as_nodes(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    let node = FlatBinderObject::binder(0xabc0, 0xdef0);
+    owner.start_call(0, 0, &object(node));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    manager.reply(&object(FlatBinderObject::strong_handle(handle)));
+    let reply = owner.wait_reply();
+    let back = owner.object(&reply);
+    assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, 0xabc0, 0xdef0));
+    owner.answer_counts();
+    // The reply's buffer holds the node by itself.
+    manager.free(&call);
+    assert_eq!(owner.drain(), []);
+    owner.free(&reply);
+    assert_eq!(owner.drain().len(), 2, "now it is let go");
+}
+
+fn come_home_weakly(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    owner.start_call(0, 0, &object(FlatBinderObject::weak_binder(0xabc0, 0xdef0)));
+    let handle = manager.object(&manager.wait_call()).handle();
+    manager.reply(&object(FlatBinderObject::weak_handle(handle)));
+    let back = owner.object(&owner.wait_reply());
+    assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::WEAK_BINDER, 0xabc0, 0xdef0));
+}
+
+fn passed_on_to_a_third(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
+    owner.answer_counts();
+    // The manager, who passed it on, keeps nothing: the owner's node lives by the holder's count.
+    assert_eq!(owner.drain(), []);
+    holder.round_trip(handle, &owner, &empty(), &empty());
+    holder.send(|c| c.release(handle));
+    assert_eq!(owner.drain().len(), 2);
+}
+
+fn passed_on_weakly(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let at_manager = register(&owner, &manager, 0x10);
+    holder.start_call(0, 0, &empty());
+    manager.wait_call();
+    manager.reply(&object(FlatBinderObject::weak_handle(at_manager)));
+    let reply = holder.wait_reply();
+    let received = holder.object(&reply);
+    assert_eq!(received.kind, ObjectType::WEAK_HANDLE);
+    assert_eq!(holder.refused(&holder.place(received.handle(), 0, &empty())), Return::FailedReply);
+    manager.send(|c| c.release(at_manager));
+    assert!(matches!(owner.drain()[..], [Return::Release(_)]));
+    holder.free(&reply);
+    assert!(matches!(owner.drain()[..], [Return::Decrefs(_)]));
+}
+
+fn unknown_one_in_a_call(t: &Stage) {
+    let (_manager, client) = (t.manager(), t.client());
+    let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
+    for wrong in [
+        FlatBinderObject::strong_handle(NO_HANDLE),
+        FlatBinderObject::weak_handle(NO_HANDLE),
+        FlatBinderObject::strong_handle(0),
+        FlatBinderObject::strong_handle(u32::MAX),
+    ] {
+        assert_eq!(client.refused(&client.place(0, 0, &object(wrong))), Return::FailedReply);
+        assert_eq!(client.extended_error(), super::failed(errno), "{wrong:x?}");
+    }
+}
+
+fn flags_are_kept(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let flags = ObjectFlags::from_bits_retain(0x7f | 0x100);
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0).with_flags(flags)));
+    let received = manager.object(&manager.wait_call());
+    assert_eq!(received.flags, flags.bits());
+    manager.reply(&empty());
+    client.wait_reply();
+}
+
+fn same_node_by_two_ways(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.client(), t.client());
+    let node = FlatBinderObject::binder(0x10, 0x20);
+    let first = introduce(&manager, &owner, node, &holder);
+    let second = introduce(&manager, &owner, node, &holder);
+    assert_eq!(first, second);
+    // It was counted twice.
+    owner.answer_counts();
+    holder.send(|c| c.release(first));
+    assert_eq!(owner.drain(), []);
+    holder.send(|c| c.release(first));
+    assert_eq!(owner.drain().len(), 2);
+}
+
+fn each_process_has_its_own(t: &Stage) {
+    let (manager, owner, a, b) = (t.manager(), t.server(), t.client(), t.client());
+    introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &a);
+    let on_a = introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &a);
+    let on_b = introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &b);
+    assert_eq!((on_a, on_b), (2, 1));
+    owner.answer_counts();
+    for (port, handle) in [(&a, on_a), (&b, on_b)] {
+        port.start_call(handle, 0, &empty());
+        assert_eq!(owner.wait_call().target, 0x20);
+        owner.reply(&empty());
+        port.wait_reply();
+    }
+}
+
+fn buffer_holds_those_in_it(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.server());
+    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    manager.reply(&empty());
+    owner.wait_reply();
+    owner.answer_counts();
+    // The manager takes no count of its own, and gives none back that it has not.
+    manager.round_trip(handle, &owner, &empty(), &empty());
+    manager.free(&call);
+    assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::FailedReply);
+}
+
+fn thousands(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    let mut calls = Vec::new();
+    for batch in 0..8u64 {
+        let mut parcel = empty();
+        for i in 0..1000 {
+            parcel.object(&FlatBinderObject::binder(0x10_0000 + (batch * 1000 + i) * 16, 0));
+        }
+        owner.start_call(0, 0, &parcel);
+        let call = manager.wait_call();
+        assert_eq!(manager.object_at(&call, 999).handle() as u64, (batch + 1) * 1000);
+        manager.reply(&empty());
+        owner.wait_reply();
+        calls.push(call);
+    }
+    // The third batch goes, and its numbers are given out anew, lowest first.
+    manager.free(&calls[2]);
+    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    assert_eq!(manager.object(&manager.wait_call()).handle(), 2001);
+    manager.reply(&empty());
+    owner.wait_reply();
+}
+
+fn holder_of_the_manager_sends_it(t: &Stage) {
+    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
+    owner.answer_counts();
+    client.send(|c| c.acquire(0));
+    client.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
+    let call = owner.wait_call();
+    let received = owner.object(&call);
+    assert_eq!((received.kind, received.handle()), (ObjectType::HANDLE, 0), "zero for all");
+    owner.reply(&empty());
+    client.wait_reply();
+}

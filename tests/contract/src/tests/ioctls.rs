@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The small ioctls: what each returns, and its errno for every kind of bad input.
+
+use super::{failed, NO_ERROR, NO_HANDLE};
+use crate::cases;
+use crate::port::{empty, introduce, object};
+use crate::stage::Stage;
+use binder_sys::ioctl::*;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "ioctl":
+    version_is_eight ["ABI-1", "IOCTL-VERSION"],
+    version_fault ["IOCTL-VERSION"],
+    unknown_commands_are_invalid ["IOCTL-1"],
+    match_is_on_the_whole_number ["IOCTL-1"],
+    never_implemented_commands_are_invalid ["IOCTL-1"],
+    max_threads_takes_any_number ["IOCTL-SET_MAX_THREADS"],
+    max_threads_fault ["IOCTL-SET_MAX_THREADS"],
+    thread_exit_always_succeeds ["IOCTL-THREAD_EXIT", "TREL-3"],
+    write_read_fault ["IOCTL-WRITE_READ"],
+    node_debug_info_walks_own_nodes_upwards ["IOCTL-GET_NODE_DEBUG_INFO"],
+    node_debug_info_without_nodes_is_zero ["IOCTL-GET_NODE_DEBUG_INFO"],
+    node_debug_info_fault ["IOCTL-GET_NODE_DEBUG_INFO"],
+    node_info_for_ref_counts ["IOCTL-GET_NODE_INFO_FOR_REF"],
+    node_info_for_ref_is_for_the_manager ["IOCTL-GET_NODE_INFO_FOR_REF"],
+    node_info_for_ref_wants_zeros ["IOCTL-GET_NODE_INFO_FOR_REF"],
+    node_info_for_ref_of_an_unknown_handle ["IOCTL-GET_NODE_INFO_FOR_REF"],
+    node_info_for_ref_fault ["IOCTL-GET_NODE_INFO_FOR_REF"],
+    extended_error_is_read_once ["IOCTL-GET_EXTENDED_ERROR", "TXN-2", "TXN-7"],
+    extended_error_after_success ["TXN-2"],
+    extended_error_belongs_to_the_thread ["IOCTL-GET_EXTENDED_ERROR"],
+    extended_error_fault_resets ["IOCTL-GET_EXTENDED_ERROR"],
+}
+
+fn version_is_eight(t: &Stage) {
+    let version = t.opened().ioctl(BINDER_VERSION, BinderVersion { protocol_version: -1 });
+    assert_eq!(version, Ok(BinderVersion { protocol_version: PROTOCOL_VERSION }));
+}
+
+/// The incumbents disagree on the errno of an unreadable argument here.
+fn is_fault(result: nix::Result<()>) -> bool {
+    matches!(result, Err(Errno::EINVAL | Errno::EFAULT))
+}
+
+fn version_fault(t: &Stage) {
+    assert!(is_fault(t.opened().ioctl_fault(BINDER_VERSION)));
+}
+
+fn unknown_commands_are_invalid(t: &Stage) {
+    let port = t.opened();
+    for number in [0, plain(b'b', 0), plain(b'b', 2), plain(b'b', 10), write::<u32>(b'b', 99), u32::MAX >> 1]
+    {
+        assert_eq!(port.ioctl(number, [0u8; 16384]).err(), Some(Errno::EINVAL), "{number:#x}");
+    }
+    // A thread's first contact with the driver may be a wrong one.
+    let thread = port.thread();
+    assert_eq!(thread.ioctl(plain(b'b', 0), 0u32).err(), Some(Errno::EINVAL));
+}
+
+fn match_is_on_the_whole_number(t: &Stage) {
+    let port = t.opened();
+    let wrong = [
+        read_write::<u64>(b'b', 9),
+        write::<BinderVersion>(b'b', 9),
+        read_write::<BinderVersion>(b'c', 9),
+        read_write::<[u64; 5]>(b'b', 1),
+        write::<u64>(b'b', 5),
+        plain(b'b', 8),
+    ];
+    for number in wrong {
+        assert_eq!(port.ioctl(number, [0u64; 8]).err(), Some(Errno::EINVAL), "{number:#x}");
+    }
+}
+
+fn never_implemented_commands_are_invalid(t: &Stage) {
+    let port = t.opened();
+    assert_eq!(port.ioctl(BINDER_SET_IDLE_TIMEOUT, 0i64).err(), Some(Errno::EINVAL));
+    assert_eq!(port.ioctl(BINDER_SET_IDLE_PRIORITY, 0i32).err(), Some(Errno::EINVAL));
+}
+
+fn max_threads_takes_any_number(t: &Stage) {
+    let port = t.opened();
+    for number in [0, 1, 15, u32::MAX, 3] {
+        assert_eq!(port.ioctl(BINDER_SET_MAX_THREADS, number), Ok(number));
+    }
+}
+
+fn max_threads_fault(t: &Stage) {
+    assert!(is_fault(t.opened().ioctl_fault(BINDER_SET_MAX_THREADS)));
+}
+
+fn thread_exit_always_succeeds(t: &Stage) {
+    let port = t.opened();
+    for _ in 0..3 {
+        assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    }
+    assert_eq!(port.ioctl_fault(BINDER_THREAD_EXIT), Ok(()), "the argument is not looked at");
+    assert!(port.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok(), "the thread is known anew");
+}
+
+fn write_read_fault(t: &Stage) {
+    assert_eq!(t.opened().ioctl_fault(BINDER_WRITE_READ), Err(Errno::EFAULT));
+}
+
+fn node_debug_info_walks_own_nodes_upwards(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    let mut parcel = empty();
+    for ptr in [0x3000, 0x1000, 0x2000] {
+        parcel.object(&FlatBinderObject::binder(ptr, ptr + 1));
+    }
+    owner.start_call(0, 0, &parcel);
+    let call = manager.wait_call();
+    manager.reply(&empty());
+    owner.wait_reply();
+    let mut found = Vec::new();
+    let mut last = 0;
+    loop {
+        let info = owner.node_debug_info(last);
+        if info.ptr == 0 {
+            assert_eq!(info, BinderNodeDebugInfo::default());
+            break;
+        }
+        assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1), "both were told before the reply");
+        found.push((info.ptr, info.cookie));
+        last = info.ptr;
+    }
+    assert_eq!(found, [(0x1000, 0x1001), (0x2000, 0x2001), (0x3000, 0x3001)]);
+    manager.free(&call);
+}
+
+fn node_debug_info_without_nodes_is_zero(t: &Stage) {
+    assert_eq!(t.opened().node_debug_info(0), BinderNodeDebugInfo::default());
+    // The manager's node has pointer 0, and only pointers above the given one are looked for.
+    assert_eq!(t.manager().node_debug_info(0), BinderNodeDebugInfo::default());
+}
+
+fn node_debug_info_fault(t: &Stage) {
+    assert_eq!(t.opened().ioctl_fault(BINDER_GET_NODE_DEBUG_INFO), Err(Errno::EFAULT));
+}
+
+fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
+    let info = BinderNodeInfoForRef { handle, ..Default::default() };
+    port.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).map(|info| (info.strong_count, info.weak_count))
+}
+
+fn node_info_for_ref_counts(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    let (strong, _) = counts_of(&manager, handle).expect("the manager may ask");
+    assert!(strong >= 1, "the buffer holds the handle");
+    manager.send(|c| c.acquire(handle));
+    manager.free(&call);
+    let (strong, _) = counts_of(&manager, handle).expect("still held");
+    assert!(strong >= 1, "the manager's own count holds it");
+    manager.reply(&empty());
+    owner.wait_reply();
+    manager.send(|c| c.release(handle));
+    assert!(counts_of(&manager, handle).is_err(), "the handle is gone");
+}
+
+fn node_info_for_ref_is_for_the_manager(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.client(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
+    assert_eq!(counts_of(&holder, handle), Err(Errno::EPERM));
+    drop(manager);
+}
+
+fn node_info_for_ref_wants_zeros(t: &Stage) {
+    let manager = t.manager();
+    let base = BinderNodeInfoForRef { handle: 1, ..Default::default() };
+    let wrong = [
+        BinderNodeInfoForRef { strong_count: 1, ..base },
+        BinderNodeInfoForRef { weak_count: 1, ..base },
+        BinderNodeInfoForRef { reserved1: 1, ..base },
+        BinderNodeInfoForRef { reserved2: 1, ..base },
+        BinderNodeInfoForRef { reserved3: 1, ..base },
+    ];
+    for info in wrong {
+        assert_eq!(manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).err(), Some(Errno::EINVAL), "{info:?}");
+    }
+}
+
+fn node_info_for_ref_of_an_unknown_handle(t: &Stage) {
+    let result = counts_of(&t.manager(), NO_HANDLE);
+    t.known_difference(
+        crate::suite::Driver::Upstream,
+        "an unknown handle is ENOENT",
+        result == Err(Errno::EINVAL),
+    );
+    assert!(result.is_err());
+}
+
+fn node_info_for_ref_fault(t: &Stage) {
+    assert_eq!(t.manager().ioctl_fault(BINDER_GET_NODE_INFO_FOR_REF), Err(Errno::EFAULT));
+}
+
+/// Sends a call that fails with `EINVAL`, and leaves the extended error behind.
+fn fail(t: &Stage, port: &crate::port::Port) {
+    let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
+    assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
+    assert_eq!(port.extended_error(), failed(errno));
+}
+
+fn extended_error_is_read_once(t: &Stage) {
+    let port = t.client();
+    assert_eq!(port.extended_error(), NO_ERROR);
+    fail(t, &port);
+    assert_eq!(port.extended_error(), NO_ERROR);
+}
+
+fn extended_error_after_success(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    assert_eq!(client.refused(&client.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
+    client.round_trip(0, &manager, &empty(), &empty());
+    let error = client.ioctl(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default()).expect("an answer");
+    assert_eq!((error.command, error.param), NO_ERROR, "a later success replaces an earlier failure");
+    assert_ne!(error.id, 0, "the id is that of the transaction");
+}
+
+fn extended_error_belongs_to_the_thread(t: &Stage) {
+    let port = t.client();
+    let other = port.thread();
+    assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
+    assert_eq!(other.extended_error(), NO_ERROR);
+    assert_ne!(port.extended_error(), NO_ERROR);
+}
+
+fn extended_error_fault_resets(t: &Stage) {
+    let port = t.client();
+    assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
+    assert_eq!(port.ioctl_fault(BINDER_GET_EXTENDED_ERROR), Err(Errno::EFAULT));
+    t.known_difference(
+        crate::suite::Driver::Upstream,
+        "a fault keeps the extended error",
+        port.extended_error() == NO_ERROR,
+    );
+}

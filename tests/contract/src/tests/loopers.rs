@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The pool: when the driver asks for a thread, and which thread it wakes.
+
+use crate::cases;
+use crate::ops::WriteReadOp;
+use crate::port::{empty, Outcome, Port, ROOM};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
+use binder_sys::*;
+
+cases! { "loopers":
+    none_is_asked_for_by_default ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
+    one_is_asked_for_when_none_waits ["LOOP-5", "WR-10"],
+    asked_for_once_until_registered ["LOOP-5"],
+    asked_for_up_to_the_limit ["LOOP-5", "LOOP-3"],
+    not_asked_for_while_another_waits ["LOOP-5"],
+    not_asked_for_by_a_stranger_to_the_pool ["LOOP-5"],
+    unasked_registration_does_not_count ["LOOP-3"],
+    registering_after_entering_is_misuse ["LOOP-2", "LOOP-3", "LOOP-4"],
+    raised_limit_takes_effect ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
+    newest_waiter_is_woken ["LOOP-6", "TXN-21"],
+    exited_threads_are_not_replaced ["LOOP-5"],
+}
+
+/// A manager that may ask for so many threads.
+fn manager_with_pool(t: &Stage, threads: u32) -> Port {
+    let manager = t.manager();
+    manager.ioctl(BINDER_SET_MAX_THREADS, threads).expect("set the limit");
+    manager
+}
+
+/// Has the thread serve one call; whether it was asked to spawn another.
+fn serve_one(server: &Port, client: &Port) -> bool {
+    client.start_call(0, 0, &empty());
+    client.actor.expect_blocked();
+    let outcome = server.raw(WriteReadOp { room: ROOM, ..Default::default() });
+    let asked = asks(&outcome);
+    assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
+    server.reply(&empty());
+    client.wait_reply();
+    // The reply's acknowledgement may carry the request as well.
+    asked | server.passed().contains(&Return::SpawnLooper)
+}
+
+/// Whether a read asks for a thread, which it does in place of its `BR_NOOP`.
+fn asks(outcome: &Outcome) -> bool {
+    let items = outcome.returns();
+    assert!(!items[1..].contains(&Return::SpawnLooper), "only the first item: {items:?}");
+    items[0] == Return::SpawnLooper
+}
+
+fn none_is_asked_for_by_default(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    for _ in 0..3 {
+        assert!(!serve_one(&manager, &client));
+    }
+}
+
+fn one_is_asked_for_when_none_waits(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 1), t.client());
+    assert!(serve_one(&manager, &client));
+}
+
+fn asked_for_once_until_registered(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 4), t.client());
+    assert!(serve_one(&manager, &client));
+    for _ in 0..3 {
+        assert!(!serve_one(&manager, &client), "the request is outstanding");
+    }
+    let helper = manager.thread();
+    helper.send(|c| c.register_looper());
+    assert!(serve_one(&manager, &client), "registered, and not waiting: another one");
+}
+
+fn asked_for_up_to_the_limit(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 2), t.client());
+    for round in 0..2 {
+        assert!(serve_one(&manager, &client), "thread {round}");
+        manager.thread().send(|c| c.register_looper());
+    }
+    assert!(!serve_one(&manager, &client));
+}
+
+fn not_asked_for_while_another_waits(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 4), t.client());
+    let helper = manager.looper();
+    helper.park();
+    client.start_call(0, 1, &empty());
+    // The helper takes the call. Nobody waits then, so the helper is asked; the manager is not yet.
+    let outcome = helper.finish_raw();
+    assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
+    assert!(asks(&outcome));
+    helper.reply(&empty());
+    client.wait_reply();
+    let third = manager.thread();
+    third.send(|c| c.register_looper());
+    third.park();
+    assert!(!serve_by(&manager, &helper), "the third waits");
+}
+
+/// Makes the thread read without work, and says whether it was asked for another thread.
+fn serve_by(_manager: &Port, reader: &Port) -> bool {
+    let mut commands = Commands::new();
+    commands.transaction(&reader.place(super::NO_HANDLE, 0, &empty()));
+    reader.start(&commands);
+    asks(&reader.finish_raw())
+}
+
+fn not_asked_for_by_a_stranger_to_the_pool(t: &Stage) {
+    let manager = manager_with_pool(t, 4);
+    let stranger = manager.thread();
+    assert!(!serve_by(&manager, &stranger), "not in the pool");
+    assert!(serve_by(&manager, &manager), "in the pool");
+}
+
+fn unasked_registration_does_not_count(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 1), t.client());
+    manager.thread().send(|c| c.register_looper());
+    assert!(serve_one(&manager, &client), "the limit has not been reached");
+}
+
+fn registering_after_entering_is_misuse(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 1), t.client());
+    assert!(serve_one(&manager, &client));
+    let helper = manager.thread();
+    helper.send(|c| c.enter_looper().register_looper().enter_looper());
+    // A thread that entered by itself does not answer the request; only upstream lets it.
+    let answered = {
+        manager.thread().send(|c| c.register_looper());
+        serve_one(&manager, &client)
+    };
+    assert!(!answered, "the limit of one has been reached");
+    helper.send(|c| c.exit_looper());
+}
+
+fn raised_limit_takes_effect(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 0), t.client());
+    assert!(!serve_one(&manager, &client));
+    manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("set the limit");
+    assert!(serve_one(&manager, &client));
+}
+
+fn newest_waiter_is_woken(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let helpers = [manager.looper(), manager.looper(), manager.looper()];
+    for helper in &helpers {
+        helper.park();
+    }
+    client.start_call(0, 0, &empty());
+    client.actor.expect_blocked();
+    let taken = helpers.iter().rposition(|helper| !helper.actor.is_blocked()).expect("one has woken up");
+    t.known_difference(Driver::Upstream, "another waiter than the newest is woken", taken == 2);
+    helpers[taken].wait_call();
+    helpers[taken].reply(&empty());
+    client.wait_reply();
+}
+
+fn exited_threads_are_not_replaced(t: &Stage) {
+    let (manager, client) = (manager_with_pool(t, 1), t.client());
+    assert!(serve_one(&manager, &client));
+    let helper = manager.thread();
+    helper.send(|c| c.register_looper());
+    assert_eq!(helper.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert!(!serve_one(&manager, &client), "the limit counts lifetime registrations");
+}

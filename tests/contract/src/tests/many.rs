@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Many threads and processes at once, each checking what it gets.
+
+use crate::cases;
+use crate::child;
+use crate::load;
+use crate::stage::Stage;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::Pid;
+
+cases! { "many":
+    clients_of_one_server ["TXN-21", "LOOP-6", "WR-11"],
+    threads_of_one_client ["TXN-21", "TXN-13"],
+    pool_grows_on_demand ["LOOP-5", "LOOP-3"],
+    large_replies_to_many ["ALLOC-1", "ALLOC-4"],
+    server_dies_under_load ["REL-2", "TREL-1"],
+    clients_die_under_load ["REL-2", "TXN-13"],
+}
+
+/// Waits until all children have ended well.
+fn all_well(children: Vec<Pid>) {
+    for pid in children {
+        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
+    }
+}
+
+fn start_server(t: &Stage, threads: u32) -> Pid {
+    let path = t.device("binder");
+    child::ready(|ready| load::serve(&path, threads, ready))
+}
+
+fn start_clients(t: &Stage, processes: usize, threads: usize, calls: usize, largest: usize) -> Vec<Pid> {
+    let path = t.device("binder");
+    let client = |seed| {
+        let path = path.clone();
+        child::spawn(move || {
+            let work = load::Work { threads, calls, largest, seed, tolerate_death: false };
+            load::call(&path, &work).expect("no server died");
+        })
+    };
+    (0..processes as u64).map(client).collect()
+}
+
+fn clients_of_one_server(t: &Stage) {
+    let server = start_server(t, 4);
+    all_well(start_clients(t, 6, 1, 300, 2000));
+    end(server);
+}
+
+fn end(server: Pid) {
+    kill(server, Signal::SIGKILL).expect("kill");
+    waitpid(server, None).expect("wait");
+}
+
+fn threads_of_one_client(t: &Stage) {
+    let server = start_server(t, 6);
+    all_well(start_clients(t, 1, 6, 300, 2000));
+    end(server);
+}
+
+fn pool_grows_on_demand(t: &Stage) {
+    // One thread to begin with; the driver asks for the others.
+    let server = start_server(t, 1);
+    all_well(start_clients(t, 4, 2, 100, 100));
+    end(server);
+}
+
+fn large_replies_to_many(t: &Stage) {
+    let server = start_server(t, 4);
+    all_well(start_clients(t, 4, 1, 60, 60_000));
+    end(server);
+}
+
+fn server_dies_under_load(t: &Stage) {
+    let path = t.device("binder");
+    let mut server = start_server(t, 3);
+    let clients: Vec<Pid> = (0..4)
+        .map(|seed| {
+            let path = path.clone();
+            child::spawn(move || {
+                let work = load::Work { threads: 2, calls: 400, largest: 3000, seed, tolerate_death: true };
+                load::call(&path, &work).expect("deaths are tolerated");
+            })
+        })
+        .collect();
+    for _ in 0..8 {
+        end(server);
+        server = start_server(t, 3);
+    }
+    all_well(clients);
+    end(server);
+}
+
+fn clients_die_under_load(t: &Stage) {
+    let server = start_server(t, 4);
+    for round in 0..10 {
+        let clients = start_clients(t, 4, 2, 100_000, 3000);
+        // Let some calls through first: a client of another kind is served meanwhile.
+        all_well(start_clients(t, 1, 1, 20 + round * 7, 500));
+        for pid in clients {
+            end(pid);
+        }
+    }
+    all_well(start_clients(t, 2, 2, 100, 3000));
+    end(server);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The space that incoming transactions land in: who may map it, how, and what its end means.
+
+use super::{dead, failed, pattern};
+use crate::cases;
+use crate::ops::Op;
+use crate::port::{bytes, empty};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use nix::sys::mman::{MapFlags, ProtFlags};
+use nix::sys::signal::Signal;
+
+cases! { "mmap":
+    writable_is_refused ["MMAP-2"],
+    cannot_become_writable ["MMAP-2"],
+    other_kinds_are_fine ["MMAP-2"],
+    only_once ["MMAP-3"],
+    not_again_after_unmap ["MMAP-3", "MMAP-7"],
+    failed_attempt_may_be_repeated ["MMAP-3", "MMAP-2"],
+    untouched_pages_are_not_there ["MMAP-5"],
+    at_most_four_megabytes ["MMAP-4", "ALLOC-2"],
+    one_page_is_enough ["MMAP-4", "ALLOC-2"],
+    pages_start_zeroed ["MMAP-5"],
+    never_mapped_target ["MMAP-7", "TXN-7"],
+    unmapped_target ["MMAP-7"],
+    partly_unmapped_target ["MMAP-7"],
+    delivered_buffers_can_be_freed_after_unmap ["MMAP-7", "OBJ-12"],
+    new_mapping_at_the_old_address_gets_nothing ["MMAP-7", "lesson R03", "lesson R20"],
+}
+
+const READ: ProtFlags = ProtFlags::PROT_READ;
+
+fn writable_is_refused(t: &Stage) {
+    let port = t.opened();
+    let write = READ | ProtFlags::PROT_WRITE;
+    assert_eq!(port.map_with(4096, write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
+    assert_eq!(port.map_with(4096, write, MapFlags::MAP_SHARED), Err(Errno::EPERM));
+}
+
+fn cannot_become_writable(t: &Stage) {
+    let port = t.client();
+    let (address, length) = port.space.expect("a space");
+    let protection = (READ | ProtFlags::PROT_WRITE).bits();
+    assert_eq!(port.actor.number(Op::Protect { address, length, protection }), Err(Errno::EACCES));
+}
+
+fn other_kinds_are_fine(t: &Stage) {
+    for protection in [ProtFlags::PROT_NONE, READ] {
+        for flags in
+            [MapFlags::MAP_PRIVATE, MapFlags::MAP_SHARED, MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE]
+        {
+            t.opened().map_with(8192, protection, flags).expect("map");
+        }
+    }
+}
+
+fn only_once(t: &Stage) {
+    let mut port = t.client();
+    assert_eq!(port.map(4096), Err(Errno::EBUSY));
+}
+
+fn not_again_after_unmap(t: &Stage) {
+    let mut port = t.client();
+    port.unmap();
+    assert_eq!(port.map(4096), Err(Errno::EBUSY));
+}
+
+fn failed_attempt_may_be_repeated(t: &Stage) {
+    let (manager, mut client) = (t.manager(), t.opened());
+    let write = READ | ProtFlags::PROT_WRITE;
+    assert_eq!(client.map_with(4096, write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
+    client.map(4096).expect("the second attempt");
+    client.round_trip(0, &manager, &empty(), &bytes(b"lands"));
+}
+
+fn untouched_pages_are_not_there(t: &Stage) {
+    let port = t.client();
+    let (address, _) = port.space.expect("a space");
+    port.actor.start(Op::Touch { address });
+    assert_eq!(port.actor.wait_dead(), Some(Signal::SIGBUS));
+}
+
+fn at_most_four_megabytes(t: &Stage) {
+    let (manager, client) = (t.manager_with(6 << 20), t.client());
+    let question = pattern(4 << 20, 1);
+    let data = client.place(0, 0, &bytes(&question));
+    client.start_transaction(&data);
+    let call = manager.wait_call();
+    assert_eq!(manager.data(&call), question);
+    manager.free(&call);
+    manager.reply(&empty());
+    client.free(&client.wait_reply());
+    let data = client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)));
+    assert_eq!(client.refused(&data), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+}
+
+fn one_page_is_enough(t: &Stage) {
+    let (manager, client) = (t.manager_with(4096), t.client_with(4096));
+    let (question, answer) = (pattern(4096, 1), pattern(4096, 2));
+    assert_eq!(client.round_trip(0, &manager, &bytes(&question), &bytes(&answer)), answer);
+    assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern(4097, 3)))), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+}
+
+fn pages_start_zeroed(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"x"));
+    let call = manager.wait_call();
+    let rest = manager.memory(call.buffer + 8, 4096 - 8 - (call.buffer % 4096) as usize);
+    assert!(rest.iter().all(|byte| *byte == 0), "the rest of a new page");
+    manager.free(&call);
+    manager.reply(&empty());
+    client.wait_reply();
+}
+
+fn never_mapped_target(t: &Stage) {
+    let (manager, client) = (t.opened(), t.client());
+    manager.set_context_manager().expect("manage");
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+    assert_eq!(client.extended_error(), dead(Errno::ESRCH));
+}
+
+/// Calls a manager whose space is gone.
+fn expect_unreachable(t: &Stage, client: &crate::port::Port) {
+    let answer = client.refused(&client.place(0, 0, &bytes(&pattern(100, 0))));
+    let as_c = answer == Return::DeadReply && client.extended_error() == dead(Errno::ESRCH);
+    t.known_difference(crate::suite::Driver::Upstream, "unmapping is not noticed", as_c);
+}
+
+fn unmapped_target(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    manager.unmap();
+    expect_unreachable(t, &client);
+}
+
+fn partly_unmapped_target(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let (address, length) = manager.space.expect("a space");
+    manager.actor.number(Op::Unmap { address: address + length as u64 - 4096, length: 4096 }).expect("unmap");
+    if t.upstream() {
+        return;
+    }
+    expect_unreachable(t, &client);
+}
+
+fn delivered_buffers_can_be_freed_after_unmap(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
+    let call = manager.wait_call();
+    manager.unmap();
+    manager.free(&call);
+    manager.reply(&empty());
+    client.wait_reply();
+    // The buffer held the only count on the object.
+    client.answer_counts();
+    let gone = |items: &[Return]| items.iter().any(|item| matches!(item, Return::Decrefs(_)));
+    let mut items = client.answer_counts();
+    items.extend(client.answer_counts());
+    assert!(gone(&items) || client.node_debug_info(0).ptr == 0, "{items:?}");
+}
+
+fn new_mapping_at_the_old_address_gets_nothing(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &bytes(b"secret"), &empty());
+    let (address, length) = manager.space.expect("a space");
+    manager.unmap();
+    // Nothing else is mapped meanwhile, so the kernel gives the same place to a mapping of that size.
+    let path = "/dev/zero".to_string();
+    let slot = manager.actor.number(Op::Open { path, flags: libc::O_RDWR }).expect("open") as usize;
+    let (protection, flags) = ((READ | ProtFlags::PROT_WRITE).bits(), MapFlags::MAP_PRIVATE.bits());
+    let new = manager.actor.number(Op::Map { slot, length, protection, flags, offset: 0 }).expect("map");
+    assert_eq!(new, address, "the place was taken by something else");
+    let answer = client.refused(&client.place(0, 0, &bytes(b"intruder")));
+    assert!(matches!(answer, Return::DeadReply | Return::FailedReply));
+    assert_eq!(manager.memory(address, 64), [0; 64], "the new mapping has its own pages");
+}

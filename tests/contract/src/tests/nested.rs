@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Calls within calls: they come to the thread that waits for them.
+
+use super::failed;
+use crate::cases;
+use crate::port::{bytes, empty, introduce, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "nested":
+    call_back_reaches_the_waiting_thread ["TXN-11", "TXN-21"],
+    acknowledgement_comes_before_the_call_back ["TXN-18", "TXN-11"],
+    chain_of_three ["TXN-11"],
+    call_back_along_a_chain ["TXN-11"],
+    deep_recursion ["TXN-11", "TXN-12"],
+    strangers_calls_go_to_the_pool ["TXN-11", "POLL-3"],
+    answers_go_in_order ["TXN-12", "TXN-13"],
+    waiting_thread_is_the_innermost ["TXN-11"],
+    call_back_while_own_calls_are_unread ["TXN-10", "TXN-11"],
+    serving_thread_may_call_others ["TXN-10"],
+}
+
+/// A manager and two processes that hold each other's nodes: (manager, a, b, a's handle on b, b's on a).
+fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
+    let (manager, a, b) = (t.manager(), t.server(), t.server());
+    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
+    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
+    a.answer_counts();
+    b.answer_counts();
+    (manager, a, b, on_b, on_a)
+}
+
+fn call_back_reaches_the_waiting_thread(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    // Other threads of the pool wait, too; the call back is not for them.
+    let idle = [a.looper(), a.looper()];
+    idle.iter().for_each(Port::park);
+    a.start_call(on_b, 1, &bytes(b"outer"));
+    b.wait_call();
+    b.start_call(on_a, 2, &bytes(b"inner"));
+    let inner = a.wait_call();
+    assert_eq!((inner.code, a.data(&inner).as_slice(), inner.target), (2, &b"inner"[..], 0xa0));
+    assert!(idle.iter().all(|port| port.actor.is_blocked()));
+    a.free(&inner);
+    a.reply(&bytes(b"inner answer"));
+    assert_eq!(b.data(&b.wait_reply()), b"inner answer");
+    b.reply(&bytes(b"outer answer"));
+    assert_eq!(a.data(&a.wait_reply()), b"outer answer");
+}
+
+fn acknowledgement_comes_before_the_call_back(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    let items = a.finish_raw().returns();
+    assert!(matches!(items[..], [_, Return::TransactionComplete, Return::Transaction(_)]), "{items:?}");
+    a.reply(&empty());
+    b.wait_reply();
+    b.reply(&empty());
+    a.wait_reply();
+}
+
+fn chain_of_three(t: &Stage) {
+    let (manager, a, b, on_b, _) = couple(t);
+    a.start_call(on_b, 1, &bytes(b"1"));
+    let first = b.wait_call();
+    assert_eq!(first.sender_pid, a.actor.pid());
+    b.start_call(0, 2, &bytes(b"2"));
+    let second = manager.wait_call();
+    assert_eq!(second.sender_pid, b.actor.pid());
+    manager.reply(&bytes(b"3"));
+    assert_eq!(b.data(&b.wait_reply()), b"3");
+    b.reply(&bytes(b"4"));
+    assert_eq!(a.data(&a.wait_reply()), b"4");
+}
+
+fn call_back_along_a_chain(t: &Stage) {
+    // a calls b, b calls the manager, the manager calls a: that is the thread which waits for b.
+    let (manager, a, b, on_b, _) = couple(t);
+    let node = FlatBinderObject::binder(0xa0, 0xa1);
+    a.start_call(0, 0, &crate::port::object(node));
+    let call = manager.wait_call();
+    let on_a = manager.object(&call).handle();
+    manager.send(|c| c.acquire(on_a));
+    manager.free(&call);
+    manager.reply(&empty());
+    a.free(&a.wait_reply());
+
+    let idle = a.looper();
+    idle.park();
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(0, 2, &empty());
+    manager.wait_call();
+    manager.start_call(on_a, 3, &empty());
+    let innermost = a.wait_call();
+    assert_eq!((innermost.code, innermost.sender_pid), (3, manager.actor.pid()));
+    assert!(idle.actor.is_blocked());
+    a.reply(&bytes(b"from a"));
+    assert_eq!(manager.data(&manager.wait_reply()), b"from a");
+    manager.reply(&bytes(b"from the manager"));
+    assert_eq!(b.data(&b.wait_reply()), b"from the manager");
+    b.reply(&bytes(b"from b"));
+    assert_eq!(a.data(&a.wait_reply()), b"from b");
+}
+
+fn deep_recursion(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    let depth = 100;
+    for level in 0..depth {
+        let (caller, callee, handle) = if level % 2 == 0 { (&a, &b, on_b) } else { (&b, &a, on_a) };
+        caller.start_call(handle, level, &bytes(&level.to_ne_bytes()));
+        let call = callee.wait_call();
+        assert_eq!(call.code, level);
+        callee.free(&call);
+    }
+    for level in (0..depth).rev() {
+        let (caller, callee) = if level % 2 == 0 { (&a, &b) } else { (&b, &a) };
+        callee.reply(&bytes(&level.to_ne_bytes()));
+        let reply = caller.wait_reply();
+        assert_eq!(caller.data(&reply), level.to_ne_bytes());
+        caller.free(&reply);
+    }
+}
+
+fn strangers_calls_go_to_the_pool(t: &Stage) {
+    let (manager, a, b, on_b, _) = couple(t);
+    let stranger = t.client();
+    let helper = b.looper();
+    // b serves a's call; the manager, who is not in that chain, calls b.
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    let on_b = introduce(&manager, &helper, FlatBinderObject::binder(0xb0, 0xb1), &stranger);
+    stranger.start_call(on_b, 2, &empty());
+    assert_eq!(helper.wait_call().code, 2);
+    b.reply(&empty());
+    a.wait_reply();
+    helper.reply(&empty());
+    stranger.wait_reply();
+}
+
+fn answers_go_in_order(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.wait_call();
+    // What a answers now is the inner call, whatever it has in mind.
+    a.reply(&bytes(b"inner"));
+    assert_eq!(b.data(&b.wait_reply()), b"inner");
+    // Its own call is the top of its stack again: nothing to answer.
+    let mut commands = Commands::new();
+    commands.reply(&a.place(0, 0, &empty()));
+    a.start(&commands);
+    assert_eq!(a.wait_refusal(), Return::FailedReply);
+    b.reply(&bytes(b"outer"));
+    assert_eq!(a.data(&a.wait_reply()), b"outer");
+}
+
+fn waiting_thread_is_the_innermost(t: &Stage) {
+    // Two threads of a are in the same chain; a call back goes to the one that called last.
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    let second = a.looper();
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    let b2 = b.looper();
+    second.start_call(on_b, 2, &empty());
+    b2.wait_call();
+    b2.start_call(on_a, 3, &empty());
+    assert_eq!(second.wait_call().code, 3);
+    assert!(a.actor.is_blocked());
+    b.start_call(on_a, 4, &empty());
+    assert_eq!(a.wait_call().code, 4);
+    second.reply(&empty());
+    b2.wait_reply();
+    b2.reply(&empty());
+    second.wait_reply();
+    a.reply(&empty());
+    b.wait_reply();
+    b.reply(&empty());
+    a.wait_reply();
+}
+
+fn call_back_while_own_calls_are_unread(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    b.actor.expect_blocked();
+    // a has a call back waiting that it has not read: no new call before that.
+    let mut commands = Commands::new();
+    commands.transaction(&a.place(on_b, 3, &empty()));
+    a.try_write(&commands);
+    let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
+    assert_eq!(a.extended_error(), failed(errno));
+    let drained = a.drain();
+    assert!(drained.contains(&Return::FailedReply), "{drained:?}");
+    let mut calls = drained.iter().filter(|item| matches!(item, Return::Transaction(_)));
+    assert!(calls.next().is_some(), "{drained:?}");
+    a.reply(&empty());
+    b.wait_reply();
+    b.reply(&empty());
+    a.wait_reply();
+}
+
+fn serving_thread_may_call_others(t: &Stage) {
+    let (manager, a, b, on_b, _) = couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    for i in 0..5u8 {
+        b.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i, i]));
+    }
+    b.reply(&empty());
+    a.wait_reply();
+}

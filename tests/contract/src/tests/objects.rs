@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Objects in a transaction: how they are found among the bytes, and what is refused.
+
+use super::{failed, pattern, NO_HANDLE};
+use crate::cases;
+use crate::port::{bytes, empty, object, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use zerocopy::IntoBytes;
+
+cases! { "objects":
+    bytes_between_are_verbatim ["OBJ-1"],
+    offsets_arrive ["OBJ-1", "TXN-29"],
+    offsets_size_must_be_whole ["TXN-19"],
+    offset_must_be_aligned ["OBJ-1", "lesson C08"],
+    offset_beyond_the_data ["OBJ-1", "lesson C03"],
+    object_cut_by_the_end ["OBJ-1"],
+    objects_must_not_overlap ["OBJ-1", "lesson R16"],
+    objects_must_be_in_order ["OBJ-1"],
+    unknown_type ["OBJ-1"],
+    offsets_must_be_readable ["TXN-19"],
+    offsets_may_lie_anywhere ["OBJ-1"],
+    many ["OBJ-1", "NODE-3"],
+    four_byte_alignment_is_enough ["OBJ-1"],
+    no_senders_pointers_leak ["OBJ-2"],
+    failure_undoes_what_was_done ["OBJ-10", "lesson C06", "lesson R06"],
+    failure_keeps_the_senders_counts ["OBJ-10", "lesson C06"],
+    reply_carries_objects ["OBJ-1"],
+}
+
+fn bytes_between_are_verbatim(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut parcel = bytes(&pattern(20, 1));
+    parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(36, 2));
+    parcel.object(&FlatBinderObject::binder(0x20, 0)).bytes(&pattern(5, 3));
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    let data = server.data(&call);
+    assert_eq!(data.len(), parcel.data.len());
+    assert_eq!(data[..20], pattern(20, 1));
+    assert_eq!(data[44..80], pattern(36, 2));
+    assert_eq!(data[104..], pattern(5, 3));
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn offsets_arrive(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut parcel = bytes(&pattern(12, 0));
+    parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(4, 0));
+    parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    assert_eq!(call.offsets_size, 16);
+    let offsets = server.memory(call.offsets, 16);
+    assert_eq!(offsets, [12u64, 40].as_bytes());
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+/// Sends a parcel that the driver refuses; returns the errno.
+fn refused(client: &Port, parcel: &Parcel) -> i32 {
+    assert_eq!(client.refused(&client.place(0, 0, parcel)), Return::FailedReply);
+    let (code, errno) = client.extended_error();
+    assert_eq!(code, codes::BR_FAILED_REPLY);
+    errno
+}
+
+const EINVAL: i32 = -(Errno::EINVAL as i32);
+const EFAULT: i32 = -(Errno::EFAULT as i32);
+
+fn offsets_size_must_be_whole(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for size in [1, 4, 7, 9, 12] {
+        let mut parcel = object(FlatBinderObject::binder(0x10, 0));
+        parcel.object(&FlatBinderObject::binder(0x20, 0));
+        let data = BinderTransactionData { offsets_size: size, ..client.place(0, 0, &parcel) };
+        assert_eq!(client.refused(&data), Return::FailedReply, "{size}");
+        assert_eq!(client.extended_error(), failed(Errno::EINVAL), "{size}");
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+/// A parcel of one node at a given offset in 64 bytes.
+fn node_at(offset: u64) -> Parcel {
+    let mut parcel = bytes(&[0; 64]);
+    let object = FlatBinderObject::binder(0x10, 0);
+    let start = offset.min(40) as usize;
+    parcel.data[start..start + 24].copy_from_slice(object.as_bytes());
+    parcel.offsets.push(offset);
+    parcel
+}
+
+fn offset_must_be_aligned(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for offset in [1, 2, 3, 5, 7, 9, 39] {
+        assert_eq!(refused(&client, &node_at(offset)), EINVAL, "{offset}");
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn offset_beyond_the_data(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for offset in [64, 68, 4096, 1 << 32, u64::MAX - 3, u64::MAX - 23, u64::MAX] {
+        let errno = refused(&client, &node_at(offset));
+        assert!(matches!(errno, EINVAL | EFAULT), "{offset:#x}: {errno}");
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn object_cut_by_the_end(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for offset in [44, 48, 56, 60] {
+        let errno = refused(&client, &node_at(offset));
+        assert!(matches!(errno, EINVAL | EFAULT), "{offset}: {errno}");
+    }
+    // Room for the smallest object, and yet not for this type.
+    let mut parcel = Parcel::new();
+    parcel.offsets.push(0);
+    for length in [0, 3, 4, 8, 16, 20, 23] {
+        parcel.data = FlatBinderObject::binder(0x10, 0).as_bytes()[..length].to_vec();
+        let errno = refused(&client, &parcel);
+        assert!(matches!(errno, EINVAL | EFAULT), "{length}: {errno}");
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn objects_must_not_overlap(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut parcel = object(FlatBinderObject::binder(0x10, 0));
+    parcel.object(&FlatBinderObject::binder(0x20, 0));
+    for second in [0, 4, 8, 12, 16, 20] {
+        parcel.offsets = vec![0, second];
+        let errno = refused(&client, &parcel);
+        assert!(matches!(errno, EINVAL | EFAULT), "{second}: {errno}");
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn objects_must_be_in_order(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut parcel = object(FlatBinderObject::binder(0x10, 0));
+    parcel.object(&FlatBinderObject::binder(0x20, 0));
+    parcel.offsets.reverse();
+    let errno = refused(&client, &parcel);
+    assert!(matches!(errno, EINVAL | EFAULT), "{errno}");
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn unknown_type(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for kind in [0, 1, u32::MAX, ObjectType::BINDER + 1, ObjectType::BINDER.swap_bytes(), 0x7362_2a00] {
+        let wrong = FlatBinderObject { kind, ..FlatBinderObject::binder(0x10, 0) };
+        assert_eq!(refused(&client, &object(wrong)), EINVAL, "{kind:#x}");
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn offsets_must_be_readable(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let parcel = object(FlatBinderObject::binder(0x10, 0));
+    let data = BinderTransactionData { offsets: BAD_ADDRESS, ..client.place(0, 0, &parcel) };
+    assert_eq!(client.refused(&data), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn offsets_may_lie_anywhere(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let parcel = object(FlatBinderObject::binder(0x10, 0));
+    let odd = client.arena.place(&[0; 32]) + 3;
+    let data = BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) };
+    client.start_transaction(&data);
+    assert_eq!(server.object(&server.wait_call()).kind, ObjectType::HANDLE);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn many(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut parcel = empty();
+    for i in 0..500 {
+        parcel.object(&FlatBinderObject::binder(0x1000 + i * 8, i));
+    }
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    for i in 0..500 {
+        let object = server.object_at(&call, i);
+        assert_eq!((object.kind, object.handle()), (ObjectType::HANDLE, i as u32 + 1));
+    }
+    server.free(&call);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn four_byte_alignment_is_enough(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for offset in [4, 12, 20, 36] {
+        client.start_call(0, 0, &node_at(offset));
+        let call = server.wait_call();
+        assert_eq!(server.object(&call).kind, ObjectType::HANDLE, "{offset}");
+        server.free(&call);
+        server.reply(&empty());
+        client.wait_reply();
+        client.answer_counts();
+    }
+}
+
+fn no_senders_pointers_leak(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let node = FlatBinderObject::binder(0x1234_5678_9abc_def0, 0xfeed_f00d_dead_beef);
+    client.start_call(0, 0, &object(node));
+    let received = server.object(&server.wait_call());
+    assert_eq!(received.binder >> 32, 0, "only a handle: {received:x?}");
+    assert_eq!(received.cookie, 0);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+/// Nothing that the owner has is held any more, once it has answered all count requests.
+fn expect_no_nodes(port: &Port) {
+    for _ in 0..6 {
+        port.answer_counts();
+    }
+    assert_eq!(port.node_debug_info(0), BinderNodeDebugInfo::default());
+}
+
+fn failure_undoes_what_was_done(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for good in 0..5 {
+        let mut parcel = empty();
+        for i in 0..good {
+            parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
+        }
+        parcel.object(&FlatBinderObject::strong_handle(NO_HANDLE));
+        parcel.object(&FlatBinderObject::binder(0x2000, 0));
+        client.refused(&client.place(0, 0, &parcel));
+        expect_no_nodes(&client);
+    }
+    // The receiver's handles are free again.
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    assert_eq!(server.object(&server.wait_call()).handle(), 1);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn failure_keeps_the_senders_counts(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    // The server gets a handle, and sends it back many times in a reply that fails at its end.
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
+    let call = server.wait_call();
+    let handle = server.object(&call).handle();
+    server.send(|c| c.acquire(handle));
+    server.free(&call);
+    let mut parcel = empty();
+    for _ in 0..10 {
+        parcel.object(&FlatBinderObject::strong_handle(handle));
+        parcel.object(&FlatBinderObject::weak_handle(handle));
+    }
+    parcel.object(&FlatBinderObject::strong_handle(NO_HANDLE));
+    server.reply(&parcel);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    let seen = client.answer_counts();
+    assert!(!seen.iter().any(|item| matches!(item, Return::Release(_) | Return::Decrefs(_))), "{seen:?}");
+    // One count is left: giving it back is the end.
+    server.send(|c| c.release(handle));
+    expect_no_nodes(&client);
+}
+
+fn reply_carries_objects(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    let mut parcel = bytes(b"before12");
+    parcel.object(&FlatBinderObject::binder(0x51, 0x52));
+    server.reply(&parcel);
+    let reply = client.wait_reply();
+    let handle = client.object(&reply).handle();
+    client.send(|c| c.acquire(handle));
+    client.free(&reply);
+    client.start_call(handle, 9, &empty());
+    let call = server.wait_call();
+    assert_eq!((call.target, call.cookie, call.code), (0x51, 0x52, 9));
+    server.reply(&empty());
+    client.wait_reply();
+}

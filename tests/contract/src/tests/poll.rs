@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+//! poll and epoll: readable exactly when a read would not wait.
+
+use crate::cases;
+use crate::ops::Op;
+use crate::port::{bytes, empty, Port};
+use crate::stage::Stage;
+use binder_sys::ioctl::BINDER_THREAD_EXIT;
+use binder_sys::*;
+
+cases! { "poll":
+    idle_is_not_readable ["POLL-2"],
+    process_work_is_readable ["POLL-2", "POLL-3"],
+    only_input_is_reported ["POLL-2"],
+    own_work_is_readable ["POLL-2"],
+    reply_is_readable ["POLL-2"],
+    busy_thread_does_not_see_process_work ["POLL-3", "LOOP-9"],
+    work_wakes_a_polling_thread ["POLL-4"],
+    work_wakes_epoll ["POLL-1", "POLL-4"],
+    thread_exit_under_epoll ["POLL-6", "lesson C01"],
+    close_under_epoll ["POLL-6"],
+}
+
+const IN: u64 = libc::POLLIN as u64;
+const PATIENCE_MS: u16 = 3000;
+
+fn ready(port: &Port) -> bool {
+    port.poll(0) & IN != 0
+}
+
+fn idle_is_not_readable(t: &Stage) {
+    let port = t.server();
+    // A new thread may be readable once (POLL-7); `server` has already had its first ioctl.
+    assert_eq!(port.poll(0), 0);
+}
+
+fn process_work_is_readable(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    assert!(!ready(&manager));
+    client.start_call(0, 0, &empty());
+    assert_eq!(manager.poll(PATIENCE_MS), IN);
+    assert!(ready(&manager), "still, until it is read");
+    manager.wait_call();
+    assert!(!ready(&manager));
+    manager.reply(&empty());
+    client.wait_reply();
+}
+
+fn only_input_is_reported(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    // The poll asks for output and urgent data, too.
+    assert_eq!(manager.poll(PATIENCE_MS), IN);
+    assert_eq!(client.drain_after(&manager), Vec::<Return>::new());
+}
+
+trait DrainAfter {
+    fn drain_after(&self, server: &Port) -> Vec<Return>;
+}
+
+impl DrainAfter for Port {
+    /// Has the pending call served, and returns what is left for the client.
+    fn drain_after(&self, server: &Port) -> Vec<Return> {
+        server.wait_call();
+        server.reply(&empty());
+        self.wait_reply();
+        self.drain()
+    }
+}
+
+fn own_work_is_readable(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    // A refused call leaves an error on the thread.
+    let mut commands = Commands::new();
+    commands.transaction(&client.place(super::NO_HANDLE, 0, &empty()));
+    client.try_write(&commands);
+    assert!(ready(&client));
+    assert_eq!(client.drain(), [Return::FailedReply]);
+    assert!(!ready(&client));
+    drop(manager);
+}
+
+fn reply_is_readable(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    assert!(!ready(&client), "the acknowledgement of a call waits for the reply");
+    manager.wait_call();
+    assert!(!ready(&client));
+    manager.reply(&bytes(b"now"));
+    assert!(ready(&client));
+    client.wait_reply();
+    assert!(!ready(&client));
+}
+
+fn busy_thread_does_not_see_process_work(t: &Stage) {
+    let (manager, first, second) = (t.manager(), t.client(), t.client());
+    first.start_call(0, 1, &empty());
+    manager.wait_call();
+    // The thread serves a call now, so the next one is for others.
+    second.start_call(0, 2, &empty());
+    second.actor.expect_blocked();
+    assert!(!ready(&manager));
+    let helper = manager.looper();
+    assert!(ready(&helper));
+    manager.reply(&empty());
+    first.wait_reply();
+    assert!(ready(&manager), "free again");
+    assert_eq!(manager.wait_call().code, 2);
+    manager.reply(&empty());
+    second.wait_reply();
+}
+
+fn work_wakes_a_polling_thread(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    manager.actor.start(Op::Poll { slot: manager.slot, timeout_ms: PATIENCE_MS });
+    manager.actor.expect_blocked();
+    client.start_call(0, 0, &empty());
+    assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
+    manager.wait_call();
+    manager.reply(&empty());
+    client.wait_reply();
+}
+
+fn epoll(port: &Port) -> usize {
+    port.actor.number(Op::EpollCreate { slot: port.slot }).expect("an epoll set") as usize
+}
+
+fn epoll_wait(port: &Port, set: usize, timeout_ms: u16) -> u64 {
+    port.actor.number(Op::EpollWait { set, timeout_ms }).expect("wait")
+}
+
+fn work_wakes_epoll(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let set = epoll(&manager);
+    for code in 0..10 {
+        assert_eq!(epoll_wait(&manager, set, 0), 0);
+        manager.actor.start(Op::EpollWait { set, timeout_ms: PATIENCE_MS });
+        manager.actor.expect_blocked();
+        client.start_call(0, code, &empty());
+        assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
+        assert_eq!(manager.wait_call().code, code);
+        manager.reply(&empty());
+        client.wait_reply();
+    }
+}
+
+fn thread_exit_under_epoll(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let set = epoll(&manager);
+    for _ in 0..50 {
+        assert_eq!(manager.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+        epoll_wait(&manager, set, 0);
+    }
+    // The set is still there when the device goes.
+    manager.enter_looper();
+    client.round_trip(0, &manager, &empty(), &empty());
+}
+
+fn close_under_epoll(t: &Stage) {
+    let client = t.client();
+    for _ in 0..20 {
+        let manager = t.manager();
+        let set = epoll(&manager);
+        client.start_call(0, 0, &empty());
+        assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+        manager.close();
+        assert_eq!(epoll_wait(&manager, set, 0), 0, "a closed file leaves the set");
+        assert_eq!(client.wait_refusal(), Return::DeadReply);
+        manager.actor.exit();
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Signals: they end a wait, and lose nothing.
+
+use crate::cases;
+use crate::port::{bytes, empty};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "signals":
+    wait_for_work_ends ["WR-7", "LOOP-8"],
+    wait_for_a_reply_ends_and_resumes ["WR-7", "TXN-18"],
+    reply_during_the_interruption ["WR-7", "TXN-21"],
+    call_back_during_the_interruption ["TXN-11", "TXN-21"],
+    storm ["WR-7", "TXN-21"],
+    interrupted_waiter_is_no_longer_chosen ["TXN-21", "LOOP-6"],
+}
+
+fn wait_for_work_ends(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    server.park();
+    server.actor.interrupt();
+    assert_eq!(server.finish_raw().errno, Errno::EINTR);
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn wait_for_a_reply_ends_and_resumes(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    for _ in 0..3 {
+        client.actor.expect_blocked();
+        client.actor.interrupt();
+        assert_eq!(client.finish_raw().errno, Errno::EINTR);
+        client.start_read();
+    }
+    server.wait_call();
+    server.reply(&bytes(b"in the end"));
+    assert_eq!(client.data(&client.wait_reply()), b"in the end");
+}
+
+fn reply_during_the_interruption(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    client.actor.expect_blocked();
+    client.actor.interrupt();
+    assert_eq!(client.finish_raw().errno, Errno::EINTR);
+    server.reply(&bytes(b"meanwhile"));
+    assert_eq!(client.data(&client.wait_reply()), b"meanwhile");
+}
+
+fn call_back_during_the_interruption(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    client.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
+    let call = server.wait_call();
+    let handle = server.object(&call).handle();
+    client.actor.expect_blocked();
+    client.actor.interrupt();
+    assert_eq!(client.finish_raw().errno, Errno::EINTR);
+    server.start_call(handle, 7, &empty());
+    server.actor.expect_blocked();
+    assert_eq!(client.wait_call().code, 7);
+    client.reply(&empty());
+    server.wait_reply();
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn storm(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for i in 0..200u32 {
+        server.start_read();
+        if i % 2 == 0 {
+            server.actor.interrupt();
+        }
+        client.start_call(0, i, &bytes(&i.to_ne_bytes()));
+        client.actor.interrupt();
+        let outcome = server.finish_raw();
+        let taken = outcome.returns().iter().find_map(|item| match item {
+            Return::Transaction(call) => Some(*call),
+            _ => None,
+        });
+        // The client may be cut off before or after its call is out; it then reads on.
+        let call = taken.unwrap_or_else(|| server.wait_call());
+        assert_eq!(call.code, i);
+        server.free(&call);
+        server.reply(&bytes(&i.to_ne_bytes()));
+        let outcome = client.finish_raw();
+        let done = outcome.returns().iter().find_map(|item| match item {
+            Return::Reply(reply) => Some(*reply),
+            _ => None,
+        });
+        let reply = done.unwrap_or_else(|| client.wait_reply());
+        assert_eq!(client.data(&reply), i.to_ne_bytes());
+        client.free(&reply);
+    }
+}
+
+fn interrupted_waiter_is_no_longer_chosen(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let helper = server.looper();
+    server.park();
+    helper.park();
+    // The newest waiter would be chosen; it leaves.
+    helper.actor.interrupt();
+    assert_eq!(helper.finish_raw().errno, Errno::EINTR);
+    client.start_call(0, 5, &empty());
+    assert_eq!(server.wait_call().code, 5);
+    server.reply(&empty());
+    client.wait_reply();
+}

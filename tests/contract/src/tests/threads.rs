@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A thread that leaves the driver with `BINDER_THREAD_EXIT`, with each kind of business unfinished.
+
+use crate::cases;
+use crate::port::{bytes, empty, introduce, object, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::ioctl::BINDER_THREAD_EXIT;
+use binder_sys::*;
+
+cases! { "threads":
+    exit_while_serving ["TREL-1"],
+    exit_while_serving_nested_calls ["TREL-1"],
+    exit_while_calling ["TREL-1", "TXN-13"],
+    exit_with_a_reply_unread ["TREL-1"],
+    exit_with_a_call_back_unread ["TREL-1"],
+    exit_with_an_error_unread ["TREL-1", "TREL-3"],
+    exit_with_counts_unread ["TREL-2", "lesson R11", "lesson C16"],
+    exit_and_return ["TREL-3"],
+    exit_leaves_the_others_alone ["TREL-1"],
+    end_of_a_thread_without_exit ["TREL-1", "REL-2"],
+}
+
+fn exit(port: &Port) {
+    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+}
+
+fn exit_while_serving(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"never answered"));
+    let call = server.wait_call();
+    exit(&server);
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    // The buffer is still the process's to free.
+    server.free(&call);
+    server.enter_looper();
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn exit_while_serving_nested_calls(t: &Stage) {
+    let (manager, a, b) = (t.manager(), t.server(), t.server());
+    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
+    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
+    a.answer_counts();
+    b.answer_counts();
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.wait_call();
+    // a serves the inner call and waits for the outer one.
+    exit(&a);
+    assert_eq!(b.wait_refusal(), Return::DeadReply);
+    b.reply(&bytes(b"to nobody"));
+    assert_eq!(a.drain(), []);
+    a.enter_looper();
+    b.round_trip(on_a, &a, &empty(), &empty());
+}
+
+fn exit_while_calling(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    exit(&client);
+    // The call is on its way all the same.
+    let call = server.wait_call();
+    assert_eq!(call.sender_pid, 0, "its thread has gone");
+    server.reply(&empty());
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn exit_with_a_reply_unread(t: &Stage) {
+    let (server, client) = (t.manager_with(4096), t.client_with(4096));
+    for _ in 0..3 {
+        client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+        server.free(&server.wait_call());
+        server.reply(&bytes(&[7; 4096]));
+        exit(&client);
+        assert_eq!(client.drain(), []);
+    }
+    // The unread replies' space is free again, or the process would be unreachable now.
+    let size = 4096;
+    client.start_call(0, 0, &empty());
+    server.free(&server.wait_call());
+    server.reply(&bytes(&vec![8; size]));
+    let reply = client.wait("a reply or a refusal", |item| match item {
+        Return::Reply(reply) => Some(Some(*reply)),
+        Return::FailedReply => Some(None),
+        _ => None,
+    });
+    assert!(reply.is_some(), "the space is lost");
+}
+
+fn exit_with_a_call_back_unread(t: &Stage) {
+    let (manager, a, b) = (t.manager(), t.server(), t.server());
+    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
+    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
+    a.answer_counts();
+    b.answer_counts();
+    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    b.start_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
+    b.actor.expect_blocked();
+    exit(&a);
+    assert_eq!(b.wait_refusal(), Return::DeadReply);
+    b.reply(&empty());
+    a.enter_looper();
+    b.round_trip(on_a, &a, &empty(), &empty());
+}
+
+fn exit_with_an_error_unread(t: &Stage) {
+    let client = t.client();
+    let mut commands = Commands::new();
+    commands.transaction(&client.place(super::NO_HANDLE, 0, &empty()));
+    client.try_write(&commands);
+    exit(&client);
+    assert_eq!(client.drain(), []);
+    assert_eq!(client.extended_error(), super::NO_ERROR);
+}
+
+fn exit_with_counts_unread(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    owner.send(|c| c.transaction(&owner.place(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)))));
+    let call = manager.wait_call();
+    exit(&owner);
+    manager.reply(&empty());
+    let seen = owner.drain();
+    let id = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
+    t.known_difference(
+        Driver::C,
+        "count requests queued to a thread are lost when it exits",
+        seen == [Return::Increfs(id), Return::Acquire(id)],
+    );
+    manager.free(&call);
+}
+
+fn exit_and_return(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for i in 0..20u8 {
+        exit(&client);
+        client.round_trip(0, &server, &bytes(&[i]), &bytes(&[i]));
+        exit(&server);
+        server.enter_looper();
+    }
+}
+
+fn exit_leaves_the_others_alone(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (helper, other) = (server.looper(), client.thread());
+    client.start_call(0, 1, &empty());
+    server.wait_call();
+    other.start_call(0, 2, &empty());
+    helper.wait_call();
+    exit(&server);
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert!(other.actor.is_blocked());
+    helper.reply(&bytes(b"fine"));
+    assert_eq!(other.data(&other.wait_reply()), b"fine");
+}
+
+fn end_of_a_thread_without_exit(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let helper = server.looper();
+    client.start_call(0, 1, &empty());
+    helper.wait_call();
+    helper.actor.start(crate::ops::Op::EndThread);
+    // The driver is not told of a task's end; the call ends with the process.
+    assert!(client.actor.is_blocked());
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+//! binderfs mounted by those who are root only in a user namespace of their own.
+
+use crate::cases;
+use crate::child;
+use crate::stage::Stage;
+use binder_sys::fs::{add_device, mount_at};
+use binder_sys::Device;
+use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
+use nix::sched::{unshare, CloneFlags};
+use nix::unistd::{setresgid, setresuid, Gid, Uid};
+use std::os::unix::fs::MetadataExt;
+
+cases! { "userns":
+    mount_and_use ["BFS-1", "BFS-2", "BFS-3"],
+    statistics_need_the_real_root ["BFS-4", "LSM-2"],
+    another_user_cannot_reach_the_devices ["BFS-7", "BFS-8"],
+}
+
+/// Becomes root in new user, mount and IPC namespaces, as an ordinary user of the machine.
+fn enter(t: &Stage) -> std::path::PathBuf {
+    let path = t.directory("userns");
+    std::os::unix::fs::chown(&path, Some(1000), Some(1000)).expect("chown");
+    setresgid(Gid::from_raw(1000), Gid::from_raw(1000), Gid::from_raw(1000)).expect("drop the group");
+    setresuid(Uid::from_raw(1000), Uid::from_raw(1000), Uid::from_raw(1000)).expect("drop the user");
+    // The change of user made the process undumpable, and its map files root's.
+    nix::sys::prctl::set_dumpable(true).expect("be dumpable");
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC).expect("unshare");
+    std::fs::write("/proc/self/setgroups", "deny").expect("setgroups");
+    std::fs::write("/proc/self/uid_map", "0 1000 1").expect("uid_map");
+    std::fs::write("/proc/self/gid_map", "0 1000 1").expect("gid_map");
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("private mounts");
+    path
+}
+
+fn mount_and_use(t: &Stage) {
+    child::run(|| {
+        let path = enter(t);
+        mount_at(&path, None).expect("mount in a user namespace");
+        let stat = path.join("binder").metadata().expect("the device");
+        assert_eq!((stat.uid(), stat.gid()), (0, 0), "root of this namespace owns the devices");
+        let device = Device::open(&path.join("binder")).expect("the device is usable");
+        assert_eq!(device.version(), Ok(8));
+        add_device(&path, "extra").expect("add a device");
+        assert_eq!(Device::open(&path.join("extra")).expect("open").version(), Ok(8));
+    });
+}
+
+fn statistics_need_the_real_root(t: &Stage) {
+    child::run(|| {
+        let path = enter(t);
+        assert_eq!(mount_at(&path, Some("stats=global")), Err(Errno::EPERM));
+        mount_at(&path, Some("max=10")).expect("other options need nothing");
+    });
+}
+
+fn another_user_cannot_reach_the_devices(t: &Stage) {
+    child::run(|| {
+        setresuid(Uid::from_raw(1000), Uid::from_raw(1000), Uid::from_raw(1000)).expect("drop the user");
+        assert_eq!(Device::open(&t.device("binder")).err(), Some(Errno::EACCES));
+        assert_eq!(Device::open(&t.device("binder-control")).err(), Some(Errno::EACCES));
+    });
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `BINDER_WRITE_READ`: how far it gets, and what it leaves for the next time.
+
+use super::{pattern, NO_HANDLE};
+use crate::cases;
+use crate::ops::WriteReadOp;
+use crate::port::{bytes, empty, Port, ROOM};
+use crate::stage::Stage;
+use binder_sys::codes::*;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "write_read":
+    nothing_to_do ["WR-13"],
+    noop_comes_first ["WR-6"],
+    continued_read_has_no_noop ["WR-6"],
+    continued_write_starts_where_it_stopped ["WR-2"],
+    unknown_command_stops_the_write ["WR-2", "WR-3"],
+    every_unknown_code_is_invalid ["WR-3"],
+    rejected_commands ["WR-3"],
+    fatal_error_skips_the_read ["WR-3"],
+    unreadable_commands ["WR-3"],
+    unreadable_transaction_payload ["WR-3", "TXN-1"],
+    unwritable_returns ["WR-12"],
+    failed_call_stops_the_write ["WR-2", "TXN-20"],
+    small_read_room_keeps_the_work ["WR-8"],
+    would_block ["WR-7"],
+    interrupted ["WR-7"],
+    write_is_done_before_an_interrupted_read ["WR-1", "WR-7"],
+    payload_beyond_the_size ["WR-4"],
+    trailing_bytes ["WR-4"],
+    misuse_is_no_error ["WR-5", "OBJ-12", "NODE-8", "NODE-9"],
+    one_call_per_read ["WR-9"],
+    other_items_are_batched ["WR-9"],
+    rest_goes_to_another_waiter ["WR-11"],
+    large_streams ["WR-1", "WR-2"],
+}
+
+const NONE: Errno = Errno::UnknownErrno;
+
+fn nothing_to_do(t: &Stage) {
+    let outcome = t.client().raw(WriteReadOp::default());
+    assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (NONE, 0, 0));
+}
+
+/// Leaves an error on the thread: work that needs no second process.
+fn leave_work(port: &Port) {
+    let mut commands = Commands::new();
+    commands.transaction(&port.place(NO_HANDLE, 0, &empty()));
+    port.try_write(&commands);
+}
+
+fn code_at(buffer: &[u8], offset: usize) -> u32 {
+    u32::from_ne_bytes(buffer[offset..offset + 4].try_into().expect("four bytes"))
+}
+
+fn noop_comes_first(t: &Stage) {
+    let port = t.client();
+    leave_work(&port);
+    let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
+    assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
+    assert_eq!(outcome.read_consumed, 8);
+}
+
+fn continued_read_has_no_noop(t: &Stage) {
+    let port = t.client();
+    leave_work(&port);
+    let outcome = port.raw(WriteReadOp { room: ROOM, read_consumed: 12, ..Default::default() });
+    assert_eq!(outcome.read_consumed, 16);
+    assert_eq!(outcome.buffer[..12], [0; 12], "what was there is left alone");
+    assert_eq!(code_at(&outcome.buffer, 12), BR_FAILED_REPLY);
+}
+
+fn continued_write_starts_where_it_stopped(t: &Stage) {
+    let port = t.client();
+    let mut commands = Commands::new();
+    commands.raw(&[0xff; 8]).enter_looper();
+    let commands = commands.as_bytes().to_vec();
+    let outcome = port.raw(WriteReadOp { commands, write_consumed: 8, ..Default::default() });
+    assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 12));
+}
+
+fn unknown_command_stops_the_write(t: &Stage) {
+    let port = t.client();
+    let mut commands = Commands::new();
+    commands.free_buffer(0).enter_looper().command(0xdead_beef, &0u32).enter_looper();
+    let outcome = port.try_write(&commands);
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 16));
+}
+
+fn every_unknown_code_is_invalid(t: &Stage) {
+    let port = t.client();
+    let number = |nr, size| ioctl::number(ioctl::WRITE, b'c', nr, size);
+    let wrong = [
+        0,
+        u32::MAX,
+        number(22, 8),
+        number(255, 0),
+        number(0, 0),
+        number(0, 63),
+        number(3, 4),
+        number(14, 16),
+        BC_ENTER_LOOPER + (1 << 30),
+        BR_NOOP,
+    ];
+    for code in wrong {
+        let mut commands = Commands::new();
+        commands.command(code, &[0u64; 16]);
+        let outcome = port.try_write(&commands);
+        assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 0), "{code:#x}");
+    }
+}
+
+fn rejected_commands(t: &Stage) {
+    let port = t.client();
+    for code in [BC_ATTEMPT_ACQUIRE, BC_ACQUIRE_RESULT] {
+        let mut commands = Commands::new();
+        commands.enter_looper().command(code, &0u64);
+        let outcome = port.try_write(&commands);
+        assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 4), "{code:#x}");
+    }
+}
+
+fn fatal_error_skips_the_read(t: &Stage) {
+    let port = t.client();
+    leave_work(&port);
+    let outcome = port.raw(WriteReadOp {
+        commands: 0u32.to_ne_bytes().to_vec(),
+        room: ROOM,
+        read_consumed: 40,
+        ..Default::default()
+    });
+    // A pending error on the thread stops the write before its first command.
+    if outcome.errno == NONE {
+        assert_eq!(outcome.write_consumed, 0);
+    }
+    let port = t.client();
+    let outcome = port.raw(WriteReadOp {
+        commands: 0u32.to_ne_bytes().to_vec(),
+        room: ROOM,
+        read_consumed: 40,
+        ..Default::default()
+    });
+    assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (Errno::EINVAL, 0, 0));
+}
+
+fn unreadable_commands(t: &Stage) {
+    let port = t.client();
+    let outcome = port.raw(WriteReadOp {
+        write_buffer: Some(BAD_ADDRESS),
+        write_size: Some(64),
+        room: ROOM,
+        ..Default::default()
+    });
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, 0));
+}
+
+fn unreadable_transaction_payload(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    // The arena's last bytes: the code is readable, its payload reaches beyond the mapping.
+    let address = client.arena.end() - 4;
+    client.arena.poke(address, &BC_TRANSACTION.to_ne_bytes());
+    let outcome =
+        client.raw(WriteReadOp { write_buffer: Some(address), write_size: Some(68), ..Default::default() });
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, 0));
+    client.round_trip(0, &manager, &empty(), &empty());
+}
+
+fn unwritable_returns(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    client.actor.expect_blocked();
+    let outcome = manager.raw(WriteReadOp {
+        read_buffer: Some(BAD_ADDRESS),
+        read_size: Some(ROOM as u64),
+        ..Default::default()
+    });
+    assert_eq!(outcome.errno, Errno::EFAULT);
+    // Even the first four bytes could not be written, so the call may be waiting still.
+    if client.actor.is_blocked() {
+        manager.wait_call();
+        manager.reply(&empty());
+        client.wait_reply();
+    } else {
+        assert_eq!(client.wait_refusal(), Return::FailedReply);
+    }
+}
+
+fn failed_call_stops_the_write(t: &Stage) {
+    let port = t.client();
+    let mut commands = Commands::new();
+    commands.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32);
+    port.start(&commands);
+    let outcome = port.finish_raw();
+    assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
+    assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
+}
+
+fn small_read_room_keeps_the_work(t: &Stage) {
+    let port = t.client();
+    leave_work(&port);
+    let outcome = port.raw(WriteReadOp { room: 79, ..Default::default() });
+    assert_eq!((outcome.errno, outcome.returns()), (NONE, vec![Return::Noop]));
+    let outcome = port.raw(WriteReadOp { room: 80, ..Default::default() });
+    assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
+}
+
+fn would_block(t: &Stage) {
+    let port = t.server();
+    port.nonblocking(true);
+    let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
+    assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EAGAIN, 0));
+    let mut commands = Commands::new();
+    commands.enter_looper().free_buffer(0);
+    port.start(&commands);
+    let outcome = port.finish_raw();
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EAGAIN, 16), "the write was carried out");
+    leave_work(&port);
+    let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
+    assert_eq!((outcome.errno, outcome.read_consumed), (NONE, 8));
+}
+
+fn interrupted(t: &Stage) {
+    let port = t.server();
+    for _ in 0..3 {
+        port.park();
+        port.actor.interrupt();
+        let outcome = port.finish_raw();
+        assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EINTR, 0));
+    }
+}
+
+fn write_is_done_before_an_interrupted_read(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 5, &bytes(b"once"));
+    client.actor.expect_blocked();
+    client.actor.interrupt();
+    let outcome = client.finish_raw();
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINTR, 68));
+    assert_eq!(manager.wait_call().code, 5);
+    manager.reply(&bytes(b"answer"));
+    assert_eq!(client.data(&client.wait_reply()), b"answer");
+}
+
+fn payload_beyond_the_size(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &pattern_parcel());
+    let call = manager.wait_call();
+    let mut commands = Commands::new();
+    commands.free_buffer(call.buffer);
+    let commands = commands.as_bytes().to_vec();
+    let outcome = manager.raw(WriteReadOp { commands, write_size: Some(6), ..Default::default() });
+    match outcome.errno {
+        // The C driver bounds only the start of a command.
+        NONE => assert_eq!(outcome.write_consumed, 12),
+        errno => {
+            assert!(matches!(errno, Errno::EFAULT | Errno::EINVAL), "{errno}");
+            assert_eq!(outcome.write_consumed, 0);
+        }
+    }
+    manager.reply(&empty());
+    client.wait_reply();
+}
+
+fn pattern_parcel() -> Parcel {
+    bytes(&pattern(64, 0))
+}
+
+fn trailing_bytes(t: &Stage) {
+    let port = t.client();
+    let mut commands = Commands::new();
+    commands.enter_looper().raw(&[0; 3]);
+    let outcome = port.try_write(&commands);
+    // Three bytes are no command. C reads a fourth beyond the size; others stop or refuse.
+    assert!(matches!(outcome.errno, NONE | Errno::EFAULT | Errno::EINVAL), "{}", outcome.errno);
+    assert!((4..=7).contains(&outcome.write_consumed), "{}", outcome.write_consumed);
+}
+
+fn misuse_is_no_error(t: &Stage) {
+    let port = t.client();
+    port.send(|c| {
+        c.free_buffer(0)
+            .free_buffer(u64::MAX)
+            .increfs(NO_HANDLE)
+            .acquire(NO_HANDLE)
+            .release(NO_HANDLE)
+            .decrefs(NO_HANDLE)
+            .increfs_done(1, 2)
+            .acquire_done(3, 4)
+            .register_looper()
+            .enter_looper()
+            .register_looper()
+            .exit_looper()
+            .exit_looper()
+            .enter_looper()
+            .release(0)
+            .decrefs(0)
+            .acquire(0)
+            .increfs(0)
+    });
+    assert_eq!(port.drain(), []);
+}
+
+fn one_call_per_read(t: &Stage) {
+    let (manager, first, second) = (t.manager(), t.client(), t.client());
+    first.start_call(0, 1, &empty());
+    first.actor.expect_blocked();
+    second.start_call(0, 2, &empty());
+    second.actor.expect_blocked();
+    let outcome = manager.raw(WriteReadOp { room: 4096, ..Default::default() });
+    let calls: Vec<_> = outcome
+        .returns()
+        .into_iter()
+        .filter_map(|item| match item {
+            Return::Transaction(call) => Some(call.code),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls, [1]);
+    manager.reply(&empty());
+    first.wait_reply();
+    assert_eq!(manager.wait_call().code, 2);
+    manager.reply(&empty());
+    second.wait_reply();
+}
+
+fn other_items_are_batched(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let mut parcel = empty();
+    for ptr in 1..=3 {
+        parcel.object(&FlatBinderObject::binder(ptr * 16, 0));
+    }
+    client.send(|c| c.transaction(&client.place(0, 0, &parcel)));
+    manager.wait_call();
+    manager.reply(&empty());
+    let outcome = client.raw(WriteReadOp { room: ROOM, ..Default::default() });
+    let items = outcome.returns();
+    let counts = items.iter().filter(|i| matches!(i, Return::Increfs(_) | Return::Acquire(_))).count();
+    assert_eq!(counts, 6, "{items:?}");
+    assert!(items.contains(&Return::TransactionComplete));
+    assert!(matches!(items.last(), Some(Return::Reply(_))), "the reply ends the read: {items:?}");
+}
+
+fn rest_goes_to_another_waiter(t: &Stage) {
+    let (manager, first, second) = (t.manager(), t.client(), t.client());
+    // Two calls are queued to the process while nobody waits; two threads then serve both.
+    first.start_call(0, 1, &empty());
+    first.actor.expect_blocked();
+    second.start_call(0, 2, &empty());
+    second.actor.expect_blocked();
+    let helper = manager.looper();
+    assert_eq!(manager.wait_call().code, 1);
+    assert_eq!(helper.wait_call().code, 2);
+    helper.reply(&bytes(b"2"));
+    manager.reply(&bytes(b"1"));
+    assert_eq!(first.data(&first.wait_reply()), b"1");
+    assert_eq!(second.data(&second.wait_reply()), b"2");
+}
+
+fn large_streams(t: &Stage) {
+    let port = t.client();
+    let mut commands = Commands::new();
+    for address in 0..4000 {
+        commands.free_buffer(address).increfs(NO_HANDLE);
+    }
+    port.write(&commands);
+    commands.raw(&0u32.to_ne_bytes());
+    let outcome = port.try_write(&commands);
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, commands.len() as u64 - 4));
+}
