@@ -190,7 +190,7 @@ impl<T> KBox<T> {
     pub fn new(value: T, _flags: Flags) -> Result<Self, AllocError> {
         // The address of the value is all that is left of a box that is leaked, so it cannot
         // carry its own count.
-        std::mem::forget(Allocation::new(Origin::Kmalloc)?);
+        Allocation::new(Origin::Kmalloc)?.forget();
         Ok(Self {
             inner: Some(Box::new(value)),
         })
@@ -199,7 +199,7 @@ impl<T> KBox<T> {
     /// Takes the value out.
     pub fn into_inner(mut self) -> T {
         let inner = self.inner.take().expect("the box is whole");
-        Allocation::forgotten(Origin::Kmalloc);
+        Allocation::free_forgotten(Origin::Kmalloc);
         *inner
     }
 
@@ -225,7 +225,7 @@ impl<T> KBox<T> {
 impl<T> Drop for KBox<T> {
     fn drop(&mut self) {
         if self.inner.is_some() {
-            Allocation::forgotten(Origin::Kmalloc);
+            Allocation::free_forgotten(Origin::Kmalloc);
         }
     }
 }

@@ -62,8 +62,8 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Allocation {
     origin: Origin,
-    /// Of the thread that made it.
-    live: Arc<AtomicUsize>,
+    /// Of the thread that made it; nothing if the memory was forgotten.
+    live: Option<Arc<AtomicUsize>>,
 }
 
 impl Allocation {
@@ -80,19 +80,29 @@ impl Allocation {
         TOTAL.set(TOTAL.get() + 1);
         let live = LIVE.with(Arc::clone);
         live.fetch_add(1, Ordering::SeqCst);
+        let live = Some(live);
         Ok(Self { origin, live })
     }
 
-    /// Frees an allocation of this thread that was forgotten.
-    pub(crate) fn forgotten(origin: Origin) {
+    /// Leaves the memory to someone who cannot carry this along.
+    pub(crate) fn forget(mut self) {
+        self.live = None;
+    }
+
+    /// Frees memory of this thread that was forgotten.
+    pub(crate) fn free_forgotten(origin: Origin) {
         let live = LIVE.with(Arc::clone);
+        let live = Some(live);
         drop(Self { origin, live });
     }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        self.live.fetch_sub(1, Ordering::SeqCst);
+        let Some(live) = &self.live else {
+            return;
+        };
+        live.fetch_sub(1, Ordering::SeqCst);
         if self.origin == Origin::MaybeVmalloc && !std::thread::panicking() {
             assert!(!IN_ATOMIC.get(), "vfree is called under a spinlock");
         }
