@@ -9,6 +9,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::mman::{mmap, mprotect, munmap, MapFlags, ProtFlags};
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
 use nix::unistd::{fork, getpid, gettid, seteuid, ForkResult, Uid};
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::io::{IoSlice, IoSliceMut};
 use std::num::NonZeroUsize;
@@ -16,8 +17,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
-/// Longer than any message: returns and arguments are small.
-pub const MESSAGE: usize = 64 << 10;
+/// Longer than any message: payloads lie in the arena, and do not travel.
+const MESSAGE: usize = 192 << 10;
 
 /// The devices and epoll sets of this process, which its threads share.
 static DEVICES: Mutex<Vec<Option<Arc<Device>>>> = Mutex::new(Vec::new());
@@ -34,9 +35,13 @@ pub fn send(channel: &OwnedFd, bytes: &[u8], fd: Option<&impl AsRawFd>) -> nix::
 
 /// Receives one message and the descriptor that came with it; `None` if the other side is gone.
 pub fn receive(channel: &OwnedFd) -> Option<(Vec<u8>, Option<OwnedFd>)> {
-    let mut bytes = vec![0; MESSAGE];
+    thread_local! { static ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; MESSAGE]) }
+    ROOM.with_borrow_mut(|room| receive_into(channel, room))
+}
+
+fn receive_into(channel: &OwnedFd, room: &mut [u8]) -> Option<(Vec<u8>, Option<OwnedFd>)> {
     let mut space = nix::cmsg_space!(i32);
-    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let mut parts = [IoSliceMut::new(room)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let message = loop {
         match recvmsg::<()>(channel.as_raw_fd(), &mut parts, Some(&mut space), flags) {
@@ -50,10 +55,8 @@ pub fn receive(channel: &OwnedFd) -> Option<(Vec<u8>, Option<OwnedFd>)> {
         _ => None,
     });
     let length = message.bytes;
-    (length > 0).then(|| {
-        bytes.truncate(length);
-        (bytes, fd)
-    })
+    assert!(!message.flags.contains(MsgFlags::MSG_TRUNC), "a message is too long");
+    (length > 0).then(|| (room[..length].to_vec(), fd))
 }
 
 /// Takes orders until the conductor goes away.

@@ -46,7 +46,9 @@ pub fn ready(what: impl FnOnce(Box<dyn FnOnce()>)) -> Pid {
     let mut to = Some(to);
     let child = spawn(|| {
         let to = to.take().expect("not taken before");
-        what(Box::new(move || { let _ = nix::unistd::write(&to, b"r"); }));
+        what(Box::new(move || {
+            let _ = nix::unistd::write(&to, b"r");
+        }));
     });
     drop(to);
     assert_eq!(nix::unistd::read(&from, &mut [0]), Ok(1), "the process died before it was ready");

@@ -119,7 +119,13 @@ impl Port {
         self.actor.number(Op::Unmap { address, length }).expect("unmap");
     }
 
-    /// Closes the device.
+    /// Unmaps the space and closes the device: a mapping keeps the file open by itself.
+    pub fn give_up(&self) {
+        self.unmap();
+        self.close();
+    }
+
+    /// Closes the descriptor.
     pub fn close(&self) {
         self.actor.number(Op::Close { slot: self.slot }).expect("close");
     }

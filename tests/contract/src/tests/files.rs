@@ -86,7 +86,7 @@ fn close_is_the_end_for_peers(t: &Stage) {
     client.round_trip(0, &manager, &empty(), &empty());
     client.start_call(0, 0, &empty());
     client.actor.expect_blocked();
-    manager.close();
+    manager.give_up();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 }

@@ -68,25 +68,22 @@ fn exit_while_calling(t: &Stage) {
 }
 
 fn exit_with_a_reply_unread(t: &Stage) {
-    let (server, client) = (t.manager_with(4096), t.client_with(4096));
-    for _ in 0..3 {
-        client.send(|c| c.transaction(&client.place(0, 0, &empty())));
-        server.free(&server.wait_call());
-        server.reply(&bytes(&[7; 4096]));
-        exit(&client);
-        assert_eq!(client.drain(), []);
-    }
-    // The unread replies' space is free again, or the process would be unreachable now.
-    let size = 4096;
+    let (server, client) = (t.manager(), t.client_with(4096));
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    server.wait_call();
+    server.reply(&bytes(&[7; 4096]));
+    exit(&client);
+    assert_eq!(client.drain(), []);
+    // The unread reply took all the space. Is it free again?
     client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
-    server.reply(&bytes(&vec![8; size]));
-    let reply = client.wait("a reply or a refusal", |item| match item {
-        Return::Reply(reply) => Some(Some(*reply)),
-        Return::FailedReply => Some(None),
+    server.wait_call();
+    server.reply(&bytes(&[8; 4096]));
+    let answered = client.wait("a reply or a refusal", |item| match item {
+        Return::Reply(_) => Some(true),
+        Return::FailedReply => Some(false),
         _ => None,
     });
-    assert!(reply.is_some(), "the space is lost");
+    t.known_difference(Driver::C, "the space of an unread reply is lost when the thread exits", answered);
 }
 
 fn exit_with_a_call_back_unread(t: &Stage) {
