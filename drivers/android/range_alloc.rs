@@ -32,16 +32,17 @@
 //! that is large enough, and among equals the lowest, so nobody can tell from the offsets which of
 //! the two is in use.
 
-use kernel::alloc::{AllocError, Flags};
-use kernel::prelude::*;
-
 #[path = "range_alloc/array.rs"]
 mod array;
+#[path = "range_alloc/spare.rs"]
+mod spare;
 #[path = "range_alloc/tree.rs"]
 mod tree;
 
 use array::Array;
-use tree::{Pair, Tree};
+use spare::Scraps;
+pub(crate) use spare::{Leftover, Spare};
+use tree::Tree;
 
 /// Offsets and sizes of ranges are multiples of this: the kernel's pointer size.
 const GRANULE: u32 = size_of::<usize>() as u32;
@@ -419,69 +420,6 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         self.spam_reported = count > SPAM_RANGES || bytes > self.size as usize / 4;
         self.spam_reported
     }
-}
-
-/// Descriptors for [`RangeAllocator::reserve`], allocated while the allocator is not locked.
-///
-/// Making one costs nothing, and nearly all calls leave it empty.
-pub(crate) struct Spare<T> {
-    pairs: KVec<Pair<T>>,
-    wanted: usize,
-}
-
-impl<T> Spare<T> {
-    /// Without any descriptor.
-    pub(crate) const fn new() -> Self {
-        Self {
-            pairs: KVec::new(),
-            wanted: 0,
-        }
-    }
-
-    /// Allocates what the last [`ReserveError::NeedSpare`] was about. May sleep if `flags` say so.
-    pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
-        while self.pairs.len() < self.wanted {
-            self.pairs.push(Pair::new(flags)?, flags)?;
-        }
-        Ok(())
-    }
-
-    /// Makes sure that there are `count` descriptors, or notes that the caller should bring them.
-    fn require(&mut self, count: usize) -> Result<(), ReserveError> {
-        if self.pairs.len() < count {
-            self.wanted = count;
-            return Err(ReserveError::NeedSpare);
-        }
-        Ok(())
-    }
-
-    /// One descriptor, or a note that the caller should bring one.
-    fn pop(&mut self) -> Result<Pair<T>, ReserveError> {
-        self.pairs.pop().ok_or_else(|| {
-            self.wanted = 1;
-            ReserveError::NeedSpare
-        })
-    }
-}
-
-/// What freeing a range made superfluous: to be dropped after the lock.
-#[must_use = "drop it when the lock is gone"]
-pub(crate) struct Leftover<T> {
-    scraps: Option<Scraps<T>>,
-}
-
-impl<T> Leftover<T> {
-    /// Whether dropping it will free any memory.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.scraps.is_none()
-    }
-}
-
-/// Held only to be dropped.
-#[expect(dead_code)]
-enum Scraps<T> {
-    Pairs(tree::Superfluous<T>),
-    Tree(Tree<T>),
 }
 
 /// The part of a space that can be addressed and divided into granules.
