@@ -12,8 +12,8 @@
 //! ```text
 //!              populate                              PageRange dropped
 //!   absent ───────────────► present ──────────────────────────────────────────► freed
-//!   (a touch by the         (mapped for the process,      ▲
-//!    process is SIGBUS)      written by the kernel)       │ the process's own page table keeps
+//!   (to touch it            (mapped for the process,      ▲
+//!   is SIGBUS)               written by the kernel)       │ the process's own page table keeps
 //!      ▲                        ┊                         │ what it has mapped until the mapping
 //!      └┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┘                         │ goes, however long that takes
 //!               (reclaim)

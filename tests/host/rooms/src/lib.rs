@@ -18,7 +18,7 @@ mod node_counts;
 #[path = "../../../../drivers/android/range_alloc.rs"]
 mod range_alloc;
 
-/// From the floor below the driver, where `unsafe` is at home.
+// From the floor below the driver, where `unsafe` is at home.
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/box_queue.rs"]
 mod box_queue;
