@@ -27,7 +27,7 @@
 //!
 //! # Two ways to keep the books
 //!
-//! While at most `FEW` ranges are in use they are kept in [`array`], inside the allocator itself,
+//! While at most `FEW` ranges are in use they are kept in [`mod@array`], in the allocator itself,
 //! which never needs a descriptor. Beyond that they move to [`tree`]. Both give the smallest gap
 //! that is large enough, and among equals the lowest, so nobody can tell from the offsets which of
 //! the two is in use.
