@@ -17,6 +17,7 @@ use crate::{
 };
 use core::mem::size_of;
 use kernel::{
+    alloc::AllocError,
     prelude::*,
     sync::Arc, //
 };
@@ -28,6 +29,9 @@ pub(crate) enum Held {
     /// A handle of the receiver.
     Handle(u32, Strength),
 }
+
+/// All that a transaction's data names; nothing for data without objects, which is most.
+type HeldList = Option<KVec<Held>>;
 
 /// Where the parts of a transaction lie in its buffer; all in bytes.
 #[derive(Clone, Copy)]
@@ -76,13 +80,29 @@ pub(crate) struct Buffer {
     /// To be zeroed when it is freed.
     is_cleared: bool,
     /// What the data names so far.
-    pub(crate) held: KVec<Held>,
+    held: HeldList,
+}
+
+impl Buffer {
+    /// Makes room to remember one more thing.
+    pub(crate) fn expect_held(&mut self) -> Result<(), AllocError> {
+        self.held
+            .get_or_insert_with(KVec::new)
+            .reserve(1, GFP_KERNEL)
+    }
+
+    /// Remembers something that the data names. There has to be room for it.
+    pub(crate) fn hold(&mut self, held: Held) {
+        if let Some(list) = &mut self.held {
+            let _ = list.push_within_capacity(held);
+        }
+    }
 }
 
 /// What the target's allocator keeps of a buffer that the target may free.
 pub(crate) struct Delivered {
     purpose: Purpose,
-    held: KVec<Held>,
+    held: HeldList,
     is_cleared: bool,
 }
 
@@ -110,7 +130,7 @@ impl Process {
             offset,
             layout,
             is_cleared: request.flags & transaction_flags::CLEAR_BUF != 0,
-            held: KVec::new(),
+            held: None,
         };
         match self.pages.populate(offset, offset + size) {
             Ok(()) => Ok(buffer),
@@ -210,8 +230,8 @@ impl Process {
     }
 
     /// Undoes what the data of a buffer named.
-    fn let_go(&self, held: KVec<Held>) {
-        for held in held {
+    fn let_go(&self, held: HeldList) {
+        for held in held.into_iter().flatten() {
             match held {
                 Held::Node(node, strength) => node.drop_local(strength),
                 Held::Handle(handle, strength) => {

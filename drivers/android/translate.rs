@@ -26,7 +26,7 @@ const OBJECT_ALIGNMENT: u64 = 4;
 
 /// Copies what `request` names from the calling process into `buffer`, which lies in `receiver`.
 ///
-/// What was translated until an error is in `buffer.held`, and nothing else is (lesson C06).
+/// What was translated until an error is held by `buffer`, and nothing else is (lesson C06).
 pub(crate) fn copy_in(
     request: &TransactionRequest,
     sender: &Arc<Thread>,
@@ -56,10 +56,9 @@ pub(crate) fn copy_in(
     for offset in offsets {
         writer.copy_until(offset)?;
         let object = writer.read_object()?;
-        buffer.held.reserve(1, GFP_KERNEL)?;
+        buffer.expect_held()?;
         let (translated, held) = translate(object, sender, receiver)?;
-        // Reserved above.
-        let _ = buffer.held.push_within_capacity(held);
+        buffer.hold(held);
         writer.write_object(&translated.encode())?;
     }
     writer.copy_until(request.data_size)
