@@ -16,71 +16,42 @@
 //! - What something holds on to is part of what it is, so that dropping it undoes exactly that.
 //! - What user space sees is decided by what the kernel keeps to itself.
 //! - Under a spinlock nothing sleeps, allocates, wakes, or ends anything of somebody else's.
-//! - `unsafe` stands in this file, where C calls us, and in `rust/kernel/`, which knows nothing of
-//!   Binder.
+//! - `unsafe` stands in [`ffi`], where C calls us, and in `rust/kernel/`, which knows nothing of Binder.
 
 #![recursion_limit = "256"]
-#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
+#[allow(unsafe_code)]
 #[path = "../../rust/kernel/mod.rs"]
 mod kernel_ext;
 
-#[deny(unsafe_code)]
 mod allocation;
-#[deny(unsafe_code)]
 mod commands;
-#[deny(unsafe_code)]
 mod context;
-#[deny(unsafe_code)]
 mod defs;
-#[deny(unsafe_code)]
 mod error;
-#[deny(unsafe_code)]
+#[allow(unsafe_code)]
+mod ffi;
 #[allow(dead_code)] // What prints the tables is to come with the logs.
 mod handle_table;
-#[deny(unsafe_code)]
 mod handles;
-#[deny(unsafe_code)]
 mod ioctls;
-#[deny(unsafe_code)]
 mod node;
-#[deny(unsafe_code)]
 mod node_counts;
-#[deny(unsafe_code)]
 mod process;
-#[deny(unsafe_code)]
 #[allow(dead_code)] // So is what prints the ranges, and with it the shrinker that asks for them.
 mod range_alloc;
-#[deny(unsafe_code)]
 mod returns;
-#[deny(unsafe_code)]
 mod send;
-#[deny(unsafe_code)]
 mod stats;
-#[deny(unsafe_code)]
 mod teardown;
-#[deny(unsafe_code)]
 mod thread;
-#[deny(unsafe_code)]
 mod transaction;
-#[deny(unsafe_code)]
 mod translate;
-#[deny(unsafe_code)]
 mod work;
 
-use context::Context;
-use core::ffi::CStr;
-use kernel::{
-    bindings,
-    error::{from_result, to_result},
-    ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void},
-    fs::File,
-    mm::virt::VmaNew,
-    prelude::*,
-    sync::{poll::PollTable, Arc, ArcBorrow},
-    types::ForeignOwnable, //
-};
-use process::Process;
+use ffi::Devices;
+use kernel::prelude::*;
 
 module! {
     type: BinderModule,
@@ -102,188 +73,15 @@ fn hands_over_cpu() -> bool {
     module_parameters::handoff.value() != 0
 }
 
-extern "C" {
-    fn rust_binderfs_init() -> c_int;
-    fn rust_binderfs_exit();
-    fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
+/// The module while it is loaded.
+struct BinderModule {
+    _devices: Devices,
 }
-
-/// The module while it is loaded: the devices exist as long as this does.
-struct BinderModule;
 
 impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        // SAFETY: Called once, from module init, in process context; what the devices call back is
-        // ready, for it needs no initialisation.
-        to_result(unsafe { rust_binderfs_init() })?;
-        Ok(Self)
+        Ok(Self {
+            _devices: Devices::make()?,
+        })
     }
-}
-
-impl Drop for BinderModule {
-    fn drop(&mut self) {
-        // SAFETY: Called once, from module exit, after the `init` that made `self`.
-        unsafe { rust_binderfs_exit() };
-        stats::report_leaks();
-    }
-}
-
-/// Makes a device's context for `rust_binderfs.c`.
-///
-/// # Safety
-///
-/// `name` must be a NUL-terminated string.
-#[no_mangle]
-unsafe extern "C" fn rust_binder_context_create(name: *const c_char) -> *mut c_void {
-    // SAFETY: Promised by the caller.
-    let _name = unsafe { CStr::from_ptr(name.cast()) };
-    match Context::new() {
-        Ok(context) => context.into_foreign(),
-        Err(_) => core::ptr::null_mut(),
-    }
-}
-
-/// Takes back a device's reference to its context.
-///
-/// # Safety
-///
-/// `context` must have come from [`rust_binder_context_create`], and not have been released.
-#[no_mangle]
-unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
-    // SAFETY: Promised by the caller.
-    drop(unsafe { Arc::<Context>::from_foreign(context) });
-}
-
-/// The file operations of all devices, for `rust_binderfs.c`.
-#[repr(transparent)]
-pub struct DeviceOperations(bindings::file_operations);
-
-// SAFETY: The table is never written, and the functions in it may be called from any thread.
-unsafe impl Sync for DeviceOperations {}
-
-/// See [`DeviceOperations`].
-#[no_mangle]
-pub static rust_binder_fops: DeviceOperations = DeviceOperations(bindings::file_operations {
-    owner: kernel::module::this_module::<LocalModule>().as_ptr(),
-    open: Some(binder_open),
-    flush: Some(binder_flush),
-    release: Some(binder_release),
-    mmap: Some(binder_mmap),
-    poll: Some(binder_poll),
-    unlocked_ioctl: Some(binder_ioctl),
-    compat_ioctl: bindings::compat_ptr_ioctl,
-    // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
-    ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
-});
-
-/// The process that a file stands for.
-///
-/// # Safety
-///
-/// `file` must be a file that [`binder_open`] opened and [`binder_release`] has not got, for the
-/// lifetime `'a`.
-unsafe fn process_of<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Process> {
-    // SAFETY: The file is valid, and `private_data` is written by `binder_open` alone, with what
-    // `into_foreign` gave.
-    unsafe { Arc::<Process>::borrow((*file).private_data) }
-}
-
-/// # Safety
-///
-/// Called by the VFS with an inode and a file of a device.
-unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-    from_result(|| {
-        // SAFETY: Both are valid during this call, and belong to a device of ours.
-        let context = unsafe { rust_binderfs_device_context(inode.cast(), file.cast()) };
-        // SAFETY: The device's own reference keeps the context alive during this call; it was made
-        // by `rust_binder_context_create`.
-        let context = unsafe { Arc::<Context>::borrow(context.cast_mut()) };
-        // SAFETY: `file` is valid during this call and nobody else uses it yet.
-        let opened = unsafe { File::from_raw_file(file) };
-        let process = Process::open(context.into(), opened.cred())?;
-        // SAFETY: As above.
-        unsafe { (*file).private_data = process.into_foreign() };
-        // SAFETY: As above; both arguments are those of this call.
-        to_result(unsafe { bindings::nonseekable_open(inode, file) })?;
-        Ok(0)
-    })
-}
-
-/// # Safety
-///
-/// Called by the VFS with a file that `binder_open` opened.
-unsafe extern "C" fn binder_flush(
-    file: *mut bindings::file,
-    _owner: bindings::fl_owner_t,
-) -> c_int {
-    // SAFETY: Promised by the VFS.
-    unsafe { process_of(file) }.flush();
-    0
-}
-
-/// # Safety
-///
-/// Called by the VFS once, when nobody can use the file any more.
-unsafe extern "C" fn binder_release(
-    _inode: *mut bindings::inode,
-    file: *mut bindings::file,
-) -> c_int {
-    // SAFETY: `private_data` came from `into_foreign`, and this is the end of the file.
-    let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
-    process.end();
-    0
-}
-
-/// # Safety
-///
-/// Called by the VFS with a file that `binder_open` opened and a VMA under construction.
-unsafe extern "C" fn binder_mmap(
-    file: *mut bindings::file,
-    vma: *mut bindings::vm_area_struct,
-) -> c_int {
-    from_result(|| {
-        // SAFETY: Promised by the VFS.
-        let process = unsafe { process_of(file) };
-        // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
-        Process::mmap(&process, unsafe { VmaNew::from_raw(vma) })?;
-        Ok(0)
-    })
-}
-
-/// # Safety
-///
-/// Called by the VFS with a file that `binder_open` opened.
-unsafe extern "C" fn binder_poll(
-    file: *mut bindings::file,
-    table: *mut bindings::poll_table_struct,
-) -> bindings::__poll_t {
-    // SAFETY: Promised by the VFS.
-    let process = unsafe { process_of(file) };
-    // SAFETY: `file` is valid during this call; poll does not use its position.
-    let file = unsafe { File::from_raw_file(file) };
-    // SAFETY: The table is null or valid during this call.
-    let table = unsafe { PollTable::from_raw(table) };
-    match Arc::from(process).poll(file, table) {
-        Ok(true) => bindings::POLLIN,
-        Ok(false) => 0,
-        Err(_) => bindings::POLLERR,
-    }
-}
-
-/// # Safety
-///
-/// Called by the VFS with a file that `binder_open` opened.
-unsafe extern "C" fn binder_ioctl(
-    file: *mut bindings::file,
-    command: c_uint,
-    argument: c_ulong,
-) -> c_long {
-    from_result(|| {
-        // SAFETY: Promised by the VFS.
-        let process = unsafe { process_of(file) };
-        // SAFETY: `file` is valid during this call; ioctls do not use its position.
-        let file = unsafe { File::from_raw_file(file) };
-        let may_wait = file.flags() & kernel::fs::file::flags::O_NONBLOCK == 0;
-        ioctls::run(&process.into(), command, argument, may_wait).map(|()| 0)
-    })
 }
