@@ -7,6 +7,7 @@ use comfy_table::Table;
 
 use super::CountRow;
 use super::LatencyRow;
+use super::Ratios;
 use super::Report;
 use super::Subject;
 use crate::stats::Ratio;
@@ -66,10 +67,10 @@ fn new_table(style: Style, header: Vec<String>, text_columns: &[usize]) -> Table
 fn latency_table(report: &Report, style: Style) -> String {
     let base = &report.base;
     let header = ["payload", "pairs", "", "avg", "p50", "p99", "max", "calls/s", "boots"].map(str::to_string);
-    let ratios =
-        [format!("avg ÷ {base} [95 %]"), format!("p50 ÷ {base} [95 %]"), format!("p99 ÷ {base} [95 %]")];
-    let header = header.into_iter().chain(ratios).chain(["by average".to_string()]).collect();
-    let mut table = new_table(style, header, &[2, 12]);
+    let ratios = [format!("avg ÷ {base} [95 %]"), format!("p50 ÷ {base} [95 %]")];
+    let verdicts = ["by average", "by median"].map(str::to_string);
+    let header = header.into_iter().chain(ratios).chain(verdicts).collect();
+    let mut table = new_table(style, header, &[2, 11, 12]);
     let mut last = None;
     for row in &report.latency {
         let cell = (row.size, row.pairs);
@@ -82,7 +83,7 @@ fn latency_table(report: &Report, style: Style) -> String {
 fn latency_cells(row: &LatencyRow, named: bool) -> Vec<String> {
     let us = |ns: f64| format!("{:.2}", ns / 1000.0);
     let ratio =
-        |pick: fn(&super::Ratios) -> Ratio| row.ratios.as_ref().map_or(String::new(), |r| interval(&pick(r)));
+        |pick: fn(&Ratios) -> Ratio| row.ratios.as_ref().map_or(String::new(), |r| interval(&pick(r)));
     vec![
         if named { row.size.to_string() } else { String::new() },
         if named { row.pairs.to_string() } else { String::new() },
@@ -95,8 +96,8 @@ fn latency_cells(row: &LatencyRow, named: bool) -> Vec<String> {
         row.boots.to_string(),
         ratio(|r| r.mean),
         ratio(|r| r.p50),
-        ratio(|r| r.p99),
-        verdict(row),
+        verdict(row, |r| r.mean),
+        verdict(row, |r| r.p50),
     ]
 }
 
@@ -105,17 +106,17 @@ fn interval(ratio: &Ratio) -> String {
 }
 
 /// A winner only where the interval allows one; yardsticks are no contestants.
-fn verdict(row: &LatencyRow) -> String {
+fn verdict(row: &LatencyRow, pick: fn(&Ratios) -> Ratio) -> String {
     let (Subject::Driver(_), Some(ratios)) = (&row.subject, &row.ratios) else { return String::new() };
-    let mean = &ratios.mean;
-    if mean.boots < MIN_BOOTS {
+    let ratio = pick(ratios);
+    if ratio.boots < MIN_BOOTS {
         "too few boots".into()
-    } else if !mean.decides() {
+    } else if !ratio.decides() {
         "no difference shown".into()
-    } else if mean.point < 1.0 {
-        format!("{:.1} % faster", (1.0 - mean.point) * 100.0)
+    } else if ratio.point < 1.0 {
+        format!("{:.1} % faster", (1.0 - ratio.point) * 100.0)
     } else {
-        format!("{:.1} % slower", (mean.point - 1.0) * 100.0)
+        format!("{:.1} % slower", (ratio.point - 1.0) * 100.0)
     }
 }
 

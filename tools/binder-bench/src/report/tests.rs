@@ -66,6 +66,9 @@ fn drivers_are_kept_apart_and_yardsticks_merged() {
     assert!((ratio.point - 0.9).abs() < 0.001 && ratio.decides(), "{ratio:?}");
     let text = render(&report, Style::Terminal);
     assert!(text.contains("10.0 % faster"), "{text}");
+    let columns: Vec<usize> =
+        text.lines().filter(|l| l.contains('┆')).map(|l| l.matches('┆').count()).collect();
+    assert!(columns.len() == 4 && columns.iter().all(|&c| c == 12), "as many cells as headings: {columns:?}");
     assert!(report.remarks.is_empty(), "{:?}", report.remarks);
 }
 
