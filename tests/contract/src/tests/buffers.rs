@@ -164,7 +164,7 @@ fn best_fit(t: &Stage) {
 fn neighbours_are_not_touched(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     // Small buffers share pages, whoever comes and goes beside them.
-    let kept: Vec<_> = (0..64).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
+    let kept: Vec<_> = (0..24).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
     for (i, call) in kept.iter().enumerate().skip(1).step_by(2) {
         server.free(call);
         let again = keep(&server, &client, &pattern(50, i + 1000));
@@ -197,7 +197,7 @@ fn wiped_when_asked_for(t: &Stage) {
 fn kept_intact_until_freed(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let kept: Vec<_> = (0..10).map(|i| keep(&server, &client, &pattern(10_000, i))).collect();
-    for i in 0..50 {
+    for i in 0..20 {
         client.round_trip(0, &server, &bytes(&pattern(i * 977, i)), &empty());
     }
     for (i, call) in kept.iter().enumerate() {
@@ -210,9 +210,9 @@ fn any_order_of_freeing(t: &Stage) {
     use rand::SeedableRng;
     let mut random = rand::rngs::SmallRng::seed_from_u64(1);
     let (server, client) = (t.manager_with(256 << 10), t.client());
-    for _ in 0..5 {
+    for _ in 0..2 {
         let mut kept: Vec<_> =
-            (0..40).map(|i| (i, keep(&server, &client, &pattern(i * 137 % 6000, i)))).collect();
+            (0..25).map(|i| (i, keep(&server, &client, &pattern(i * 137 % 6000, i)))).collect();
         kept.shuffle(&mut random);
         for (i, call) in kept {
             assert_eq!(server.data(&call), pattern(i * 137 % 6000, i));

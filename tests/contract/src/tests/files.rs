@@ -4,6 +4,7 @@
 use crate::cases;
 use crate::port::{bytes, empty, Port};
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::ioctl::*;
 use binder_sys::*;
 use nix::errno::Errno;
@@ -141,7 +142,8 @@ fn process_lives_until_the_last_descriptor(t: &Stage) {
     let slot = manager.actor.hand_over(manager.slot, &keeper);
     manager.kill();
     // The file is open, so the manager is still there; but its memory is gone.
-    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+    let answer = client.refused(&client.place(0, 0, &empty()));
+    t.known_difference(Driver::Upstream, "unreachable, but not dead", answer == Return::DeadReply);
     let second = t.opened();
     assert_eq!(second.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).err(), Some(Errno::EBUSY));
     keeper.number(crate::ops::Op::Close { slot }).expect("close");

@@ -5,6 +5,7 @@ use super::NO_HANDLE;
 use crate::cases;
 use crate::port::{empty, introduce, object, Port};
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
 
@@ -39,22 +40,22 @@ fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
 }
 
 fn start_at_one(t: &Stage) {
-    let (manager, owner) = (t.manager(), t.client());
+    let (manager, owner) = (t.manager(), t.server());
     for expected in 1..=5 {
         assert_eq!(register(&owner, &manager, 0x1000 + u64::from(expected)), expected);
     }
 }
 
 fn lowest_free_one_is_taken(t: &Stage) {
-    let (manager, owner) = (t.manager(), t.client());
-    for i in 1..=70 {
+    let (manager, owner) = (t.manager(), t.server());
+    for i in 1..=40 {
         assert_eq!(register(&owner, &manager, 0x1000 + i * 16), i as u32);
     }
-    for free in [64, 3, 70, 17] {
+    for free in [33, 3, 40, 17] {
         manager.send(|c| c.release(free));
     }
     let taken: Vec<u32> = (0..5).map(|i| register(&owner, &manager, 0x9000 + i * 16)).collect();
-    assert_eq!(taken, [3, 17, 64, 70, 71]);
+    assert_eq!(taken, [3, 17, 33, 40, 41]);
 }
 
 fn zero_is_the_managers(t: &Stage) {
@@ -66,7 +67,7 @@ fn zero_is_the_managers(t: &Stage) {
 }
 
 fn come_home_as_nodes(t: &Stage) {
-    let (manager, owner) = (t.manager(), t.client());
+    let (manager, owner) = (t.manager(), t.server());
     let node = FlatBinderObject::binder(0xabc0, 0xdef0);
     owner.start_call(0, 0, &object(node));
     let call = manager.wait_call();
@@ -84,7 +85,7 @@ fn come_home_as_nodes(t: &Stage) {
 }
 
 fn come_home_weakly(t: &Stage) {
-    let (manager, owner) = (t.manager(), t.client());
+    let (manager, owner) = (t.manager(), t.server());
     owner.start_call(0, 0, &object(FlatBinderObject::weak_binder(0xabc0, 0xdef0)));
     let handle = manager.object(&manager.wait_call()).handle();
     manager.reply(&object(FlatBinderObject::weak_handle(handle)));
@@ -144,7 +145,7 @@ fn flags_are_kept(t: &Stage) {
 }
 
 fn same_node_by_two_ways(t: &Stage) {
-    let (manager, owner, holder) = (t.manager(), t.client(), t.client());
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let node = FlatBinderObject::binder(0x10, 0x20);
     let first = introduce(&manager, &owner, node, &holder);
     let second = introduce(&manager, &owner, node, &holder);
@@ -187,16 +188,16 @@ fn buffer_holds_those_in_it(t: &Stage) {
 }
 
 fn thousands(t: &Stage) {
-    let (manager, owner) = (t.manager(), t.client());
+    let (manager, owner) = (t.manager(), t.server());
     let mut calls = Vec::new();
-    for batch in 0..8u64 {
+    for batch in 0..5u64 {
         let mut parcel = empty();
-        for i in 0..1000 {
-            parcel.object(&FlatBinderObject::binder(0x10_0000 + (batch * 1000 + i) * 16, 0));
+        for i in 0..500 {
+            parcel.object(&FlatBinderObject::binder(0x10_0000 + (batch * 500 + i) * 16, 0));
         }
         owner.start_call(0, 0, &parcel);
         let call = manager.wait_call();
-        assert_eq!(manager.object_at(&call, 999).handle() as u64, (batch + 1) * 1000);
+        assert_eq!(manager.object_at(&call, 499).handle() as u64, (batch + 1) * 500);
         manager.reply(&empty());
         owner.wait_reply();
         calls.push(call);
@@ -204,7 +205,7 @@ fn thousands(t: &Stage) {
     // The third batch goes, and its numbers are given out anew, lowest first.
     manager.free(&calls[2]);
     owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    assert_eq!(manager.object(&manager.wait_call()).handle(), 2001);
+    assert_eq!(manager.object(&manager.wait_call()).handle(), 1001);
     manager.reply(&empty());
     owner.wait_reply();
 }
@@ -217,7 +218,9 @@ fn holder_of_the_manager_sends_it(t: &Stage) {
     client.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
     let call = owner.wait_call();
     let received = owner.object(&call);
-    assert_eq!((received.kind, received.handle()), (ObjectType::HANDLE, 0), "zero for all");
+    assert_eq!(received.kind, ObjectType::HANDLE);
+    let zero = received.handle() == 0;
+    t.known_difference(Driver::Upstream, "a manager sent as an object gets another handle than 0", zero);
     owner.reply(&empty());
     client.wait_reply();
 }

@@ -44,7 +44,7 @@ fn start_clients(t: &Stage, processes: usize, threads: usize, calls: usize, larg
 
 fn clients_of_one_server(t: &Stage) {
     let server = start_server(t, 4);
-    all_well(start_clients(t, 6, 1, 300, 2000));
+    all_well(start_clients(t, 6, 1, 100, 2000));
     end(server);
 }
 
@@ -55,20 +55,20 @@ fn end(server: Pid) {
 
 fn threads_of_one_client(t: &Stage) {
     let server = start_server(t, 6);
-    all_well(start_clients(t, 1, 6, 300, 2000));
+    all_well(start_clients(t, 1, 6, 100, 2000));
     end(server);
 }
 
 fn pool_grows_on_demand(t: &Stage) {
     // One thread to begin with; the driver asks for the others.
     let server = start_server(t, 1);
-    all_well(start_clients(t, 4, 2, 100, 100));
+    all_well(start_clients(t, 4, 2, 50, 100));
     end(server);
 }
 
 fn large_replies_to_many(t: &Stage) {
     let server = start_server(t, 4);
-    all_well(start_clients(t, 4, 1, 60, 60_000));
+    all_well(start_clients(t, 4, 1, 30, 60_000));
     end(server);
 }
 
@@ -79,12 +79,12 @@ fn server_dies_under_load(t: &Stage) {
         .map(|seed| {
             let path = path.clone();
             child::spawn(move || {
-                let work = load::Work { threads: 2, calls: 400, largest: 3000, seed, tolerate_death: true };
+                let work = load::Work { threads: 2, calls: 150, largest: 3000, seed, tolerate_death: true };
                 load::call(&path, &work).expect("deaths are tolerated");
             })
         })
         .collect();
-    for _ in 0..8 {
+    for _ in 0..5 {
         end(server);
         server = start_server(t, 3);
     }
@@ -94,7 +94,7 @@ fn server_dies_under_load(t: &Stage) {
 
 fn clients_die_under_load(t: &Stage) {
     let server = start_server(t, 4);
-    for round in 0..10 {
+    for round in 0..5 {
         let clients = start_clients(t, 4, 2, 100_000, 3000);
         // Let some calls through first: a client of another kind is served meanwhile.
         all_well(start_clients(t, 1, 1, 20 + round * 7, 500));

@@ -108,7 +108,7 @@ fn call_back_along_a_chain(t: &Stage) {
 
 fn deep_recursion(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    let depth = 100;
+    let depth = 40;
     for level in 0..depth {
         let (caller, callee, handle) = if level % 2 == 0 { (&a, &b, on_b) } else { (&b, &a, on_a) };
         caller.start_call(handle, level, &bytes(&level.to_ne_bytes()));

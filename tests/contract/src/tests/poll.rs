@@ -147,7 +147,7 @@ fn work_wakes_epoll(t: &Stage) {
 fn thread_exit_under_epoll(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let set = epoll(&manager);
-    for _ in 0..50 {
+    for _ in 0..20 {
         assert_eq!(manager.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
         epoll_wait(&manager, set, 0);
     }
@@ -158,7 +158,7 @@ fn thread_exit_under_epoll(t: &Stage) {
 
 fn close_under_epoll(t: &Stage) {
     let client = t.client();
-    for _ in 0..20 {
+    for _ in 0..8 {
         let manager = t.manager();
         let set = epoll(&manager);
         client.start_call(0, 0, &empty());

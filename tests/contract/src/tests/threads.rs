@@ -62,7 +62,7 @@ fn exit_while_calling(t: &Stage) {
     exit(&client);
     // The call is on its way all the same.
     let call = server.wait_call();
-    assert_eq!(call.sender_pid, 0, "its thread has gone");
+    t.known_difference(Driver::Upstream, "a caller that has gone is named", call.sender_pid == 0);
     server.reply(&empty());
     client.round_trip(0, &server, &empty(), &empty());
 }
@@ -114,10 +114,11 @@ fn exit_with_an_error_unread(t: &Stage) {
 }
 
 fn exit_with_counts_unread(t: &Stage) {
-    let (manager, owner) = (t.manager(), t.client());
+    let (manager, owner) = (t.manager(), t.server());
     owner.send(|c| c.transaction(&owner.place(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)))));
     let call = manager.wait_call();
     exit(&owner);
+    owner.enter_looper();
     manager.reply(&empty());
     let seen = owner.drain();
     let id = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
