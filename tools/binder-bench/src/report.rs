@@ -81,7 +81,7 @@ pub struct LatencyRow {
     pub ratios: Option<Ratios>,
 }
 
-/// A row compared with the base: means over blocks, and over boots, of each figure.
+/// A row compared with the base, figure by figure; see [`stats::ratio`].
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratios {
     /// Of averages.
@@ -180,7 +180,8 @@ fn latency_row(
         return None;
     }
     let ratios = all.get(&(*size, *pairs, base.clone())).filter(|_| subject != base).and_then(|base_runs| {
-        let of = |figure| stats::ratio(&stats::figures(runs, figure), &stats::figures(base_runs, figure));
+        let of =
+            |figure| stats::ratio(&stats::figures(runs, figure), &stats::figures(base_runs, figure), figure);
         Some(Ratios { mean: of(Figure::Mean)?, p50: of(Figure::P50)?, p99: of(Figure::P99)? })
     });
     Some(LatencyRow {
