@@ -7,7 +7,7 @@
 
 use crate::{
     defs::{Command, NodeName, Strength, TransactionRequest, WriteRead},
-    kernel_ext::park::WakeHint,
+    kernel_ext::{park::WakeHint, stack_bytes::StackBytes},
     process::Process,
     send,
     thread::Thread, //
@@ -18,7 +18,7 @@ use kernel::{
         atomic::Relaxed,
         Arc, //
     },
-    uaccess::{UserPtr, UserSlice}, //
+    uaccess::UserPtr, //
 };
 
 /// How many bytes of commands are read at once: what a thread usually writes in one go, which is to
@@ -46,10 +46,9 @@ struct Source {
     size: u64,
     /// Up to where commands have run.
     consumed: u64,
-    /// The bytes behind `consumed`, as far as they have been read: those from `start` to `end`.
-    piece: [u8; PIECE],
+    /// Bytes that have been read; those from `start` on lie behind `consumed`.
+    piece: StackBytes<PIECE>,
     start: usize,
-    end: usize,
 }
 
 impl Source {
@@ -58,9 +57,8 @@ impl Source {
             address: io.write_buffer,
             size: io.write_size,
             consumed: io.write_consumed,
-            piece: [0; PIECE],
+            piece: StackBytes::new(),
             start: 0,
-            end: 0,
         }
     }
 
@@ -84,13 +82,13 @@ impl Source {
     }
 
     fn bytes<const SIZE: usize>(&self, at: usize) -> Result<&[u8; SIZE]> {
-        let read = self.piece.get(self.start + at..self.end).ok_or(EFAULT)?;
-        read.first_chunk().ok_or(EFAULT)
+        let read = self.piece.as_slice().get(self.start + at..);
+        read.and_then(|read| read.first_chunk()).ok_or(EFAULT)
     }
 
     /// Makes sure that so many bytes behind `consumed` are in the piece.
     fn require(&mut self, size: usize) -> Result {
-        if self.end - self.start >= size {
+        if self.piece.as_slice().len() - self.start >= size {
             return Ok(());
         }
         let remaining = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
@@ -100,13 +98,8 @@ impl Source {
         }
         let address = self.address.checked_add(self.consumed).ok_or(EFAULT)?;
         let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
-        let target = &mut self.piece[..readable];
-        UserSlice::new(address, readable)
-            .reader()
-            .read_slice(target)?;
         self.start = 0;
-        self.end = readable;
-        Ok(())
+        self.piece.read_user(address, readable)
     }
 
     /// The command has run.

@@ -10,7 +10,7 @@ use crate::{
     allocation::{Buffer, Purpose},
     defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
     error::Refusal,
-    kernel_ext::park,
+    kernel_ext::{park, stack_bytes::StackBytes},
     node::{Node, RemovedNode},
     node_counts::Announcement,
     process::{ProcessState, StateGuard},
@@ -309,8 +309,7 @@ struct Sink {
     /// Up to where it is written.
     flushed: u64,
     /// What comes behind that.
-    piece: [u8; PIECE],
-    len: usize,
+    piece: StackBytes<PIECE>,
 }
 
 impl Sink {
@@ -324,14 +323,13 @@ impl Sink {
             address: io.read_buffer,
             size: io.read_size,
             flushed: io.read_consumed,
-            piece: [0; PIECE],
-            len: 0,
+            piece: StackBytes::new(),
         })
     }
 
     /// How much of the buffer is used, including what is not flushed yet.
     fn written(&self) -> u64 {
-        self.flushed + self.len as u64
+        self.flushed + self.piece.as_slice().len() as u64
     }
 
     /// Whether user space left room for another item, whatever its size (contract WR-8).
@@ -341,38 +339,35 @@ impl Sink {
 
     /// Whether another item might not fit without a flush.
     fn is_piece_full(&self) -> bool {
-        PIECE - self.len < LARGEST_RETURN
+        self.piece.room() < LARGEST_RETURN
     }
 
     /// Adds an item. There has to be room for it in the piece.
     fn put(&mut self, code: Return, payload: &[u8]) {
-        self.append(&code.code().to_ne_bytes());
-        self.append(payload);
-    }
-
-    fn append(&mut self, bytes: &[u8]) {
-        let end = self.len + bytes.len();
-        self.piece[self.len..end].copy_from_slice(bytes);
-        self.len = end;
+        let _ = self.piece.push(&code.code().to_ne_bytes());
+        let _ = self.piece.push(payload);
     }
 
     /// Replaces the first code of the buffer (contract WR-10).
     fn put_first(&mut self, code: Return) -> Result {
         let code = code.code().to_ne_bytes();
         if self.flushed == 0 {
-            self.piece[..code.len()].copy_from_slice(&code);
-            return Ok(());
+            if let Some(first) = self.piece.as_mut_slice().first_chunk_mut() {
+                *first = code;
+                return Ok(());
+            }
         }
         write(self.address, &code)
     }
 
     /// Writes what is gathered to user space.
     fn flush(&mut self) -> Result {
-        if self.len != 0 {
+        let piece = self.piece.as_slice();
+        if !piece.is_empty() {
             let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            write(address, &self.piece[..self.len])?;
-            self.flushed += self.len as u64;
-            self.len = 0;
+            write(address, piece)?;
+            self.flushed += piece.len() as u64;
+            self.piece.clear();
         }
         Ok(())
     }

@@ -9,3 +9,4 @@ pub(crate) mod box_queue;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod park;
+pub(crate) mod stack_bytes;

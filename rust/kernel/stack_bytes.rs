@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A buffer on the stack for bytes on their way to or from user space, which costs nothing to make.
+//!
+//! An array has to be zeroed before it can be lent out as bytes, although a copy overwrites it at
+//! once. Here only what has been written can be seen.
+
+use core::mem::MaybeUninit;
+use kernel::{
+    prelude::*,
+    uaccess::{UserPtr, UserSlice}, //
+};
+
+/// Up to `SIZE` bytes.
+///
+/// # Invariants
+///
+/// The first `len` bytes are initialised, and `len <= SIZE`.
+pub(crate) struct StackBytes<const SIZE: usize> {
+    bytes: [MaybeUninit<u8>; SIZE],
+    len: usize,
+}
+
+impl<const SIZE: usize> StackBytes<SIZE> {
+    /// Makes an empty buffer.
+    #[inline]
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        Self {
+            bytes: [const { MaybeUninit::uninit() }; SIZE],
+            len: 0,
+        }
+    }
+
+    /// What has been written.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised;
+        // `MaybeUninit<u8>` has the layout of `u8`, and the borrow of `self` keeps them unchanged.
+        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
+    }
+
+    /// What has been written, to be changed.
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: As in `as_slice`; the borrow is exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
+    }
+
+    /// How many bytes can still be written.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        SIZE - self.len
+    }
+
+    /// Forgets what has been written.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        self.len = 0;
+    }
+
+    /// Writes `bytes` behind what is there. `ENOSPC` if there is no room for all of them.
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result {
+        let end = self.len + bytes.len();
+        let place = self.bytes.get_mut(self.len..end).ok_or(ENOSPC)?;
+        for (to, from) in place.iter_mut().zip(bytes) {
+            to.write(*from);
+        }
+        // INVARIANT: The bytes up to the old `len` were initialised, those up to `end` are now, and
+        // `get_mut` has checked that `end` is within the array.
+        self.len = end;
+        Ok(())
+    }
+
+    /// Replaces what is there by `len` bytes of the calling process. `EFAULT` if they cannot be read,
+    /// or are more than there is room for.
+    #[inline]
+    pub(crate) fn read_user(&mut self, from: UserPtr, len: usize) -> Result {
+        self.clear();
+        let place = self.bytes.get_mut(..len).ok_or(EFAULT)?;
+        UserSlice::new(from, len).reader().read_raw(place)?;
+        // INVARIANT: `read_raw` initialises all of `place` when it succeeds, and `get_mut` has
+        // checked that `len` is within the array.
+        self.len = len;
+        Ok(())
+    }
+}
