@@ -26,6 +26,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 WINDOWS = 15
 SHORT, LONG = 100, 200
 
+# What a function of the kernel proper is for, by its name; the first match counts.
+CLASSES = (
+    ("copies", r"rep_(movs|stos)|copy_(to|from|user)|memset|memcpy|memmove|strscpy|clear_user|get_user|put_user"),
+    ("memory", r"kmalloc|kfree|slab|kmem_cache|list_lru|mem_cgroup|lru|alloc_pages|krealloc|memcg"),
+    ("locks", r"spin_(un|try)?lock|mutex|rcu|rwsem|^(up|down)_|read_(un)?lock|write_(un)?lock|preempt_count"),
+    ("trees", r"^rb_|^__rb_"),
+    ("system call", r"syscall|sys_|entry_|^fd|__fget|fput|security_|ioctl|exit_to_user|irqentry"),
+    ("scheduler", r"sched|pick_|enqueue|dequeue|entity|wake|ttwu|switch|update_(curr|load|rq|cfs|protect|deadline|min)"
+                  r"|load_avg|prev_task|next_task|task_|resched|vruntime|wait|ktime_get|hrtimer|timerqueue|clock"
+                  r"|task|cpu_|timekeeping|lag"),
+)
+
 Function = collections.namedtuple("Function", "address name module")
 Cost = collections.namedtuple("Cost", "instructions locked calls")
 
@@ -119,10 +131,17 @@ def difference(few, many, symbols, calls):
     return {key: Cost(*cost) for key, cost in costs.items()}
 
 
+def classify(name):
+    """What a function of the kernel proper is for."""
+    if name == "user space":
+        return name
+    return next((label for label, pattern in CLASSES if re.search(pattern, name)), "other")
+
+
 def show(costs, args):
     modules = collections.Counter()
     for (module, name), cost in costs.items():
-        modules[module or (name if name == "user space" else "kernel")] += cost.instructions
+        modules[module or classify(name)] += cost.instructions
     total = sum(cost.instructions for cost in costs.values())
     locked = sum(cost.locked for cost in costs.values())
     print(f"{args.workload} through {args.driver}, {args.size} bytes: "
