@@ -159,7 +159,6 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         Op::NonBlocking { slot, on } => device(slot)?.set_nonblocking(on).map(|()| done)?,
         Op::Thread => start_thread(fd.expect("a channel for the thread")),
         Op::SetUser { uid } => seteuid(Uid::from_raw(uid)).map(|()| done)?,
-        Op::SetNice { .. } | Op::GetNice => nice(op)?,
         Op::GetPid => Answer::Number(getpid().as_raw() as u64),
         Op::PassOut { slot } => {
             *pass = Some(device(slot)?);
@@ -177,21 +176,6 @@ fn start_thread(channel: OwnedFd) -> Answer {
         serve(channel);
     });
     Answer::Number(told.recv().expect("the thread starts").as_raw() as u64)
-}
-
-fn nice(op: Op) -> nix::Result<Answer> {
-    let tid = gettid().as_raw() as u32;
-    match op {
-        // SAFETY: no memory is involved.
-        Op::SetNice { nice } => Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, tid, nice) })
-            .map(|_| Answer::Number(0)),
-        _ => {
-            Errno::clear();
-            // SAFETY: no memory is involved.
-            let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, tid) };
-            Ok(Answer::Number((nice + 100) as u64))
-        }
-    }
 }
 
 fn memory(op: Op) -> nix::Result<Answer> {

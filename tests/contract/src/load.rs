@@ -118,8 +118,12 @@ impl Worker {
             };
             match item {
                 Return::Noop | Return::TransactionComplete | Return::Release(_) | Return::Decrefs(_) => (),
-                Return::Increfs(node) => drop(self.out.increfs_done(node.ptr, node.cookie)),
-                Return::Acquire(node) => drop(self.out.acquire_done(node.ptr, node.cookie)),
+                Return::Increfs(node) => {
+                    self.out.increfs_done(node.ptr, node.cookie);
+                }
+                Return::Acquire(node) => {
+                    self.out.acquire_done(node.ptr, node.cookie);
+                }
                 Return::SpawnLooper => self.spawn(),
                 Return::Transaction(call) => self.serve(&call)?,
                 Return::Reply(reply) => return Ok(End::Answered(reply)),

@@ -46,7 +46,11 @@ enum Command {
         filter: Option<String>,
     },
     /// Print which test checks which rule, as a markdown table
-    Rules,
+    Rules {
+        /// Put the table into this document instead
+        #[arg(long)]
+        update: Option<std::path::PathBuf>,
+    },
     /// Load the driver with clients and servers, and kill them at random
     Soak(soak::SoakArgs),
 }
@@ -84,7 +88,11 @@ fn main() -> anyhow::Result<()> {
                 println!("{} [{}]", test.name(), test.rules.join(", "));
             }
         }
-        Command::Rules => print!("{}", rules::table()),
+        Command::Rules { update: None } => print!("{}", rules::table()),
+        Command::Rules { update: Some(path) } => {
+            let document = std::fs::read_to_string(&path)?;
+            std::fs::write(path, rules::updated(&document)?)?;
+        }
         Command::Soak(args) => soak::run(&args)?,
     }
     Ok(())

@@ -72,10 +72,6 @@ pub enum Op {
     ForkPidNamespace,
     /// Become another user.
     SetUser { uid: u32 },
-    /// Set the thread's nice value.
-    SetNice { nice: i32 },
-    /// Answers the thread's nice value plus 100.
-    GetNice,
     /// Answers the process's pid as it sees itself.
     GetPid,
     /// Answers a device descriptor, passed along with the answer.

@@ -2,6 +2,7 @@
 //! The table of rules and the tests that check them, for `docs/contract.md`.
 
 use crate::suite;
+use anyhow::Context;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -10,6 +11,12 @@ fn key(rule: &str) -> (String, u32) {
     let (letters, number) = rule.rsplit_once('-').unwrap_or((rule, "0"));
     (letters.to_string(), number.parse().unwrap_or(0))
 }
+
+/// Where the table begins in the document.
+const BEGIN: &str = "<!-- contract rules: begin -->\n";
+
+/// Where it ends.
+const END: &str = "<!-- contract rules: end -->\n";
 
 /// The table in markdown.
 pub fn table() -> String {
@@ -27,4 +34,21 @@ pub fn table() -> String {
     let count = suite::all().count();
     writeln!(out, "\n{count} tests, {} rules.", rules.len()).expect("a string");
     out
+}
+
+/// The document with its table made anew.
+pub fn updated(document: &str) -> anyhow::Result<String> {
+    let (before, rest) = document.split_once(BEGIN).context("the document has no place for the table")?;
+    let (_, after) = rest.split_once(END).context("the table has no end")?;
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", table()))
+}
+
+#[cfg(test)]
+mod unit {
+    #[test]
+    fn the_document_is_up_to_date() {
+        let document = include_str!("../../../docs/contract.md");
+        let updated = super::updated(document).expect("a document with a table");
+        assert!(updated == document, "run `contract rules --update docs/contract.md`");
+    }
 }

@@ -182,9 +182,9 @@ fn quiet_down(crowd: &mut Crowd) -> anyhow::Result<()> {
     for client in std::mem::take(&mut crowd.clients) {
         end(client)?;
     }
-    for index in 0..DEVICES.len() {
-        let path = crowd.device(index);
-        load::wait_quiet(&path, Duration::from_secs(10)).context(DEVICES[index])?;
+    for name in DEVICES {
+        let path = crowd.root.join(name);
+        load::wait_quiet(&path, Duration::from_secs(10)).context(name)?;
         let work = Work { threads: 2, calls: 200, largest: 5000, seed: 7, tolerate_death: false };
         load::call(&path, &work).context("the calls after all is over")?;
     }

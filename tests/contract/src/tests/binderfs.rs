@@ -24,6 +24,7 @@ cases! { "binderfs":
     add_makes_a_device ["BFS-7", "BFS-8"],
     add_refuses_bad_names ["BFS-7"],
     add_refuses_a_name_twice ["BFS-7"],
+    refused_add_has_filled_the_numbers ["BFS-7"],
     add_cuts_a_long_name ["BFS-7"],
     add_fault ["BFS-7"],
     control_knows_one_command ["BFS-7"],
@@ -149,6 +150,16 @@ fn add_refuses_a_name_twice(t: &Stage) {
     for name in ["binder", "binder-control", "features"] {
         assert_eq!(add_device(t.root(), name).err(), Some(Errno::EEXIST), "{name}");
     }
+}
+
+fn refused_add_has_filled_the_numbers(t: &Stage) {
+    let control = control(t);
+    let mut request = BinderfsDevice::named(b"binder");
+    request.minor = u32::MAX;
+    assert_eq!(add_device_raw(&control, &mut request), Err(Errno::EEXIST));
+    // The numbers are handed out before the name is looked at, and taken back.
+    assert_ne!((request.major, request.minor), (0, u32::MAX));
+    assert_eq!(request.name[..7], *b"binder\0");
 }
 
 fn add_cuts_a_long_name(t: &Stage) {

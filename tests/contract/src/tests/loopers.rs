@@ -10,6 +10,7 @@ use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
 use binder_sys::*;
 
 cases! { "loopers":
+    first_read_of_a_new_thread ["IOCTL-3"],
     none_is_asked_for_by_default ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
     one_is_asked_for_when_none_waits ["LOOP-5", "WR-10"],
     asked_for_once_until_registered ["LOOP-5"],
@@ -48,6 +49,19 @@ fn asks(outcome: &Outcome) -> bool {
     let items = outcome.returns();
     assert!(!items[1..].contains(&Return::SpawnLooper), "only the first item: {items:?}");
     items[0] == Return::SpawnLooper
+}
+
+fn first_read_of_a_new_thread(t: &Stage) {
+    let port = t.client();
+    let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
+    thread.start_read();
+    if !thread.actor.is_blocked() {
+        // C lets the first read of a thread return at once; never the second.
+        assert_eq!(thread.finish_raw().returns(), [Return::Noop]);
+        thread.park();
+    }
+    thread.actor.interrupt();
+    assert_eq!(thread.finish_raw().errno, nix::errno::Errno::EINTR);
 }
 
 fn none_is_asked_for_by_default(t: &Stage) {

@@ -10,6 +10,7 @@ use binder_sys::*;
 
 cases! { "poll":
     idle_is_not_readable ["POLL-2"],
+    new_thread_may_be_readable_once ["POLL-7", "IOCTL-3"],
     process_work_is_readable ["POLL-2", "POLL-3"],
     only_input_is_reported ["POLL-2"],
     own_work_is_readable ["POLL-2"],
@@ -32,6 +33,19 @@ fn idle_is_not_readable(t: &Stage) {
     let port = t.server();
     // A new thread may be readable once (POLL-7); `server` has already had its first ioctl.
     assert_eq!(port.poll(0), 0);
+}
+
+fn new_thread_may_be_readable_once(t: &Stage) {
+    let port = t.client();
+    // Not settled: the driver does not know this thread yet.
+    let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
+    let first = thread.poll(0);
+    assert!(first == 0 || first == IN, "{first}");
+    if first == IN {
+        let outcome = thread.raw(crate::ops::WriteReadOp { room: 256, ..Default::default() });
+        assert_eq!(outcome.returns(), [Return::Noop]);
+    }
+    assert_eq!(thread.poll(0), 0, "from now on it is readable only with work");
 }
 
 fn process_work_is_readable(t: &Stage) {

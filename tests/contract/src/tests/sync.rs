@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Synchronous calls and their replies: what arrives, and what it arrives with.
 
-use super::{dead, failed, pattern, NO_HANDLE};
+use super::{failed, pattern, NO_HANDLE};
 use crate::cases;
 use crate::port::{bytes, empty, introduce, object, Port};
 use crate::stage::Stage;
@@ -250,7 +250,6 @@ fn data_must_be_readable(t: &Stage) {
     client.round_trip(0, &server, &bytes(&all), &empty());
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-    let _ = dead(Errno::EINVAL);
 }
 
 fn delivery_resumes_where_a_signal_cut_it(t: &Stage) {
