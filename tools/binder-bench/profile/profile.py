@@ -23,8 +23,8 @@ from lab import guest, kernel, programs
 
 HERE = pathlib.Path(__file__).resolve().parent
 # binder-bench measures this many windows of each of its two lengths.
-WINDOWS = 15
-SHORT, LONG = 100, 200
+WINDOWS = 31
+SHORT, LONG = 50, 100
 
 # What a function of the kernel proper is for, by its name; the first match counts.
 CLASSES = (

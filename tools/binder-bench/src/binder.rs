@@ -47,27 +47,20 @@ enum Arrival {
 struct Exchange {
     port: Port,
     io: BinderWriteRead,
-    // Boxed, so that the addresses in `io` stay true when an exchange is moved.
-    write: Box<[u8; WRITE_SIZE]>,
-    read: Box<[u8; ROOM]>,
+    write: [u8; WRITE_SIZE],
+    read: [u8; ROOM],
     awaited: u32,
     first: bool,
 }
 
 impl Exchange {
     fn new(port: Port, send: u32, data: &BinderTransactionData, awaited: u32) -> Exchange {
-        let mut write = Box::new([0; WRITE_SIZE]);
+        let mut write = [0; WRITE_SIZE];
         write[..4].copy_from_slice(BC_FREE_BUFFER.as_bytes());
         write[FREE_SIZE..FREE_SIZE + 4].copy_from_slice(send.as_bytes());
         write[FREE_SIZE + 4..].copy_from_slice(data.as_bytes());
-        let mut read = Box::new([0; ROOM]);
-        let io = BinderWriteRead {
-            write_buffer: write.as_ptr() as u64,
-            read_buffer: read.as_mut_ptr() as u64,
-            read_size: ROOM as u64,
-            ..Default::default()
-        };
-        Exchange { port, io, write, read, awaited, first: true }
+        let io = BinderWriteRead { read_size: ROOM as u64, ..Default::default() };
+        Exchange { port, io, write, read: [0; ROOM], awaited, first: true }
     }
 
     #[inline(always)]
@@ -102,9 +95,11 @@ impl Exchange {
     #[inline(always)]
     fn exchange(&mut self) -> Result<Arrival> {
         self.io.read_consumed = 0;
-        // SAFETY: `io` names `write` and `read`, which live as long as `self`, with their true sizes. The driver
-        // reads the commands, and in them the payload, which is kept next to the exchange by `BinderCaller` and `serve`; it writes
-        // nothing but `read`, whose bytes nobody borrows now.
+        self.io.write_buffer = self.write.as_ptr() as u64;
+        self.io.read_buffer = self.read.as_mut_ptr() as u64;
+        // SAFETY: `io` names `write` and `read` where they are now, with their true sizes. The driver reads the
+        // commands, and in them the payload, which `BinderCaller` and `serve` keep as long as the exchange; it
+        // writes nothing but `read`, whose bytes nobody borrows now.
         unsafe { self.port.device().write_read_raw(&mut self.io) }.context("BINDER_WRITE_READ")?;
         let mut arrival = Arrival::Nothing;
         let (mut at, end) = (0, (self.io.read_consumed as usize).min(ROOM));

@@ -141,7 +141,7 @@ pub struct Block {
 /// Exact instruction counts of a cell.
 ///
 /// A window is `n` round trips between two readings of the clock. Windows of both lengths alternate; the
-/// difference of their medians, divided by the difference of their lengths, has no trace of the readings.
+/// difference of their lower quartiles, divided by the difference of their lengths, has no trace of the readings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
     /// Round trips in a short window.
