@@ -12,7 +12,6 @@ use crate::{
     stats,
     LocalModule, //
 };
-use core::ffi::CStr;
 use kernel::{
     bindings,
     error::{from_result, to_result},
@@ -54,13 +53,9 @@ impl Drop for Devices {
 
 /// Makes a device's context for `rust_binderfs.c`.
 ///
-/// # Safety
-///
-/// `name` must be a NUL-terminated string.
+/// The name is for those who print contexts; nobody does so yet.
 #[no_mangle]
-unsafe extern "C" fn rust_binder_context_create(name: *const c_char) -> *mut c_void {
-    // SAFETY: Promised by the caller.
-    let _name = unsafe { CStr::from_ptr(name.cast()) };
+extern "C" fn rust_binder_context_create(_name: *const c_char) -> *mut c_void {
     match Context::new() {
         Ok(context) => context.into_foreign(),
         Err(_) => core::ptr::null_mut(),
@@ -87,18 +82,19 @@ unsafe impl Sync for DeviceOperations {}
 
 /// See [`DeviceOperations`].
 #[no_mangle]
-pub(crate) static rust_binder_fops: DeviceOperations = DeviceOperations(bindings::file_operations {
-    owner: kernel::module::this_module::<LocalModule>().as_ptr(),
-    open: Some(binder_open),
-    flush: Some(binder_flush),
-    release: Some(binder_release),
-    mmap: Some(binder_mmap),
-    poll: Some(binder_poll),
-    unlocked_ioctl: Some(binder_ioctl),
-    compat_ioctl: bindings::compat_ptr_ioctl,
-    // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
-    ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
-});
+pub(crate) static rust_binder_fops: DeviceOperations =
+    DeviceOperations(bindings::file_operations {
+        owner: kernel::module::this_module::<LocalModule>().as_ptr(),
+        open: Some(binder_open),
+        flush: Some(binder_flush),
+        release: Some(binder_release),
+        mmap: Some(binder_mmap),
+        poll: Some(binder_poll),
+        unlocked_ioctl: Some(binder_ioctl),
+        compat_ioctl: bindings::compat_ptr_ioctl,
+        // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
+        ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
+    });
 
 /// The process that a file stands for.
 ///

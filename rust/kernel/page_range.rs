@@ -344,7 +344,7 @@ impl PageRange {
             // The source may be any address at all. That others read or write the same bytes at
             // the same time is as good for this C function as it is for its source; see
             // `with_bytes`.
-            let left = unsafe { bindings::_copy_from_user(page.cast(), from, len as _) };
+            let left = unsafe { bindings::_copy_from_user(page.cast(), from, len) };
             if left == 0 {
                 Ok(())
             } else {

@@ -48,7 +48,7 @@ pub(super) fn shows(vma: &VmaRef, range: &PageRange) -> bool {
 pub(super) fn base(vma: &VmaRef) -> usize {
     // SAFETY: By the invariants of `VmaRef` the VMA is locked for reading or stronger.
     let file_page = unsafe { (*vma.as_ptr()).vm_pgoff };
-    vma.start().wrapping_sub((file_page as usize) << PAGE_SHIFT)
+    vma.start().wrapping_sub(file_page << PAGE_SHIFT)
 }
 
 /// A VMA was made from one of ours: as part of it when it was split, or at another address.
