@@ -68,6 +68,9 @@ enum News {
     OnProcess,
 }
 
+/// A place in the owner's tree, allocated before the lock is taken.
+type TreeReservation = RBTreeNodeReservation<u64, Arc<Node>>;
+
 /// A node of the owner's tree, taken out of it: to be dropped once the lock is gone.
 pub(crate) type RemovedNode = RBTreeNode<u64, Arc<Node>>;
 
@@ -93,7 +96,7 @@ impl Node {
     pub(crate) fn new(
         owner: &Arc<Process>,
         name: NodeName,
-    ) -> Result<(Arc<Self>, RBTreeNodeReservation<u64, Arc<Self>>)> {
+    ) -> Result<(Arc<Self>, TreeReservation)> {
         let state = NodeState {
             counts: NodeCounts::new(),
             life: Life::Known,
