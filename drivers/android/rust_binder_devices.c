@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which devices there are without anybody making them: those that the module
+ * parameter names.
+ *
+ * Names that the user gives to the parameter, rather than its default, become
+ * devices in /dev as well, for programs that know of no binderfs.
+ */
+
+#include <linux/fs.h>
+#include <linux/list.h>
+#include <linux/minmax.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include <uapi/linux/android/binderfs.h>
+
+#include "rust_binderfs.h"
+#include "rust_binderfs_internal.h"
+
+/* The devices parameter */
+
+#ifdef CONFIG_ANDROID_BINDER_DEVICES
+#define BINDER_DEVICES	CONFIG_ANDROID_BINDER_DEVICES
+#else
+#define BINDER_DEVICES	"binder,hwbinder,vndbinder"
+#endif
+
+static char binder_default_devices[] = BINDER_DEVICES;
+static char *binder_devices = binder_default_devices;
+module_param_named(devices, binder_devices, charp, 0444);
+MODULE_PARM_DESC(devices, "Devices of each new mount; if given, also in /dev");
+
+size_t rust_binder_next_device(size_t *cursor,
+			       char name[BINDERFS_MAX_NAME + 1])
+{
+	const char *here = binder_devices + *cursor;
+	size_t len = strcspn(here, ",");
+
+	strscpy(name, here, min_t(size_t, len, BINDERFS_MAX_NAME) + 1);
+	*cursor += len + (here[len] == ',');
+	return len;
+}
+
+static int binder_check_devices(void)
+{
+	char name[BINDERFS_MAX_NAME + 1];
+	size_t cursor = 0;
+	size_t len;
+
+	do {
+		len = rust_binder_next_device(&cursor, name);
+		if (len > BINDERFS_MAX_NAME)
+			return -E2BIG;
+	} while (len);
+	return 0;
+}
+
+/* Devices in /dev */
+
+/* A device in /dev: what a device's inode in binderfs is to the other kind. */
+struct binder_misc {
+	struct list_head link;
+	struct miscdevice misc;
+	void *context;
+	char name[BINDERFS_MAX_NAME + 1];
+};
+
+/* Changes during module init and exit only. */
+static LIST_HEAD(binder_misc_devices);
+
+static bool binder_misc_exists(const char *name)
+{
+	struct binder_misc *device;
+
+	list_for_each_entry(device, &binder_misc_devices, link) {
+		if (!strcmp(device->name, name))
+			return true;
+	}
+	return false;
+}
+
+static struct binder_misc *binder_misc_alloc(const char *name)
+{
+	struct binder_misc *device = kzalloc_obj(*device);
+
+	if (!device)
+		return NULL;
+
+	device->context = rust_binder_context_create(name);
+	if (!device->context) {
+		kfree(device);
+		return NULL;
+	}
+	strscpy(device->name, name);
+	device->misc.minor = MISC_DYNAMIC_MINOR;
+	device->misc.name = device->name;
+	device->misc.fops = &rust_binder_fops;
+	return device;
+}
+
+static void binder_misc_free(struct binder_misc *device)
+{
+	rust_binder_context_release(device->context);
+	kfree(device);
+}
+
+static int binder_misc_add(const char *name)
+{
+	struct binder_misc *device;
+	int ret;
+
+	/* sysfs would find out, too, but with a stack trace. */
+	if (binder_misc_exists(name))
+		return -EINVAL;
+
+	device = binder_misc_alloc(name);
+	if (!device)
+		return -ENOMEM;
+
+	ret = misc_register(&device->misc);
+	if (ret) {
+		binder_misc_free(device);
+		return ret;
+	}
+	list_add(&device->link, &binder_misc_devices);
+	return 0;
+}
+
+static void binder_misc_remove_all(void)
+{
+	struct binder_misc *device, *next;
+
+	list_for_each_entry_safe(device, next, &binder_misc_devices, link) {
+		misc_deregister(&device->misc);
+		list_del(&device->link);
+		binder_misc_free(device);
+	}
+}
+
+/* All or none, and none at all when nobody has asked for any. */
+static int binder_misc_add_all(void)
+{
+	char name[BINDERFS_MAX_NAME + 1];
+	size_t cursor = 0;
+	int ret = 0;
+
+	if (binder_devices == binder_default_devices)
+		return 0;
+
+	while (!ret && rust_binder_next_device(&cursor, name))
+		ret = binder_misc_add(name);
+	if (ret)
+		binder_misc_remove_all();
+	return ret;
+}
+
+/* The border with the driver */
+
+const void *rust_binderfs_device_context(const struct inode *inode,
+					 const struct file *file)
+{
+	const struct binderfs_chrdev *chrdev = inode->i_private;
+
+	if (binderfs_is_device(inode))
+		return chrdev->context;
+
+	/* Then the misc core is opening it, and has left its record there. */
+	return container_of(file->private_data, struct binder_misc, misc)->context;
+}
+
+/*
+ * The filesystem comes before the devices in /dev: to register it is the one
+ * step that fails in practice, when another driver has its name.
+ */
+int rust_binderfs_init(void)
+{
+	int ret = binder_check_devices();
+
+	if (ret)
+		return ret;
+
+	ret = rust_binderfs_register();
+	if (ret)
+		return ret;
+
+	ret = binder_misc_add_all();
+	if (ret)
+		rust_binderfs_unregister();
+	return ret;
+}
+
+void rust_binderfs_exit(void)
+{
+	binder_misc_remove_all();
+	rust_binderfs_unregister();
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is in a mount of binderfs: Binder devices, binder-control, which makes
+ * more of them, and directories that tell about the driver.
+ *
+ * A device's inode owns a minor number, a place in the mount's quota, and one
+ * reference on the device's context; eviction of the inode gives all three back,
+ * and nothing else does. So an open file keeps its device whole, whatever happens
+ * to the name.
+ */
+
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/fsnotify.h>
+#include <linux/kdev_t.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <uapi/linux/android/binderfs.h>
+
+#include "rust_binderfs.h"
+#include "rust_binderfs_internal.h"
+
+#define BINDERFS_INO_ROOT		1
+#define BINDERFS_INO_CONTROL		2
+#define BINDERFS_INO_DEVICE		3 /* plus the minor */
+#define BINDERFS_INO_LAST_DEVICE	(BINDERFS_INO_DEVICE + BINDERFS_MINORS)
+
+/* Devices, before and after they have an inode */
+
+static struct binderfs_chrdev *
+binderfs_alloc_chrdev(struct binderfs_mount *mount, const char *name)
+{
+	int minor = rust_binderfs_alloc_minor(mount);
+	struct binderfs_chrdev *chrdev;
+
+	if (minor < 0)
+		return ERR_PTR(minor);
+
+	chrdev = kmalloc_obj(*chrdev);
+	if (!chrdev)
+		goto free_minor;
+
+	chrdev->minor = minor;
+	chrdev->context = rust_binder_context_create(name);
+	if (!chrdev->context)
+		goto free_chrdev;
+	return chrdev;
+
+free_chrdev:
+	kfree(chrdev);
+free_minor:
+	rust_binderfs_free_minor(mount, minor);
+	return ERR_PTR(-ENOMEM);
+}
+
+static void binderfs_free_chrdev(struct binderfs_mount *mount,
+				 struct binderfs_chrdev *chrdev)
+{
+	rust_binder_context_release(chrdev->context);
+	rust_binderfs_free_minor(mount, chrdev->minor);
+	kfree(chrdev);
+}
+
+/* Inodes and directory entries */
+
+static struct inode *binderfs_new_inode(struct super_block *sb, u64 ino,
+					umode_t mode)
+{
+	struct inode *inode = new_inode(sb);
+
+	if (!inode)
+		return NULL;
+
+	inode->i_ino = ino;
+	inode->i_mode = mode;
+	simple_inode_init_ts(inode);
+	return inode;
+}
+
+/* Opening it leads to @fops at once: nobody looks the number up. */
+static struct inode *binderfs_new_special(struct super_block *sb, u64 ino,
+					  int minor,
+					  const struct file_operations *fops)
+{
+	struct inode *inode = binderfs_new_inode(sb, ino, S_IFCHR | 0600);
+
+	if (!inode)
+		return NULL;
+
+	init_special_inode(inode, inode->i_mode,
+			   MKDEV(MAJOR(rust_binderfs_region), minor));
+	inode->i_fop = fops;
+	inode->i_uid = binderfs_mount(sb)->uid;
+	inode->i_gid = binderfs_mount(sb)->gid;
+	return inode;
+}
+
+/*
+ * Consumes the caller's reference on @inode, also on failure. The dentry that
+ * comes back is good for as long as the entry stays in the directory.
+ */
+static struct dentry *binderfs_add(struct dentry *parent, const char *name,
+				   struct inode *inode)
+{
+	struct dentry *dentry;
+
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+
+	dentry = simple_start_creating(parent, name);
+	if (IS_ERR(dentry)) {
+		iput(inode);
+		return dentry;
+	}
+
+	d_make_persistent(dentry, inode);
+	if (S_ISDIR(inode->i_mode)) {
+		inc_nlink(d_inode(parent));
+		fsnotify_mkdir(d_inode(parent), dentry);
+	} else {
+		fsnotify_create(d_inode(parent), dentry);
+	}
+	simple_done_creating(dentry);
+	return dentry;
+}
+
+static struct inode *binderfs_new_dir(struct super_block *sb, u64 ino,
+				      const struct inode_operations *ops)
+{
+	struct inode *inode = binderfs_new_inode(sb, ino, S_IFDIR | 0755);
+
+	if (!inode)
+		return NULL;
+
+	inode->i_op = ops;
+	inode->i_fop = &simple_dir_operations;
+	set_nlink(inode, 2);
+	return inode;
+}
+
+static struct dentry *binderfs_add_dir(struct dentry *parent, const char *name)
+{
+	struct super_block *sb = parent->d_sb;
+
+	return binderfs_add(parent, name,
+			    binderfs_new_dir(sb, iunique(sb, BINDERFS_INO_LAST_DEVICE),
+					     &simple_dir_inode_operations));
+}
+
+static struct dentry *binderfs_add_file(struct dentry *parent, const char *name,
+					const struct file_operations *fops)
+{
+	struct super_block *sb = parent->d_sb;
+	struct inode *inode;
+
+	inode = binderfs_new_inode(sb, iunique(sb, BINDERFS_INO_LAST_DEVICE),
+				   S_IFREG | 0444);
+	if (inode)
+		inode->i_fop = fops;
+	return binderfs_add(parent, name, inode);
+}
+
+/*
+ * Adds the device that @request names, and fills in its number. @reply may be
+ * %NULL. It is written before the name is looked at, and keeps the number even
+ * if that turns out to be taken or unusable.
+ */
+static int binderfs_add_device(struct super_block *sb,
+			       struct binderfs_device *request,
+			       struct binderfs_device __user *reply)
+{
+	struct binderfs_mount *mount = binderfs_mount(sb);
+	struct binderfs_chrdev *chrdev;
+	struct inode *inode;
+
+	chrdev = binderfs_alloc_chrdev(mount, request->name);
+	if (IS_ERR(chrdev))
+		return PTR_ERR(chrdev);
+
+	request->major = MAJOR(rust_binderfs_region);
+	request->minor = chrdev->minor;
+
+	inode = binderfs_new_special(sb, BINDERFS_INO_DEVICE + chrdev->minor,
+				     chrdev->minor, &rust_binder_fops);
+	if (!inode) {
+		binderfs_free_chrdev(mount, chrdev);
+		return -ENOMEM;
+	}
+	inode->i_private = chrdev;
+
+	/* From here on dropping the inode gives back everything. */
+	if (reply && copy_to_user(reply, request, sizeof(*request))) {
+		iput(inode);
+		return -EFAULT;
+	}
+	return PTR_ERR_OR_ZERO(binderfs_add(sb->s_root, request->name, inode));
+}
+
+/* binder-control */
+
+static long binderfs_control_ioctl(struct file *file, unsigned int cmd,
+				   unsigned long arg)
+{
+	struct binderfs_device __user *user = (void __user *)arg;
+	struct binderfs_device request;
+
+	if (cmd != BINDER_CTL_ADD)
+		return -EINVAL;
+	if (copy_from_user(&request, user, sizeof(request)))
+		return -EFAULT;
+
+	request.name[BINDERFS_MAX_NAME] = '\0';
+	return binderfs_add_device(file_inode(file)->i_sb, &request, user);
+}
+
+static const struct file_operations binderfs_control_fops = {
+	.owner = THIS_MODULE,
+	.open = nonseekable_open,
+	.unlocked_ioctl = binderfs_control_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+static int binderfs_add_control(struct super_block *sb)
+{
+	struct inode *inode;
+
+	inode = binderfs_new_special(sb, BINDERFS_INO_CONTROL,
+				     BINDERFS_MINOR_CONTROL,
+				     &binderfs_control_fops);
+	return PTR_ERR_OR_ZERO(binderfs_add(sb->s_root, "binder-control", inode));
+}
+
+/* The root directory: devices may go or get another name, all else stays. */
+
+static int binderfs_unlink(struct inode *dir, struct dentry *dentry)
+{
+	if (!binderfs_is_device(d_inode(dentry)))
+		return -EPERM;
+	return simple_unlink(dir, dentry);
+}
+
+static int binderfs_rename(struct mnt_idmap *idmap,
+			   struct inode *from_dir, struct dentry *from,
+			   struct inode *to_dir, struct dentry *to,
+			   unsigned int flags)
+{
+	if (!binderfs_is_device(d_inode(from)) || from_dir != to_dir)
+		return -EPERM;
+	if (d_really_is_positive(to) && !binderfs_is_device(d_inode(to)))
+		return -EPERM;
+	return simple_rename(idmap, from_dir, from, to_dir, to, flags);
+}
+
+static const struct inode_operations binderfs_root_iops = {
+	.lookup = simple_lookup,
+	.unlink = binderfs_unlink,
+	.rename = binderfs_rename,
+};
+
+/* features/: a program asks by opening a file; what it reads is always 1. */
+
+static int binderfs_feature_show(struct seq_file *seq, void *unused)
+{
+	seq_puts(seq, "1\n");
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(binderfs_feature);
+
+static int binderfs_add_features(struct super_block *sb)
+{
+	static const char *const names[] = {
+		"oneway_spam_detection",
+		"extended_error",
+		"freeze_notification",
+		"transaction_report",
+	};
+	struct dentry *dir = binderfs_add_dir(sb->s_root, "features");
+	struct dentry *file;
+
+	if (IS_ERR(dir))
+		return PTR_ERR(dir);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		file = binderfs_add_file(dir, names[i], &binderfs_feature_fops);
+		if (IS_ERR(file))
+			return PTR_ERR(file);
+	}
+	return 0;
+}
+
+/* binder_logs/, on request */
+
+static int binderfs_add_logs(struct super_block *sb)
+{
+	struct dentry *dir = binderfs_add_dir(sb->s_root, "binder_logs");
+
+	if (IS_ERR(dir))
+		return PTR_ERR(dir);
+	return PTR_ERR_OR_ZERO(binderfs_add_dir(dir, "proc"));
+}
+
+/* The beginning and the end */
+
+static int binderfs_add_defaults(struct super_block *sb)
+{
+	struct binderfs_device request = {};
+	size_t cursor = 0;
+
+	while (rust_binder_next_device(&cursor, request.name)) {
+		int ret = binderfs_add_device(sb, &request, NULL);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int rust_binderfs_populate(struct super_block *sb)
+{
+	int ret;
+
+	sb->s_root = d_make_root(binderfs_new_dir(sb, BINDERFS_INO_ROOT,
+						  &binderfs_root_iops));
+	if (!sb->s_root)
+		return -ENOMEM;
+
+	ret = binderfs_add_control(sb);
+	if (!ret)
+		ret = binderfs_add_defaults(sb);
+	if (!ret)
+		ret = binderfs_add_features(sb);
+	if (!ret && binderfs_mount(sb)->stats)
+		ret = binderfs_add_logs(sb);
+	return ret;
+}
+
+void rust_binderfs_evict_inode(struct inode *inode)
+{
+	clear_inode(inode);
+	if (binderfs_is_device(inode))
+		binderfs_free_chrdev(binderfs_mount(inode->i_sb),
+				     inode->i_private);
+}
