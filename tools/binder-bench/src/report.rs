@@ -112,12 +112,15 @@ pub struct CountRow {
 }
 
 type LatencyCells<'a> = BTreeMap<(u32, u32, Subject), Vec<&'a Latency>>;
+/// Yardsticks by the driver that was loaded meanwhile, to see whether the machine treated all drivers alike.
+type Controls<'a> = BTreeMap<(u32, u32, Workload, String), Vec<&'a Latency>>;
 type CountCells<'a> = BTreeMap<(u32, Subject), Vec<&'a Count>>;
 
 /// Merges files.
 pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
     refuse_duplicates(files)?;
     let mut latency = LatencyCells::new();
+    let mut controls = Controls::new();
     let mut counts = CountCells::new();
     for file in files {
         for cell in &file.cells {
@@ -126,7 +129,13 @@ pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
                 other => Subject::Yardstick(other),
             };
             match &cell.measured {
-                Measured::Latency(l) => latency.entry((cell.size, cell.pairs, subject)).or_default().push(l),
+                Measured::Latency(l) => {
+                    if let Subject::Yardstick(workload) = subject {
+                        let key = (cell.size, cell.pairs, workload, file.driver.clone());
+                        controls.entry(key).or_default().push(l);
+                    }
+                    latency.entry((cell.size, cell.pairs, subject)).or_default().push(l);
+                }
                 Measured::Count(c) => counts.entry((cell.size, subject)).or_default().push(c),
             }
         }
@@ -136,7 +145,7 @@ pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
         base: base.to_string(),
         latency: latency
             .iter()
-            .filter_map(|(key, runs)| latency_row(key, runs, &latency, &base_subject))
+            .filter_map(|(key, runs)| latency_row(key, runs, &latency, &controls, base))
             .collect(),
         counts: counts
             .iter()
@@ -166,7 +175,8 @@ fn latency_row(
     key: &(u32, u32, Subject),
     runs: &[&Latency],
     all: &LatencyCells,
-    base: &Subject,
+    controls: &Controls,
+    base: &str,
 ) -> Option<LatencyRow> {
     let (size, pairs, subject) = key;
     let mut merged = stats::new_histogram();
@@ -179,9 +189,9 @@ fn latency_row(
     if calls == 0 {
         return None;
     }
-    let ratios = all.get(&(*size, *pairs, base.clone())).filter(|_| subject != base).and_then(|base_runs| {
-        let of =
-            |figure| stats::ratio(&stats::figures(runs, figure), &stats::figures(base_runs, figure), figure);
+    let base_key = (*size, *pairs, Subject::Driver(base.to_string()));
+    let ratios = all.get(&base_key).filter(|_| key != &base_key).and_then(|base_runs| {
+        let of = |figure| controlled(key, compare(runs, base_runs, figure)?, figure, controls, base);
         Some(Ratios { mean: of(Figure::Mean)?, p50: of(Figure::P50)?, p99: of(Figure::P99)? })
     });
     Some(LatencyRow {
@@ -197,6 +207,26 @@ fn latency_row(
         max_ns: blocks().map(|b| b.max_ns).fold(0.0, f64::max) as u64,
         ratios,
     })
+}
+
+fn compare(runs: &[&Latency], base_runs: &[&Latency], figure: Figure) -> Option<Ratio> {
+    stats::ratio(&stats::figures(runs, figure), &stats::figures(base_runs, figure), figure)
+}
+
+/// Adds what the yardsticks say about the boots of a driver and those of the base.
+fn controlled(
+    (size, pairs, subject): &(u32, u32, Subject),
+    ratio: Ratio,
+    figure: Figure,
+    controls: &Controls,
+    base: &str,
+) -> Option<Ratio> {
+    let Subject::Driver(driver) = subject else { return Some(ratio) };
+    let of = |workload, driver: &str| controls.get(&(*size, *pairs, workload, driver.to_string()));
+    let ratios = [Workload::Pipe, Workload::Seqpacket]
+        .into_iter()
+        .filter_map(|workload| compare(of(workload, driver)?, of(workload, base)?, figure));
+    Some(ratios.fold(ratio, |ratio, yardstick| ratio.controlled_by(&yardstick)))
 }
 
 fn count_row(key: &(u32, Subject), runs: &[&Count], all: &CountCells, base: &Subject) -> Option<CountRow> {

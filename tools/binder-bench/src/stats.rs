@@ -103,12 +103,28 @@ pub struct Ratio {
     pub high: f64,
     /// Boots behind it, of the driver that has fewer.
     pub boots: usize,
+    /// The same ratio of a yardstick in the same boots, the one furthest from 1. It knows nothing of the driver,
+    /// so whatever it shows was done by the machine.
+    pub control: Option<f64>,
 }
 
 impl Ratio {
-    /// Whether the files allow to call one side faster: enough boots, and an interval without 1.
+    /// Whether the files allow to call one side faster: enough boots, an interval without 1, and a machine that
+    /// treated both alike.
     pub fn decides(&self) -> bool {
-        self.boots >= MIN_BOOTS && (self.high < 1.0 || self.low > 1.0)
+        self.boots >= MIN_BOOTS && (self.high < 1.0 || self.low > 1.0) && !self.disturbed()
+    }
+
+    /// Whether the yardsticks differ half as much as the drivers do.
+    pub fn disturbed(&self) -> bool {
+        self.control.is_some_and(|control| control.ln().abs() >= self.point.ln().abs() / 2.0)
+    }
+
+    /// Takes note of a yardstick's ratio.
+    pub fn controlled_by(mut self, yardstick: &Ratio) -> Ratio {
+        let further = |a: f64, b: f64| if a.ln().abs() >= b.ln().abs() { a } else { b };
+        self.control = Some(self.control.map_or(yardstick.point, |known| further(known, yardstick.point)));
+        self
     }
 }
 
@@ -123,10 +139,11 @@ fn summary(boots: &[Boot], figure: Figure) -> f64 {
 
 /// One world that might as well have been seen: boots drawn with replacement, then blocks of each.
 ///
-/// Blocks of one boot resemble each other more than blocks of different boots, hence the two steps.
+/// Blocks of one boot resemble each other more than blocks of different boots, hence the two steps. One boot less
+/// than there are is drawn: with few boots, drawing all would make them look more alike than boots are.
 fn resample(boots: &[Boot], figure: Figure, rng: &mut fastrand::Rng) -> f64 {
     let mut drawn: Vec<Boot> = Vec::with_capacity(boots.len());
-    for _ in 0..boots.len() {
+    for _ in 0..(boots.len() - 1).max(1) {
         let boot = &boots[rng.usize(..boots.len())];
         drawn.push((0..boot.len()).map(|_| boot[rng.usize(..boot.len())]).collect());
     }
@@ -147,6 +164,7 @@ pub fn ratio(subject: &[Boot], base: &[Boot], figure: Figure) -> Option<Ratio> {
         low: seen[RESAMPLES / 40],
         high: seen[RESAMPLES - 1 - RESAMPLES / 40],
         boots: subject.len().min(base.len()),
+        control: None,
     })
 }
 
@@ -225,7 +243,7 @@ mod tests {
                 r.low <= 0.95 && 0.95 <= r.high
             })
             .count();
-        assert!((80..=100).contains(&covered), "{covered} of 100");
+        assert!((88..=100).contains(&covered), "{covered} of 100");
     }
 
     #[test]
@@ -244,6 +262,17 @@ mod tests {
         assert_eq!(of(Figure::P50), 1.0);
         assert!(of(Figure::Mean) > 4.0);
         assert_eq!(Figure::P99.centre(&mut [4.0, 1.0, 3.0, 2.0]), 2.5);
+    }
+
+    #[test]
+    fn no_winner_on_a_machine_that_took_sides() {
+        let known = Ratio { point: 0.8, low: 0.7, high: 0.9, boots: 4, control: None };
+        let control = |point| Ratio { point, ..known };
+        assert!(known.decides());
+        assert!(known.controlled_by(&control(1.02)).decides());
+        assert!(known.controlled_by(&control(1.0 / 1.02)).decides());
+        assert!(!known.controlled_by(&control(0.85)).decides());
+        assert!(!known.controlled_by(&control(1.2)).controlled_by(&control(1.0)).decides());
     }
 
     #[test]

@@ -111,6 +111,8 @@ fn verdict(row: &LatencyRow, pick: fn(&Ratios) -> Ratio) -> String {
     let ratio = pick(ratios);
     if ratio.boots < MIN_BOOTS {
         "too few boots".into()
+    } else if (ratio.high < 1.0 || ratio.low > 1.0) && ratio.disturbed() {
+        "machine disturbed".into()
     } else if !ratio.decides() {
         "no difference shown".into()
     } else if ratio.point < 1.0 {

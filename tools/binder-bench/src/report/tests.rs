@@ -86,6 +86,23 @@ fn no_winner_is_named_without_evidence() {
 }
 
 #[test]
+fn a_machine_that_was_slower_for_one_driver_names_no_winner() {
+    let mut files: Vec<RunFile> =
+        (0..3).flat_map(|b| [boot("c", b, 20_000), boot("rust", b, 18_000)]).collect();
+    for file in files.iter_mut().filter(|f| f.driver == "c") {
+        // The pipe suffered as much as the driver.
+        let Measured::Latency(pipe) = &mut file.cells[1].measured else { panic!("boot() makes latencies") };
+        for block in &mut pipe.blocks {
+            block.mean_ns *= 1.1;
+        }
+    }
+    let report = merge(&files, "c").unwrap();
+    let ratios = row(&report, "rust").ratios.unwrap();
+    assert!(!ratios.mean.decides() && ratios.p50.decides(), "{ratios:?}");
+    assert!(render(&report, Style::Terminal).contains("machine disturbed"));
+}
+
+#[test]
 fn the_same_file_twice_is_refused() {
     let error = merge(&[boot("c", 0, 5), boot("c", 0, 5)], "c").unwrap_err();
     assert!(matches!(error, Error::BadInput(_)));
