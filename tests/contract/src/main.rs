@@ -69,8 +69,8 @@ pub struct RunArgs {
     /// Print one JSON object per test instead of a line
     #[arg(long)]
     json: bool,
-    /// Seconds that a test may take
-    #[arg(long, default_value_t = 10)]
+    /// Seconds that a test may take; debug kernels on busy machines are slow
+    #[arg(long, default_value_t = 30)]
     timeout: u64,
     /// Run the selection this often
     #[arg(long, default_value_t = 1)]

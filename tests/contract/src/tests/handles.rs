@@ -48,14 +48,23 @@ fn start_at_one(t: &Stage) {
 
 fn lowest_free_one_is_taken(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
-    for i in 1..=40 {
-        assert_eq!(register(&owner, &manager, 0x1000 + i * 16), i as u32);
+    let mut parcel = empty();
+    for i in 1..=70 {
+        parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
     }
-    for free in [33, 3, 40, 17] {
+    owner.start_call(0, 0, &parcel);
+    let call = manager.wait_call();
+    assert_eq!(manager.object_at(&call, 69).handle(), 70);
+    manager.send(|c| (1..=70).fold(c, |c, handle| c.acquire(handle)));
+    manager.free(&call);
+    manager.reply(&empty());
+    owner.wait_reply();
+    owner.answer_counts();
+    for free in [64, 3, 70, 17] {
         manager.send(|c| c.release(free));
     }
     let taken: Vec<u32> = (0..5).map(|i| register(&owner, &manager, 0x9000 + i * 16)).collect();
-    assert_eq!(taken, [3, 17, 33, 40, 41]);
+    assert_eq!(taken, [3, 17, 64, 70, 71]);
 }
 
 fn zero_is_the_managers(t: &Stage) {
