@@ -68,7 +68,7 @@ fn call_back_during_the_interruption(t: &Stage) {
 
 fn storm(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    for i in 0..200u32 {
+    for i in 0..80u32 {
         server.start_read();
         if i % 2 == 0 {
             server.actor.interrupt();
