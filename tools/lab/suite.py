@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make test`: every suite in its place, and one line at the end that sums them up."""
 
+import os
 import re
 import subprocess
+import sys
 
-from . import check, guest, kernel, packages, programs, proc, say
-from .versions import BUILD
+from . import check, guest, kernel, packages, programs, say
+from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 _CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
@@ -46,10 +48,12 @@ def test():
     tally = Tally()
     checks(tally)
     _attempt(tally, "host tests", lambda: _host_tests(tally))
+    _attempt(tally, "profile arithmetic", lambda: _profile_tests(tally))
     for name, driver, counts in CONTRACT:
         title = f"contract {name} {driver}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
     _attempt(tally, "load and unload", lambda: _cycles(tally))
+    _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
     _attempt(tally, "soak", lambda: soak(tally, "um", 30))
     return tally.finish()
 
@@ -104,8 +108,6 @@ def _cycles(tally):
 def _host_tests(tally):
     packages.ensure("rust")
     for crate in check.crates():
-        if crate.name == "contract":
-            continue
         title = f"cargo test {crate.parent.name}/{crate.name}"
         log = BUILD / "log" / f"cargo-test-{crate.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -121,6 +123,28 @@ def _host_tests(tally):
         if failed:
             print("\n".join(f"    {l}" for l in log.read_text().splitlines()[-30:]))
         tally.add(title, passed, failed)
+
+
+def _profile_tests(tally):
+    """The arithmetic behind the instruction profile."""
+    folder = ROOT / "tools/binder-bench/profile"
+    done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", "test_profile"], cwd=folder,
+                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
+                          capture_output=True, text=True)
+    if done.returncode:
+        print(done.stderr)
+    tally.add("profile arithmetic", int(not done.returncode), int(bool(done.returncode)))
+
+
+def _bench_errors(tally):
+    """What binder-bench says when something is wrong, with a driver loaded."""
+    files = {"/lab/binder-bench": programs.build("tools/binder-bench"),
+             "/lab/guest.sh": ROOT / "tools/binder-bench/tests/guest.sh"}
+    for driver in ("c", "rust"):
+        title = f"binder-bench's errors um {driver}"
+        job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files)
+        result = _run(title, "um", job)
+        tally.add(title, int(result.good), int(not result.good))
 
 
 def _run(title, name, job):
