@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tests, one module a group. What several of them need is here.
 //!
-//! Groups for oneway calls, file descriptors and scatter-gather, death notifications and freezing
+//! Groups for file descriptors and scatter-gather, death notifications and freezing
 //! follow with the commands that they are about.
 
 use crate::suite::Group;
@@ -23,6 +23,7 @@ mod namespaces;
 mod nested;
 mod nodes;
 mod objects;
+mod oneway;
 mod poll;
 mod replies;
 mod signals;
@@ -47,6 +48,7 @@ pub const GROUPS: &[Group] = &[
     nested::GROUP,
     buffers::GROUP,
     objects::GROUP,
+    oneway::GROUP,
     nodes::GROUP,
     counts::GROUP,
     handles::GROUP,

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Oneway calls: acknowledged when they are queued, handled one at a time for each node, and paid for
+//! out of half of the space.
+
+use super::{failed, pattern, NO_ERROR};
+use crate::cases;
+use crate::port::{bytes, empty, object, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "oneway":
+    acknowledged_when_queued ["TXN-16", "TXN-2", "TXN-5"],
+    has_no_reply ["TXN-12"],
+    one_at_a_time_for_a_node ["TXN-22", "OBJ-12"],
+    many_in_their_order ["TXN-22"],
+    nodes_do_not_wait_for_each_other ["TXN-22"],
+    calls_overtake ["TXN-22"],
+    not_routed_to_a_waiting_thread ["TXN-11"],
+    pays_with_half_of_the_space ["ALLOC-2", "ALLOC-3", "MMAP-6"],
+    pays_until_it_is_freed ["ALLOC-3"],
+    survives_its_sender ["TXN-16"],
+    ends_with_its_receiver ["REL-2", "TXN-22"],
+}
+
+/// Sends a oneway call and waits for its acknowledgement.
+#[track_caller]
+fn tell(client: &Port, handle: u32, data: &[u8]) {
+    client.start_transaction(&oneway(client, handle, data));
+    client.wait_for(Return::TransactionComplete);
+}
+
+fn oneway(client: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
+    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(handle, 0, &bytes(data)) }
+}
+
+/// Receives the next call, which has to be this one.
+#[track_caller]
+fn hear(server: &Port, data: &[u8]) -> BinderTransactionData {
+    let call = server.wait_call();
+    assert_eq!(server.data(&call), data);
+    call
+}
+
+fn acknowledged_when_queued(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    tell(&client, 0, b"news");
+    assert_eq!(client.extended_error().1, NO_ERROR.1);
+    let call = hear(&server, b"news");
+    assert_eq!(call.flags, TransactionFlags::ONE_WAY.bits());
+    assert_eq!((call.sender_pid, call.sender_euid), (0, 0));
+    server.free(&call);
+    assert_eq!(client.drain(), [], "nothing comes back");
+}
+
+fn has_no_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    tell(&client, 0, b"");
+    let call = server.wait_call();
+    let mut commands = Commands::new();
+    commands.reply(&server.place(0, 0, &empty()));
+    server.start(&commands);
+    assert_eq!(server.wait_refusal(), Return::FailedReply);
+    let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
+    assert_eq!(server.extended_error(), failed(errno));
+    server.free(&call);
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn one_at_a_time_for_a_node(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for word in [b"one", b"two", b"six"] {
+        tell(&client, 0, word);
+    }
+    let one = hear(&server, b"one");
+    assert_eq!(server.drain(), [], "two waits for one");
+    server.free(&one);
+    let two = hear(&server, b"two");
+    assert_eq!(server.drain(), [], "six waits for two");
+    server.free(&two);
+    let six = hear(&server, b"six");
+    server.free(&six);
+    assert_eq!(server.drain(), []);
+}
+
+fn many_in_their_order(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for i in 0..100 {
+        tell(&client, 0, &pattern(i, i));
+    }
+    for i in 0..100 {
+        let call = hear(&server, &pattern(i, i));
+        server.free(&call);
+    }
+}
+
+fn nodes_do_not_wait_for_each_other(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    let question = server.wait_call();
+    server.free(&question);
+    server.reply(&object(FlatBinderObject::binder(0x1000, 0x2000)));
+    let reply = client.wait_reply();
+    let other = client.object(&reply).handle();
+    tell(&client, 0, b"slow");
+    tell(&client, 0, b"behind slow");
+    tell(&client, other, b"other");
+    let slow = hear(&server, b"slow");
+    let call = hear(&server, b"other");
+    assert_eq!((call.target, call.cookie), (0x1000, 0x2000));
+    server.free(&call);
+    server.free(&slow);
+    hear(&server, b"behind slow");
+}
+
+fn calls_overtake(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    tell(&client, 0, b"in progress");
+    tell(&client, 0, b"waiting");
+    let first = hear(&server, b"in progress");
+    client.round_trip(0, &server, &bytes(b"now"), &bytes(b"at once"));
+    server.free(&first);
+    hear(&server, b"waiting");
+}
+
+fn not_routed_to_a_waiting_thread(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    let call = server.wait_call();
+    let back = server.object(&call).handle();
+    tell(&server, back, b"for the pool");
+    assert!(client.actor.is_blocked(), "it waits for its reply alone");
+    server.reply(&empty());
+    client.wait_reply();
+    client.enter_looper();
+    hear(&client, b"for the pool");
+}
+
+fn pays_with_half_of_the_space(t: &Stage) {
+    let (server, client) = (t.manager_with(8192), t.client());
+    let too_much = oneway(&client, 0, &pattern(4104, 1));
+    assert_eq!(client.refused(&too_much), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    tell(&client, 0, &pattern(4096, 2));
+    hear(&server, &pattern(4096, 2));
+    client.round_trip(0, &server, &bytes(&pattern(4096, 3)), &empty());
+}
+
+fn pays_until_it_is_freed(t: &Stage) {
+    let (server, client) = (t.manager_with(8192), t.client());
+    tell(&client, 0, &pattern(2048, 1));
+    tell(&client, 0, &pattern(2048, 2));
+    let third = oneway(&client, 0, &pattern(8, 3));
+    assert_eq!(client.refused(&third), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    let first = hear(&server, &pattern(2048, 1));
+    server.free(&first);
+    tell(&client, 0, &pattern(8, 3));
+    let second = hear(&server, &pattern(2048, 2));
+    server.free(&second);
+    hear(&server, &pattern(8, 3));
+}
+
+fn survives_its_sender(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    tell(&client, 0, b"last words");
+    tell(&client, 0, b"and more");
+    client.kill();
+    let first = hear(&server, b"last words");
+    server.free(&first);
+    let second = hear(&server, b"and more");
+    server.free(&second);
+}
+
+fn ends_with_its_receiver(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for _ in 0..10 {
+        tell(&client, 0, &pattern(500, 1));
+    }
+    let call = hear(&server, &pattern(500, 1));
+    assert_eq!(call.data_size, 500);
+    server.kill();
+    let late = oneway(&client, 0, b"late");
+    assert_eq!(client.refused(&late), Return::DeadReply);
+}
