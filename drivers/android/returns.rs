@@ -30,9 +30,6 @@ use kernel::{
 /// How many bytes are gathered before they are written: more than one read usually tells.
 const PIECE: usize = 192;
 
-/// What one node's news can take at most: two of its four messages exclude the other two.
-const LARGEST_NEWS: usize = 2 * (size_of::<u32>() + NodeName::SIZE);
-
 /// Tells user space what there is for the thread, and waits if there is nothing and `may_wait`.
 ///
 /// `EAGAIN` when there is nothing, `EINTR` on a signal, `EFAULT` when the buffer cannot be written.
@@ -381,5 +378,7 @@ fn write(address: u64, bytes: &[u8]) -> Result {
         .write_slice(bytes)
 }
 
-// What is told of a node at once fits where the largest item fits, so one check serves both.
-const _: () = assert!(LARGEST_NEWS <= LARGEST_RETURN && LARGEST_RETURN < PIECE);
+// What is told of a node at once (of its four messages, two exclude the other two) fits where the
+// largest item fits, so one check serves both.
+const _: () = assert!(2 * (size_of::<u32>() + NodeName::SIZE) <= LARGEST_RETURN);
+const _: () = assert!(LARGEST_RETURN < PIECE);
