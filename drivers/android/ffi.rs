@@ -51,7 +51,7 @@ impl Drop for Devices {
     }
 }
 
-/// Makes a device's context for `rust_binderfs.c`.
+/// Makes the context of a new device, for the C files.
 ///
 /// The name is for those who print contexts; nobody does so yet.
 #[no_mangle]
@@ -73,7 +73,7 @@ unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
     drop(unsafe { Arc::<Context>::from_foreign(context) });
 }
 
-/// The file operations of all devices, for `rust_binderfs.c`.
+/// The file operations of all devices, for the C files.
 #[repr(transparent)]
 pub(crate) struct DeviceOperations(bindings::file_operations);
 
