@@ -4,12 +4,14 @@
 import dataclasses
 import os
 import pathlib
+import shutil
 
 from . import cache, install, packages, proc, say, source, toolchain
-from .versions import ROOT
+from .versions import BUILD, ROOT
 
 CONFIGS = ROOT / "configs"
 LAYOUT = 1
+_BZIMAGE = "arch/x86/boot/bzImage"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +53,12 @@ class Kernel:
     guest: Guest
     tree: pathlib.Path
     folder: pathlib.Path
+    copy: pathlib.Path | None = None
 
     @property
     def image(self):
         um = self.guest.arch == "um"
-        return self.folder / ("vmlinux" if um else "arch/x86/boot/bzImage")
+        return self.copy or self.folder / ("vmlinux" if um else _BZIMAGE)
 
     def module(self, driver):
         """The module file of one of the incumbents."""
@@ -89,15 +92,22 @@ def build(name):
 
 
 def _build_builtin(guest, base, fragments, inputs):
-    """Lay our driver into a tree of this checkout's own and build what that changes."""
-    tree = source.builtin_tree(base, ROOT)
-    where = f"kernel/{guest.name}-{cache.key(*inputs, str(ROOT))}"
+    """Lay this checkout's driver into the tree that all checkouts share, and build what that changes.
+
+    One tree for all, so that a new clone rebuilds the driver and not the kernel. What comes out is
+    copied before another checkout gets its turn.
+    """
+    tree = source.builtin_tree(base)
+    where = f"kernel/{guest.name}-{cache.key(*inputs)}"
+    image = BUILD / guest.name / "bzImage"
+    image.parent.mkdir(parents=True, exist_ok=True)
     with cache.lock(where + "-files"):
         changed = install.lay_into(tree)
         if changed:
             (cache.root() / where / ".complete").unlink(missing_ok=True)
         folder = cache.in_place(where, lambda f: _build(Kernel(guest, tree, f), fragments))
-    return Kernel(guest, tree, folder)
+        shutil.copy2(folder / _BZIMAGE, image)
+    return Kernel(guest, tree, folder, image)
 
 
 def _build(kernel, fragments):

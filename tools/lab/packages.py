@@ -16,8 +16,9 @@ def ensure(*groups):
     if not missing:
         return
     become_root = _become_root(missing)
+    update = [*become_root, "apt-get", "update"]
     if not os.path.isdir("/var/lib/apt/lists") or not _known(missing):
-        _apt("reading the package lists", [*become_root, "apt-get", "update"])
+        _apt("reading the package lists", update)
     unknown = [p for p in missing if not _known([p])]
     if unknown:
         raise say.LabError(
@@ -25,7 +26,13 @@ def ensure(*groups):
             "updates is what this project is built on (see README)"
         )
     argv = [*become_root, "apt-get", "install", "-y", "--no-install-recommends", *missing]
-    _apt(f"installing {len(missing)} Debian packages", argv)
+    title = f"installing {len(missing)} Debian packages"
+    try:
+        _apt(title, argv)
+    except say.LabError:
+        # Old lists name versions that the mirror no longer has.
+        _apt("reading the package lists again", update)
+        _apt(title, argv)
 
 
 def _become_root(missing):

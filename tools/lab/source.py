@@ -39,13 +39,13 @@ def tree():
     return cache.entry(f"source/debian-{cache.key(archive.name, PREPARATION)}", make)
 
 
-def builtin_tree(base, owner):
-    """A copy of `base` for `owner` to lay files into: hard links, since the installer replaces files."""
+def builtin_tree(base):
+    """A copy of `base` to lay our files into: hard links, since the installer replaces files."""
 
     def make(part):
         proc.output("cp", "-al", base, part)
 
-    return cache.entry(f"source/builtin-{cache.key(base.name, str(owner))}", make)
+    return cache.entry(f"source/builtin-{cache.key(base.name)}", make)
 
 
 def _package():
