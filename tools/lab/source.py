@@ -40,12 +40,15 @@ def tree():
 
 
 def builtin_tree(base):
-    """A copy of `base` to lay our files into: hard links, since the installer replaces files."""
+    """A copy of `base` to lay our files into: hard links, since the installer replaces files.
+
+    One folder deeper than trees that hold nothing of ours, which is where originality checks look.
+    """
 
     def make(part):
         proc.output("cp", "-al", base, part)
 
-    return cache.entry(f"source/builtin-{cache.key(base.name)}", make)
+    return cache.entry(f"source/builtin/{cache.key(base.name)}", make)
 
 
 def _package():
