@@ -3,7 +3,7 @@
 //! A device: processes that open it can reach each other, starting from its context manager.
 
 use crate::{
-    defs::NodeName,
+    defs::{NodeFlags, NodeName},
     node::Node,
     process::Process,
     stats::{Counted, Kind}, //
@@ -49,7 +49,12 @@ impl Context {
     }
 
     /// Lets `process` be the context manager through the node of this name (contract CTX-1).
-    pub(crate) fn set_manager(&self, process: &Arc<Process>, name: NodeName) -> Result {
+    pub(crate) fn set_manager(
+        &self,
+        process: &Arc<Process>,
+        name: NodeName,
+        flags: NodeFlags,
+    ) -> Result {
         let mut manager_uid = self.manager_uid.lock();
         if self.manager().is_some() {
             return Err(EBUSY);
@@ -60,7 +65,7 @@ impl Context {
             return Err(EPERM);
         }
         *manager_uid = Some(uid);
-        let node = process.pin_node(name)?;
+        let node = process.pin_node(name, flags)?;
         node.become_manager(&mut process.lock_state());
         *self.manager.lock() = Some(node.clone());
         node.unpin();

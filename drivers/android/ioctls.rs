@@ -9,6 +9,7 @@ use crate::{
         ExtendedError,
         FlatObject,
         NodeDebugInfo,
+        NodeFlags,
         NodeInfoForRef,
         NodeName,
         WriteRead,
@@ -34,10 +35,13 @@ pub(crate) fn run(process: &Arc<Process>, command: u32, argument: usize, may_wai
     match command {
         ioctl::WRITE_READ => write_read(process, argument, may_wait),
         ioctl::SET_MAX_THREADS => set_max_threads(process, argument),
-        ioctl::SET_CONTEXT_MGR => set_context_manager(process, NodeName::default()),
+        ioctl::SET_CONTEXT_MGR => {
+            set_context_manager(process, NodeName::default(), NodeFlags::default())
+        }
         ioctl::SET_CONTEXT_MGR_EXT => {
-            let name = FlatObject::decode_manager(&argument.get().map_err(|_| EINVAL)?);
-            set_context_manager(process, name)
+            let object = argument.get().map_err(|_| EINVAL)?;
+            let (name, flags) = FlatObject::decode_manager(&object);
+            set_context_manager(process, name, flags)
         }
         ioctl::THREAD_EXIT => {
             process.current_thread()?.end();
@@ -112,11 +116,11 @@ fn set_max_threads(process: &Process, argument: Argument) -> Result {
     Ok(())
 }
 
-fn set_context_manager(process: &Arc<Process>, name: NodeName) -> Result {
+fn set_context_manager(process: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result {
     if !process.is_callers() {
         return Err(EINVAL);
     }
-    process.context.set_manager(process, name)
+    process.context.set_manager(process, name, flags)
 }
 
 /// `BINDER_GET_NODE_INFO_FOR_REF`, for the context manager alone.

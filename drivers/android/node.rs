@@ -9,7 +9,7 @@
 //! lock, also after the owner's death.
 
 use crate::{
-    defs::{NodeName, Strength},
+    defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     node_counts::{Announcement, NodeCounts},
     process::{Pid, Process, ProcessState},
@@ -30,6 +30,8 @@ pub(crate) struct Node {
     pub(crate) id: u32,
     /// What the owner calls it.
     pub(crate) name: NodeName,
+    /// What the owner asked for when the node became known.
+    pub(crate) flags: NodeFlags,
     /// The process that offers it.
     pub(crate) owner: Arc<Process>,
     state: LockedBy<NodeState, ProcessState>,
@@ -96,6 +98,7 @@ impl Node {
     pub(crate) fn new(
         owner: &Arc<Process>,
         name: NodeName,
+        flags: NodeFlags,
     ) -> Result<(Arc<Self>, TreeReservation)> {
         let state = NodeState {
             counts: NodeCounts::new(),
@@ -108,6 +111,7 @@ impl Node {
             Self {
                 id: crate::stats::next_debug_id(),
                 name,
+                flags,
                 owner: owner.clone(),
                 state: LockedBy::new(owner.state_lock(), state),
                 _counted: Counted::new(Kind::Node),

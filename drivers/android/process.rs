@@ -9,7 +9,7 @@
 use crate::{
     allocation::Delivered,
     context::Context,
-    defs::{NodeDebugInfo, NodeName},
+    defs::{NodeDebugInfo, NodeFlags, NodeName},
     handles::Handles,
     kernel_ext::{page_range::PageRange, park::WakeHint},
     node::Node,
@@ -295,11 +295,15 @@ impl Process {
         Ok(thread)
     }
 
-    /// The node of this name, pinned, made if the process has not sent it before.
-    pub(crate) fn pin_node(self: &Arc<Self>, name: NodeName) -> Result<Arc<Node>> {
+    /// The node of this name, pinned, made with these flags if the process has not sent it before.
+    pub(crate) fn pin_node(
+        self: &Arc<Self>,
+        name: NodeName,
+        flags: NodeFlags,
+    ) -> Result<Arc<Node>> {
         let node = match self.pin_known_node(name.ptr) {
             Some(node) => node,
-            None => self.pin_new_node(name)?,
+            None => self.pin_new_node(name, flags)?,
         };
         if node.name.cookie != name.cookie {
             node.unpin();
@@ -315,8 +319,8 @@ impl Process {
         Some(node)
     }
 
-    fn pin_new_node(self: &Arc<Self>, name: NodeName) -> Result<Arc<Node>> {
-        let (ours, reservation) = Node::new(self, name)?;
+    fn pin_new_node(self: &Arc<Self>, name: NodeName, flags: NodeFlags) -> Result<Arc<Node>> {
+        let (ours, reservation) = Node::new(self, name, flags)?;
         let mut state = self.lock_state();
         let node = match state.nodes.get(&name.ptr) {
             // Another thread was faster; ours is freed once the lock is gone.

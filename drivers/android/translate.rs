@@ -9,7 +9,7 @@
 
 use crate::{
     allocation::{Buffer, Held},
-    defs::{FlatObject, Strength, TransactionRequest},
+    defs::{FlatObject, NodeFlags, Strength, TransactionRequest},
     error::Refusal,
     process::Process,
     thread::Thread, //
@@ -155,7 +155,7 @@ fn translate(
             flags,
             name,
         } => {
-            let node = from.pin_node(name)?;
+            let node = from.pin_node(name, NodeFlags::new(flags))?;
             let handle = may_transfer(from, receiver)
                 .and_then(|()| receiver.hold_node(&node, strength, Some(sender)));
             node.unpin();

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The arguments of the ioctls.
+
+use super::{double_word, put_double_word, put_word, word, NodeName, Return};
+
+/// The argument of `BINDER_WRITE_READ`: two buffers in user space and how far each is done.
+#[derive(Clone, Copy)]
+pub(crate) struct WriteRead {
+    pub(crate) write_size: u64,
+    pub(crate) write_consumed: u64,
+    pub(crate) write_buffer: u64,
+    pub(crate) read_size: u64,
+    pub(crate) read_consumed: u64,
+    pub(crate) read_buffer: u64,
+}
+
+impl WriteRead {
+    pub(crate) const SIZE: usize = 48;
+
+    pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+        Self {
+            write_size: double_word(bytes, 0),
+            write_consumed: double_word(bytes, 8),
+            write_buffer: double_word(bytes, 16),
+            read_size: double_word(bytes, 24),
+            read_consumed: double_word(bytes, 32),
+            read_buffer: double_word(bytes, 40),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        put_double_word(&mut bytes, 0, self.write_size);
+        put_double_word(&mut bytes, 8, self.write_consumed);
+        put_double_word(&mut bytes, 16, self.write_buffer);
+        put_double_word(&mut bytes, 24, self.read_size);
+        put_double_word(&mut bytes, 32, self.read_consumed);
+        put_double_word(&mut bytes, 40, self.read_buffer);
+        bytes
+    }
+}
+
+/// The argument of `BINDER_GET_NODE_DEBUG_INFO`.
+pub(crate) struct NodeDebugInfo {
+    pub(crate) name: NodeName,
+    pub(crate) has_strong_ref: bool,
+    pub(crate) has_weak_ref: bool,
+}
+
+impl NodeDebugInfo {
+    pub(crate) const SIZE: usize = 24;
+
+    /// The pointer after which to look; the rest of the argument is output.
+    pub(crate) fn decode_ptr(bytes: &[u8; Self::SIZE]) -> u64 {
+        double_word(bytes, 0)
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        put_double_word(&mut bytes, 0, self.name.ptr);
+        put_double_word(&mut bytes, 8, self.name.cookie);
+        put_word(&mut bytes, 16, self.has_strong_ref.into());
+        put_word(&mut bytes, 20, self.has_weak_ref.into());
+        bytes
+    }
+}
+
+/// The argument of `BINDER_GET_NODE_INFO_FOR_REF`.
+pub(crate) struct NodeInfoForRef {
+    pub(crate) handle: u32,
+    pub(crate) strong_count: u32,
+    pub(crate) weak_count: u32,
+    pub(crate) reserved: [u32; 3],
+}
+
+impl NodeInfoForRef {
+    pub(crate) const SIZE: usize = 24;
+
+    pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+        Self {
+            handle: word(bytes, 0),
+            strong_count: word(bytes, 4),
+            weak_count: word(bytes, 8),
+            reserved: [word(bytes, 12), word(bytes, 16), word(bytes, 20)],
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        put_word(&mut bytes, 0, self.handle);
+        put_word(&mut bytes, 4, self.strong_count);
+        put_word(&mut bytes, 8, self.weak_count);
+        bytes
+    }
+}
+
+/// Why the last call or reply of a thread failed (`BINDER_GET_EXTENDED_ERROR`).
+#[derive(Clone, Copy)]
+pub(crate) struct ExtendedError {
+    /// The debug id of the transaction that it speaks of.
+    pub(crate) id: u32,
+    /// The `BR_*` that the thread got for it.
+    pub(crate) command: Return,
+    /// A negative errno, or 0.
+    pub(crate) param: i32,
+}
+
+impl ExtendedError {
+    pub(crate) const SIZE: usize = 12;
+
+    /// Nothing failed in transaction `id`.
+    pub(crate) const fn none(id: u32) -> Self {
+        Self {
+            id,
+            command: Return::Ok,
+            param: 0,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        put_word(&mut bytes, 0, self.id);
+        put_word(&mut bytes, 4, self.command.code());
+        put_word(&mut bytes, 8, self.param as u32);
+        bytes
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Objects inside of a transaction's data, and what they say of nodes.
+
+use super::{double_word, put_double_word, put_word, word};
+
+/// What the owner of a node calls it: a pointer and a cookie that only he understands.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NodeName {
+    pub(crate) ptr: u64,
+    pub(crate) cookie: u64,
+}
+
+impl NodeName {
+    pub(crate) const SIZE: usize = 16;
+
+    pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+        Self {
+            ptr: double_word(bytes, 0),
+            cookie: double_word(bytes, 8),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        put_double_word(&mut bytes, 0, self.ptr);
+        put_double_word(&mut bytes, 8, self.cookie);
+        bytes
+    }
+}
+
+/// What the owner of a node asks of the driver for it, fixed when the node first becomes known
+/// (contract NODE-1).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NodeFlags(u32);
+
+impl NodeFlags {
+    const ACCEPTS_FDS: u32 = 0x100;
+    const SECURITY_CONTEXT: u32 = 0x1000;
+
+    pub(crate) const fn new(flags: u32) -> Self {
+        Self(flags)
+    }
+
+    /// Whether calls of the node may carry file descriptors.
+    pub(crate) const fn accepts_fds(self) -> bool {
+        self.0 & Self::ACCEPTS_FDS != 0
+    }
+
+    /// Whether the node is told the security context of those who call it.
+    pub(crate) const fn wants_security_context(self) -> bool {
+        self.0 & Self::SECURITY_CONTEXT != 0
+    }
+}
+
+/// Whether a count keeps an object in use (strong) or only its name (weak).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strength {
+    Strong,
+    Weak,
+}
+
+/// An object inside of a transaction's data that names a node: by its owner, or by a handle.
+#[derive(Clone, Copy)]
+pub(crate) enum FlatObject {
+    Binder {
+        strength: Strength,
+        flags: u32,
+        name: NodeName,
+    },
+    Handle {
+        strength: Strength,
+        flags: u32,
+        handle: u32,
+    },
+}
+
+impl FlatObject {
+    pub(crate) const SIZE: usize = 24;
+
+    const BINDER: u32 = Self::type_of(b's', b'b');
+    const WEAK_BINDER: u32 = Self::type_of(b'w', b'b');
+    const HANDLE: u32 = Self::type_of(b's', b'h');
+    const WEAK_HANDLE: u32 = Self::type_of(b'w', b'h');
+
+    /// Object types are three letters of which the last but one is always a star, and a constant.
+    const fn type_of(strength: u8, kind: u8) -> u32 {
+        u32::from_be_bytes([strength, kind, b'*', 0x85])
+    }
+
+    /// Understands an object; `None` for a type that is not known.
+    pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Option<Self> {
+        let flags = word(bytes, 4);
+        let binder = |strength| Self::Binder {
+            strength,
+            flags,
+            name: NodeName {
+                ptr: double_word(bytes, 8),
+                cookie: double_word(bytes, 16),
+            },
+        };
+        let handle = |strength| Self::Handle {
+            strength,
+            flags,
+            handle: word(bytes, 8),
+        };
+        match word(bytes, 0) {
+            Self::BINDER => Some(binder(Strength::Strong)),
+            Self::WEAK_BINDER => Some(binder(Strength::Weak)),
+            Self::HANDLE => Some(handle(Strength::Strong)),
+            Self::WEAK_HANDLE => Some(handle(Strength::Weak)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let (kind, flags) = match self {
+            Self::Binder {
+                strength,
+                flags,
+                name,
+            } => {
+                put_double_word(&mut bytes, 8, name.ptr);
+                put_double_word(&mut bytes, 16, name.cookie);
+                match strength {
+                    Strength::Strong => (Self::BINDER, *flags),
+                    Strength::Weak => (Self::WEAK_BINDER, *flags),
+                }
+            }
+            Self::Handle {
+                strength,
+                flags,
+                handle,
+            } => {
+                put_word(&mut bytes, 8, *handle);
+                match strength {
+                    Strength::Strong => (Self::HANDLE, *flags),
+                    Strength::Weak => (Self::WEAK_HANDLE, *flags),
+                }
+            }
+        };
+        put_word(&mut bytes, 0, kind);
+        put_word(&mut bytes, 4, flags);
+        bytes
+    }
+
+    /// The node that `BINDER_SET_CONTEXT_MGR_EXT` describes, whatever type it says.
+    pub(crate) fn decode_manager(bytes: &[u8; Self::SIZE]) -> (NodeName, NodeFlags) {
+        let name = NodeName {
+            ptr: double_word(bytes, 8),
+            cookie: double_word(bytes, 16),
+        };
+        (name, NodeFlags(word(bytes, 4)))
+    }
+}
