@@ -31,6 +31,7 @@ enum Verdict {
     Ok,
     Failed(String),
     ExpectedDifference(String),
+    Skipped(String),
 }
 
 #[derive(Serialize)]
@@ -50,19 +51,23 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     if tests.is_empty() {
         bail!("no test matches {:?}", args.filter.as_deref().unwrap_or(""));
     }
-    let (mut passed, mut failed, mut differences) = (0, 0, 0);
+    let (mut passed, mut failed, mut differences, mut skipped) = (0, 0, 0, 0);
     for test in (0..args.repeat).flat_map(|_| &tests) {
         let start = Instant::now();
         let verdict = isolated(test, args)?;
         match &verdict {
             Verdict::Failed(_) => failed += 1,
             Verdict::ExpectedDifference(_) => (passed, differences) = (passed + 1, differences + 1),
+            Verdict::Skipped(_) => skipped += 1,
             Verdict::Ok => passed += 1,
         }
         report(test, args, &verdict, start.elapsed());
     }
     if differences > 0 && !args.json {
         println!("{differences} of the passed are expected differences on {}", args.driver);
+    }
+    if skipped > 0 && !args.json {
+        println!("{skipped} skipped: this guest lacks what they need");
     }
     println!("{passed} passed, {failed} failed");
     Ok(failed)
@@ -87,6 +92,7 @@ fn report(test: &Test, args: &RunArgs, verdict: &Verdict, time: Duration) {
         Verdict::Ok => println!("{name} ok"),
         Verdict::Failed(why) => println!("{name} FAILED ({why}) {}", test.rules.join(" ")),
         Verdict::ExpectedDifference(why) => println!("{name} expected difference on {} ({why})", args.driver),
+        Verdict::Skipped(why) => println!("{name} skipped ({why})"),
     }
 }
 
@@ -127,6 +133,7 @@ fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
     match message.first() {
         Some(b'+') => Verdict::Ok,
         Some(b'~') => Verdict::ExpectedDifference(words()),
+        Some(b'?') => Verdict::Skipped(words()),
         Some(b'-') => Verdict::Failed(words()),
         _ => Verdict::Failed("the test's process died".to_string()),
     }
@@ -183,19 +190,28 @@ pub fn private_mounts() {
 }
 
 fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
-    let mut differences = String::new();
+    let (mut differences, mut missing) = (String::new(), None);
     let result = caught(|| {
         private_mounts();
         let stage = Stage::new(driver, Path::new(SCRATCH));
         (test.run)(&stage);
         differences = stage.differences();
+        missing = stage.missing();
     });
-    let message = match result {
-        Ok(()) if differences.is_empty() => "+".to_string(),
-        Ok(()) => format!("~{differences}"),
-        Err(why) => format!("-{why}"),
+    let message = match (result, missing) {
+        (Ok(()), Some(missing)) => format!("?{missing}"),
+        (result, _) => outcome(result, &differences),
     };
     let mut pipe = std::fs::File::from(pipe.try_clone().expect("a descriptor"));
     let cut = message.char_indices().nth(4000).map_or(message.len(), |(index, _)| index);
     pipe.write_all(&message.as_bytes()[..cut.min(4090)]).expect("tell the runner");
+}
+
+/// What the runner is told of a test that was carried out.
+fn outcome(result: Result<(), String>, differences: &str) -> String {
+    match result {
+        Ok(()) if differences.is_empty() => "+".to_string(),
+        Ok(()) => format!("~{differences}"),
+        Err(why) => format!("-{why}"),
+    }
 }

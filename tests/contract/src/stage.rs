@@ -20,6 +20,7 @@ pub struct Stage {
     arena: Rc<Arena>,
     root: PathBuf,
     differences: RefCell<Vec<String>>,
+    missing: RefCell<Option<String>>,
 }
 
 impl Stage {
@@ -28,7 +29,13 @@ impl Stage {
         let root = scratch.join("binderfs");
         std::fs::create_dir_all(&root).expect("make the mount point");
         fs::mount_at(&root, None).expect("mount binderfs");
-        Self { driver, arena: Rc::new(Arena::new()), root, differences: RefCell::default() }
+        Self {
+            driver,
+            arena: Rc::new(Arena::new()),
+            root,
+            differences: RefCell::default(),
+            missing: RefCell::default(),
+        }
     }
 
     /// Where binderfs is mounted.
@@ -99,6 +106,20 @@ impl Stage {
             self.differences.borrow_mut().push(why.to_string());
         }
         holds
+    }
+
+    /// Notes that the guest lacks something without which the test means nothing; it is then reported
+    /// as skipped, and has to return at once. Gives back whether it is there.
+    pub fn needs(&self, what: &str, is_there: bool) -> bool {
+        if !is_there {
+            *self.missing.borrow_mut() = Some(format!("needs {what}"));
+        }
+        is_there
+    }
+
+    /// What the guest was found to lack.
+    pub fn missing(&self) -> Option<String> {
+        self.missing.borrow().clone()
     }
 
     /// The expected differences seen so far.
