@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernel trees: Debian's source package, or the user's own tree, made ready for our kernels.
 
-The package comes through a private apt state, so the machine's own sources stay as they are; the
-mirror is the one that the machine already uses.
+The package comes from a newer suite of the archive that the machine already uses.
 """
 
 import os
@@ -10,7 +9,7 @@ import pathlib
 import re
 import subprocess
 
-from . import cache, proc, say
+from . import cache, debian, proc, say
 from .versions import PINNED
 
 KERNEL = PINNED["kernel"]
@@ -66,61 +65,24 @@ def _package():
 def _download(folder):
     state = folder / "apt"
     tried = []
-    for suite in KERNEL["suites"]:
-        apt = _private_apt(state / suite, suite)
-        update = subprocess.run(
-            ["apt-get", *apt, "-qq", "update"], text=True, capture_output=True,
-            env=proc.environment(),
-        )
-        policy = proc.output("apt-cache", *apt, "policy", KERNEL["package"])
-        found = re.search(r"Candidate: (\d\S*)", policy)
-        if update.returncode or not found:
-            tried.append(f"{suite} ({'unreachable' if update.returncode else 'no such package'})")
+    for name in KERNEL["suites"]:
+        suite = debian.Suite(state / name, name, KERNEL["keyring"])
+        updated = suite.update()
+        version = suite.candidate(KERNEL["package"])
+        if not updated or not version:
+            tried.append(f"{name} ({'no such package' if updated else 'unreachable'})")
             continue
-        version = found.group(1)
-        say.note(f"{KERNEL['package']} {version} from {suite}")
+        say.note(f"{KERNEL['package']} {version} from {name}")
         if version != KERNEL["tested"]:
             say.note(f"  (tested with {KERNEL['tested']})")
-        argv = ["apt-get", *apt, "download", KERNEL["package"]]
-        proc.logged("downloading the kernel source (165 MB)", "apt-source", argv, cwd=folder)
+        suite.download("downloading the kernel source (165 MB)", "apt-source", folder, KERNEL["package"])
         proc.output("rm", "-rf", state)
         return
     raise say.LabError(
-        f"no suite of {_mirror()} gave {KERNEL['package']}: tried {', '.join(tried)}. "
+        f"no suite of {debian.mirror()} gave {KERNEL['package']}: tried {', '.join(tried)}. "
         "Check the network, or set KERNEL_SRC to an unpacked Linux "
         f"{KERNEL['series']} tree"
     )
-
-
-def _private_apt(state, suite):
-    for sub in ("lists/partial", "cache/archives/partial"):
-        (state / sub).mkdir(parents=True, exist_ok=True)
-    sources = state / "sources.list"
-    sources.write_text(f"deb [signed-by={KERNEL['keyring']}] {_mirror()} {suite} main\n")
-    options = {
-        "Dir::Etc::sourcelist": sources,
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::preferencesparts": "/dev/null",
-        "Dir::State::lists": state / "lists",
-        "Dir::Cache": state / "cache",
-        "APT::Default-Release": suite,
-        "APT::Update::Error-Mode": "any",
-    }
-    if os.geteuid() == 0:
-        options["APT::Sandbox::User"] = "root"
-    return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-
-
-def _mirror():
-    """The archive that this machine's own apt reads Debian's main component from."""
-    for line in proc.output(
-        "apt-get", "indextargets", "--format", "$(SITE) $(CODENAME) $(RELEASE)", "Created-By: Packages",
-        "Component: main",
-    ).splitlines():
-        words = line.split()
-        if "bookworm" in words[1:] or "stable" in words[1:]:
-            return words[0]
-    raise say.LabError("apt knows no Debian 12 archive: see /etc/apt/sources.list.d, or set KERNEL_SRC")
 
 
 def _from_folder(folder):

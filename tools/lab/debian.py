@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What other Debian suites have: source packages, and packages unpacked as a root of their own.
+
+All goes through a private apt state, so the machine's own sources stay as they are; the mirror is
+the one that the machine already uses.
+"""
+
+import os
+import re
+import subprocess
+
+from . import proc, say
+
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+def mirror():
+    """The archive that this machine's own apt reads Debian's main component from."""
+    for line in proc.output(
+        "apt-get", "indextargets", "--format", "$(SITE) $(CODENAME) $(RELEASE)", "Created-By: Packages",
+        "Component: main",
+    ).splitlines():
+        words = line.split()
+        if "bookworm" in words[1:] or "stable" in words[1:]:
+            return words[0]
+    raise say.LabError("apt knows no Debian 12 archive: see /etc/apt/sources.list.d")
+
+
+class Suite:
+    """One suite of the archive, its package lists in folder `state`."""
+
+    def __init__(self, state, name, keyring=KEYRING, sources=False):
+        self.name = name
+        self._options = _options(state, name, keyring, sources)
+
+    def update(self):
+        """Read the package lists; whether that worked."""
+        done = subprocess.run(["apt-get", *self._options, "-qq", "update"], text=True,
+                              capture_output=True, env=proc.environment())
+        return done.returncode == 0
+
+    def candidate(self, package):
+        """The version that this suite has of `package`, or None."""
+        policy = proc.output("apt-cache", *self._options, "policy", package)
+        found = re.search(r"Candidate: (\d\S*)", policy)
+        return found and found.group(1)
+
+    def with_dependencies(self, *packages):
+        """`packages` and all that they need on a machine that has nothing."""
+        plan = proc.output("apt-get", *self._options, "-s", "-y", "--no-install-recommends", "install",
+                           *packages)
+        return re.findall(r"^Inst (\S+)", plan, re.M)
+
+    def download(self, title, log, folder, *packages):
+        """Lay the package files into `folder`."""
+        proc.logged(title, log, ["apt-get", *self._options, "download", *packages], cwd=folder)
+
+    def download_source(self, title, log, folder, package):
+        """Lay the original archive of a source package, without Debian's changes, into `folder`."""
+        argv = ["apt-get", *self._options, "source", "--download-only", "--tar-only", package]
+        proc.logged(title, log, argv, cwd=folder)
+
+
+def unpack(packages, root):
+    """Unpack package files as a root to compile against; nothing of them is run or configured."""
+    root.mkdir(parents=True, exist_ok=True)
+    for package in packages:
+        proc.output("dpkg-deb", "-x", package, root)
+    for name in ("lib", "lib64"):
+        # Packages leave these links to a package that a bare root does not have.
+        if not (root / name).exists() and (root / "usr" / name).exists():
+            (root / name).symlink_to(f"usr/{name}")
+
+
+def _options(state, suite, keyring, sources):
+    for sub in ("lists/partial", "cache/archives/partial"):
+        (state / sub).mkdir(parents=True, exist_ok=True)
+    where = f"[signed-by={keyring}] {mirror()} {suite} main"
+    lines = [f"deb {where}\n"] + ([f"deb-src {where}\n"] if sources else [])
+    (state / "sources.list").write_text("".join(lines))
+    (state / "status").touch()
+    options = {
+        "Dir::Etc::sourcelist": state / "sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "Dir::State::lists": state / "lists",
+        "Dir::State::status": state / "status",
+        "Dir::Cache": state / "cache",
+        "APT::Default-Release": suite,
+        "APT::Update::Error-Mode": "any",
+    }
+    if os.geteuid() == 0:
+        options["APT::Sandbox::User"] = "root"
+    return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
