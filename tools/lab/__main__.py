@@ -48,6 +48,8 @@ def _parser():
         if name == "exec":
             sub.add_argument("--timeout", type=float, default=120.0)
             sub.add_argument("--icount", action="store_true")
+            sub.add_argument("--boot", action="append", default=[], metavar="WORD",
+                             help="for the kernel's command line: --boot lsm=selinux")
             sub.add_argument("--pin", type=int, help="the host CPU to stay on")
             sub.add_argument("--crate", help="build this crate first and lay its program in the guest")
             sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
@@ -99,7 +101,7 @@ def _exec(arguments):
     if not argv:
         raise say.LabError("name a program to run in the guest")
     job = guest.Job(argv=argv, driver=arguments.driver, files=files, timeout=arguments.timeout,
-                    icount=arguments.icount, pin=arguments.pin)
+                    icount=arguments.icount, pin=arguments.pin, boot=tuple(arguments.boot))
     result = guest.run(built, job, lambda text: (sys.stdout.write(text), sys.stdout.flush()))
     for name, content in result.files.items():
         path = BUILD / "out" / name

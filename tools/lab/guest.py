@@ -47,6 +47,8 @@ class Job:
     pin: int | None = None
     timeout: float = 120.0
     cpus: int = 2
+    # More words for the kernel's command line.
+    boot: tuple = ()
 
 
 @dataclasses.dataclass
@@ -86,14 +88,14 @@ def _command(kernel, job, initrd, console):
     if kernel.guest.arch == "um":
         memory = "1G" if "debug" in kernel.guest.fragments else "512M"
         argv = [kernel.image, f"mem={memory}", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
-                "con=null", "con1=fd:0,fd:1", "stderr=1", "loglevel=5"]
+                "con=null", "con1=fd:0,fd:1", "stderr=1", "loglevel=5", *job.boot]
     else:
         machine = ICOUNT if job.icount else _PARALLEL
-        extra = " norandmaps tsc=reliable" if job.icount else ""
+        extra = ["norandmaps", "tsc=reliable"] if job.icount else []
         argv = ["qemu-system-x86_64", *machine, "-m", "512", "-display", "none", "-no-reboot",
                 "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
                 "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
-                "-append", "console=ttyS0 panic=-1 loglevel=5" + extra]
+                "-append", " ".join(["console=ttyS0 panic=-1 loglevel=5", *extra, *job.boot])]
     # The guest dies with us, however we die.
     front = ["setpriv", "--pdeathsig", "KILL"]
     if job.pin is not None:
