@@ -13,7 +13,7 @@ use crate::{
     error::Refusal,
     node::Node,
     process::Process,
-    range_alloc::{CallKind, ReserveError, Spare}, //
+    range_alloc::{CallKind, ReserveError, Reserved, Spare}, //
 };
 use core::mem::size_of;
 use kernel::{
@@ -79,6 +79,8 @@ pub(crate) struct Buffer {
     pub(crate) layout: Layout,
     /// To be zeroed when it is freed.
     is_cleared: bool,
+    /// Its sender holds much of a oneway space that is running out (contract ALLOC-7).
+    pub(crate) is_spam_suspect: bool,
     /// What the data names so far.
     held: HeldList,
 }
@@ -125,11 +127,13 @@ impl Process {
         if !self.pages.is_mapped() {
             return Err(Refusal::nobody(ESRCH));
         }
-        let (offset, size) = self.reserve_range(layout.total, kind)?;
+        let reserved = self.reserve_range(layout.total, kind)?;
+        let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
             offset,
             layout,
             is_cleared: request.flags & transaction_flags::CLEAR_BUF != 0,
+            is_spam_suspect: reserved.oneway_spam_suspect,
             held: None,
         };
         match self.pages.populate(offset, offset + size) {
@@ -145,12 +149,12 @@ impl Process {
         }
     }
 
-    fn reserve_range(&self, size: usize, kind: CallKind) -> Result<(usize, usize), Refusal> {
+    fn reserve_range(&self, size: usize, kind: CallKind) -> Result<Reserved, Refusal> {
         let mut spare = Spare::new();
         loop {
             let reserved = self.buffers.lock().reserve(size, kind, &mut spare);
             match reserved {
-                Ok(reserved) => return Ok((reserved.offset, reserved.size)),
+                Ok(reserved) => return Ok(reserved),
                 Err(ReserveError::NoSpace) => return Err(Refusal::failed(ENOSPC)),
                 Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL)?,
             }

@@ -45,6 +45,7 @@ pub(crate) mod ioctl {
     pub(crate) const GET_NODE_DEBUG_INFO: u32 = code_of(Direction::Both, b'b', 11, 24);
     pub(crate) const GET_NODE_INFO_FOR_REF: u32 = code_of(Direction::Both, b'b', 12, 24);
     pub(crate) const SET_CONTEXT_MGR_EXT: u32 = code_of(Direction::Write, b'b', 13, 24);
+    pub(crate) const ENABLE_ONEWAY_SPAM_DETECTION: u32 = code_of(Direction::Write, b'b', 16, 4);
     pub(crate) const GET_EXTENDED_ERROR: u32 = code_of(Direction::Both, b'b', 17, 12);
 }
 
@@ -123,6 +124,7 @@ wire_table! {
     Noop = None 12, 0;
     SpawnLooper = None 13, 0;
     FailedReply = None 17, 0;
+    OnewaySpamSuspect = None 19, 0;
 }
 
 /// The room that the driver wants to see in a read buffer before it encodes another item: the

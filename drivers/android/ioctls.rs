@@ -56,6 +56,7 @@ pub(crate) fn run(process: &Arc<Process>, command: u32, argument: usize, may_wai
             argument.put(&process.node_debug_info(ptr).encode())
         }
         ioctl::GET_NODE_INFO_FOR_REF => node_info_for_ref(process, argument),
+        ioctl::ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(process, argument),
         ioctl::GET_EXTENDED_ERROR => extended_error(&*process.current_thread()?, argument),
         _ => Err(EINVAL),
     }
@@ -113,6 +114,16 @@ fn set_max_threads(process: &Process, argument: Argument) -> Result {
     }
     let bytes = argument.get().map_err(|_| EINVAL)?;
     process.lock_state().pool.max_threads = u32::from_ne_bytes(bytes);
+    Ok(())
+}
+
+/// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`: about the calls that this process makes.
+fn enable_spam_detection(process: &Process, argument: Argument) -> Result {
+    if !process.is_callers() {
+        return Err(EINVAL);
+    }
+    let is_wanted = u32::from_ne_bytes(argument.get()?) != 0;
+    process.lock_state().detects_oneway_spam = is_wanted;
     Ok(())
 }
 

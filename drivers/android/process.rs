@@ -9,7 +9,7 @@
 use crate::{
     allocation::Delivered,
     context::Context,
-    defs::{NodeDebugInfo, NodeFlags, NodeName},
+    defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
     handles::Handles,
     kernel_ext::{page_range::PageRange, park::WakeHint},
     node::Node,
@@ -84,6 +84,8 @@ pub(crate) struct ProcessState {
     /// The nodes that the process offers, by the pointer that it gave them.
     pub(crate) nodes: RBTree<u64, Arc<Node>>,
     pub(crate) pool: Pool,
+    /// Whether the process wants to hear that its oneway calls look like spam.
+    pub(crate) detects_oneway_spam: bool,
     has_pollers: bool,
 }
 
@@ -106,7 +108,18 @@ impl ProcessState {
             work: WorkQueue::new(),
             nodes: RBTree::new(),
             pool: Pool::default(),
+            detects_oneway_spam: false,
             has_pollers: false,
+        }
+    }
+
+    /// What the process hears of an answer, now that a thread of it reads it: who did not ask for the
+    /// detection of spam hears that the call is on its way (contract TXN-16).
+    pub(crate) fn as_heard(&self, answer: Return) -> Return {
+        if answer == Return::OnewaySpamSuspect && !self.detects_oneway_spam {
+            Return::TransactionComplete
+        } else {
+            answer
         }
     }
 

@@ -155,7 +155,7 @@ fn look(
         };
         match work {
             Work::Answer(answer) => {
-                sink.put(answer, &[]);
+                sink.put(process.as_heard(answer), &[]);
                 thread.state(process).spare_ticket = Some(ticket);
             }
             Work::Refusal(answer) => {

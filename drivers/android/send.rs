@@ -243,8 +243,9 @@ fn call_oneway(
     let kind = CallKind::Oneway { sender };
     fill(&mut transaction, thread, request, node, kind)?;
     transaction.describe(id, request);
+    let acknowledgement = transaction.acknowledgement();
     submit(transaction, &target, None)?.now(&target, WakeHint::Anywhere);
-    thread.answer_with(ticket, Return::TransactionComplete);
+    thread.answer_with(ticket, acknowledgement);
     Ok(())
 }
 

@@ -18,7 +18,7 @@
 
 use crate::{
     allocation::Buffer,
-    defs::{transaction_flags, Strength, TransactionRequest},
+    defs::{transaction_flags, Return, Strength, TransactionRequest},
     error::Refusal,
     kernel_ext::park::WakeHint,
     node::{Node, NotInUse},
@@ -108,6 +108,14 @@ impl Transaction {
     /// Whether nobody waits for a reply.
     fn is_oneway(&self) -> bool {
         self.flags & transaction_flags::ONE_WAY != 0
+    }
+
+    /// What the sender of a oneway draft hears once it is queued (contract TXN-16).
+    pub(crate) fn acknowledgement(&self) -> Return {
+        match &self.content {
+            Content::Draft { buffer, .. } if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
+            _ => Return::TransactionComplete,
+        }
     }
 
     /// The node that is busy with another oneway call, if this one has to wait for that.

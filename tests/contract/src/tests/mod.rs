@@ -27,6 +27,7 @@ mod oneway;
 mod poll;
 mod replies;
 mod signals;
+mod spam;
 mod sync;
 mod threads;
 mod userns;
@@ -49,6 +50,7 @@ pub const GROUPS: &[Group] = &[
     buffers::GROUP,
     objects::GROUP,
     oneway::GROUP,
+    spam::GROUP,
     nodes::GROUP,
     counts::GROUP,
     handles::GROUP,

@@ -188,9 +188,8 @@ fn alloc_7_the_fifty_first_range_is_one_too_many() {
     assert_eq!(count_when_low::<64>(), 51);
 }
 
-#[test]
-fn alloc_7_suspicion_fires_once_until_there_is_space_again() {
-    let mut allocator = Allocator::<16>::new(1000 * 8);
+fn suspicion_fires_once_until_there_is_space_again_in<const N: usize>() {
+    let mut allocator = Allocator::<N>::new(1000 * 8);
     let big = reserve(&mut allocator, 410 * 8, oneway(1)).unwrap();
     assert!(big.oneway_spam_suspect);
     let more = reserve(&mut allocator, 8, oneway(1)).unwrap();
@@ -200,6 +199,13 @@ fn alloc_7_suspicion_fires_once_until_there_is_space_again() {
     assert!(!small.oneway_spam_suspect, "there is space");
     let again = reserve(&mut allocator, 410 * 8, oneway(1)).unwrap();
     assert!(again.oneway_spam_suspect, "not armed again");
+}
+
+#[test]
+fn alloc_7_suspicion_fires_once_until_there_is_space_again() {
+    suspicion_fires_once_until_there_is_space_again_in::<0>();
+    suspicion_fires_once_until_there_is_space_again_in::<16>();
+    suspicion_fires_once_until_there_is_space_again_in::<64>();
 }
 
 #[test]

@@ -52,6 +52,7 @@ fn lesson_r13_each_return_has_its_number_and_size() {
         (Return::Noop, 0x0000_720c, 0),
         (Return::SpawnLooper, 0x0000_720d, 0),
         (Return::FailedReply, 0x0000_7211, 0),
+        (Return::OnewaySpamSuspect, 0x0000_7213, 0),
     ];
     for (answer, code, size) in wanted {
         assert_eq!(answer.code(), code, "{code:#x}");
@@ -70,6 +71,7 @@ fn each_ioctl_has_its_number() {
     assert_eq!(ioctl::GET_NODE_DEBUG_INFO, 0xc018_620b);
     assert_eq!(ioctl::GET_NODE_INFO_FOR_REF, 0xc018_620c);
     assert_eq!(ioctl::SET_CONTEXT_MGR_EXT, 0x4018_620d);
+    assert_eq!(ioctl::ENABLE_ONEWAY_SPAM_DETECTION, 0x4004_6210);
     assert_eq!(ioctl::GET_EXTENDED_ERROR, 0xc00c_6211);
 }
 
