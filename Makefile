@@ -17,7 +17,7 @@ GUEST := x86_64
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test contract soak boot exec kernel module check install clean purge
+.PHONY: help bench test contract soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -34,6 +34,9 @@ contract: $(PYTHON) ## the contract suite in one guest against one driver
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))
+
+aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver, compared with the C driver
+	@$(LAB) aosp $(WHERE) --driver $(DRIVER)
 
 boot: $(PYTHON) ## an interactive shell in a guest, driver loaded, binderfs mounted
 	@$(LAB) boot $(WHERE) --driver $(DRIVER)

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import bench, cache, guest, kernel, module, programs, say, suite
+from . import aosp, bench, cache, guest, kernel, module, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -59,6 +59,8 @@ def _parser():
         "--driver", default="rust", choices=list(guest.MODULES))
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
     soak.add_argument("--seconds", type=int, default=600)
+    guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
+        "--driver", default="rust", choices=list(guest.MODULES))
     bench_options = guest_option(command("bench", _bench, "round trips of all drivers as a table"))
     bench_options.add_argument("--rounds", type=int)
     bench_options.add_argument("--icount", action="store_true", help="count instructions (x86_64)")
@@ -140,6 +142,10 @@ def _soak(arguments):
     tally = suite.Tally()
     suite.soak(tally, arguments.guest, arguments.seconds)
     return tally.finish()
+
+
+def _aosp(arguments):
+    return aosp.run(arguments.guest, arguments.driver)
 
 
 def _bench(arguments):
