@@ -17,11 +17,11 @@ GUEST := x86_64
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test contract soak aosp boot exec kernel module check install clean purge
+.PHONY: help bench test contract contract-table soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
 
 bench: $(PYTHON) ## round trips of our driver next to the others, as a table (ICOUNT=1: exact instructions, with GUEST=x86_64)
 	@$(LAB) bench $(WHERE) $(if $(ICOUNT),--icount) $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -29,8 +29,11 @@ bench: $(PYTHON) ## round trips of our driver next to the others, as a table (IC
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, soak
 	@$(LAB) test
 
-contract: $(PYTHON) ## the contract suite in one guest against one driver
+contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests
 	@$(LAB) contract $(WHERE) --driver $(DRIVER)
+
+contract-table: $(PYTHON) ## the same against all three drivers, into docs/contract.md
+	@$(LAB) contract-table $(WHERE)
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))

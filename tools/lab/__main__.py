@@ -57,6 +57,7 @@ def _parser():
     command("check", _check, "format, clippy, checkpatch, docs")
     guest_option(command("contract", _contract, "the contract suite in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
+    guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
     soak.add_argument("--seconds", type=int, default=600)
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
@@ -135,7 +136,12 @@ def _contract(arguments):
     tally = suite.Tally()
     title = f"contract {arguments.guest} {arguments.driver}"
     suite.contract(tally, title, arguments.guest, arguments.driver)
+    suite.print_rules(arguments.guest)
     return tally.finish()
+
+
+def _contract_table(arguments):
+    return suite.contract_table(arguments.guest)
 
 
 def _soak(arguments):

@@ -17,6 +17,7 @@ CONTRACT = (("um", "c", True), ("um", "rust", True), ("um", "upstream", False),
             ("um-debug", "rust", True), ("x86_64", "c", True), ("x86_64", "rust", True),
             ("x86_64-builtin", "rust", True))
 CYCLES = 100
+RECORD = "results.jsonl"
 
 
 class Tally:
@@ -72,7 +73,7 @@ def checks(tally):
 def contract(tally, title, name, driver, counts=True):
     """The contract suite in one guest against one driver."""
     program = programs.build("tests/contract")
-    argv = ["/lab/contract", "run", "--driver", driver, "--guest", name]
+    argv = ["/lab/contract", "run", "--driver", driver, "--guest", name, "--record", f"/out/{RECORD}"]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=600)
     result = _run(title, name, job)
     found = _COUNTS.search(result.output)
@@ -82,7 +83,40 @@ def contract(tally, title, name, driver, counts=True):
             print(f"    {line}")
     if not result.good and not failed:
         failed = 1
+    if RECORD in result.files:
+        record = _record(name, driver)
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_bytes(result.files[RECORD])
     tally.add(title, passed, failed, counts)
+
+
+def _record(name, driver):
+    """Where it is kept how each test ended in a guest's last run against a driver."""
+    return BUILD / "results" / f"{name}-{driver}.jsonl"
+
+
+def _rules(name, *extra):
+    """Call the suite's `rules` with the records of the last runs in a guest."""
+    records = [r for r in (_record(name, driver) for driver in guest.MODULES) if r.exists()]
+    words = [word for record in records for word in ("--results", record)]
+    argv = [BUILD / "programs/contract", "rules", *words, *extra]
+    subprocess.run([str(word) for word in argv], check=True)
+
+
+def print_rules(name):
+    """Print the table of rules, tests, and how they ended on the drivers that were run."""
+    print()
+    _rules(name)
+
+
+def contract_table(name):
+    """Run the suite against all drivers, and write the tables of `docs/contract.md` anew."""
+    tally = Tally()
+    for driver in guest.MODULES:
+        contract(tally, f"contract {name} {driver}", name, driver, counts=driver != "upstream")
+    _rules(name, "--update", ROOT / "docs/contract.md")
+    print_rules(name)
+    return tally.finish()
 
 
 def soak(tally, name, seconds, driver="rust"):

@@ -14,6 +14,7 @@
 mod actor;
 mod agent;
 mod arena;
+mod catalogue;
 mod child;
 mod load;
 mod ops;
@@ -47,9 +48,12 @@ enum Command {
     },
     /// Print which test checks which rule, as a markdown table
     Rules {
-        /// Put the table into this document instead
+        /// Put the tables into this document instead
         #[arg(long)]
         update: Option<std::path::PathBuf>,
+        /// What `run --record` has written, for the columns of the drivers
+        #[arg(long)]
+        results: Vec<std::path::PathBuf>,
     },
     /// Load the driver with clients and servers, and kill them at random
     Soak(soak::SoakArgs),
@@ -69,6 +73,9 @@ pub struct RunArgs {
     /// Print one JSON object per test instead of a line
     #[arg(long)]
     json: bool,
+    /// Also write one JSON object per test into this file
+    #[arg(long)]
+    record: Option<std::path::PathBuf>,
     /// Seconds that a test may take; debug kernels on busy machines are slow
     #[arg(long, default_value_t = 30)]
     timeout: u64,
@@ -88,10 +95,15 @@ fn main() -> anyhow::Result<()> {
                 println!("{} [{}]", test.name(), test.rules.join(", "));
             }
         }
-        Command::Rules { update: None } => print!("{}", rules::table()),
-        Command::Rules { update: Some(path) } => {
-            let document = std::fs::read_to_string(&path)?;
-            std::fs::write(path, rules::updated(&document)?)?;
+        Command::Rules { update, results } => {
+            let results = rules::Results::read(&results).map(|read| (!results.is_empty()).then_some(read))?;
+            match update {
+                None => print!("{}", rules::table(results.as_ref(), "")),
+                Some(path) => {
+                    let document = std::fs::read_to_string(&path)?;
+                    std::fs::write(path, rules::updated(&document, results.as_ref())?)?;
+                }
+            }
         }
         Command::Soak(args) => soak::run(&args)?,
     }

@@ -16,7 +16,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, getpid, pipe, ForkResult, Pid};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -25,24 +25,33 @@ use std::time::{Duration, Instant};
 /// Where a test finds a private, empty directory.
 const SCRATCH: &str = "/tmp";
 
-#[derive(Debug, Serialize)]
+/// How a test ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "result", content = "why", rename_all = "snake_case")]
-enum Verdict {
+pub enum Verdict {
+    /// As the contract says.
     Ok,
+    /// Otherwise, for this reason.
     Failed(String),
+    /// Otherwise, but that is known of the driver.
     ExpectedDifference(String),
+    /// Not at all, for the guest lacks something.
     Skipped(String),
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    test: String,
-    rules: &'a [&'a str],
-    driver: Driver,
-    guest: Option<&'a str>,
-    ms: u128,
+/// What is written of a test's end.
+#[derive(Serialize, Deserialize)]
+pub struct Record {
+    /// Its name.
+    pub test: String,
+    rules: Vec<String>,
+    /// The driver that was loaded.
+    pub driver: Driver,
+    guest: Option<String>,
+    ms: u64,
+    /// How it ended.
     #[serde(flatten)]
-    verdict: &'a Verdict,
+    pub verdict: Verdict,
 }
 
 /// Runs the tests that the arguments select, and returns how many failed.
@@ -51,6 +60,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     if tests.is_empty() {
         bail!("no test matches {:?}", args.filter.as_deref().unwrap_or(""));
     }
+    let mut records =
+        args.record.as_ref().map(std::fs::File::create).transpose().context("make the record")?;
     let (mut passed, mut failed, mut differences, mut skipped) = (0, 0, 0, 0);
     for test in (0..args.repeat).flat_map(|_| &tests) {
         let start = Instant::now();
@@ -61,7 +72,14 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
             Verdict::Skipped(_) => skipped += 1,
             Verdict::Ok => passed += 1,
         }
-        report(test, args, &verdict, start.elapsed());
+        let record = json(test, args, &verdict, start.elapsed());
+        match args.json {
+            true => println!("{record}"),
+            false => report(test, args, &verdict),
+        }
+        if let Some(file) = &mut records {
+            writeln!(file, "{record}")?;
+        }
     }
     if differences > 0 && !args.json {
         println!("{differences} of the passed are expected differences on {}", args.driver);
@@ -73,21 +91,20 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     Ok(failed)
 }
 
-fn report(test: &Test, args: &RunArgs, verdict: &Verdict, time: Duration) {
+fn json(test: &Test, args: &RunArgs, verdict: &Verdict, time: Duration) -> String {
+    let record = Record {
+        test: test.name(),
+        rules: test.rules.iter().map(|rule| rule.to_string()).collect(),
+        driver: args.driver,
+        guest: args.guest.clone(),
+        ms: u64::try_from(time.as_millis()).expect("a short time"),
+        verdict: verdict.clone(),
+    };
+    serde_json::to_string(&record).expect("plain data")
+}
+
+fn report(test: &Test, args: &RunArgs, verdict: &Verdict) {
     let name = test.name();
-    if args.json {
-        let guest = args.guest.as_deref();
-        let record = Record {
-            test: name,
-            rules: test.rules,
-            driver: args.driver,
-            guest,
-            ms: time.as_millis(),
-            verdict,
-        };
-        println!("{}", serde_json::to_string(&record).expect("plain data"));
-        return;
-    }
     match verdict {
         Verdict::Ok => println!("{name} ok"),
         Verdict::Failed(why) => println!("{name} FAILED ({why}) {}", test.rules.join(" ")),

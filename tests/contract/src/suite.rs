@@ -3,10 +3,10 @@
 
 use crate::stage::Stage;
 use crate::tests;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The drivers that the suite knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
     /// The C driver, which decides what is right.

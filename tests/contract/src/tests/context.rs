@@ -17,7 +17,7 @@ cases! { "context":
     same_user_may_take_over ["CTX-1", "CTX-5"],
     another_user_may_not ["CTX-1"],
     users_are_compared_by_effective_id ["CTX-1"],
-    manager_cannot_call_itself ["CTX-3", "lesson R14"],
+    lesson_r14_manager_cannot_call_itself ["CTX-3"],
     manager_cannot_call_itself_through_another_file ["CTX-3"],
     manager_cannot_hold_itself ["CTX-4", "WR-3"],
     clients_can_hold_it ["CTX-4", "CTX-2"],
@@ -82,7 +82,7 @@ fn users_are_compared_by_effective_id(t: &Stage) {
     assert_eq!(take_over(&root), Some(Errno::EPERM), "root is another user, too");
 }
 
-fn manager_cannot_call_itself(t: &Stage) {
+fn lesson_r14_manager_cannot_call_itself(t: &Stage) {
     let manager = t.manager();
     assert_eq!(manager.refused(&manager.place(0, 0, &empty())), Return::FailedReply);
     assert_eq!(manager.extended_error(), failed(Errno::EINVAL));

@@ -21,7 +21,7 @@ cases! { "deaths":
     start_of_a_chain ["TXN-13", "TXN-26"],
     partner_of_a_call_back ["TREL-1", "TXN-11"],
     both_at_once ["REL-2", "TREL-1"],
-    threads_in_every_state ["REL-2", "TREL-1"],
+    lesson_c12_threads_in_every_state ["REL-2", "TREL-1"],
     holder_with_everything ["REL-2", "NODE-10"],
     owner_with_handles_everywhere ["NODE-12", "REL-2"],
     object_in_an_unread_reply ["OBJ-13", "REL-2"],
@@ -217,7 +217,7 @@ fn both_at_once(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-fn threads_in_every_state(t: &Stage) {
+fn lesson_c12_threads_in_every_state(t: &Stage) {
     let (manager, victim, peer) = (t.manager(), t.server(), t.server());
     let on_victim = introduce(&manager, &victim, FlatBinderObject::binder(0x10, 0), &peer);
     let on_peer = introduce(&manager, &peer, FlatBinderObject::binder(0x20, 0), &victim);

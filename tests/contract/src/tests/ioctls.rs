@@ -27,7 +27,7 @@ cases! { "ioctl":
     node_info_for_ref_wants_zeros ["IOCTL-GET_NODE_INFO_FOR_REF"],
     node_info_for_ref_of_an_unknown_handle ["IOCTL-GET_NODE_INFO_FOR_REF"],
     node_info_for_ref_fault ["IOCTL-GET_NODE_INFO_FOR_REF"],
-    extended_error_is_read_once ["IOCTL-GET_EXTENDED_ERROR", "TXN-2", "TXN-7"],
+    lesson_r08_extended_error_is_read_once ["IOCTL-GET_EXTENDED_ERROR", "TXN-2", "TXN-7"],
     extended_error_after_success ["TXN-2"],
     extended_error_belongs_to_the_thread ["IOCTL-GET_EXTENDED_ERROR"],
     extended_error_fault_resets ["IOCTL-GET_EXTENDED_ERROR"],
@@ -204,7 +204,7 @@ fn fail(t: &Stage, port: &crate::port::Port) {
     assert_eq!(port.extended_error(), failed(errno));
 }
 
-fn extended_error_is_read_once(t: &Stage) {
+fn lesson_r08_extended_error_is_read_once(t: &Stage) {
     let port = t.client();
     assert_eq!(port.extended_error(), NO_ERROR);
     fail(t, &port);

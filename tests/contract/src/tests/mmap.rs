@@ -24,10 +24,10 @@ cases! { "mmap":
     one_page_is_enough ["MMAP-4", "ALLOC-2"],
     pages_start_zeroed ["MMAP-5"],
     never_mapped_target ["MMAP-7", "TXN-7"],
-    unmapped_target ["MMAP-7"],
+    lesson_r20_unmapped_target ["MMAP-7"],
     partly_unmapped_target ["MMAP-7"],
     delivered_buffers_can_be_freed_after_unmap ["MMAP-7", "OBJ-12"],
-    new_mapping_at_the_old_address_gets_nothing ["MMAP-7", "lesson R03", "lesson R20"],
+    lesson_r03_new_mapping_at_the_old_address_gets_nothing ["MMAP-7"],
 }
 
 const READ: ProtFlags = ProtFlags::PROT_READ;
@@ -131,7 +131,7 @@ fn expect_unreachable(t: &Stage, client: &crate::port::Port) {
     t.known_difference(Driver::Upstream, "unmapping is not noticed", as_c);
 }
 
-fn unmapped_target(t: &Stage) {
+fn lesson_r20_unmapped_target(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     manager.unmap();
     expect_unreachable(t, &client);
@@ -163,7 +163,7 @@ fn delivered_buffers_can_be_freed_after_unmap(t: &Stage) {
     assert!(gone(&items) || client.node_debug_info(0).ptr == 0, "{items:?}");
 }
 
-fn new_mapping_at_the_old_address_gets_nothing(t: &Stage) {
+fn lesson_r03_new_mapping_at_the_old_address_gets_nothing(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(b"secret"), &empty());
     let (address, length) = manager.space.expect("a space");

@@ -13,10 +13,10 @@ cases! { "objects":
     bytes_between_are_verbatim ["OBJ-1"],
     offsets_arrive ["OBJ-1", "TXN-29"],
     offsets_size_must_be_whole ["TXN-19"],
-    offset_must_be_aligned ["OBJ-1", "lesson C08"],
-    offset_beyond_the_data ["OBJ-1", "lesson C03"],
+    lesson_c08_offset_must_be_aligned ["OBJ-1"],
+    lesson_c03_offset_beyond_the_data ["OBJ-1"],
     object_cut_by_the_end ["OBJ-1"],
-    objects_must_not_overlap ["OBJ-1", "lesson R16"],
+    lesson_r16_objects_must_not_overlap ["OBJ-1"],
     objects_must_be_in_order ["OBJ-1"],
     unknown_type ["OBJ-1"],
     offsets_must_be_readable ["TXN-19"],
@@ -24,8 +24,8 @@ cases! { "objects":
     many ["OBJ-1", "NODE-3"],
     four_byte_alignment_is_enough ["OBJ-1"],
     no_senders_pointers_leak ["OBJ-2"],
-    failure_undoes_what_was_done ["OBJ-10", "lesson C06", "lesson R06"],
-    failure_keeps_the_senders_counts ["OBJ-10", "lesson C06"],
+    lesson_c06_r06_failure_undoes_what_was_done ["OBJ-10"],
+    failure_keeps_the_senders_counts ["OBJ-10"],
     reply_carries_objects ["OBJ-1"],
 }
 
@@ -92,7 +92,7 @@ fn node_at(offset: u64) -> Parcel {
     parcel
 }
 
-fn offset_must_be_aligned(t: &Stage) {
+fn lesson_c08_offset_must_be_aligned(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     for offset in [1, 2, 3, 5, 7, 9, 39] {
         assert_eq!(refused(&client, &node_at(offset)), EINVAL, "{offset}");
@@ -100,7 +100,7 @@ fn offset_must_be_aligned(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-fn offset_beyond_the_data(t: &Stage) {
+fn lesson_c03_offset_beyond_the_data(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     for offset in [64, 68, 4096, 1 << 32, u64::MAX - 3, u64::MAX - 23, u64::MAX] {
         let errno = refused(&client, &node_at(offset));
@@ -126,7 +126,7 @@ fn object_cut_by_the_end(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-fn objects_must_not_overlap(t: &Stage) {
+fn lesson_r16_objects_must_not_overlap(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = object(FlatBinderObject::binder(0x10, 0));
     parcel.object(&FlatBinderObject::binder(0x20, 0));
@@ -226,7 +226,7 @@ fn expect_no_nodes(port: &Port) {
     assert_eq!(port.node_debug_info(0), BinderNodeDebugInfo::default());
 }
 
-fn failure_undoes_what_was_done(t: &Stage) {
+fn lesson_c06_r06_failure_undoes_what_was_done(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     for good in 0..5 {
         let mut parcel = empty();

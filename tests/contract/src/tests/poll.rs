@@ -18,7 +18,7 @@ cases! { "poll":
     busy_thread_does_not_see_process_work ["POLL-3", "LOOP-9"],
     work_wakes_a_polling_thread ["POLL-4"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
-    thread_exit_under_epoll ["POLL-6", "lesson C01"],
+    lesson_c01_r18_thread_exit_under_epoll ["POLL-6"],
     close_under_epoll ["POLL-6"],
 }
 
@@ -158,7 +158,7 @@ fn work_wakes_epoll(t: &Stage) {
     }
 }
 
-fn thread_exit_under_epoll(t: &Stage) {
+fn lesson_c01_r18_thread_exit_under_epoll(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let set = epoll(&manager);
     for _ in 0..20 {

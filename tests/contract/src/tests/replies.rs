@@ -21,7 +21,7 @@ cases! { "replies":
     to_a_caller_who_exited_its_thread ["TXN-13", "TREL-1"],
     to_a_dead_caller ["TXN-13", "TXN-25"],
     failed_one_is_final ["TXN-12", "TXN-25"],
-    oneway_flag_means_nothing ["TXN-15", "lesson R21"],
+    lesson_r21_oneway_flag_means_nothing ["TXN-15"],
     can_be_huge ["TXN-29", "TXN-15"],
     acknowledged_at_once ["TXN-17"],
     answer_to_the_first_of_two_threads ["TXN-13", "TXN-14"],
@@ -158,7 +158,7 @@ fn failed_one_is_final(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-fn oneway_flag_means_nothing(t: &Stage) {
+fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
     let (server, client) = (t.manager(), t.client_with(64 << 10));
     for _ in 0..3 {
         client.start_call(0, 0, &empty());

@@ -15,7 +15,7 @@ cases! { "threads":
     exit_with_a_reply_unread ["TREL-1"],
     exit_with_a_call_back_unread ["TREL-1"],
     exit_with_an_error_unread ["TREL-1", "TREL-3"],
-    exit_with_counts_unread ["TREL-2", "lesson R11", "lesson C16"],
+    lesson_r11_c16_exit_with_counts_unread ["TREL-2"],
     exit_and_return ["TREL-3"],
     exit_leaves_the_others_alone ["TREL-1"],
     end_of_a_thread_without_exit ["TREL-1", "REL-2"],
@@ -113,7 +113,7 @@ fn exit_with_an_error_unread(t: &Stage) {
     assert_eq!(client.extended_error(), super::NO_ERROR);
 }
 
-fn exit_with_counts_unread(t: &Stage) {
+fn lesson_r11_c16_exit_with_counts_unread(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
     owner.send(|c| c.transaction(&owner.place(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)))));
     let call = manager.wait_call();

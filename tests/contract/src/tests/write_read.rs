@@ -21,13 +21,13 @@ cases! { "write_read":
     fatal_error_skips_the_read ["WR-3"],
     unreadable_commands ["WR-3"],
     unreadable_transaction_payload ["WR-3", "TXN-1"],
-    unwritable_returns ["WR-12"],
+    lesson_c15_unwritable_returns ["WR-12"],
     failed_call_stops_the_write ["WR-2", "TXN-20"],
     small_read_room_keeps_the_work ["WR-8"],
     would_block ["WR-7"],
     interrupted ["WR-7"],
     write_is_done_before_an_interrupted_read ["WR-1", "WR-7"],
-    payload_beyond_the_size ["WR-4"],
+    lesson_c17_payload_beyond_the_size ["WR-4"],
     trailing_bytes ["WR-4"],
     misuse_is_no_error ["WR-5", "OBJ-12", "NODE-8", "NODE-9"],
     one_call_per_read ["WR-9"],
@@ -166,7 +166,7 @@ fn unreadable_transaction_payload(t: &Stage) {
     client.round_trip(0, &manager, &empty(), &empty());
 }
 
-fn unwritable_returns(t: &Stage) {
+fn lesson_c15_unwritable_returns(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.start_call(0, 0, &empty());
     client.actor.expect_blocked();
@@ -242,7 +242,7 @@ fn write_is_done_before_an_interrupted_read(t: &Stage) {
     assert_eq!(client.data(&client.wait_reply()), b"answer");
 }
 
-fn payload_beyond_the_size(t: &Stage) {
+fn lesson_c17_payload_beyond_the_size(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.start_call(0, 0, &pattern_parcel());
     let call = manager.wait_call();

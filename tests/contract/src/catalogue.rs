@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+//! All rules of the contract and all lessons, and why some have no test of their own.
+//!
+//! A rule or a lesson that has neither a test nor a reason fails the unit tests below. A reason is
+//! printed only as long as there is no test.
+
+/// The parts of the contract, each with the number of its last rule. Numbers begin at 1.
+pub const PARTS: &[(&str, u32)] = &[
+    ("ABI", 3),
+    ("PARAM", 7),
+    ("BFS", 15),
+    ("OPEN", 3),
+    ("MMAP", 8),
+    ("FORK", 1),
+    ("REL", 3),
+    ("POLL", 7),
+    ("IOCTL", 4),
+    ("WR", 13),
+    ("CTX", 5),
+    ("NODE", 15),
+    ("LOOP", 10),
+    ("TREL", 3),
+    ("TXN", 32),
+    ("OBJ", 13),
+    ("ALLOC", 9),
+    ("FRZ", 7),
+    ("FRZN", 6),
+    ("DN", 6),
+    ("LSM", 2),
+    ("NL", 3),
+];
+
+/// The rows of the contract's table of ioctls; as rules, `IOCTL-` and the name.
+pub const IOCTLS: &[&str] = &[
+    "WRITE_READ",
+    "SET_MAX_THREADS",
+    "SET_CONTEXT_MGR",
+    "SET_CONTEXT_MGR_EXT",
+    "THREAD_EXIT",
+    "VERSION",
+    "GET_NODE_DEBUG_INFO",
+    "GET_NODE_INFO_FOR_REF",
+    "FREEZE",
+    "GET_FROZEN_INFO",
+    "ENABLE_ONEWAY_SPAM_DETECTION",
+    "GET_EXTENDED_ERROR",
+];
+
+/// Why a rule has no test.
+pub const REASONS: &[(&str, &str)] = &[
+    ("ABI-2", "to come: 32-bit clients in the x86-64 guest"),
+    (
+        "ABI-3",
+        "an alignment of 8 is what every test of layout sees; there is no 32-bit kernel to compare with",
+    ),
+    ("ALLOC-7", "to come with oneway spam detection"),
+    ("ALLOC-8", "to come with oneway spam detection"),
+    ("DN-1", "to come with death notifications"),
+    ("DN-2", "to come with death notifications"),
+    ("DN-3", "to come with death notifications"),
+    ("DN-4", "to come with death notifications"),
+    ("DN-5", "to come with death notifications"),
+    ("DN-6", "to come with death notifications"),
+    ("FRZ-1", "to come with freezing"),
+    ("FRZ-2", "to come with freezing"),
+    ("FRZ-3", "to come with freezing"),
+    ("FRZ-4", "to come with freezing"),
+    ("FRZ-5", "to come with freezing"),
+    ("FRZ-6", "to come with freezing"),
+    ("FRZ-7", "to come with freezing"),
+    ("FRZN-1", "to come with freezing"),
+    ("FRZN-2", "to come with freezing"),
+    ("FRZN-3", "to come with freezing"),
+    ("FRZN-4", "to come with freezing"),
+    ("FRZN-5", "to come with freezing"),
+    ("FRZN-6", "to come with freezing"),
+    ("IOCTL-2", "to come with the messages behind `debug_mask`"),
+    ("IOCTL-FREEZE", "to come with freezing"),
+    ("IOCTL-GET_FROZEN_INFO", "to come with freezing"),
+    ("IOCTL-ENABLE_ONEWAY_SPAM_DETECTION", "to come with oneway spam detection"),
+    ("LOOP-1", "the numbers of a looper's bits show in the logs alone, which are a later issue"),
+    ("LOOP-7", "to come with priorities"),
+    ("LSM-1", "to come with security contexts"),
+    ("NL-1", "netlink reports are a later issue"),
+    ("NL-2", "netlink reports are a later issue"),
+    ("NL-3", "netlink reports are a later issue"),
+    (
+        "NODE-15",
+        "numbers of nodes and handles show in the logs and tracepoints alone, which are a later issue",
+    ),
+    ("OBJ-4", "to come with scatter-gather objects"),
+    ("OBJ-5", "to come with scatter-gather objects"),
+    ("OBJ-6", "to come with scatter-gather objects"),
+    ("OBJ-7", "to come with scatter-gather objects"),
+    ("OBJ-9", "to come with security contexts"),
+    ("OPEN-2", "files of debugfs and `binder_logs` are a later issue"),
+    ("PARAM-1", "to come with the other module parameters"),
+    ("PARAM-3", "to come with the messages behind `debug_mask`"),
+    ("PARAM-4", "its bits are about messages that we do not print; the later issue of logs decides"),
+    ("PARAM-5", "to come with the messages behind `debug_mask`"),
+    ("PARAM-6", "a name, not a behaviour: ours is `binder_rust`; the guests load it by that name"),
+    (
+        "PARAM-7",
+        "`make test` loads and unloads ours a hundred times in each guest; the incumbents cannot be unloaded",
+    ),
+    ("POLL-5", "to come with the tests of poll in every state"),
+    ("TXN-6", "to come with security contexts"),
+    ("TXN-23", "to come with freezing"),
+    ("TXN-24", "to come with freezing"),
+    ("TXN-27", "to come with file descriptors"),
+    ("TXN-28", "to come with file descriptors"),
+    ("TXN-30", "to come with file descriptors"),
+    ("TXN-31", "to come with priorities"),
+    ("TXN-32", "to come with file descriptors"),
+];
+
+/// A fault that an incumbent once had.
+pub struct Lesson {
+    /// Its number; a test that is named `lesson_` and this guards against it.
+    pub id: &'static str,
+    /// What went wrong.
+    pub fault: &'static str,
+    /// What guards against it where no test has its name.
+    pub reason: &'static str,
+}
+
+const fn lesson(id: &'static str, fault: &'static str, reason: &'static str) -> Lesson {
+    Lesson { id, fault, reason }
+}
+
+/// All lessons: `r` from upstream's Rust driver, `c` from the C driver.
+pub const LESSONS: &[Lesson] = &[
+    lesson("r01", "a list of deaths was walked without its lock", "to come with death notifications"),
+    lesson(
+        "r02",
+        "a lock taken in a scrutinee was taken again in the body",
+        "to come with death notifications",
+    ),
+    lesson("r03", "pages went into a new mapping at the old address", ""),
+    lesson("r04", "offsets were read back from memory that the receiver maps", "to come"),
+    lesson("r05", "spam detection did not count the request itself", ""),
+    lesson("r06", "cleanup walked 64-bit offsets in pointer-sized steps", ""),
+    lesson("r07", "nobody had ever run the shrinker's callback", "the shrinker is a later issue"),
+    lesson("r08", "extended errors went into a copy", ""),
+    lesson("r09", "freeze listeners outlived their node, edges were lost", "to come with freezing"),
+    lesson("r10", "dropping a superseded oneway call advanced the node's queue", "to come with freezing"),
+    lesson("r11", "thread exit dropped pending work on counts", ""),
+    lesson("r12", "a sleeping lock on the handle table blocked a caller", "to come"),
+    lesson("r13", "tables of names and numbers slipped", ""),
+    lesson("r14", "the context manager could call itself", ""),
+    lesson(
+        "r15",
+        "empty fd arrays and unaligned offsets were parsed wrongly",
+        "to come with file descriptors",
+    ),
+    lesson("r16", "an index of the target was written twice", ""),
+    lesson("r17", "every ioctl made a thread record, even a stranger's", "to come with freezing"),
+    lesson("r18", "epoll's queue lived in the thread", ""),
+    lesson("r19", "a failed fd in a reply told the caller nothing", "to come with file descriptors"),
+    lesson("r20", "calls went to a process that had unmapped its space", ""),
+    lesson("r21", "the oneway flag on a reply was charged", ""),
+    lesson("r22", "freezing failed at once while a call was served", "to come with freezing"),
+    lesson("r23", "a failed log file failed open() and left the process behind", "to come"),
+    lesson("r24", "messages without a rate limit", "to come with the messages behind `debug_mask`"),
+    lesson("r25", "Rust saw other offsets of task_struct than C", "to come"),
+    lesson("c01", "a thread was freed while epoll had its wait queue", ""),
+    lesson("c02", "a buffer was looked up while another thread freed it", ""),
+    lesson("c03", "a parent index escaped its bounds", ""),
+    lesson("c04", "work was released while a count was dropped", "to come"),
+    lesson("c05", "a weak handle was added to a process that was dying", "to come with death notifications"),
+    lesson("c06", "cleanup released objects that were never translated", ""),
+    lesson("c07", "a pointer fix-up could overwrite the offsets", "to come with scatter-gather objects"),
+    lesson("c08", "a check of alignment was lost", ""),
+    lesson("c09", "freeze records leaked or outlived their handle", "to come with freezing"),
+    lesson("c10", "the list of devices against eviction", "`stress-ng --binderfs` is a target of its own"),
+    lesson("c11", "a bitmap was freed on a failed growth and again", ""),
+    lesson("c12", "a transaction used its target after the lock was gone", ""),
+    lesson(
+        "c13",
+        "a length was read after it had been zeroed",
+        "a buffer's size is a value that moves with it; nothing zeroes it",
+    ),
+    lesson("c14", "superseded transactions leaked their descriptors", "to come with freezing"),
+    lesson("c15", "a fault in delivery leaked the buffer and stalled the node", ""),
+    lesson("c16", "BINDER_THREAD_EXIT lost queued work", ""),
+    lesson("c17", "write_size did not bound a command's payload", ""),
+    lesson(
+        "c18",
+        "a pointer object at offset 0 could not be a parent",
+        "to come with scatter-gather objects",
+    ),
+    lesson("c19", "a failed freeze of several files was not rolled back", "to come with freezing"),
+    lesson("c20", "finding a free handle took 47 ms", ""),
+];
+
+/// Every rule's name, in the order of the contract.
+pub fn rules() -> impl Iterator<Item = String> {
+    let numbered = PARTS.iter().flat_map(|(part, last)| {
+        let rows = if *part == "IOCTL" { IOCTLS } else { &[] };
+        let numbers = (1..=*last).map(move |number| format!("{part}-{number}"));
+        numbers.chain(rows.iter().map(move |row| format!("{part}-{row}")))
+    });
+    numbered
+}
+
+/// Why a rule has no test.
+pub fn reason(rule: &str) -> Option<&'static str> {
+    REASONS.iter().find(|(name, _)| *name == rule).map(|(_, reason)| *reason)
+}
+
+/// The lessons that a test's name mentions: `lesson_r11_c16_what_it_does` is about two.
+pub fn lessons_of(test: &str) -> impl Iterator<Item = &str> {
+    let function = test.rsplit("::").next().unwrap_or(test);
+    let words = function.strip_prefix("lesson_").unwrap_or("").split('_');
+    words.take_while(|word| LESSONS.iter().any(|lesson| lesson.id == *word))
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+    use crate::suite;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_rule_has_a_test_or_a_reason() {
+        let tested: HashSet<_> = suite::all().flat_map(|test| test.rules).copied().collect();
+        for rule in rules() {
+            assert!(
+                tested.contains(rule.as_str()) || reason(&rule).is_some(),
+                "{rule} has neither test nor reason"
+            );
+        }
+    }
+
+    #[test]
+    fn every_named_rule_exists() {
+        let known: HashSet<_> = rules().collect();
+        for test in suite::all() {
+            for rule in test.rules.iter().filter(|rule| !rule.starts_with("lesson ")) {
+                assert!(known.contains(*rule), "{} names {rule}, which is none", test.name());
+            }
+        }
+        for (rule, _) in REASONS {
+            assert!(known.contains(*rule), "a reason for {rule}, which is none");
+        }
+    }
+
+    #[test]
+    fn every_lesson_has_a_test_or_a_reason() {
+        let here = suite::all().map(|test| test.name());
+        let tests: Vec<_> = here.chain(crate::rules::host_lessons().expect("the host tests")).collect();
+        let tested: HashSet<_> = tests.iter().flat_map(|test| lessons_of(test)).collect();
+        for lesson in LESSONS {
+            assert!(tested.contains(lesson.id) || !lesson.reason.is_empty(), "{} has neither", lesson.id);
+        }
+        for test in tests.iter().filter(|test| test.contains("lesson_")) {
+            assert!(lessons_of(test).next().is_some(), "{test} names no lesson that there is");
+        }
+    }
+}
