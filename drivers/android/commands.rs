@@ -6,6 +6,7 @@
 //! only when all of it is there and lies within the write buffer (lesson C17).
 
 use crate::{
+    debug::note,
     defs::{Command, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::{park::WakeHint, stack_bytes::StackBytes},
     process::Process,
@@ -132,7 +133,10 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
             send::reply(thread, &request, hint);
         }
         Command::FreeBuffer => {
-            let _ = process.free_buffer(u64::from_ne_bytes(*source.payload()?));
+            let address = u64::from_ne_bytes(*source.payload()?);
+            if process.free_buffer(address).is_err() {
+                note!(UserError, "no buffer to free at {address:#x}");
+            }
         }
         Command::IncRefs => add_count(process, handle(source)?, Strength::Weak)?,
         Command::Acquire => add_count(process, handle(source)?, Strength::Strong)?,
@@ -169,22 +173,25 @@ fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result 
         }
     }
     // A count that cannot be taken is not taken; that is all (contract NODE-9).
-    let _ = process.hold_handle(handle, strength);
+    if process.hold_handle(handle, strength).is_err() {
+        note!(UserError, "no count to take on handle {handle}");
+    }
     Ok(())
 }
 
 /// `BC_RELEASE` and `BC_DECREFS`: a count that is not there cannot be given back (NODE-9).
 fn drop_count(process: &Process, handle: u32, strength: Strength) {
-    let _ = process.drop_handle(handle, strength);
+    if process.drop_handle(handle, strength).is_err() {
+        note!(UserError, "no count to give back on handle {handle}");
+    }
 }
 
 /// `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
 fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
     let name = NodeName::decode(source.payload()?);
-    if let Some(node) = process.node(name.ptr) {
-        if node.name.cookie == name.cookie {
-            node.confirm(strength);
-        }
+    match process.node(name.ptr) {
+        Some(node) if node.name.cookie == name.cookie => node.confirm(strength),
+        _ => note!(UserError, "confirms a count of no node: {:#x}", name.ptr),
     }
     Ok(())
 }
@@ -200,7 +207,10 @@ fn register_looper(thread: &Thread) {
     } else {
         process.pool.is_thread_requested = false;
         process.pool.started += 1;
+        return;
     }
+    drop(process);
+    note!(UserError, "a thread registers that was not asked for");
 }
 
 /// `BC_ENTER_LOOPER`: a thread joins the pool on its own account (contract LOOP-2).
@@ -208,7 +218,10 @@ fn enter_looper(thread: &Thread) {
     let mut process = thread.process.lock_state();
     let looper = &mut thread.state(&mut process).looper;
     looper.entered = true;
-    if looper.registered {
-        looper.invalid = true;
+    if !looper.registered {
+        return;
     }
+    looper.invalid = true;
+    drop(process);
+    note!(UserError, "a thread enters the pool that has registered");
 }

@@ -4,6 +4,7 @@
 
 use crate::{
     commands,
+    debug::note,
     defs::{
         ioctl,
         ExtendedError,
@@ -31,6 +32,21 @@ use kernel::{
 
 /// Runs an ioctl of the calling task. `EINVAL` for a command that does not exist.
 pub(crate) fn run(process: &Arc<Process>, command: u32, argument: usize, may_wait: bool) -> Result {
+    let result = dispatch(process, command, argument, may_wait);
+    if let Err(error) = result {
+        // A wait that ends without work is nothing to speak of.
+        if error != EINTR && error != EAGAIN {
+            note!(
+                UserError,
+                "ioctl {command:#x} fails with {}",
+                error.to_errno()
+            );
+        }
+    }
+    result
+}
+
+fn dispatch(process: &Arc<Process>, command: u32, argument: usize, may_wait: bool) -> Result {
     let argument = Argument(argument);
     match command {
         ioctl::WRITE_READ => write_read(process, argument, may_wait),

@@ -9,6 +9,7 @@
 use crate::{
     allocation::Delivered,
     context::Context,
+    debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
     handles::Handles,
     kernel_ext::{page_range::PageRange, park::WakeHint},
@@ -234,6 +235,7 @@ impl Process {
             }),
             GFP_KERNEL,
         )?;
+        note!(OpenClose, "opens a device");
         Ok(process)
     }
 
@@ -258,7 +260,17 @@ impl Process {
         if !self.is_callers() {
             return Err(EINVAL);
         }
-        let size = self.pages.register(vma, LARGEST_SPACE)?;
+        let size = self
+            .pages
+            .register(vma, LARGEST_SPACE)
+            .inspect_err(|error| {
+                note!(
+                    UserError,
+                    "mapping the device fails with {}",
+                    error.to_errno()
+                );
+            })?;
+        note!(OpenClose, "maps {size} bytes");
         // Nothing has been reserved yet: there was no space.
         let is_set = self.buffers.lock().set_space(size);
         debug_assert!(is_set.is_ok());

@@ -8,6 +8,7 @@
 
 use crate::{
     allocation::{Buffer, Purpose},
+    debug::note,
     defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
     error::Refusal,
     kernel_ext::{park, stack_bytes::StackBytes},
@@ -251,6 +252,11 @@ fn deliver_call<'a>(
     notice.sender_pid = caller_pid;
     sink.put(Return::Transaction, &notice.encode());
     if let Err(error) = sink.flush() {
+        note!(
+            FailedTransaction,
+            "call {} cannot be written to its receiver",
+            transaction.id
+        );
         transaction.refuse(Refusal::UNDELIVERABLE);
         return Err(error);
     }

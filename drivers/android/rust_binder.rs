@@ -28,6 +28,7 @@ mod kernel_ext;
 mod allocation;
 mod commands;
 mod context;
+mod debug;
 mod defs;
 mod error;
 #[allow(unsafe_code)]

@@ -7,6 +7,7 @@
 //! reads; a reply that fails still ends the call.
 
 use crate::{
+    debug::note,
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     error::Refusal,
     kernel_ext::park::WakeHint,
@@ -40,8 +41,23 @@ pub(crate) fn call(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wak
         Ok(node) => call_and_expect(thread, request, node, id, hint),
     };
     if let Err(refusal) = called {
+        report("call", id, request, refusal);
         thread.refuse(id, refusal);
     }
+}
+
+/// Prints why a call or a reply does not go through.
+fn report(what: &str, id: u32, request: &TransactionRequest, refusal: Refusal) {
+    note!(
+        FailedTransaction,
+        "{what} {id} to handle {} with code {}, {} bytes and {} of offsets: {:#x}, {}",
+        request.handle,
+        request.code,
+        request.data_size,
+        request.offsets_size,
+        refusal.answer.code(),
+        refusal.param
+    );
 }
 
 /// The node that a call through `handle` is for.
@@ -286,11 +302,14 @@ fn submit(
 pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
     let id = next_debug_id();
     let Some((mut transaction, is_told)) = end_call(thread, request, id) else {
-        return thread.refuse(id, Refusal::failed(EPROTO));
+        let refusal = Refusal::failed(EPROTO);
+        report("reply", id, request, refusal);
+        return thread.refuse(id, refusal);
     };
     let error = match fill_reply(&mut transaction, thread, request) {
         Ok(()) => None,
         Err(refusal) => {
+            report("reply", id, request, refusal);
             transaction.dismantle();
             transaction.put_content(Content::Refused(refusal));
             Some((id, refusal))

@@ -7,6 +7,7 @@
 //! lock (lesson R01). Whoever waits for something hears that it will not come.
 
 use crate::{
+    debug::note,
     error::Refusal,
     kernel_ext::park::WakeHint,
     process::{Process, ProcessState},
@@ -30,6 +31,11 @@ impl Thread {
         drop((record, spare));
         while let Some(frame) = self.pop_frame() {
             if let Frame::Incoming(transaction) = frame {
+                note!(
+                    DeadTransaction,
+                    "call {} loses whoever serves it",
+                    transaction.id
+                );
                 transaction.refuse(Refusal::DIED);
             }
         }
@@ -68,6 +74,7 @@ impl Thread {
             Work::Outcome(outcome) => drop(outcome),
             Work::Call(mut call) => {
                 call.put_ticket(ticket);
+                note!(DeadTransaction, "call {} ends with its target", call.id);
                 call.refuse(Refusal::DIED);
             }
             // The owner still has to hear of his node (lesson R11).
@@ -85,6 +92,7 @@ impl Thread {
 impl Process {
     /// The last descriptor of the device is closed.
     pub(crate) fn end(self: &Arc<Self>) {
+        note!(OpenClose, "the process of {} ends", self.leader.pid());
         self.context.forget_manager(self);
         {
             // Under the lock, so that whoever holds it and sees the process open can finish.
@@ -99,6 +107,7 @@ impl Process {
             match work {
                 Work::Call(mut call) => {
                     call.put_ticket(ticket);
+                    note!(DeadTransaction, "call {} ends with its target", call.id);
                     call.refuse(Refusal::DIED);
                 }
                 Work::Node(node) => drop(node),

@@ -18,6 +18,7 @@
 
 use crate::{
     allocation::Buffer,
+    debug::note,
     defs::{transaction_flags, Return, Strength, TransactionRequest},
     error::Refusal,
     kernel_ext::park::WakeHint,
@@ -240,6 +241,7 @@ impl Transaction {
         let state = caller.state(&mut process);
         if caller.has_ended.load(Relaxed) || !state.pop_outgoing(id) {
             drop(process);
+            note!(DeadTransaction, "nobody waits for the reply to call {id}");
             self.dismantle();
             return;
         }

@@ -6,6 +6,7 @@
 //! where `unsafe` may stand, and the only place that knows how kernels differ.
 
 pub(crate) mod box_queue;
+pub(crate) mod debug_mask;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod park;

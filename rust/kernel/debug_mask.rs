@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A module's `debug_mask` parameter, and a limit to how often it may speak.
+//!
+//! What the `module!` macro makes of parameters is read-only; this one can be changed while the
+//! module is loaded (mode 0644), so it is declared in C.
+
+use kernel::sync::atomic::{Atomic, Relaxed};
+
+extern "C" {
+    static kernel_ext_debug_mask: Atomic<u32>;
+    fn kernel_ext_may_log() -> bool;
+}
+
+/// The bits that are set at present.
+pub(crate) fn current() -> u32 {
+    // SAFETY: The variable is an `unsigned int` that lives as long as the module and that only the
+    // parameter's setter writes, with a single store.
+    let mask = unsafe { &kernel_ext_debug_mask };
+    mask.load(Relaxed)
+}
+
+/// Whether one more message may be printed now: a burst of ten, and ten every five seconds. The
+/// kernel says itself how many were left out. May be called in any context.
+pub(crate) fn is_within_rate() -> bool {
+    // SAFETY: Takes nothing and may be called in any context.
+    unsafe { kernel_ext_may_log() }
+}
