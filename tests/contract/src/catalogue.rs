@@ -74,7 +74,6 @@ pub const REASONS: &[(&str, &str)] = &[
     ("FRZN-4", "to come with freezing"),
     ("FRZN-5", "to come with freezing"),
     ("FRZN-6", "to come with freezing"),
-    ("IOCTL-2", "to come with the messages behind `debug_mask`"),
     ("IOCTL-FREEZE", "to come with freezing"),
     ("IOCTL-GET_FROZEN_INFO", "to come with freezing"),
     ("IOCTL-ENABLE_ONEWAY_SPAM_DETECTION", "to come with oneway spam detection"),
@@ -95,9 +94,12 @@ pub const REASONS: &[(&str, &str)] = &[
     ("OBJ-9", "to come with security contexts"),
     ("OPEN-2", "files of debugfs and `binder_logs` are a later issue"),
     ("PARAM-1", "to come with the other module parameters"),
-    ("PARAM-3", "to come with the messages behind `debug_mask`"),
     ("PARAM-4", "its bits are about messages that we do not print; the later issue of logs decides"),
-    ("PARAM-5", "to come with the messages behind `debug_mask`"),
+    (
+        "PARAM-5",
+        "not offered: it stops every ioctl of every process for whoever debugs; a message behind `debug_mask` and a \
+         debugger on the process that it names do the same",
+    ),
     ("PARAM-6", "a name, not a behaviour: ours is `binder_rust`; the guests load it by that name"),
     (
         "PARAM-7",
@@ -161,7 +163,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("r21", "the oneway flag on a reply was charged", ""),
     lesson("r22", "freezing failed at once while a call was served", "to come with freezing"),
     lesson("r23", "a failed log file failed open() and left the process behind", "to come"),
-    lesson("r24", "messages without a rate limit", "to come with the messages behind `debug_mask`"),
+    lesson("r24", "messages without a rate limit", ""),
     lesson("r25", "Rust saw other offsets of task_struct than C", "to come"),
     lesson("c01", "a thread was freed while epoll had its wait queue", ""),
     lesson("c02", "a buffer was looked up while another thread freed it", ""),

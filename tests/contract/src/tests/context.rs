@@ -13,7 +13,7 @@ use nix::errno::Errno;
 
 cases! { "context":
     no_manager ["CTX-3"],
-    only_one ["CTX-1"],
+    only_one ["CTX-1", "IOCTL-SET_CONTEXT_MGR"],
     same_user_may_take_over ["CTX-1", "CTX-5"],
     another_user_may_not ["CTX-1"],
     users_are_compared_by_effective_id ["CTX-1"],

@@ -18,6 +18,7 @@ mod handles;
 mod ioctls;
 mod loopers;
 mod many;
+mod messages;
 mod mmap;
 mod namespaces;
 mod nested;
@@ -59,6 +60,7 @@ pub const GROUPS: &[Group] = &[
     signals::GROUP,
     namespaces::GROUP,
     many::GROUP,
+    messages::GROUP,
 ];
 
 /// Bytes that differ from their neighbours and from those of another seed.
