@@ -225,7 +225,7 @@ impl Actor {
 }
 
 /// Lets `SIGUSR1` interrupt a system call and do nothing else.
-fn install_wake_up_handler() {
+pub fn install_wake_up_handler() {
     extern "C" fn nothing(_: i32) {}
     use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet};
     let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());

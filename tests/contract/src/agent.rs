@@ -3,17 +3,17 @@
 
 use crate::ops::{Answer, Op, Slot, WriteReadOp};
 use binder_sys::{BinderWriteRead, Device, Errno};
-use nix::fcntl::OFlag;
+use nix::fcntl::{fcntl, FcntlArg, FdFlag, OFlag};
 use nix::sched::{unshare, CloneFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::mman::{mmap, mprotect, munmap, MapFlags, ProtFlags};
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
 use nix::unistd::{fork, getpid, gettid, seteuid, ForkResult, Uid};
 use std::cell::RefCell;
-use std::ffi::c_void;
+use std::ffi::{c_void, CString};
 use std::io::{IoSlice, IoSliceMut};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
@@ -66,6 +66,7 @@ pub fn serve(channel: OwnedFd) {
         let mut pass = None;
         let answer = match op {
             Op::EndThread => return,
+            Op::Exec { slot } => exec(&channel, slot),
             Op::Exit => std::process::exit(0),
             Op::Fork | Op::ForkPidNamespace => {
                 match fork_agent(&op, fd.expect("a channel for the fork"), &channel) {
@@ -100,6 +101,34 @@ fn fork_agent(op: &Op, channel: OwnedFd, parent: &OwnedFd) -> Option<Answer> {
             std::process::exit(0)
         }
         Err(errno) => Some(Answer::Failed(errno as i32)),
+    }
+}
+
+/// Replaces the program by itself; goes on in [`serve_after_exec`], or answers why not.
+fn exec(channel: &OwnedFd, slot: Option<Slot>) -> Answer {
+    let kept = slot.and_then(|slot| device(slot).ok()).and_then(|device| device.duplicate().ok());
+    let mut words = vec![c"contract".to_owned(), c"agent".to_owned()];
+    let device = kept.as_ref().map(AsFd::as_fd);
+    for fd in [Some(channel.as_fd()), device].into_iter().flatten() {
+        fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).expect("keep a descriptor");
+        words.push(CString::new(fd.as_raw_fd().to_string()).expect("a number"));
+    }
+    match nix::unistd::execv(c"/proc/self/exe", &words) {
+        Err(errno) => Answer::Failed(errno as i32),
+        Ok(never) => match never {},
+    }
+}
+
+/// The other side of [`Op::Exec`]: tells the conductor that it is there, and takes orders.
+pub fn serve_after_exec(channel: i32, device: Option<i32>) {
+    // SAFETY: the descriptors were left open for this program, which has just begun.
+    let (channel, device) = unsafe {
+        (OwnedFd::from_raw_fd(channel), device.map(|device| Device::from_fd(OwnedFd::from_raw_fd(device))))
+    };
+    let answer = device.map_or(Answer::Number(0), keep);
+    let bytes = postcard::to_stdvec(&answer).expect("an answer");
+    if send(&channel, &bytes, None::<&OwnedFd>).is_ok() {
+        serve(channel);
     }
 }
 
@@ -164,9 +193,29 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             *pass = Some(device(slot)?);
             done
         }
+        Op::Unshare { flags } => unshare(CloneFlags::from_bits_retain(flags)).map(|()| done)?,
+        Op::FailNth { nth, op } => fail_nth(nth, *op, pass)?,
         Op::PassIn => keep(Device::from_fd(fd.expect("a descriptor"))),
-        Op::Fork | Op::ForkPidNamespace | Op::EndThread | Op::Exit => unreachable!("handled in the loop"),
+        Op::Fork | Op::ForkPidNamespace | Op::Exec { .. } | Op::EndThread | Op::Exit => {
+            unreachable!("handled in the loop")
+        }
     })
+}
+
+/// Has the kernel fail at the n-th chance to during an operation.
+fn fail_nth(nth: u32, op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
+    use std::os::unix::fs::FileExt;
+    let errno = |error: std::io::Error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
+    let mut options = std::fs::OpenOptions::new();
+    let control = options.read(true).write(true).open("/proc/thread-self/fail-nth").map_err(errno)?;
+    control.write_all_at(nth.to_string().as_bytes(), 0).map_err(errno)?;
+    let answer = execute(op, None, pass).unwrap_or_else(|errno| Answer::Failed(errno as i32));
+    let mut left = [0; 16];
+    let length = control.read_at(&mut left, 0).map_err(errno)?;
+    control.write_all_at(b"0", 0).map_err(errno)?;
+    // What is left is 0 once the chance was taken.
+    let fired = left[..length].trim_ascii() == b"0";
+    Ok(Answer::Injected { fired, answer: Box::new(answer) })
 }
 
 fn start_thread(channel: OwnedFd) -> Answer {

@@ -105,7 +105,6 @@ pub const REASONS: &[(&str, &str)] = &[
         "PARAM-7",
         "`make test` loads and unloads ours a hundred times in each guest; the incumbents cannot be unloaded",
     ),
-    ("POLL-5", "to come with the tests of poll in every state"),
     ("TXN-6", "to come with security contexts"),
     ("TXN-23", "to come with freezing"),
     ("TXN-24", "to come with freezing"),

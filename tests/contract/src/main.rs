@@ -55,6 +55,14 @@ enum Command {
         #[arg(long)]
         results: Vec<std::path::PathBuf>,
     },
+    /// What an actor becomes that executes another program
+    #[command(hide = true)]
+    Agent {
+        /// The descriptor of its channel
+        channel: i32,
+        /// The descriptor of a device
+        device: Option<i32>,
+    },
     /// Load the driver with clients and servers, and kill them at random
     Soak(soak::SoakArgs),
 }
@@ -104,6 +112,10 @@ fn main() -> anyhow::Result<()> {
                     std::fs::write(path, rules::updated(&document, results.as_ref())?)?;
                 }
             }
+        }
+        Command::Agent { channel, device } => {
+            actor::install_wake_up_handler();
+            agent::serve_after_exec(channel, device);
         }
         Command::Soak(args) => soak::run(&args)?,
     }

@@ -70,6 +70,14 @@ pub enum Op {
     Fork,
     /// Fork into a new pid namespace. Answers the pid as the parent sees it.
     ForkPidNamespace,
+    /// Become another program, this one anew, whose only slot is the descriptor to be kept, if any.
+    /// Answers that slot. Shared memory is gone afterwards.
+    Exec { slot: Option<Slot> },
+    /// Go into new namespaces.
+    Unshare { flags: i32 },
+    /// Do something of which the n-th step that can be made to fail does. Answers with
+    /// [`Answer::Injected`].
+    FailNth { nth: u32, op: Box<Op> },
     /// Become another user.
     SetUser { uid: u32 },
     /// Answers the process's pid as it sees itself.
@@ -94,6 +102,8 @@ pub enum Answer {
     /// A `BINDER_WRITE_READ`: errno or 0, and the fields afterwards. The fields and the buffer are
     /// filled on errors, too.
     WriteRead { errno: i32, write_consumed: u64, read_consumed: u64, returns: Vec<u8> },
+    /// Whether a step of the operation was made to fail, and what came of it.
+    Injected { fired: bool, answer: Box<Answer> },
     /// The system call failed with this errno.
     Failed(i32),
 }

@@ -16,6 +16,7 @@ mod deaths;
 mod files;
 mod handles;
 mod ioctls;
+mod lessons;
 mod loopers;
 mod many;
 mod messages;
@@ -29,7 +30,9 @@ mod poll;
 mod replies;
 mod signals;
 mod spam;
+mod strangers;
 mod sync;
+mod tasks;
 mod threads;
 mod userns;
 mod write_read;
@@ -58,6 +61,9 @@ pub const GROUPS: &[Group] = &[
     threads::GROUP,
     deaths::GROUP,
     signals::GROUP,
+    strangers::GROUP,
+    tasks::GROUP,
+    lessons::GROUP,
     namespaces::GROUP,
     many::GROUP,
     messages::GROUP,

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What else happens to tasks while they use the driver: they are stopped, traced, frozen, forked, and
+//! become other programs. Nothing that was on its way is lost.
+
+use crate::actor::PATIENCE;
+use crate::cases;
+use crate::ops::Op;
+use crate::port::{bytes, empty, introduce, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::unistd::Pid;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Instant;
+
+cases! { "tasks":
+    stopped_while_waiting_for_work ["WR-7", "LOOP-8"],
+    stopped_while_waiting_for_a_reply ["WR-7", "LOOP-8"],
+    stopped_while_serving ["LOOP-8"],
+    traced_while_waiting_for_work ["WR-7"],
+    traced_while_waiting_for_a_reply ["WR-7"],
+    stepped_through_calls ["WR-7"],
+    frozen_while_waiting_for_work ["LOOP-8"],
+    frozen_while_waiting_for_a_reply ["LOOP-8"],
+    frozen_while_serving ["LOOP-8"],
+    killed_while_frozen ["LOOP-8", "REL-2"],
+    child_comes_and_goes ["FORK-1", "REL-1", "MMAP-8"],
+    another_program_has_the_descriptor ["OPEN-1", "MMAP-1", "MMAP-7"],
+    another_program_without_the_descriptor ["REL-2"],
+    descriptor_outlives_its_sender ["FORK-1", "REL-2"],
+}
+
+fn pid(port: &Port) -> Pid {
+    Pid::from_raw(port.actor.pid())
+}
+
+/// The server's next call, which it may have to wait for again: its wait was cut short, or ended with
+/// the call, or not at all.
+fn call_after_a_disturbance(server: &Port) -> BinderTransactionData {
+    let outcome = server.finish_raw();
+    assert!(matches!(outcome.errno as i32, 0 | libc::EINTR), "{:?}", outcome.errno);
+    let taken = (outcome.errno as i32 == 0).then(|| outcome.returns()).unwrap_or_default();
+    let call = taken.iter().find_map(|item| match item {
+        Return::Transaction(call) => Some(*call),
+        _ => None,
+    });
+    call.unwrap_or_else(|| server.wait_call())
+}
+
+/// The same for a reply.
+fn reply_after_a_disturbance(client: &Port) -> BinderTransactionData {
+    let outcome = client.finish_raw();
+    assert!(matches!(outcome.errno as i32, 0 | libc::EINTR), "{:?}", outcome.errno);
+    let taken = (outcome.errno as i32 == 0).then(|| outcome.returns()).unwrap_or_default();
+    let reply = taken.iter().find_map(|item| match item {
+        Return::Reply(reply) => Some(*reply),
+        _ => None,
+    });
+    reply.unwrap_or_else(|| client.wait_reply())
+}
+
+/// Someone who can be held and let go again.
+trait Hold {
+    fn hold(&self, port: &Port);
+    fn let_go(&self, port: &Port);
+}
+
+/// By `SIGSTOP` and `SIGCONT`.
+struct Stop;
+
+impl Hold for Stop {
+    fn hold(&self, port: &Port) {
+        kill(pid(port), Signal::SIGSTOP).expect("stop");
+        let stopped = waitpid(pid(port), Some(WaitPidFlag::WUNTRACED)).expect("wait for the stop");
+        assert!(matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)), "{stopped:?}");
+    }
+
+    fn let_go(&self, port: &Port) {
+        kill(pid(port), Signal::SIGCONT).expect("continue");
+    }
+}
+
+/// By a tracer.
+struct Trace;
+
+impl Hold for Trace {
+    fn hold(&self, port: &Port) {
+        ptrace::attach(pid(port)).expect("attach");
+        let stopped = waitpid(pid(port), None).expect("wait for the stop");
+        assert!(matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)), "{stopped:?}");
+    }
+
+    fn let_go(&self, port: &Port) {
+        ptrace::detach(pid(port), None).expect("detach");
+    }
+}
+
+/// By the freezer of a cgroup.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn new(port: &Port) -> Self {
+        let path = PathBuf::from(format!("/sys/fs/cgroup/binder-{}", port.actor.pid()));
+        std::fs::create_dir_all(&path).expect("make a cgroup");
+        std::fs::write(path.join("cgroup.procs"), port.actor.pid().to_string())
+            .expect("move into the cgroup");
+        Self(path)
+    }
+
+    fn set(&self, frozen: bool) {
+        std::fs::write(self.0.join("cgroup.freeze"), u8::from(frozen).to_string()).expect("cgroup.freeze");
+        let wanted = format!("frozen {}", u8::from(frozen));
+        let deadline = Instant::now() + PATIENCE;
+        while !std::fs::read_to_string(self.0.join("cgroup.events")).expect("cgroup.events").contains(&wanted)
+        {
+            assert!(Instant::now() < deadline, "the cgroup does not become {wanted}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Hold for Freezer {
+    fn hold(&self, _: &Port) {
+        self.set(true);
+    }
+
+    fn let_go(&self, _: &Port) {
+        self.set(false);
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.0.join("cgroup.freeze"), "0");
+    }
+}
+
+/// A server is held while it waits; a call comes meanwhile.
+fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
+    let (server, client) = (t.manager(), t.client());
+    let holder = how(&server);
+    for code in 0..3 {
+        server.park();
+        holder.hold(&server);
+        client.start_call(0, code, &bytes(b"meanwhile"));
+        client.actor.expect_blocked();
+        holder.let_go(&server);
+        let call = call_after_a_disturbance(&server);
+        assert_eq!((call.code, server.data(&call)), (code, b"meanwhile".to_vec()));
+        server.free(&call);
+        server.reply(&empty());
+        client.free(&client.wait_reply());
+    }
+}
+
+/// A client is held while it waits; the reply comes meanwhile.
+fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
+    let (server, client) = (t.manager(), t.client());
+    let holder = how(&client);
+    for code in 0..3 {
+        client.start_call(0, code, &empty());
+        server.free(&server.wait_call());
+        client.actor.expect_blocked();
+        holder.hold(&client);
+        server.reply(&bytes(b"meanwhile"));
+        holder.let_go(&client);
+        let reply = reply_after_a_disturbance(&client);
+        assert_eq!(client.data(&reply), b"meanwhile");
+        client.free(&reply);
+    }
+}
+
+/// A server is held while it serves; its client waits for as long.
+fn held_while_serving(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
+    let (server, client) = (t.manager(), t.client());
+    let holder = how(&server);
+    client.start_call(0, 0, &empty());
+    let call = server.wait_call();
+    holder.hold(&server);
+    client.actor.expect_blocked();
+    let other = t.client();
+    other.send(|c| c.transaction(&other.place(0, 1, &empty())));
+    holder.let_go(&server);
+    server.free(&call);
+    server.reply(&bytes(b"at last"));
+    assert_eq!(client.data(&client.wait_reply()), b"at last");
+    assert_eq!(server.wait_call().code, 1);
+    server.reply(&empty());
+    other.wait_reply();
+}
+
+fn stopped_while_waiting_for_work(t: &Stage) {
+    held_while_waiting_for_work(t, |_| Box::new(Stop));
+}
+
+fn stopped_while_waiting_for_a_reply(t: &Stage) {
+    held_while_waiting_for_a_reply(t, |_| Box::new(Stop));
+}
+
+fn stopped_while_serving(t: &Stage) {
+    held_while_serving(t, |_| Box::new(Stop));
+}
+
+fn traced_while_waiting_for_work(t: &Stage) {
+    held_while_waiting_for_work(t, |_| Box::new(Trace));
+}
+
+fn traced_while_waiting_for_a_reply(t: &Stage) {
+    held_while_waiting_for_a_reply(t, |_| Box::new(Trace));
+}
+
+/// A debugger steps through system calls, each of which is cut into pieces by its stops.
+fn stepped_through_calls(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    client.actor.expect_blocked();
+    ptrace::attach(pid(&client)).expect("attach");
+    waitpid(pid(&client), None).expect("wait for the stop");
+    for i in 0..40 {
+        if i == 20 {
+            server.reply(&bytes(b"between two steps"));
+        }
+        ptrace::step(pid(&client), None).expect("step");
+        // The thread stops behind the next instruction, or sleeps in a call until the reply is there.
+        let deadline = Instant::now() + std::time::Duration::from_millis(50);
+        while waitpid(pid(&client), Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive) {
+            if Instant::now() > deadline {
+                kill(pid(&client), Signal::SIGSTOP).expect("stop");
+            }
+            std::thread::yield_now();
+        }
+    }
+    ptrace::detach(pid(&client), None).expect("detach");
+    assert_eq!(client.data(&reply_after_a_disturbance(&client)), b"between two steps");
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn frozen_while_waiting_for_work(t: &Stage) {
+    held_while_waiting_for_work(t, |port| Box::new(Freezer::new(port)));
+}
+
+fn frozen_while_waiting_for_a_reply(t: &Stage) {
+    held_while_waiting_for_a_reply(t, |port| Box::new(Freezer::new(port)));
+}
+
+fn frozen_while_serving(t: &Stage) {
+    held_while_serving(t, |port| Box::new(Freezer::new(port)));
+}
+
+fn killed_while_frozen(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::new(&server);
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    server.park();
+    freezer.hold(&server);
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+}
+
+fn child_comes_and_goes(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let parent = server.thread();
+    server.park();
+    for code in 0..5 {
+        // The child has the descriptor, but not the space; its end flushes the file.
+        let child = parent.actor.fork();
+        assert!(child.number(Op::Close { slot: server.slot }).is_ok());
+        child.exit();
+        client.start_call(0, code, &empty());
+        assert_eq!(server.wait_call().code, code);
+        server.reply(&empty());
+        client.wait_reply();
+    }
+}
+
+fn another_program_has_the_descriptor(t: &Stage) {
+    let (manager, client, owner) = (t.manager(), t.client(), t.server());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
+    owner.answer_counts();
+    let slot = owner.actor.number(Op::Exec { slot: Some(owner.slot) }).expect("exec") as usize;
+    let mut after = Port::at(owner.actor.clone(), &owner.arena, slot);
+    assert_eq!(
+        after.ioctl(ioctl::BINDER_VERSION, BinderVersion::default()).map(|v| v.protocol_version),
+        Ok(8)
+    );
+    // Its memory is another; what received data is gone.
+    assert!(matches!(after.map(4096), Err(Errno::EINVAL | Errno::EBUSY)));
+    assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::DeadReply);
+    // The process is still there, with its handles.
+    let mut commands = Commands::new();
+    let data = BinderTransactionData {
+        code: 9,
+        flags: TransactionFlags::ONE_WAY.bits(),
+        ..empty().to_handle(0, 9, TransactionFlags::ONE_WAY)
+    };
+    commands.transaction(&data);
+    assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
+    assert_eq!(manager.wait_call().code, 9);
+}
+
+fn another_program_without_the_descriptor(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    manager.wait_call();
+    manager.actor.number(Op::Exec { slot: None }).expect("exec");
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    let next = t.manager();
+    client.round_trip(0, &next, &empty(), &empty());
+}
+
+/// A device's descriptor lies in a socket, its sender is gone: it is still open.
+fn descriptor_outlives_its_sender(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let keeper = Rc::new(crate::actor::Actor::new());
+    let slot = client.actor.hand_over(client.slot, &keeper);
+    client.start_call(0, 0, &empty());
+    manager.wait_call();
+    client.kill();
+    // The file is not released: the caller's record is still there, though nobody can read the reply.
+    manager.reply(&empty());
+    keeper.number(Op::Close { slot }).expect("close");
+    let other = t.client();
+    other.round_trip(0, &manager, &empty(), &empty());
+}
