@@ -211,10 +211,9 @@ fn fail_nth(nth: u32, op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Ans
     control.write_all_at(nth.to_string().as_bytes(), 0).map_err(errno)?;
     let answer = execute(op, None, pass).unwrap_or_else(|errno| Answer::Failed(errno as i32));
     let mut left = [0; 16];
-    let length = control.read_at(&mut left, 0).map_err(errno)?;
-    control.write_all_at(b"0", 0).map_err(errno)?;
-    // What is left is 0 once the chance was taken.
-    let fired = left[..length].trim_ascii() == b"0";
+    // What is left is 0 once the chance was taken. Reading it is one more chance.
+    let fired = control.read_at(&mut left, 0).is_ok_and(|length| left[..length].trim_ascii() == b"0");
+    while control.write_all_at(b"0", 0).is_err() {}
     Ok(Answer::Injected { fired, answer: Box::new(answer) })
 }
 

@@ -124,12 +124,16 @@ fn fail_at_each_step(actor: &crate::actor::Actor, op: &Op, undo: impl Fn(Answer)
     unreachable!()
 }
 
+/// Whether allocations can be made to fail, those that may wait included.
 fn has_fault_injection() -> bool {
+    let settings = ["failslab", "fail_page_alloc"].map(|what| Path::new("/sys/kernel/debug").join(what));
+    let set = |folder: &Path, name: &str, value: &str| std::fs::write(folder.join(name), value).is_ok();
     Path::new("/proc/self/fail-nth").exists()
+        && settings.iter().all(|folder| set(folder, "ignore-gfp-wait", "N") && set(folder, "verbose", "0"))
 }
 
 fn lesson_r23_open_fails_at_each_step(t: &Stage) {
-    if !t.needs("CONFIG_FAULT_INJECTION", has_fault_injection()) {
+    if !t.needs("CONFIG_FAULT_INJECTION and debugfs", has_fault_injection()) {
         return;
     }
     let client = t.client();
@@ -147,7 +151,7 @@ fn lesson_r23_open_fails_at_each_step(t: &Stage) {
 }
 
 fn calls_fail_at_each_step(t: &Stage) {
-    if !t.needs("CONFIG_FAULT_INJECTION", has_fault_injection()) {
+    if !t.needs("CONFIG_FAULT_INJECTION and debugfs", has_fault_injection()) {
         return;
     }
     let (manager, client) = (t.manager(), t.server());
