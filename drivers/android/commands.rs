@@ -7,7 +7,7 @@
 
 use crate::{
     debug::note,
-    defs::{Command, NodeName, Strength, TransactionRequest, WriteRead},
+    defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::{park::WakeHint, stack_bytes::StackBytes},
     process::Process,
     send,
@@ -144,6 +144,21 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
         Command::DecRefs => drop_count(process, handle(source)?, Strength::Weak),
         Command::IncRefsDone => confirm(process, source, Strength::Weak)?,
         Command::AcquireDone => confirm(process, source, Strength::Strong)?,
+        Command::RequestDeathNotification => {
+            let request = HandleCookie::decode(source.payload()?);
+            let requested = process.request_death_notification(request.handle, request.cookie);
+            // What is asked for wrongly is not asked for; only want of memory is told (DN-1).
+            if requested.is_err_and(|error| error == ENOMEM) {
+                thread.lacks_memory();
+            }
+        }
+        Command::ClearDeathNotification => {
+            let request = HandleCookie::decode(source.payload()?);
+            let _ = thread.clear_death_notification(request.handle, request.cookie);
+        }
+        Command::DeadBinderDone => {
+            let _ = thread.confirm_death(u64::from_ne_bytes(*source.payload()?));
+        }
         Command::RegisterLooper => register_looper(thread),
         Command::EnterLooper => enter_looper(thread),
         Command::ExitLooper => {

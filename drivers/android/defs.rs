@@ -15,7 +15,7 @@ mod objects;
 mod transactions;
 
 pub(crate) use arguments::{ExtendedError, NodeDebugInfo, NodeInfoForRef, WriteRead};
-pub(crate) use objects::{FlatObject, NodeFlags, NodeName, Strength};
+pub(crate) use objects::{FlatObject, HandleCookie, NodeFlags, NodeName, Strength};
 pub(crate) use transactions::{TransactionNotice, TransactionRequest};
 
 /// Builds the number of a command the way `_IO`, `_IOR`, `_IOW` and `_IOWR` do: direction in bits
@@ -104,6 +104,9 @@ wire_table! {
     RegisterLooper = None 11, 0;
     EnterLooper = None 12, 0;
     ExitLooper = None 13, 0;
+    RequestDeathNotification = Write 14, 12;
+    ClearDeathNotification = Write 15, 12;
+    DeadBinderDone = Write 16, 8;
     TransactionSg = Write 17, 72;
     ReplySg = Write 18, 72;
 }
@@ -111,6 +114,7 @@ wire_table! {
 wire_table! {
     /// What the driver answers in the read half (`BR_*`).
     Return of letter b'r':
+    Error = Read 0, 4;
     Ok = None 1, 0;
     Transaction = Read 2, 64;
     TransactionSecCtx = Read 2, 72;
@@ -123,6 +127,8 @@ wire_table! {
     DecRefs = Read 10, 16;
     Noop = None 12, 0;
     SpawnLooper = None 13, 0;
+    DeadBinder = Read 15, 8;
+    ClearDeathNotificationDone = Read 16, 8;
     FailedReply = None 17, 0;
     OnewaySpamSuspect = None 19, 0;
 }

@@ -7,6 +7,7 @@
 //! table is taken before the state lock of a node's owner, never after one.
 
 use crate::{
+    death::{CancelledLink, DeathLink},
     defs::{NodeInfoForRef, Strength},
     handle_table::{HandleTable, Spare},
     node::{Node, NotInUse},
@@ -21,10 +22,12 @@ use kernel::{
 };
 
 /// One process's hold on a node.
-struct Ref {
-    node: Arc<Node>,
+pub(crate) struct Ref {
+    pub(crate) node: Arc<Node>,
     strong: u32,
     weak: u32,
+    /// Through which the process hears of the node's death, if it has asked for that.
+    pub(crate) death: Option<Arc<DeathLink>>,
     _counted: Counted,
 }
 
@@ -41,6 +44,7 @@ pub(crate) struct Handles {
 struct Removed {
     reference: Ref,
     _by_node: Option<RBTreeNode<u32, u32>>,
+    _death: Option<CancelledLink>,
 }
 
 impl Handles {
@@ -52,12 +56,20 @@ impl Handles {
         }
     }
 
+    /// What a handle stands for.
+    pub(crate) fn get_mut(&mut self, handle: u32) -> Option<&mut Ref> {
+        self.table.get_mut(handle)
+    }
+
     fn remove(&mut self, handle: u32) -> Option<Removed> {
-        let reference = self.table.remove(handle)?;
+        let mut reference = self.table.remove(handle)?;
         let by_node = self.by_node.remove_node(&reference.node.id);
+        let death = reference.death.take();
+        let death = death.map(|link| link.cancel(&reference.node));
         Some(Removed {
             reference,
             _by_node: by_node,
+            _death: death,
         })
     }
 }
@@ -195,6 +207,7 @@ impl Ref {
             node: node.clone(),
             strong: 0,
             weak: 0,
+            death: None,
             _counted: Counted::new(Kind::Ref),
         };
         reference.raise(strength, sender)?;

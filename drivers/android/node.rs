@@ -9,6 +9,7 @@
 //! lock, also after the owner's death.
 
 use crate::{
+    death::{DeathLink, LinkPlace, LinksOfNode, RemovedLink},
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     node_counts::{Announcement, NodeCounts},
@@ -47,6 +48,8 @@ struct NodeState {
     is_busy: bool,
     /// The oneway calls that wait for their turn.
     waiting: WorkQueue,
+    /// Who wants to be told when the owner dies.
+    links: LinksOfNode,
 }
 
 /// Whether a node can gain users.
@@ -106,6 +109,7 @@ impl Node {
             news: News::None(WorkTicket::new(GFP_KERNEL)?),
             is_busy: false,
             waiting: WorkQueue::new(),
+            links: LinksOfNode::new(),
         };
         let node = Arc::new(
             Self {
@@ -247,6 +251,34 @@ impl Node {
         state.life = Life::Orphaned;
         state.counts.orphan();
         core::mem::replace(&mut state.waiting, WorkQueue::new())
+    }
+
+    /// Somebody with a handle on the node wants to be told of its death. Gives the place back when it
+    /// is dead already.
+    pub(crate) fn add_link(
+        &self,
+        link: &Arc<DeathLink>,
+        place: LinkPlace,
+    ) -> Result<(), LinkPlace> {
+        let mut owner = self.owner.lock_state();
+        let state = self.state.access_mut(&mut owner);
+        if state.life == Life::Orphaned {
+            return Err(place);
+        }
+        state.links.insert(link, place);
+        Ok(())
+    }
+
+    /// Somebody does not want to be told any more. Nothing when it has been taken out to be told.
+    pub(crate) fn remove_link(&self, link: &DeathLink) -> Option<RemovedLink> {
+        let mut owner = self.owner.lock_state();
+        self.state.access_mut(&mut owner).links.remove(link)
+    }
+
+    /// Takes out one of those who want to be told.
+    pub(crate) fn pop_link(&self) -> Option<(Arc<DeathLink>, RemovedLink)> {
+        let mut owner = self.owner.lock_state();
+        self.state.access_mut(&mut owner).links.pop()
     }
 
     /// A oneway call is about to be queued: whether it is the one that the node is busy with now.

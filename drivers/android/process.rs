@@ -9,6 +9,7 @@
 use crate::{
     allocation::Delivered,
     context::Context,
+    death::Unconfirmed,
     debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
     handles::Handles,
@@ -84,6 +85,8 @@ pub(crate) struct ProcessState {
     pub(crate) work: WorkQueue,
     /// The nodes that the process offers, by the pointer that it gave them.
     pub(crate) nodes: RBTree<u64, Arc<Node>>,
+    /// Deaths that the process was told of and has not confirmed.
+    pub(crate) unconfirmed: Unconfirmed,
     pub(crate) pool: Pool,
     /// Whether the process wants to hear that its oneway calls look like spam.
     pub(crate) detects_oneway_spam: bool,
@@ -108,6 +111,7 @@ impl ProcessState {
             idle: KVec::new(),
             work: WorkQueue::new(),
             nodes: RBTree::new(),
+            unconfirmed: Unconfirmed::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,
             has_pollers: false,
@@ -201,6 +205,23 @@ impl ProcessState {
         let is_in_pool = thread.state(self).looper.is_in_pool();
         self.pool.is_thread_requested = is_in_pool;
         is_in_pool
+    }
+
+    /// Takes out what waits before everything else although it will not be told any more, so that
+    /// nobody is promised something to read.
+    fn take_cancelled(&mut self) -> WorkQueue {
+        let mut cancelled = WorkQueue::new();
+        while let Some(Work::Death(link)) = self.work.front() {
+            let link = link.clone();
+            if !link.is_over(self) {
+                break;
+            }
+            if let Some((work, ticket)) = self.work.pop_front() {
+                // The queue still has it, so the clone is not the last reference.
+                cancelled.push_back(ticket, work);
+            }
+        }
+        cancelled
     }
 
     fn wake_pollers(&self) -> Wake {
@@ -419,12 +440,14 @@ impl Process {
         table.register_wait(file, &self.pollers);
         let mut state = self.lock_state();
         state.has_pollers = true;
+        let cancelled = state.take_cancelled();
         let has_common_work = !state.work.is_empty();
         let own = thread.state(&mut state);
         own.looper.polls = true;
         let has_own_work = own.is_work_urgent;
         let takes_common_work = own.is_available() && has_common_work;
         drop(state);
+        drop(cancelled);
         Ok(has_own_work || takes_common_work || thread.must_return.load(Relaxed))
     }
 }

@@ -8,6 +8,8 @@
 
 use crate::{
     allocation::{Buffer, Purpose},
+    death::DeathLink,
+    death_state::DeathNotice,
     debug::note,
     defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
     error::Refusal,
@@ -96,6 +98,9 @@ enum Found {
     FullPiece,
     /// A node's news were told; the rest of it is to be dropped without the lock.
     News(Arc<Node>, Option<RemovedNode>),
+    /// Something was told of a node's death; whether that ends the read. The rest of it is to be
+    /// dropped without the lock.
+    Death(Arc<DeathLink>, bool),
     /// A call to be served, and whether the thread's stack has room for it.
     Call(KBox<Transaction>, bool),
     /// The reply to a call.
@@ -119,6 +124,12 @@ fn tell_all<'a>(
             Found::Nothing => {}
             Found::FullPiece => sink.flush()?,
             Found::News(node, removed) => drop((node, removed)),
+            Found::Death(link, ends_read) => {
+                drop(link);
+                if ends_read {
+                    return Ok(thread.process.lock_state());
+                }
+            }
             Found::Call(transaction, has_room) => {
                 if !has_room && thread.make_room_on_stack().is_err() {
                     transaction.refuse(Refusal::UNDELIVERABLE);
@@ -167,6 +178,14 @@ fn look(
             Work::Node(node) => {
                 let removed = tell_news(&node, ticket, process, sink);
                 return Found::News(node, removed);
+            }
+            Work::Death(link) => {
+                let notice = link.read(ticket, process);
+                if let Some(notice) = notice {
+                    sink.put(notice.code(), &link.encode());
+                }
+                // Only one death is told at a time (contract WR-9).
+                return Found::Death(link, notice == Some(DeathNotice::Dead));
             }
             Work::Call(mut call) => {
                 call.put_ticket(ticket);

@@ -28,6 +28,8 @@ mod kernel_ext;
 mod allocation;
 mod commands;
 mod context;
+mod death;
+mod death_state;
 mod debug;
 mod defs;
 mod error;

@@ -21,15 +21,17 @@ pub(crate) enum Kind {
     Node,
     Ref,
     Transaction,
+    DeathLink,
 }
 
-const KINDS: [(Kind, &str); 6] = [
+const KINDS: [(Kind, &str); 7] = [
     (Kind::Context, "contexts"),
     (Kind::Process, "processes"),
     (Kind::Thread, "threads"),
     (Kind::Node, "nodes"),
     (Kind::Ref, "refs"),
     (Kind::Transaction, "transactions"),
+    (Kind::DeathLink, "death links"),
 ];
 
 static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(0) }; KINDS.len()];

@@ -85,6 +85,13 @@ impl Thread {
                 drop(process);
                 wake.now(&self.process, WakeHint::Anywhere);
             }
+            // And the holder of a link of a death, and that his request is withdrawn (C16).
+            Work::Death(link) => {
+                let mut process = self.process.lock_state();
+                let wake = process.push_to_process(ticket, Work::Death(link));
+                drop(process);
+                wake.now(&self.process, WakeHint::Anywhere);
+            }
         }
     }
 }
@@ -112,10 +119,14 @@ impl Process {
                 }
                 Work::Node(node) => drop(node),
                 Work::Outcome(outcome) => drop(outcome),
+                Work::Death(link) => drop(link),
                 Work::Answer(_) | Work::Refusal(_) => {}
             }
         }
         self.close_handles();
+        while let Some(unconfirmed) = self.pop_unconfirmed() {
+            drop(unconfirmed);
+        }
         self.free_all_buffers();
     }
 
@@ -136,8 +147,13 @@ impl Process {
         let (_, node) = entry.to_key_value();
         let waiting = node.orphan(state);
         drop(guard);
+        node.tell_of_death();
         drop((waiting, node));
         true
+    }
+
+    fn pop_unconfirmed(&self) -> Option<impl Sized> {
+        self.lock_state().unconfirmed.pop()
     }
 
     fn pop_work(&self) -> Option<(Work, WorkTicket)> {

@@ -270,6 +270,11 @@ impl Thread {
         self.push_refusal(process, refusal.answer);
     }
 
+    /// Lets the thread read that there was no memory for its last command.
+    pub(crate) fn lacks_memory(self: &Arc<Self>) {
+        self.push_refusal(self.process.lock_state(), Return::Error);
+    }
+
     /// Queues an answer in the place that is kept for those that must not fail. Commands behind it
     /// do not run before it has been read, so it finds that place free.
     fn push_refusal(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {

@@ -6,6 +6,7 @@
 //! takes effect after the lock is gone.
 
 use crate::{
+    death::DeathLink,
     defs::Return,
     kernel_ext::{
         box_queue::{BoxQueue, Ticket},
@@ -33,6 +34,8 @@ pub(crate) enum Work {
     Outcome(KBox<Transaction>),
     /// The counts of a node have changed since its owner was last told.
     Node(Arc<Node>),
+    /// A node has died, or the request to be told of that is withdrawn.
+    Death(Arc<DeathLink>),
 }
 
 /// A queue of work.

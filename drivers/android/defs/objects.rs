@@ -53,6 +53,25 @@ impl NodeFlags {
     }
 }
 
+/// A handle, and what its holder calls his request to be told of something about it.
+#[derive(Clone, Copy)]
+pub(crate) struct HandleCookie {
+    pub(crate) handle: u32,
+    pub(crate) cookie: u64,
+}
+
+impl HandleCookie {
+    pub(crate) const SIZE: usize = 12;
+
+    /// The two follow each other without a gap.
+    pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+        Self {
+            handle: word(bytes, 0),
+            cookie: double_word(bytes, 4),
+        }
+    }
+}
+
 /// Whether a count keeps an object in use (strong) or only its name (weak).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strength {

@@ -12,6 +12,7 @@ mod binderfs;
 mod buffers;
 mod context;
 mod counts;
+mod death_links;
 mod deaths;
 mod files;
 mod handles;
@@ -60,6 +61,7 @@ pub const GROUPS: &[Group] = &[
     handles::GROUP,
     threads::GROUP,
     deaths::GROUP,
+    death_links::GROUP,
     signals::GROUP,
     strangers::GROUP,
     tasks::GROUP,

@@ -3,6 +3,7 @@
 //! One file for each room or part of one, and the models that they are compared with.
 
 mod box_queue;
+mod death_state;
 mod handle_table;
 mod node_counts;
 mod range_alloc;

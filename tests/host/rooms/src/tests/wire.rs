@@ -24,6 +24,9 @@ fn lesson_r13_each_command_has_its_number_and_size() {
         (Command::RegisterLooper, 0x0000_630b, 0),
         (Command::EnterLooper, 0x0000_630c, 0),
         (Command::ExitLooper, 0x0000_630d, 0),
+        (Command::RequestDeathNotification, 0x400c_630e, 12),
+        (Command::ClearDeathNotification, 0x400c_630f, 12),
+        (Command::DeadBinderDone, 0x4008_6310, 8),
     ];
     for (command, code, size) in wanted {
         assert_eq!(command.code(), code, "{code:#x}");
@@ -39,6 +42,7 @@ fn lesson_r13_each_command_has_its_number_and_size() {
 #[test]
 fn lesson_r13_each_return_has_its_number_and_size() {
     let wanted = [
+        (Return::Error, 0x8004_7200, 4),
         (Return::Ok, 0x0000_7201, 0),
         (Return::Transaction, 0x8040_7202, 64),
         (Return::TransactionSecCtx, 0x8048_7202, 72),
@@ -51,6 +55,8 @@ fn lesson_r13_each_return_has_its_number_and_size() {
         (Return::DecRefs, 0x8010_720a, 16),
         (Return::Noop, 0x0000_720c, 0),
         (Return::SpawnLooper, 0x0000_720d, 0),
+        (Return::DeadBinder, 0x8008_720f, 8),
+        (Return::ClearDeathNotificationDone, 0x8008_7210, 8),
         (Return::FailedReply, 0x0000_7211, 0),
         (Return::OnewaySpamSuspect, 0x0000_7213, 0),
     ];

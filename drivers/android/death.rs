@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The promise to tell a process when a node dies that it has a handle on.
+//!
+//! A [`DeathLink`] belongs to the handle that it was asked for. Two others know it:
+//!
+//! ```text
+//!   handle ───► DeathLink ◄─── node          until the node dies     (owner's state lock)
+//!                   ▲    ◄─── queue          while something waits   (holder's state lock)
+//!                   └──────── Unconfirmed    until user space says DONE       (the same)
+//! ```
+//!
+//! What it will still say is [`crate::death_state`], guarded by the *holder's* state lock. Being in the
+//! node's list is guarded by the *owner's*; the two are never held together. So the owner's end may
+//! have taken a link off the list when the holder gives it up: whoever comes second finds in the
+//! state that there is nothing left to say (lesson R01).
+//!
+//! Beginning and end of a link happen under the holder's handles lock as a whole, so that for user
+//! space they are one step.
+
+use crate::{
+    death_state::{DeathNotice, DeathState},
+    defs::Return,
+    kernel_ext::park::WakeHint,
+    node::Node,
+    process::{Process, ProcessState},
+    stats::{Counted, Kind},
+    thread::Thread,
+    work::{Urgency, Wake, Work, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
+    sync::{
+        atomic::Relaxed,
+        Arc,
+        LockedBy, //
+    }, //
+};
+
+/// The request of a process to be told of a node's death.
+pub(crate) struct DeathLink {
+    /// What the holder calls the request. Need not be unique.
+    cookie: u64,
+    /// The process that is to be told.
+    holder: Arc<Process>,
+    state: LockedBy<LinkState, ProcessState>,
+    _counted: Counted,
+}
+
+/// What changes in the life of a link, guarded by the holder's state lock.
+struct LinkState {
+    death: DeathState<WorkTicket>,
+    /// A place among the unconfirmed, once the link is not in the node's list any more.
+    place: Option<LinkPlace>,
+    /// Its number there, once it was told.
+    number: u64,
+}
+
+/// The order of links within a tree.
+type LinkKey = (u64, u64);
+
+/// A place in a tree of links: first in that of the node, then in that of the unconfirmed.
+pub(crate) type LinkPlace = RBTreeNodeReservation<LinkKey, Arc<DeathLink>>;
+
+/// A link that left a tree: to be dropped once the lock is gone.
+pub(crate) type RemovedLink = RBTreeNode<LinkKey, Arc<DeathLink>>;
+
+/// The links that wait for a node's death.
+pub(crate) struct LinksOfNode(RBTree<LinkKey, Arc<DeathLink>>);
+
+/// The links of a process whose `BR_DEAD_BINDER` was read and not confirmed yet: by cookie, and then
+/// in the order in which they were read.
+pub(crate) struct Unconfirmed {
+    links: RBTree<LinkKey, Arc<DeathLink>>,
+    last_number: u64,
+}
+
+impl LinksOfNode {
+    pub(crate) fn new() -> Self {
+        Self(RBTree::new())
+    }
+
+    /// Adds a link in the place that was allocated for it.
+    pub(crate) fn insert(&mut self, link: &Arc<DeathLink>, place: LinkPlace) {
+        self.0
+            .insert(place.into_node(link.key_in_node(), link.clone()));
+    }
+
+    /// Takes a link out, unless somebody else already has.
+    pub(crate) fn remove(&mut self, link: &DeathLink) -> Option<RemovedLink> {
+        self.0.remove_node(&link.key_in_node())
+    }
+
+    /// Takes any link out.
+    pub(crate) fn pop(&mut self) -> Option<(Arc<DeathLink>, RemovedLink)> {
+        pop(&mut self.0)
+    }
+}
+
+impl Unconfirmed {
+    pub(crate) fn new() -> Self {
+        Self {
+            links: RBTree::new(),
+            last_number: 0,
+        }
+    }
+
+    /// Adds a link that is being told. Gives its number.
+    fn insert(&mut self, link: &Arc<DeathLink>, place: LinkPlace) -> u64 {
+        self.last_number += 1;
+        let key = (link.cookie, self.last_number);
+        self.links.insert(place.into_node(key, link.clone()));
+        self.last_number
+    }
+
+    /// Takes out the link of this cookie that was told first.
+    fn take(&mut self, cookie: u64) -> Option<(Arc<DeathLink>, RemovedLink)> {
+        let cursor = self.links.cursor_lower_bound_mut(&(cookie, 0))?;
+        let (key, link) = cursor.current();
+        if key.0 != cookie {
+            return None;
+        }
+        let link = link.clone();
+        Some((link, cursor.remove_current().1))
+    }
+
+    /// Takes out a link that will not be confirmed any more.
+    fn remove(&mut self, link: &DeathLink, number: u64) -> Option<RemovedLink> {
+        self.links.remove_node(&(link.cookie, number))
+    }
+
+    /// Takes any link out: its process has ended.
+    pub(crate) fn pop(&mut self) -> Option<(Arc<DeathLink>, RemovedLink)> {
+        pop(&mut self.links)
+    }
+}
+
+fn pop(links: &mut RBTree<LinkKey, Arc<DeathLink>>) -> Option<(Arc<DeathLink>, RemovedLink)> {
+    let cursor = links.cursor_front_mut()?;
+    let link = cursor.current().1.clone();
+    Some((link, cursor.remove_current().1))
+}
+
+/// What a link held that ended with its handle: to be dropped once the locks are gone.
+pub(crate) struct CancelledLink {
+    _of_node: Option<RemovedLink>,
+    _unconfirmed: Option<RemovedLink>,
+    _place: Option<LinkPlace>,
+    _link: Arc<DeathLink>,
+}
+
+impl DeathLink {
+    /// Makes a link that nobody knows, with the place that it needs. Fails for want of memory only.
+    fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, LinkPlace)> {
+        let state = LinkState {
+            death: DeathState::Registered(WorkTicket::new(GFP_KERNEL)?),
+            place: None,
+            number: 0,
+        };
+        let link = Arc::new(
+            Self {
+                cookie,
+                holder: holder.clone(),
+                state: LockedBy::new(holder.state_lock(), state),
+                _counted: Counted::new(Kind::DeathLink),
+            },
+            GFP_KERNEL,
+        )?;
+        Ok((link, LinkPlace::new(GFP_KERNEL)?))
+    }
+
+    /// Its place in the order of the node's links. No two links are at one address.
+    fn key_in_node(&self) -> LinkKey {
+        (core::ptr::from_ref(self).addr() as u64, 0)
+    }
+
+    /// The node has died, and the link is not in its list. Lets the holder read of it, unless the
+    /// holder has given the link up meanwhile.
+    fn node_died(self: &Arc<Self>, place: LinkPlace) -> Wake {
+        let mut holder = self.holder.lock_state();
+        if self.holder.has_ended.load(Relaxed) {
+            drop(holder);
+            return Wake::Nobody;
+        }
+        let state = self.state.access_mut(&mut holder);
+        state.place = Some(place);
+        match state.step(DeathState::node_died) {
+            Some(ticket) => holder.push_to_process(ticket, Work::Death(self.clone())),
+            None => Wake::Nobody,
+        }
+    }
+
+    /// The holder withdraws his request. The link belongs to no handle any more.
+    fn clear(self: &Arc<Self>, thread: &Arc<Thread>) -> Wake {
+        let mut holder = self.holder.lock_state();
+        match self.state.access_mut(&mut holder).step(DeathState::clear) {
+            Some(ticket) => self.queue_clear_done(&mut holder, thread, ticket),
+            None => Wake::Nobody,
+        }
+    }
+
+    /// Lets user space read that its request is withdrawn: the thread that has asked for it if it is
+    /// in the pool, else whichever comes (contract DN-4).
+    fn queue_clear_done(
+        self: &Arc<Self>,
+        holder: &mut ProcessState,
+        thread: &Arc<Thread>,
+        ticket: WorkTicket,
+    ) -> Wake {
+        let work = Work::Death(self.clone());
+        if thread.state(holder).looper.is_in_pool() {
+            let rouse = holder.push_to_thread(thread, ticket, work, Urgency::Now);
+            rouse.of(thread)
+        } else {
+            holder.push_to_process(ticket, work)
+        }
+    }
+
+    /// What was queued comes to be read: what to tell user space, if it is still to be told.
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        ticket: WorkTicket,
+        holder: &mut ProcessState,
+    ) -> Option<DeathNotice> {
+        let state = self.state.access_mut(holder);
+        let death = core::mem::replace(&mut state.death, DeathState::Over);
+        let (next, notice) = death.read(ticket);
+        state.death = next;
+        if notice == Some(DeathNotice::Dead) {
+            // Present: it came with the news of the death.
+            let place = state.place.take()?;
+            let number = holder.unconfirmed.insert(self, place);
+            self.state.access_mut(holder).number = number;
+        }
+        notice
+    }
+
+    /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
+    /// called under the handles lock.
+    pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> CancelledLink {
+        let of_node = node.remove_link(&self);
+        let mut holder = self.holder.lock_state();
+        let state = self.state.access_mut(&mut holder);
+        state.step(|death| (death.cancel(), None));
+        let (place, number) = (state.place.take(), state.number);
+        let unconfirmed = holder.unconfirmed.remove(&self, number);
+        drop(holder);
+        CancelledLink {
+            _of_node: of_node,
+            _unconfirmed: unconfirmed,
+            _place: place,
+            _link: self,
+        }
+    }
+
+    /// Whether the link waits in a queue although there is nothing to tell any more.
+    pub(crate) fn is_over(&self, holder: &mut ProcessState) -> bool {
+        matches!(self.state.access_mut(holder).death, DeathState::Over)
+    }
+
+    /// The payload of what is told.
+    pub(crate) fn encode(&self) -> [u8; 8] {
+        self.cookie.to_ne_bytes()
+    }
+}
+
+impl LinkState {
+    /// Takes a step of the state machine; gives the place in which something is to be queued.
+    fn step(
+        &mut self,
+        step: impl FnOnce(DeathState<WorkTicket>) -> (DeathState<WorkTicket>, Option<WorkTicket>),
+    ) -> Option<WorkTicket> {
+        let (next, ticket) = step(core::mem::replace(&mut self.death, DeathState::Over));
+        self.death = next;
+        ticket
+    }
+}
+
+impl DeathNotice {
+    /// How it is said.
+    pub(crate) fn code(self) -> Return {
+        match self {
+            Self::Dead => Return::DeadBinder,
+            Self::ClearDone => Return::ClearDeathNotificationDone,
+        }
+    }
+}
+
+impl Process {
+    /// `BC_REQUEST_DEATH_NOTIFICATION` (contract DN-1): the process wants to be told when the node
+    /// behind `handle` dies, or right now if it is dead.
+    ///
+    /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a link already.
+    pub(crate) fn request_death_notification(self: &Arc<Self>, handle: u32, cookie: u64) -> Result {
+        let (link, place) = DeathLink::new(self, cookie)?;
+        let mut handles = self.handles.lock();
+        let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+        if reference.death.is_some() {
+            return Err(EINVAL);
+        }
+        reference.death = Some(link.clone());
+        let wake = match reference.node.add_link(&link, place) {
+            Ok(()) => Wake::Nobody,
+            Err(place) => link.node_died(place),
+        };
+        drop(handles);
+        wake.now(self, WakeHint::Anywhere);
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3): ends the link of `handle`, if this is its
+    /// cookie. `EINVAL` if it is not, or there is no link or no such handle.
+    pub(crate) fn clear_death_notification(self: &Arc<Self>, handle: u32, cookie: u64) -> Result {
+        let mut handles = self.process.handles.lock();
+        let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+        let link = reference.death.take_if(|link| link.cookie == cookie);
+        let link = link.ok_or(EINVAL)?;
+        let of_node = reference.node.remove_link(&link);
+        let wake = link.clear(self);
+        drop(handles);
+        wake.now(&self.process, WakeHint::Anywhere);
+        drop((of_node, link));
+        Ok(())
+    }
+
+    /// `BC_DEAD_BINDER_DONE`: user space has heard of a death (contract DN-2). `EINVAL` if it has not
+    /// been told of one with this cookie.
+    pub(crate) fn confirm_death(self: &Arc<Self>, cookie: u64) -> Result {
+        let mut process = self.process.lock_state();
+        let (link, removed) = process.unconfirmed.take(cookie).ok_or(EINVAL)?;
+        let state = link.state.access_mut(&mut process);
+        let wake = match state.step(DeathState::confirm) {
+            Some(ticket) => link.queue_clear_done(&mut process, self, ticket),
+            None => Wake::Nobody,
+        };
+        drop(process);
+        wake.now(&self.process, WakeHint::Anywhere);
+        drop((removed, link));
+        Ok(())
+    }
+}
+
+impl Node {
+    /// The owner is dead, and no link can be added any more: tells all who asked to be told, one by
+    /// one (lesson R01). To be called with no lock held.
+    pub(crate) fn tell_of_death(&self) {
+        while let Some((link, removed)) = self.pop_link() {
+            let wake = link.node_died(removed.into_reservation());
+            wake.now(&link.holder, WakeHint::Anywhere);
+        }
+    }
+}

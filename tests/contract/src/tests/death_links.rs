@@ -1,0 +1,769 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Death links: a process asks to be told when a node dies, changes its mind, and confirms.
+//!
+//! Each test has an owner with two nodes. The second has a link of a watcher: owners' nodes die in
+//! the order of their pointers, so when the watcher reads of the second, all that there is to say
+//! of the first has been said.
+
+use super::NO_HANDLE;
+use crate::cases;
+use crate::ops::WriteReadOp;
+use crate::port::{empty, introduce, Port, ROOM};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "death_links":
+    owner_dies ["DN-2", "NODE-12"],
+    owner_closes ["DN-2", "REL-3"],
+    weak_handle_is_enough ["DN-1"],
+    link_fires_once ["DN-5"],
+    dead_owner_is_told_at_once ["DN-1", "NODE-12"],
+    unknown_handles_and_cookies_are_ignored ["DN-1", "DN-2", "DN-3", "WR-5"],
+    second_request_is_ignored ["DN-1"],
+    cleared_while_alive ["DN-3"],
+    wrong_cookie_clears_nothing ["DN-3"],
+    cleared_twice ["DN-3"],
+    cleared_while_queued ["DN-3"],
+    cleared_while_unconfirmed ["DN-3"],
+    cleared_after_done ["DN-3", "DN-5"],
+    done_before_it_was_read ["DN-2"],
+    done_twice ["DN-2"],
+    same_cookie_for_two_nodes ["DN-2"],
+    every_cookie_is_fine ["DN-2", "DN-3"],
+    requested_again_while_alive ["DN-3", "DN-1"],
+    requested_again_while_queued ["DN-3", "DN-1"],
+    requested_again_while_unconfirmed ["DN-3", "DN-1", "DN-2"],
+    handle_dropped_while_alive ["NODE-10", "DN-6"],
+    handle_dropped_while_queued ["NODE-10", "DN-6", "POLL-2"],
+    handle_dropped_while_unconfirmed ["NODE-10", "DN-6", "lesson C09"],
+    handle_dropped_after_clear ["NODE-10", "DN-3"],
+    handle_dropped_before_the_clear_is_confirmed ["NODE-10", "DN-3"],
+    new_handle_new_link ["NODE-10", "DN-6"],
+    one_death_a_read ["WR-9"],
+    clears_are_batched ["WR-9"],
+    waiting_thread_is_woken ["DN-2"],
+    deaths_are_for_whoever_comes ["DN-2"],
+    death_is_readable ["DN-2", "POLL-2"],
+    thread_in_a_call_is_not_told ["DN-2", "LOOP-9"],
+    refused_caller_is_told_next ["DN-2", "LOOP-9"],
+    clear_done_goes_to_the_looper_that_asks ["DN-4"],
+    clear_done_for_others_goes_to_all ["DN-4"],
+    clear_done_goes_to_the_looper_that_confirms ["DN-4", "DN-3"],
+    lesson_r02_everything_from_outside_of_the_pool ["DN-1", "DN-2", "DN-3", "DN-4", "lesson R02"],
+    lesson_r11_thread_exit_with_a_clear_unread ["TREL-2", "lesson R11", "lesson C16"],
+    lesson_c16_thread_exit_with_a_death_unread ["TREL-2", "DN-2", "lesson R11", "lesson C16"],
+    holder_dies_first ["REL-2", "DN-2"],
+    holder_dies_with_everything_unread ["REL-2", "DN-3"],
+    two_opens_are_two_holders ["DN-2"],
+    manager_dies ["CTX-5", "DN-2"],
+    hundreds_of_holders_of_one_node ["DN-2", "REL-2"],
+    hundreds_of_nodes_of_one_owner ["DN-2", "REL-2"],
+    in_one_stream ["DN-1", "DN-3", "WR-2"],
+    payload_cut_off ["WR-4"],
+}
+
+/// What the watcher calls his link.
+const WATCHED: u64 = 0xdead_0000;
+
+/// What the holder calls his.
+const COOKIE: u64 = 0x1122_3344_5566_7788;
+
+struct Scene {
+    manager: Port,
+    owner: Port,
+    holder: Port,
+    /// On the owner's node 0x10.
+    handle: u32,
+    watcher: Port,
+}
+
+/// A holder with one strong count on the owner's node, and no link yet.
+fn scene(t: &Stage) -> Scene {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
+    let watcher = watch(t, &manager, &owner);
+    Scene { manager, owner, holder, handle, watcher }
+}
+
+/// Somebody with a link to the owner's last node.
+fn watch(t: &Stage, manager: &Port, owner: &Port) -> Port {
+    let watcher = t.client();
+    let handle = introduce(manager, owner, FlatBinderObject::binder(u64::MAX, 0), &watcher);
+    watcher.send(|c| c.request_death(handle, WATCHED));
+    watcher
+}
+
+impl Scene {
+    fn kill_owner(&self) {
+        self.owner.kill();
+        self.watcher.wait_for(DeadBinder(WATCHED));
+    }
+
+    fn request(&self) {
+        self.holder.send(|c| c.request_death(self.handle, COOKIE));
+    }
+
+    fn clear(&self) {
+        self.holder.send(|c| c.clear_death(self.handle, COOKIE));
+    }
+
+    fn done(&self) {
+        self.holder.send(|c| c.dead_binder_done(COOKIE));
+    }
+
+    /// Gives back the only count on the handle.
+    fn drop_handle(&self) {
+        self.holder.send(|c| c.release(self.handle));
+    }
+
+    /// A link whose death has been read and not confirmed.
+    fn told(t: &Stage) -> Self {
+        let scene = scene(t);
+        scene.request();
+        scene.kill_owner();
+        assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+        scene
+    }
+}
+
+/// Nothing is there to be read.
+#[track_caller]
+fn silent(port: &Port) {
+    assert_eq!(port.drain(), []);
+}
+
+fn owner_dies(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    silent(&scene.holder);
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.done();
+    silent(&scene.holder);
+    // The handle is still there.
+    let call = scene.holder.place(scene.handle, 0, &empty());
+    assert_eq!(scene.holder.refused(&call), Return::DeadReply);
+}
+
+fn owner_closes(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.owner.give_up();
+    scene.holder.wait_for(DeadBinder(COOKIE));
+    scene.done();
+    silent(&scene.holder);
+}
+
+fn weak_handle_is_enough(t: &Stage) {
+    let scene = scene(t);
+    let handle = scene.handle;
+    scene.holder.send(|c| c.increfs(handle).release(handle).request_death(handle, COOKIE));
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+}
+
+fn link_fires_once(t: &Stage) {
+    let scene = Scene::told(t);
+    scene.done();
+    silent(&scene.holder);
+    // The link is still there, so this is a second request.
+    scene.request();
+    silent(&scene.holder);
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn dead_owner_is_told_at_once(t: &Stage) {
+    let scene = scene(t);
+    scene.kill_owner();
+    silent(&scene.holder);
+    scene.request();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.clear();
+    silent(&scene.holder);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn unknown_handles_and_cookies_are_ignored(t: &Stage) {
+    let scene = scene(t);
+    scene.holder.send(|c| c.request_death(NO_HANDLE, 1).request_death(0, 2));
+    scene.holder.send(|c| c.clear_death(NO_HANDLE, 1).clear_death(0, 2));
+    scene.holder.send(|c| c.clear_death(scene.handle, 3).dead_binder_done(4));
+    scene.kill_owner();
+    silent(&scene.holder);
+}
+
+fn second_request_is_ignored(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.holder.send(|c| c.request_death(scene.handle, 2));
+    scene.holder.send(|c| c.clear_death(scene.handle, 2));
+    silent(&scene.holder);
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.holder.send(|c| c.dead_binder_done(2).dead_binder_done(COOKIE));
+    silent(&scene.holder);
+}
+
+fn cleared_while_alive(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    scene.kill_owner();
+    silent(&scene.holder);
+}
+
+fn wrong_cookie_clears_nothing(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.holder.send(|c| c.clear_death(scene.handle, COOKIE + 1));
+    silent(&scene.holder);
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+}
+
+fn cleared_twice(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.clear();
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    scene.clear();
+    silent(&scene.holder);
+}
+
+fn cleared_while_queued(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.kill_owner();
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    scene.done();
+    silent(&scene.holder);
+}
+
+fn cleared_while_unconfirmed(t: &Stage) {
+    let scene = Scene::told(t);
+    scene.clear();
+    silent(&scene.holder);
+    scene.clear();
+    silent(&scene.holder);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn cleared_after_done(t: &Stage) {
+    let scene = Scene::told(t);
+    scene.done();
+    silent(&scene.holder);
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    // Free for another request, which is told at once.
+    scene.request();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+}
+
+fn done_before_it_was_read(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.done();
+    scene.kill_owner();
+    scene.done();
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn done_twice(t: &Stage) {
+    let scene = Scene::told(t);
+    scene.done();
+    scene.done();
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    scene.done();
+    silent(&scene.holder);
+}
+
+fn same_cookie_for_two_nodes(t: &Stage) {
+    let scene = scene(t);
+    let second = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x20, 0), &scene.holder);
+    scene.request();
+    scene.holder.send(|c| c.request_death(second, COOKIE));
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE), DeadBinder(COOKIE)]);
+    scene.holder.send(|c| c.clear_death(second, COOKIE));
+    silent(&scene.holder);
+    // The first that was told is the first that is confirmed: not the one that was cleared.
+    scene.done();
+    silent(&scene.holder);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn every_cookie_is_fine(t: &Stage) {
+    let scene = scene(t);
+    let cookies = [0, 1, u64::from(u32::MAX), 1 << 32, u64::MAX, 1 << 63];
+    let handles: Vec<u32> = (0..cookies.len() as u64)
+        .map(|i| FlatBinderObject::binder(0x100 + i, 0))
+        .map(|node| introduce(&scene.manager, &scene.owner, node, &scene.holder))
+        .collect();
+    for (handle, cookie) in handles.iter().zip(cookies) {
+        scene.holder.send(|c| c.request_death(*handle, cookie));
+    }
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), cookies.map(DeadBinder));
+    for (handle, cookie) in handles.iter().zip(cookies).rev() {
+        scene.holder.send(|c| c.dead_binder_done(cookie).clear_death(*handle, cookie));
+        assert_eq!(scene.holder.drain(), [ClearDone(cookie)]);
+    }
+}
+
+fn requested_again_while_alive(t: &Stage) {
+    let scene = scene(t);
+    for _ in 0..3 {
+        scene.request();
+        scene.clear();
+    }
+    scene.request();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE); 3]);
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+}
+
+fn requested_again_while_queued(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.kill_owner();
+    scene.clear();
+    scene.request();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE), DeadBinder(COOKIE)]);
+    // The first DONE is for the cleared one.
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    scene.done();
+    silent(&scene.holder);
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn requested_again_while_unconfirmed(t: &Stage) {
+    let scene = Scene::told(t);
+    scene.clear();
+    scene.request();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+    scene.done();
+    silent(&scene.holder);
+}
+
+fn handle_dropped_while_alive(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.drop_handle();
+    scene.kill_owner();
+    silent(&scene.holder);
+    scene.clear();
+    scene.done();
+    silent(&scene.holder);
+}
+
+fn handle_dropped_while_queued(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.kill_owner();
+    assert_eq!(scene.holder.poll(4000), 1);
+    scene.drop_handle();
+    assert_eq!(scene.holder.poll(0), 0);
+    silent(&scene.holder);
+}
+
+fn handle_dropped_while_unconfirmed(t: &Stage) {
+    let scene = Scene::told(t);
+    scene.drop_handle();
+    scene.done();
+    scene.clear();
+    silent(&scene.holder);
+}
+
+fn handle_dropped_after_clear(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.clear();
+    scene.drop_handle();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn handle_dropped_before_the_clear_is_confirmed(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.kill_owner();
+    // The link is not the handle's any more, so it goes its way.
+    scene.clear();
+    scene.drop_handle();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn new_handle_new_link(t: &Stage) {
+    let scene = scene(t);
+    let node = FlatBinderObject::binder(0x10, 0);
+    scene.request();
+    for i in 0..10 {
+        scene.drop_handle();
+        let handle = introduce(&scene.manager, &scene.owner, node, &scene.holder);
+        assert_eq!(handle, scene.handle);
+        scene.holder.send(|c| c.request_death(handle, i));
+    }
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(9)]);
+}
+
+/// A holder with links to five nodes of one owner, with cookies from 1.
+fn five(t: &Stage) -> (Scene, Vec<u32>) {
+    let scene = scene(t);
+    let handles: Vec<u32> = (1..=5)
+        .map(|i| {
+            let node = FlatBinderObject::binder(0x100 * i, 0);
+            let handle = introduce(&scene.manager, &scene.owner, node, &scene.holder);
+            scene.holder.send(|c| c.request_death(handle, i));
+            handle
+        })
+        .collect();
+    (scene, handles)
+}
+
+/// One read, without `BR_NOOP`.
+fn read_once(port: &Port) -> Vec<Return> {
+    let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
+    assert_eq!(outcome.errno, Errno::from_raw(0));
+    let mut items = outcome.returns();
+    assert_eq!(items.remove(0), Return::Noop);
+    items
+}
+
+fn one_death_a_read(t: &Stage) {
+    let (scene, _) = five(t);
+    scene.kill_owner();
+    for cookie in 1..=5 {
+        assert_eq!(read_once(&scene.holder), [DeadBinder(cookie)]);
+    }
+    silent(&scene.holder);
+}
+
+fn clears_are_batched(t: &Stage) {
+    let (scene, handles) = five(t);
+    scene.holder.send(|c| (1..=4).fold(c, |c, i| c.clear_death(handles[i - 1], i as u64)));
+    scene.kill_owner();
+    // They do not end a read, and a death behind them does.
+    let expected = [ClearDone(1), ClearDone(2), ClearDone(3), ClearDone(4), DeadBinder(5)];
+    assert_eq!(read_once(&scene.holder), expected);
+}
+
+fn waiting_thread_is_woken(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.holder.park();
+    scene.kill_owner();
+    scene.holder.wait_for(DeadBinder(COOKIE));
+    scene.done();
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn deaths_are_for_whoever_comes(t: &Stage) {
+    let (scene, _) = five(t);
+    let other = scene.holder.looper();
+    scene.kill_owner();
+    assert_eq!(read_once(&other), [DeadBinder(1)]);
+    assert_eq!(read_once(&scene.holder), [DeadBinder(2)]);
+    assert_eq!(other.drain(), [3, 4, 5].map(DeadBinder));
+    // Whoever has read of it, any thread may confirm it.
+    scene.holder.send(|c| c.dead_binder_done(5).dead_binder_done(1));
+    other.send(|c| c.dead_binder_done(2).clear_death(NO_HANDLE, 1));
+    silent(&other);
+}
+
+fn death_is_readable(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    assert_eq!(scene.holder.poll(0), 0);
+    scene.owner.kill();
+    assert_eq!(scene.holder.poll(4000), 1);
+    assert_eq!(read_once(&scene.holder), [DeadBinder(COOKIE)]);
+    assert_eq!(scene.holder.poll(0), 0);
+    scene.clear();
+    assert_eq!(scene.holder.poll(0), 0);
+    scene.done();
+    assert_eq!(scene.holder.poll(4000), 1);
+    assert_eq!(read_once(&scene.holder), [ClearDone(COOKIE)]);
+    assert_eq!(scene.holder.poll(0), 0);
+}
+
+fn thread_in_a_call_is_not_told(t: &Stage) {
+    let scene = scene(t);
+    let other = scene.holder.looper();
+    scene.request();
+    scene.holder.passed();
+    scene.holder.start_call(0, 0, &empty());
+    let call = scene.manager.wait_call();
+    scene.kill_owner();
+    // The thread waits for a reply, and for nothing else.
+    scene.holder.actor.expect_blocked();
+    assert_eq!(read_once(&other), [DeadBinder(COOKIE)]);
+    scene.manager.free(&call);
+    scene.manager.reply(&empty());
+    scene.holder.wait_reply();
+    assert_eq!(scene.holder.passed(), [Return::TransactionComplete]);
+    silent(&scene.holder);
+}
+
+fn refused_caller_is_told_next(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.holder.start_call(scene.handle, 0, &empty());
+    scene.owner.wait_call();
+    scene.kill_owner();
+    assert_eq!(scene.holder.wait_refusal(), Return::DeadReply);
+    scene.holder.wait_for(DeadBinder(COOKIE));
+    scene.done();
+    silent(&scene.holder);
+}
+
+fn clear_done_goes_to_the_looper_that_asks(t: &Stage) {
+    let scene = scene(t);
+    let (first, second) = (scene.holder.looper(), scene.holder.looper());
+    scene.request();
+    first.send(|c| c.clear_death(scene.handle, COOKIE));
+    silent(&scene.holder);
+    silent(&second);
+    assert_eq!(first.drain(), [ClearDone(COOKIE)]);
+}
+
+fn clear_done_for_others_goes_to_all(t: &Stage) {
+    let scene = scene(t);
+    let looper = scene.holder.looper();
+    scene.request();
+    scene.clear();
+    assert_eq!(looper.drain(), [ClearDone(COOKIE)]);
+    silent(&scene.holder);
+    // A thread that waits is woken for it.
+    scene.request();
+    looper.park();
+    scene.clear();
+    looper.wait_for(ClearDone(COOKIE));
+    silent(&scene.holder);
+}
+
+fn clear_done_goes_to_the_looper_that_confirms(t: &Stage) {
+    let scene = Scene::told(t);
+    let (first, second) = (scene.holder.looper(), scene.holder.looper());
+    first.send(|c| c.clear_death(scene.handle, COOKIE));
+    silent(&first);
+    second.send(|c| c.dead_binder_done(COOKIE));
+    silent(&first);
+    silent(&scene.holder);
+    assert_eq!(second.drain(), [ClearDone(COOKIE)]);
+}
+
+fn lesson_r02_everything_from_outside_of_the_pool(t: &Stage) {
+    let scene = scene(t);
+    let stranger = scene.holder.thread();
+    let second = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x20, 0), &scene.holder);
+    // Clear before the death, after it, and before and after DONE; never from a looper.
+    stranger.send(|c| c.request_death(scene.handle, 1).clear_death(scene.handle, 1));
+    assert_eq!(scene.holder.drain(), [ClearDone(1)]);
+    stranger.send(|c| c.request_death(scene.handle, 2).request_death(second, 3));
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(2), DeadBinder(3)]);
+    stranger.send(|c| c.clear_death(scene.handle, 2).dead_binder_done(2));
+    assert_eq!(scene.holder.drain(), [ClearDone(2)]);
+    stranger.send(|c| c.dead_binder_done(3).clear_death(second, 3));
+    assert_eq!(scene.holder.drain(), [ClearDone(3)]);
+    stranger.send(|c| c.request_death(second, 4).release(second));
+    silent(&scene.holder);
+    silent(&stranger);
+}
+
+fn exit(port: &Port) {
+    assert_eq!(port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+}
+
+fn lesson_r11_thread_exit_with_a_clear_unread(t: &Stage) {
+    let scene = scene(t);
+    let looper = scene.holder.looper();
+    scene.request();
+    looper.send(|c| c.clear_death(scene.handle, COOKIE));
+    exit(&looper);
+    let seen = scene.holder.drain();
+    t.known_difference(
+        Driver::C,
+        "what a thread was to hear of a clear is lost when it exits",
+        seen == [ClearDone(COOKIE)],
+    );
+}
+
+fn lesson_c16_thread_exit_with_a_death_unread(t: &Stage) {
+    let scene = scene(t);
+    let looper = scene.holder.looper();
+    scene.request();
+    // The thread is woken for the death, and has no room to read of it.
+    looper.start_raw(WriteReadOp { room: 40, ..Default::default() });
+    looper.actor.expect_blocked();
+    scene.kill_owner();
+    assert_eq!(looper.finish_raw().returns(), [Return::Noop]);
+    exit(&looper);
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+}
+
+fn holder_dies_first(t: &Stage) {
+    let scene = scene(t);
+    scene.request();
+    scene.holder.kill();
+    scene.kill_owner();
+}
+
+fn holder_dies_with_everything_unread(t: &Stage) {
+    let (scene, handles) = five(t);
+    let looper = scene.holder.looper();
+    looper.send(|c| c.clear_death(handles[0], 1));
+    scene.holder.send(|c| c.clear_death(handles[1], 2));
+    scene.kill_owner();
+    // Left: a clear on a thread, another on the process, a death that is told, one that is told and
+    // cleared, and one that is queued.
+    assert_eq!(scene.holder.wait("a death", |item| Some(*item)), Return::Noop);
+    scene.holder.wait_for(DeadBinder(3));
+    scene.holder.wait_for(DeadBinder(4));
+    scene.holder.send(|c| c.clear_death(handles[3], 4).request_death(handles[0], 6));
+    scene.holder.kill();
+}
+
+fn two_opens_are_two_holders(t: &Stage) {
+    let scene = scene(t);
+    let mut other = t.open_by(scene.holder.actor.clone());
+    other.map(crate::stage::SPACE).expect("map");
+    let handle = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x10, 0), &other);
+    scene.request();
+    other.send(|c| c.request_death(handle, COOKIE));
+    other.send(|c| c.clear_death(handle, COOKIE));
+    assert_eq!(other.drain(), [ClearDone(COOKIE)]);
+    scene.kill_owner();
+    silent(&other);
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+}
+
+fn manager_dies(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.send(|c| c.acquire(0).request_death(0, COOKIE));
+    manager.kill();
+    client.wait_for(DeadBinder(COOKIE));
+    // Handle 0 is still the dead one's, for counts and links.
+    let second = t.manager();
+    client.send(|c| c.dead_binder_done(COOKIE).clear_death(0, COOKIE).request_death(0, 2));
+    assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(2)]);
+    drop(second);
+}
+
+fn hundreds_of_holders_of_one_node(t: &Stage) {
+    let manager = t.manager();
+    let first = t.opened();
+    let mut holders = vec![first];
+    for i in 1..300 {
+        let last = &holders[i - 1];
+        // A new process from time to time; opens of one process are different holders, too.
+        holders.push(if i % 30 == 0 { t.opened() } else { t.open_by(last.actor.clone()) });
+    }
+    for (i, holder) in holders.iter().enumerate() {
+        holder.send(|c| c.increfs(0).request_death(0, i as u64));
+    }
+    for (i, holder) in holders.iter().enumerate() {
+        match i % 5 {
+            0 => holder.send(|c| c.clear_death(0, i as u64)),
+            1 => holder.send(|c| c.decrefs(0)),
+            _ => (),
+        }
+    }
+    manager.kill();
+    for (i, holder) in holders.iter().enumerate() {
+        match i % 5 {
+            0 => assert_eq!(holder.drain(), [ClearDone(i as u64)]),
+            1 => (),
+            _ => holder.wait_for(DeadBinder(i as u64)),
+        }
+    }
+    for holder in &holders {
+        silent(holder);
+    }
+}
+
+fn hundreds_of_nodes_of_one_owner(t: &Stage) {
+    let scene = scene(t);
+    let (owner, manager) = (&scene.owner, &scene.manager);
+    let mut parcel = empty();
+    for i in 1..=500 {
+        parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
+    }
+    owner.start_call(0, 0, &parcel);
+    let call = manager.wait_call();
+    let handles: Vec<u32> = (0..500).map(|i| manager.object_at(&call, i).handle()).collect();
+    for handle in &handles {
+        manager.send(|c| c.acquire(*handle).request_death(*handle, u64::from(*handle)));
+    }
+    manager.free(&call);
+    manager.reply(&empty());
+    scene.kill_owner();
+    for handle in handles {
+        assert_eq!(
+            manager.wait("a death", |item| match item {
+                DeadBinder(cookie) => Some(*cookie),
+                _ => None,
+            }),
+            u64::from(handle)
+        );
+    }
+    silent(manager);
+}
+
+fn in_one_stream(t: &Stage) {
+    let scene = scene(t);
+    let handle = scene.handle;
+    let mut commands = Commands::new();
+    for i in 0..200 {
+        commands.request_death(handle, i).dead_binder_done(i).clear_death(handle, i);
+    }
+    scene.holder.write(&commands);
+    let seen = scene.holder.drain();
+    assert!(seen.into_iter().eq((0..200).map(ClearDone)));
+}
+
+fn payload_cut_off(t: &Stage) {
+    let scene = scene(t);
+    for build in [
+        |c: &mut Commands| c.request_death(1, COOKIE).len(),
+        |c: &mut Commands| c.clear_death(1, COOKIE).len(),
+        |c: &mut Commands| c.dead_binder_done(COOKIE).len(),
+    ] {
+        let mut commands = Commands::new();
+        let length = build(&mut commands);
+        let commands = commands.as_bytes().to_vec();
+        let write_size = Some(length as u64 - 1);
+        let outcome = scene.holder.raw(WriteReadOp { commands, write_size, ..Default::default() });
+        // Drivers differ in whether the size bounds a payload (lesson C17).
+        t.known_difference(
+            Driver::C,
+            "a payload may lie beyond the size of the write buffer",
+            outcome.errno == Errno::EFAULT && outcome.write_consumed == 0,
+        );
+    }
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a process hears of a node's death, enumerated.
+//!
+//! Around the state machine stands a model of everything else: a handle, which may be given up and
+//! come anew, the node's list, the queue, the deaths that await confirmation, and a user who may say
+//! anything at any time. What the driver does in two steps under two locks is two steps here, and anything may
+//! come in between. Every order is tried, with up to three requests for one handle, and what the user
+//! reads is held against the contract (DN-1 to DN-6, NODE-10).
+
+use crate::death_state::{Cleared, DeathNotice, DeathState};
+use std::collections::{BTreeSet, VecDeque};
+
+/// How often the user may ask in the course of one run.
+const REQUESTS: usize = 3;
+
+/// A place in a queue, which cannot be copied: there is one for each request.
+#[derive(Debug, PartialEq, Eq)]
+struct Place(usize);
+
+/// What the user has said of one request, and what he has heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct History {
+    cleared: bool,
+    told_dead: bool,
+    confirmed: bool,
+    told_clear_done: bool,
+    /// The handle went with the request still on it.
+    dropped: bool,
+    /// The node was dead before the user withdrew his request or dropped the handle.
+    died_before: bool,
+    /// The news of the death was on its way when the user withdrew his request.
+    queued_before: bool,
+}
+
+#[derive(Debug)]
+struct Link {
+    state: DeathState<Place>,
+    history: History,
+    /// On the node's list, where its owner finds it when he ends.
+    is_on_node: bool,
+    /// Off that list, and its death not yet announced.
+    is_being_announced: bool,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    node_is_dead: bool,
+    links: Vec<Link>,
+    /// The request that belongs to the handle.
+    of_handle: Option<usize>,
+    queue: VecDeque<usize>,
+    unconfirmed: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Request,
+    Clear,
+    DropHandle,
+    /// The owner ends: no link is added to the node's list any more.
+    NodeDies,
+    /// The owner takes a link off the list of the dead node.
+    TakeOff(usize),
+    /// He tells its holder.
+    Announce(usize),
+    Read,
+    /// The user confirms the first of the deaths that he knows of with this number.
+    Confirm(usize),
+}
+
+fn steps() -> impl Iterator<Item = Step> {
+    let common = [
+        Step::Request,
+        Step::Clear,
+        Step::DropHandle,
+        Step::NodeDies,
+        Step::Read,
+    ];
+    let each = |at| [Step::TakeOff(at), Step::Announce(at), Step::Confirm(at)];
+    common.into_iter().chain((0..REQUESTS).flat_map(each))
+}
+
+impl World {
+    /// Whether the rest of the driver would do this now. The user may do anything, but what has no
+    /// request to go with it never reaches the state machine.
+    fn allows(&self, step: Step) -> bool {
+        let link = |at: usize| self.links.get(at);
+        match step {
+            Step::Request => self.of_handle.is_none() && self.links.len() < REQUESTS,
+            Step::Clear | Step::DropHandle => self.of_handle.is_some(),
+            Step::NodeDies => !self.node_is_dead,
+            Step::TakeOff(at) => self.node_is_dead && link(at).is_some_and(|link| link.is_on_node),
+            Step::Announce(at) => link(at).is_some_and(|link| link.is_being_announced),
+            Step::Read => !self.queue.is_empty(),
+            Step::Confirm(at) => self.unconfirmed.contains(&at),
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Request => self.request(),
+            Step::Clear => self.clear(),
+            Step::DropHandle => self.drop_handle(),
+            Step::NodeDies => self.node_is_dead = true,
+            Step::TakeOff(at) => {
+                self.links[at].is_on_node = false;
+                self.links[at].is_being_announced = true;
+            }
+            Step::Announce(at) => {
+                self.links[at].is_being_announced = false;
+                self.run(at, DeathState::node_died);
+            }
+            Step::Read => self.read(),
+            Step::Confirm(at) => {
+                self.unconfirmed.retain(|unconfirmed| *unconfirmed != at);
+                self.links[at].history.confirmed = true;
+                self.run(at, DeathState::confirm);
+            }
+        }
+    }
+
+    fn run(
+        &mut self,
+        at: usize,
+        step: impl FnOnce(DeathState<Place>) -> (DeathState<Place>, Option<Place>),
+    ) {
+        let link = &mut self.links[at];
+        let (next, place) = step(std::mem::replace(&mut link.state, DeathState::Over));
+        link.state = next;
+        if let Some(place) = place {
+            assert_eq!(place, Place(at), "somebody else's place");
+            assert!(!self.queue.contains(&at), "queued twice");
+            self.queue.push_back(at);
+        }
+    }
+
+    fn request(&mut self) {
+        let at = self.links.len();
+        self.links.push(Link {
+            state: DeathState::Registered(Place(at)),
+            history: History::default(),
+            is_on_node: !self.node_is_dead,
+            is_being_announced: false,
+        });
+        self.of_handle = Some(at);
+        if self.node_is_dead {
+            self.run(at, DeathState::node_died);
+        }
+    }
+
+    /// In one step, for the driver does it under the lock of the handles.
+    fn clear(&mut self) {
+        let at = self.of_handle.take().expect("a request");
+        self.links[at].is_on_node = false;
+        self.links[at].history.cleared = true;
+        self.links[at].history.died_before = self.node_is_dead;
+        self.links[at].history.queued_before = self.queue.contains(&at);
+        self.run(at, DeathState::clear);
+    }
+
+    fn drop_handle(&mut self) {
+        let at = self.of_handle.take().expect("a request");
+        self.links[at].is_on_node = false;
+        self.links[at].history.dropped = true;
+        self.unconfirmed.retain(|unconfirmed| *unconfirmed != at);
+        self.run(at, |state| (state.cancel(), None));
+    }
+
+    fn read(&mut self) {
+        let at = self.queue.pop_front().expect("something queued");
+        let link = &mut self.links[at];
+        let state = std::mem::replace(&mut link.state, DeathState::Over);
+        let (next, notice) = state.read(Place(at));
+        link.state = next;
+        let history = &mut link.history;
+        match notice {
+            None => assert!(history.dropped, "swallowed"),
+            Some(DeathNotice::Dead) => {
+                assert!(self.node_is_dead, "told of a death that has not happened");
+                assert!(!history.told_dead, "told twice (DN-5)");
+                assert!(!history.dropped, "told after the handle was gone (NODE-10)");
+                assert!(!history.told_clear_done, "told after the clear was done");
+                history.told_dead = true;
+                self.unconfirmed.push(at);
+            }
+            Some(DeathNotice::ClearDone) => {
+                assert!(history.cleared, "nobody asked for that");
+                assert!(!history.told_clear_done, "cleared twice");
+                assert!(
+                    !history.told_dead || history.confirmed,
+                    "CLEAR_DONE before DONE (DN-3)"
+                );
+                history.told_clear_done = true;
+            }
+        }
+    }
+
+    /// What always holds between the state of a link and where it is.
+    fn check(&self) {
+        for (at, link) in self.links.iter().enumerate() {
+            let is_queued = self.queue.contains(&at);
+            let is_unconfirmed = self.unconfirmed.contains(&at);
+            let (queued, unconfirmed) = match &link.state {
+                DeathState::Registered(_) | DeathState::Done(_) => (false, false),
+                DeathState::Queued(cleared) => {
+                    assert_eq!(*cleared == Cleared::Yes, link.history.cleared);
+                    (true, false)
+                }
+                DeathState::Delivered(_, cleared) => {
+                    assert_eq!(*cleared == Cleared::Yes, link.history.cleared);
+                    (false, true)
+                }
+                DeathState::Clearing => (true, false),
+                // Queued still, perhaps: it will be skipped.
+                DeathState::Over => (is_queued, false),
+            };
+            assert_eq!(
+                (is_queued, is_unconfirmed),
+                (queued, unconfirmed),
+                "{link:?}"
+            );
+        }
+    }
+
+    /// Lets everything happen that has been set in motion, the user answer, and sees that he has heard
+    /// what he had to hear.
+    fn wind_up(mut self) {
+        loop {
+            let at_once = steps().find(|step| {
+                !matches!(
+                    step,
+                    Step::Request | Step::Clear | Step::DropHandle | Step::NodeDies
+                ) && self.allows(*step)
+            });
+            let Some(step) = at_once else { break };
+            self.take(step);
+            self.check();
+        }
+        for link in &self.links {
+            let history = link.history;
+            assert_eq!(history.told_clear_done, history.cleared, "{history:?}");
+            assert!(history.confirmed || history.dropped || !history.told_dead);
+            let is_held = !history.cleared && !history.dropped;
+            if is_held {
+                assert_eq!(history.told_dead, self.node_is_dead, "{history:?}");
+            }
+            assert!(history.told_dead || !history.queued_before, "{history:?}");
+            if history.cleared && !history.died_before {
+                assert!(
+                    !history.told_dead,
+                    "withdrawn before the death: {history:?}"
+                );
+            }
+        }
+    }
+
+    fn copy(&self) -> Self {
+        Self {
+            node_is_dead: self.node_is_dead,
+            links: self.links.iter().map(Link::copy).collect(),
+            of_handle: self.of_handle,
+            queue: self.queue.clone(),
+            unconfirmed: self.unconfirmed.clone(),
+        }
+    }
+}
+
+impl Link {
+    fn copy(&self) -> Self {
+        let state = match &self.state {
+            DeathState::Registered(Place(at)) => DeathState::Registered(Place(*at)),
+            DeathState::Queued(cleared) => DeathState::Queued(*cleared),
+            DeathState::Delivered(Place(at), cleared) => {
+                DeathState::Delivered(Place(*at), *cleared)
+            }
+            DeathState::Done(Place(at)) => DeathState::Done(Place(*at)),
+            DeathState::Clearing => DeathState::Clearing,
+            DeathState::Over => DeathState::Over,
+        };
+        Self {
+            state,
+            history: self.history,
+            is_on_node: self.is_on_node,
+            is_being_announced: self.is_being_announced,
+        }
+    }
+}
+
+#[test]
+fn every_order_of_request_death_clear_done_and_drop() {
+    let mut seen = BTreeSet::new();
+    let mut open = VecDeque::from([World::default()]);
+    let mut steps_taken = 0;
+    while let Some(world) = open.pop_front() {
+        world.check();
+        world.copy().wind_up();
+        for step in steps().filter(|step| world.allows(*step)) {
+            let mut next = world.copy();
+            next.take(step);
+            steps_taken += 1;
+            if seen.insert(format!("{next:?}")) {
+                open.push_back(next);
+            }
+        }
+    }
+    println!("{} states, {steps_taken} steps", seen.len());
+    assert!(seen.len() > 1000, "only {} states", seen.len());
+}
+
+#[test]
+fn what_comes_too_late_changes_nothing() {
+    let over = || DeathState::<Place>::Over;
+    assert_eq!(over().node_died(), (DeathState::Over, None));
+    assert_eq!(over().clear(), (DeathState::Over, None));
+    assert_eq!(over().confirm(), (DeathState::Over, None));
+    assert_eq!(over().read(Place(0)), (DeathState::Over, None));
+    // A node dies once; should it be said twice, it is heard once.
+    for state in [
+        || DeathState::Queued(Cleared::No),
+        || DeathState::Delivered(Place(0), Cleared::No),
+        || DeathState::Done(Place(0)),
+    ] {
+        assert_eq!(state().node_died(), (state(), None));
+    }
+    let clearing = || DeathState::<Place>::Clearing;
+    assert_eq!(clearing().node_died(), (DeathState::Clearing, None));
+    assert_eq!(clearing().confirm(), (DeathState::Clearing, None));
+}
