@@ -7,7 +7,7 @@
 
 #![deny(unsafe_code)]
 // The rooms are complete in themselves; not all that they offer has to be used by a test.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 #[path = "../../../../drivers/android/death_state.rs"]
 mod death_state;

@@ -4,7 +4,7 @@
 
 use crate::defs::LARGEST_RETURN;
 use crate::defs::{
-    ioctl, Command, ExtendedError, FlatObject, NodeName, Return, Strength, WriteRead,
+    ioctl, Command, ExtendedError, FlatObject, HandleCookie, NodeName, Return, Strength, WriteRead,
 };
 use crate::defs::{NodeDebugInfo, NodeInfoForRef, TransactionNotice, TransactionRequest};
 use proptest::prelude::*;
@@ -98,6 +98,13 @@ proptest! {
         prop_assert_eq!(decoded.write_buffer, double_word(&bytes, 16));
         prop_assert_eq!(decoded.read_size, double_word(&bytes, 24));
         prop_assert_eq!(decoded.encode(), bytes);
+    }
+
+    #[test]
+    fn a_cookie_follows_its_handle_without_a_gap(bytes: [u8; 12]) {
+        let decoded = HandleCookie::decode(&bytes);
+        prop_assert_eq!(decoded.handle, word(&bytes, 0));
+        prop_assert_eq!(decoded.cookie, double_word(&bytes, 4));
     }
 
     #[test]
