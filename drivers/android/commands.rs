@@ -144,21 +144,9 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
         Command::DecRefs => drop_count(process, handle(source)?, Strength::Weak),
         Command::IncRefsDone => confirm(process, source, Strength::Weak)?,
         Command::AcquireDone => confirm(process, source, Strength::Strong)?,
-        Command::RequestDeathNotification => {
-            let request = HandleCookie::decode(source.payload()?);
-            let requested = process.request_death_notification(request.handle, request.cookie);
-            // What is asked for wrongly is not asked for; only want of memory is told (DN-1).
-            if requested.is_err_and(|error| error == ENOMEM) {
-                thread.lacks_memory();
-            }
-        }
-        Command::ClearDeathNotification => {
-            let request = HandleCookie::decode(source.payload()?);
-            let _ = thread.clear_death_notification(request.handle, request.cookie);
-        }
-        Command::DeadBinderDone => {
-            let _ = thread.confirm_death(u64::from_ne_bytes(*source.payload()?));
-        }
+        Command::RequestDeathNotification => request_death_notification(thread, source)?,
+        Command::ClearDeathNotification => clear_death_notification(thread, source)?,
+        Command::DeadBinderDone => confirm_death(thread, source)?,
         Command::RegisterLooper => register_looper(thread),
         Command::EnterLooper => enter_looper(thread),
         Command::ExitLooper => {
@@ -207,6 +195,35 @@ fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
     match process.node(name.ptr) {
         Some(node) if node.name.cookie == name.cookie => node.confirm(strength),
         _ => note!(UserError, "confirms a count of no node: {:#x}", name.ptr),
+    }
+    Ok(())
+}
+
+/// `BC_REQUEST_DEATH_NOTIFICATION`: of all that can go wrong, only want of memory is told (DN-1).
+fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
+    let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
+    match thread.process.request_death_notification(handle, cookie) {
+        Ok(()) => {}
+        Err(ENOMEM) => thread.lacks_memory(),
+        Err(_) => note!(UserError, "handle {handle} can have no new death link"),
+    }
+    Ok(())
+}
+
+/// `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
+fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
+    let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
+    if thread.clear_death_notification(handle, cookie).is_err() {
+        note!(UserError, "handle {handle} has no death link {cookie:#x}");
+    }
+    Ok(())
+}
+
+/// `BC_DEAD_BINDER_DONE` (contract DN-2).
+fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
+    let cookie = u64::from_ne_bytes(*source.payload()?);
+    if thread.confirm_death(cookie).is_err() {
+        note!(UserError, "no death {cookie:#x} to confirm");
     }
     Ok(())
 }
