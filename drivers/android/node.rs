@@ -13,6 +13,7 @@ use crate::{
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     node_counts::{Announcement, NodeCounts},
+    priority_rules::NodePriority,
     process::{Pid, Process, ProcessState},
     stats::{Counted, Kind},
     thread::Thread,
@@ -33,6 +34,8 @@ pub(crate) struct Node {
     pub(crate) name: NodeName,
     /// What the owner asked for when the node became known.
     pub(crate) flags: NodeFlags,
+    /// What they say of the priority at which its calls are served.
+    pub(crate) priority: NodePriority,
     /// The process that offers it.
     pub(crate) owner: Arc<Process>,
     state: LockedBy<NodeState, ProcessState>,
@@ -116,6 +119,7 @@ impl Node {
                 id: crate::stats::next_debug_id(),
                 name,
                 flags,
+                priority: NodePriority::new(flags),
                 owner: owner.clone(),
                 state: LockedBy::new(owner.state_lock(), state),
                 _counted: Counted::new(Kind::Node),

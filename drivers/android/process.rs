@@ -15,6 +15,8 @@ use crate::{
     handles::Handles,
     kernel_ext::{page_range::PageRange, park::WakeHint},
     node::Node,
+    priority,
+    priority_rules::Priority,
     range_alloc::RangeAllocator,
     stats::{Counted, Kind},
     thread::{Rest, Thread},
@@ -55,6 +57,8 @@ pub(crate) struct Process {
     pub(crate) context: Arc<Context>,
     /// Who opened it.
     pub(crate) leader: ARef<Task>,
+    /// How urgent its threads are while they wait for a call, as the opener was.
+    pub(crate) default_priority: Priority,
     /// With which rights: security hooks ask for these, whoever calls later.
     pub(crate) credential: ARef<Credential>,
     #[pin]
@@ -245,6 +249,7 @@ impl Process {
             pin_init!(Self {
                 context: context.clone(),
                 leader,
+                default_priority: priority::current_priority(),
                 credential: ARef::from(credential),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),

@@ -16,6 +16,7 @@ use crate::{
     kernel_ext::{park, stack_bytes::StackBytes},
     node::{Node, RemovedNode},
     node_counts::Announcement,
+    priority,
     process::{ProcessState, StateGuard},
     thread::{Frame, Rest, Thread},
     transaction::{Content, Transaction},
@@ -65,7 +66,14 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
 /// free for the process's common work as well (contract LOOP-6, LOOP-9).
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
     let mut process = thread.process.lock_state();
-    let takes_common_work = thread.state(&mut process).is_available();
+    let mut takes_common_work = thread.state(&mut process).is_available();
+    let default = thread.process.default_priority;
+    if takes_common_work && priority::current_priority() != default {
+        drop(process);
+        priority::return_to_default(default);
+        process = thread.process.lock_state();
+        takes_common_work = thread.state(&mut process).is_available();
+    }
     loop {
         let has_common_work = takes_common_work && !process.work.is_empty();
         let own = thread.state(&mut process);
@@ -281,10 +289,13 @@ fn deliver_call<'a>(
     }
     match transaction.take_content() {
         Content::Call { node, buffer } => {
+            transaction.saved_priority =
+                priority::begin_service(transaction.caller_priority, &node);
             let purpose = Purpose::Call(node);
             thread.process.deliver_buffer(buffer, purpose);
         }
         Content::Oneway { node, buffer, .. } => {
+            priority::begin_oneway_service(&node);
             let purpose = Purpose::Oneway(node);
             thread.process.deliver_buffer(buffer, purpose);
             drop(transaction);

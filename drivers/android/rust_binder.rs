@@ -41,6 +41,8 @@ mod handles;
 mod ioctls;
 mod node;
 mod node_counts;
+mod priority;
+mod priority_rules;
 mod process;
 #[allow(dead_code)] // So is what prints the ranges, and with it the shrinker that asks for them.
 mod range_alloc;

@@ -12,6 +12,7 @@ use crate::{
     error::Refusal,
     kernel_ext::park::WakeHint,
     node::Node,
+    priority,
     process::Process,
     range_alloc::CallKind,
     stats::next_debug_id,
@@ -189,6 +190,7 @@ fn prepare_call(
     };
     fill(&mut transaction, thread, request, node, CallKind::Sync)?;
     transaction.describe(id, request);
+    transaction.caller_priority = priority::current_priority();
     if let Completion::NotQueued(ticket) = prepared.completion {
         let ticket = match ticket {
             Some(spare) => spare,
@@ -318,7 +320,10 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
     if !is_told {
         thread.answer(Return::TransactionComplete);
     }
+    let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, hint);
+    // Only now: until the caller runs, the thread is what it waits for.
+    priority::end_service(saved_priority);
 }
 
 /// Takes the call that the thread serves off its stack. Says whether the thread was told already

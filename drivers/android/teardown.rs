@@ -10,6 +10,7 @@ use crate::{
     debug::note,
     error::Refusal,
     kernel_ext::park::WakeHint,
+    priority,
     process::{Process, ProcessState},
     thread::{Frame, Thread},
     work::{Work, WorkTicket}, //
@@ -36,6 +37,9 @@ impl Thread {
                     "call {} loses whoever serves it",
                     transaction.id
                 );
+                if self.is_current() {
+                    priority::end_service(transaction.saved_priority);
+                }
                 transaction.refuse(Refusal::DIED);
             }
         }

@@ -23,6 +23,7 @@ use crate::{
     error::Refusal,
     kernel_ext::park::WakeHint,
     node::{Node, NotInUse},
+    priority_rules::Priority,
     process::{Pid, ProcessState},
     stats::{Counted, Kind},
     thread::Thread,
@@ -47,6 +48,10 @@ pub(crate) struct Transaction {
     pub(crate) sender_euid: Kuid,
     /// The thread that made the call.
     pub(crate) caller: Arc<Thread>,
+    /// How that was scheduled when it made the call.
+    pub(crate) caller_priority: Priority,
+    /// How the thread that serves the call was scheduled before.
+    pub(crate) saved_priority: Priority,
     content: Content,
     /// A place in whatever queue comes next; `None` while waiting in one.
     ticket: Option<WorkTicket>,
@@ -91,6 +96,8 @@ impl Transaction {
             flags: 0,
             sender_euid: Kuid::current_euid(),
             caller: caller.clone(),
+            caller_priority: Priority::default(),
+            saved_priority: Priority::default(),
             content: Content::Empty,
             ticket: Some(WorkTicket::new(GFP_KERNEL)?),
             _counted: Counted::new(Kind::Transaction),

@@ -10,4 +10,5 @@ pub(crate) mod debug_mask;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod park;
+pub(crate) mod sched;
 pub(crate) mod stack_bytes;

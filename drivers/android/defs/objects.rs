@@ -35,7 +35,11 @@ impl NodeName {
 pub(crate) struct NodeFlags(u32);
 
 impl NodeFlags {
+    const PRIORITY_MASK: u32 = 0xff;
     const ACCEPTS_FDS: u32 = 0x100;
+    const POLICY_SHIFT: u32 = 9;
+    const POLICY_MASK: u32 = 3;
+    const INHERIT_RT: u32 = 0x800;
     const SECURITY_CONTEXT: u32 = 0x1000;
 
     pub(crate) const fn new(flags: u32) -> Self {
@@ -45,6 +49,22 @@ impl NodeFlags {
     /// Whether calls of the node may carry file descriptors.
     pub(crate) const fn accepts_fds(self) -> bool {
         self.0 & Self::ACCEPTS_FDS != 0
+    }
+
+    /// The least priority at which its calls are served: a nice value, or with a real-time policy a
+    /// real-time priority.
+    pub(crate) const fn minimum_priority(self) -> u8 {
+        (self.0 & Self::PRIORITY_MASK) as u8
+    }
+
+    /// The scheduling policy that belongs to it.
+    pub(crate) const fn policy(self) -> u8 {
+        ((self.0 >> Self::POLICY_SHIFT) & Self::POLICY_MASK) as u8
+    }
+
+    /// Whether its calls are served at the real-time priority of whoever makes them.
+    pub(crate) const fn inherits_real_time(self) -> bool {
+        self.0 & Self::INHERIT_RT != 0
     }
 
     /// Whether the node is told the security context of those who call it.

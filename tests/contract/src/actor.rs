@@ -89,6 +89,11 @@ impl Actor {
         self.pid.as_raw()
     }
 
+    /// The thread.
+    pub fn tid(&self) -> i32 {
+        self.tid.as_raw()
+    }
+
     fn post(&self, op: Op, fd: Option<&OwnedFd>) {
         if let Some(earlier) = self.busy.borrow().as_ref() {
             panic!("{op:?} ordered while {earlier} is not finished");

@@ -53,8 +53,6 @@ pub const REASONS: &[(&str, &str)] = &[
         "ABI-3",
         "an alignment of 8 is what every test of layout sees; there is no 32-bit kernel to compare with",
     ),
-    ("ALLOC-7", "to come with oneway spam detection"),
-    ("ALLOC-8", "to come with oneway spam detection"),
     ("DN-1", "to come with death notifications"),
     ("DN-2", "to come with death notifications"),
     ("DN-3", "to come with death notifications"),
@@ -76,9 +74,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ("FRZN-6", "to come with freezing"),
     ("IOCTL-FREEZE", "to come with freezing"),
     ("IOCTL-GET_FROZEN_INFO", "to come with freezing"),
-    ("IOCTL-ENABLE_ONEWAY_SPAM_DETECTION", "to come with oneway spam detection"),
     ("LOOP-1", "the numbers of a looper's bits show in the logs alone, which are a later issue"),
-    ("LOOP-7", "to come with priorities"),
     ("LSM-1", "to come with security contexts"),
     ("NL-1", "netlink reports are a later issue"),
     ("NL-2", "netlink reports are a later issue"),
@@ -111,7 +107,6 @@ pub const REASONS: &[(&str, &str)] = &[
     ("TXN-27", "to come with file descriptors"),
     ("TXN-28", "to come with file descriptors"),
     ("TXN-30", "to come with file descriptors"),
-    ("TXN-31", "to come with priorities"),
     ("TXN-32", "to come with file descriptors"),
 ];
 

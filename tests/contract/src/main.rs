@@ -21,6 +21,7 @@ mod ops;
 mod port;
 mod rules;
 mod runner;
+mod scheduling;
 mod soak;
 mod stage;
 mod suite;

@@ -24,10 +24,12 @@ mod messages;
 mod mmap;
 mod namespaces;
 mod nested;
+mod nice;
 mod nodes;
 mod objects;
 mod oneway;
 mod poll;
+mod realtime;
 mod replies;
 mod signals;
 mod spam;
@@ -56,6 +58,8 @@ pub const GROUPS: &[Group] = &[
     objects::GROUP,
     oneway::GROUP,
     spam::GROUP,
+    nice::GROUP,
+    realtime::GROUP,
     nodes::GROUP,
     counts::GROUP,
     handles::GROUP,

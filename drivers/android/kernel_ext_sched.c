@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How tasks are scheduled, for rust/kernel/sched.rs: fields of task_struct, which C finds in every
+ * kernel, and functions of the scheduler. Nothing in here knows of Binder.
+ */
+
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/sched.h>
+#include <linux/sched/prio.h>
+#include <linux/sched/signal.h>
+#include <linux/user_namespace.h>
+#include <uapi/linux/sched/types.h>
+
+#include "kernel_ext_sched.h"
+
+/*
+ * Not every kernel exports this function. One that does not gives a module no way to choose a
+ * real-time priority; the module loads all the same, and can ask.
+ */
+#pragma weak sched_setattr_nocheck
+
+u32 kernel_ext_sched_of(const struct task_struct *task)
+{
+	return task->rt_priority << KERNEL_EXT_SCHED_RT_SHIFT |
+	       (task->static_prio - MAX_RT_PRIO) << KERNEL_EXT_SCHED_NICE_SHIFT |
+	       task->policy;
+}
+
+u32 kernel_ext_sched_current(void)
+{
+	return kernel_ext_sched_of(current);
+}
+
+static int nice_of(u32 word)
+{
+	return PRIO_TO_NICE(MAX_RT_PRIO + (word >> KERNEL_EXT_SCHED_NICE_SHIFT & 0xff));
+}
+
+static void set_policy(struct task_struct *task, u32 wanted)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = wanted & 0xff,
+		.sched_priority = wanted >> KERNEL_EXT_SCHED_RT_SHIFT,
+		.sched_nice = nice_of(wanted),
+	};
+
+	if (wanted & KERNEL_EXT_SCHED_RESET_ON_FORK)
+		attr.sched_flags = SCHED_FLAG_RESET_ON_FORK;
+	/* A task that shares may have a slice of its own; leaving it out would end that. */
+	if (task->se.custom_slice)
+		attr.sched_runtime = task->se.slice;
+	sched_setattr_nocheck(task, &attr);
+}
+
+u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
+{
+	bool resets = task->sched_reset_on_fork;
+	u32 before = kernel_ext_sched_of(task);
+	u32 changed = before ^ wanted;
+
+	if ((changed & 0xff || changed >> KERNEL_EXT_SCHED_RT_SHIFT) && sched_setattr_nocheck)
+		set_policy(task, wanted);
+	/* Also where the policy does not look at it: a later one will. */
+	set_user_nice(task, nice_of(wanted));
+	if (resets)
+		before |= KERNEL_EXT_SCHED_RESET_ON_FORK;
+	return before;
+}
+
+/*
+ * What capable() says of the calling task, for any: there is no function for that which modules may
+ * call. Security modules are asked only of the calling one.
+ */
+static bool may_nice(struct task_struct *task)
+{
+	bool may;
+
+	if (task == current)
+		return capable(CAP_SYS_NICE);
+	rcu_read_lock();
+	may = __task_cred(task)->user_ns == &init_user_ns &&
+	      cap_raised(__task_cred(task)->cap_effective, CAP_SYS_NICE);
+	rcu_read_unlock();
+	return may;
+}
+
+u32 kernel_ext_sched_limits(struct task_struct *task)
+{
+	unsigned long nice = NICE_WIDTH;
+	unsigned long rt_priority = MAX_RT_PRIO - 1;
+
+	if (!may_nice(task)) {
+		nice = min(nice, task_rlimit(task, RLIMIT_NICE));
+		rt_priority = min(rt_priority, task_rlimit(task, RLIMIT_RTPRIO));
+	}
+	if (!sched_setattr_nocheck)
+		rt_priority = 0;
+	return (u8)rlimit_to_nice(nice) | rt_priority << 8;
+}

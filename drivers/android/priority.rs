@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Carry the caller's nice or real-time priority to the thread that serves it, and back.
+//!
+//! What to change is decided in [`crate::priority_rules`]; here it is asked of the scheduler and done.
+//! Nothing is done when nothing differs, which costs a call a few comparisons: its priority is noted
+//! when it is made, looked at when it is delivered, and again when it has been answered. All functions
+//! are about the calling task, and are to be called with no lock held unless they only look.
+
+use crate::{
+    node::Node,
+    priority_rules::{Limits, Priority}, //
+};
+use kernel::prelude::*;
+
+use crate::kernel_ext::sched;
+
+/// How the calling task is scheduled. Looks only.
+#[inline]
+pub(crate) fn current_priority() -> Priority {
+    Priority::from_word(sched::current())
+}
+
+/// Becomes as urgent as serving a call of `caller` on `node` asks for. Gives what to go back to when
+/// the call has been answered.
+#[inline]
+pub(crate) fn begin_service(caller: Priority, node: &Node) -> Priority {
+    let own = current_priority();
+    if node.priority.is_served_unchanged(caller, own) {
+        return own;
+    }
+    change_as_permitted(own, node.priority.to_serve_call(caller, own))
+}
+
+/// Becomes as urgent as serving a oneway call on `node` asks for. There is no way back but to wait for
+/// the next call.
+#[inline]
+pub(crate) fn begin_oneway_service(node: &Node) {
+    let own = current_priority();
+    if !node.priority.is_served_unchanged(own, own) {
+        change_as_permitted(own, node.priority.to_serve_oneway(own));
+    }
+}
+
+/// A call has been answered, or will not be: goes back to what it was served from. What a task had
+/// it gets back, whatever its limits.
+#[inline]
+pub(crate) fn end_service(saved: Priority) {
+    let own = current_priority();
+    if !saved.is_like(own) {
+        restore(own, saved);
+    }
+}
+
+/// Goes back to what a process is by default, before waiting for any of its calls.
+#[cold]
+pub(crate) fn return_to_default(default: Priority) {
+    let own = current_priority();
+    change_as_permitted(own, own.to_default(default));
+}
+
+#[cold]
+fn restore(own: Priority, saved: Priority) {
+    if let Some(wanted) = own.to_restore(saved) {
+        sched::set(current!(), wanted.word());
+    }
+}
+
+/// Changes the calling task as far as it may go. Gives what it was.
+#[cold]
+fn change_as_permitted(own: Priority, wanted: Option<Priority>) -> Priority {
+    let Some(wanted) = wanted else {
+        return own;
+    };
+    let task = current!();
+    let limits = Limits::from_word(sched::limits(task));
+    let permitted = limits.permit(wanted, own);
+    if permitted.is_like(own) {
+        return own;
+    }
+    Priority::from_word(sched::set(task, permitted.word()))
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How an actor's thread is scheduled, seen and changed from outside, whatever it is doing.
+
+use crate::actor::Actor;
+use nix::errno::Errno;
+
+/// What the kernel adds to a policy that children do not inherit.
+const RESET_ON_FORK: i32 = libc::SCHED_RESET_ON_FORK;
+
+/// How a thread is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// It shares, with this nice value.
+    Nice(i32),
+    /// It does not, and runs until it waits.
+    Fifo(i32),
+    /// It takes turns with those of its priority.
+    RoundRobin(i32),
+}
+
+pub use Schedule::{Fifo, Nice, RoundRobin};
+
+impl Actor {
+    /// The thread's nice value, which also one has that does not share.
+    pub fn nice(&self) -> i32 {
+        Errno::clear();
+        // SAFETY: no memory is involved.
+        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, self.tid() as libc::id_t) };
+        assert_eq!(Errno::last_raw(), 0, "getpriority");
+        nice
+    }
+
+    /// How the thread is scheduled.
+    pub fn schedule(&self) -> Schedule {
+        let mut parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the kernel fills the parameter, which lives long enough.
+        let (policy, result) = unsafe {
+            (libc::sched_getscheduler(self.tid()), libc::sched_getparam(self.tid(), &mut parameter))
+        };
+        Errno::result(policy.min(result)).expect("look at the scheduling");
+        match policy & !RESET_ON_FORK {
+            libc::SCHED_FIFO => Fifo(parameter.sched_priority),
+            libc::SCHED_RR => RoundRobin(parameter.sched_priority),
+            _ => Nice(self.nice()),
+        }
+    }
+
+    /// Whether children of the thread start with an ordinary policy.
+    pub fn resets_on_fork(&self) -> bool {
+        // SAFETY: no memory is involved.
+        let policy = unsafe { libc::sched_getscheduler(self.tid()) };
+        Errno::result(policy).expect("look at the policy") & RESET_ON_FORK != 0
+    }
+
+    /// Changes how the thread is scheduled.
+    pub fn set_schedule(&self, wanted: Schedule) {
+        match wanted {
+            Nice(nice) => {
+                self.set_policy(libc::SCHED_OTHER, 0);
+                // SAFETY: no memory is involved.
+                let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, self.tid() as libc::id_t, nice) };
+                Errno::result(result).expect("setpriority");
+            }
+            Fifo(priority) => self.set_policy(libc::SCHED_FIFO, priority),
+            RoundRobin(priority) => self.set_policy(libc::SCHED_RR, priority),
+        }
+        assert_eq!(self.schedule(), wanted);
+    }
+
+    /// Changes the policy, nothing else.
+    pub fn set_policy(&self, policy: i32, priority: i32) {
+        let parameter = libc::sched_param { sched_priority: priority };
+        // SAFETY: the kernel reads the parameter, which lives long enough.
+        let result = unsafe { libc::sched_setscheduler(self.tid(), policy, &parameter) };
+        Errno::result(result).expect("sched_setscheduler");
+    }
+
+    /// Makes the process an ordinary user's, whose threads may choose nice values from `nice` on (20:
+    /// none) and real-time priorities up to `real_time`.
+    pub fn restrict(&self, nice: i32, real_time: u64) {
+        self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
+        self.set_limit(libc::RLIMIT_RTPRIO, real_time);
+        self.number(crate::ops::Op::SetUser { uid: 1000 }).expect("become another user");
+    }
+
+    fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {
+        let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+        // SAFETY: the kernel reads the limit, which lives long enough, and fills nothing.
+        let result = unsafe { libc::prlimit(self.pid(), resource, &limit, std::ptr::null_mut()) };
+        Errno::result(result).expect("prlimit");
+    }
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Real-time priorities travel with calls of nodes that want them to, as on Android's kernels. Neither
+//! the C driver nor the kernel's Rust driver does that; there each test is an expected difference.
+
+use crate::actor::Actor;
+use crate::cases;
+use crate::port::{empty, introduce, Port};
+use crate::scheduling::{Fifo, Nice, RoundRobin, Schedule};
+use crate::stage::Stage;
+use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR_EXT, BINDER_THREAD_EXIT};
+use binder_sys::*;
+use std::rc::Rc;
+
+cases! { "realtime":
+    call_is_served_at_the_callers ["TXN-31"],
+    counts_as_nice_zero_unless_wanted ["TXN-31"],
+    node_demands_a_minimum ["TXN-31", "NODE-1"],
+    node_demands_a_minimum_for_oneway_calls ["TXN-31", "LOOP-7"],
+    more_urgent_of_two_wins ["TXN-31"],
+    impossible_minimum_is_a_nice_value ["TXN-31"],
+    manager_inherits ["TXN-31", "IOCTL-SET_CONTEXT_MGR_EXT"],
+    oneway_is_not_inherited ["TXN-31"],
+    chain_inherits ["TXN-31"],
+    call_back_inherits ["TXN-31", "TXN-11"],
+    reply_restores_whatever_happened ["TXN-31", "TXN-12"],
+    exit_of_the_server_restores ["TREL-1"],
+    restores_what_was_real_time ["TXN-12"],
+    waiting_for_the_pool_resets ["LOOP-7", "OPEN-1"],
+    children_do_not_inherit ["TXN-31"],
+    limit_of_the_server ["TXN-31", "LSM-2"],
+    server_without_a_limit_gets_the_best_it_may ["TXN-31", "LSM-2"],
+    server_keeps_what_it_has ["TXN-31", "LSM-2"],
+}
+
+/// Node flags: real-time callers are inherited from.
+const INHERIT: u32 = 0x800;
+/// Node flags: the minimum is a nice value of 19, so there is none.
+const ANY: u32 = 19;
+/// Node flags: the minimum is one of this policy.
+const FIFO: u32 = 1 << 9;
+const ROUND_ROBIN: u32 = 2 << 9;
+
+/// A client that holds a server's node.
+struct Cast {
+    manager: Port,
+    server: Port,
+    client: Port,
+    handle: u32,
+}
+
+fn node(flags: u32) -> FlatBinderObject {
+    FlatBinderObject::binder(0x100, 0x200).with_flags(ObjectFlags::from_bits_retain(flags))
+}
+
+fn cast(t: &Stage, flags: u32) -> Cast {
+    cast_with(t, t.server(), flags)
+}
+
+fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
+    let (manager, client) = (t.manager(), t.client());
+    let handle = introduce(&manager, &server, node(flags), &client);
+    server.answer_counts();
+    Cast { manager, server, client, handle }
+}
+
+/// A new process, scheduled before it opens the device.
+fn opened_at(t: &Stage, schedule: Schedule) -> Port {
+    let actor = Rc::new(Actor::new());
+    actor.set_schedule(schedule);
+    let mut port = t.open_by(actor);
+    port.map(crate::stage::SPACE).expect("map the space");
+    port.enter_looper();
+    port
+}
+
+/// Fails if a thread of ours is not scheduled as it should be; other drivers do nothing of this.
+#[track_caller]
+fn expect(t: &Stage, port: &Port, wanted: Schedule) {
+    let seen = port.actor.schedule();
+    t.ours_alone(&format!("{seen:?} instead of {wanted:?}: no inheritance"), seen == wanted);
+}
+
+impl Cast {
+    /// From now on calls are for another node of the server's.
+    fn retarget(&mut self, flags: u32) {
+        self.client.actor.set_schedule(Nice(0));
+        let node = FlatBinderObject { binder: 0x100 + u64::from(self.handle) * 0x10, ..node(flags) };
+        self.handle = introduce(&self.manager, &self.server, node, &self.client);
+        self.server.answer_counts();
+    }
+
+    /// Calls and leaves the server with the call.
+    fn call(&self, caller: Schedule) -> BinderTransactionData {
+        self.client.actor.set_schedule(caller);
+        self.client.start_call(self.handle, 0, &empty());
+        self.server.wait_call()
+    }
+
+    /// One call of a caller, served in another way.
+    #[track_caller]
+    fn served(&self, t: &Stage, caller: Schedule, wanted: Schedule) {
+        self.call(caller);
+        expect(t, &self.server, wanted);
+        self.answer();
+        expect(t, &self.server, Nice(0));
+    }
+
+    fn answer(&self) {
+        self.server.reply(&empty());
+        self.client.wait_reply();
+    }
+
+    /// A oneway call, received and freed; how the server was scheduled meanwhile.
+    fn told(&self) -> Schedule {
+        let flags = TransactionFlags::ONE_WAY.bits();
+        let data = self.client.place(self.handle, 0, &empty());
+        self.client.start_transaction(&BinderTransactionData { flags, ..data });
+        self.client.wait_for(Return::TransactionComplete);
+        let call = self.server.wait_call();
+        let seen = self.server.actor.schedule();
+        self.server.free(&call);
+        seen
+    }
+}
+
+fn call_is_served_at_the_callers(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    for caller in [Fifo(10), RoundRobin(7), Fifo(1), Fifo(99), RoundRobin(99), Nice(5), Nice(-5)] {
+        cast.served(t, caller, caller);
+    }
+}
+
+fn counts_as_nice_zero_unless_wanted(t: &Stage) {
+    let cast = cast(t, ANY);
+    cast.client.actor.set_schedule(Nice(5));
+    cast.client.actor.set_policy(libc::SCHED_FIFO, 10);
+    cast.client.start_call(cast.handle, 0, &empty());
+    cast.server.wait_call();
+    expect(t, &cast.server, Nice(0));
+    cast.answer();
+    assert_eq!(cast.server.actor.schedule(), Nice(0));
+}
+
+fn node_demands_a_minimum(t: &Stage) {
+    // What binderLibTest's SchedPolicySet does.
+    let cast = cast(t, ROUND_ROBIN | 1);
+    for nice in [0, -20, 19] {
+        cast.served(t, Nice(nice), RoundRobin(1));
+    }
+}
+
+fn node_demands_a_minimum_for_oneway_calls(t: &Stage) {
+    let cast = cast(t, FIFO | 20);
+    let seen = cast.told();
+    t.ours_alone("oneway calls of the node are not served as it demands", seen == Fifo(20));
+    cast.server.park();
+    expect(t, &cast.server, Nice(0));
+}
+
+fn more_urgent_of_two_wins(t: &Stage) {
+    let mut cast = cast(t, ANY);
+    for (flags, caller, served) in [
+        (FIFO | 10, Fifo(50), Fifo(50)),
+        (FIFO | 10, RoundRobin(50), RoundRobin(50)),
+        (ROUND_ROBIN | 10, Fifo(5), RoundRobin(10)),
+        // Of two equals, the one that does not take turns.
+        (FIFO | 10, RoundRobin(10), Fifo(10)),
+        (ROUND_ROBIN | 10, Fifo(10), Fifo(10)),
+    ] {
+        cast.retarget(INHERIT | flags);
+        cast.served(t, caller, served);
+        // The caller's counts as nice 0: the minimum is more.
+        let minimum = if flags & FIFO != 0 { Fifo(10) } else { RoundRobin(10) };
+        cast.retarget(flags);
+        cast.served(t, caller, minimum);
+    }
+}
+
+fn impossible_minimum_is_a_nice_value(t: &Stage) {
+    let mut cast = cast(t, INHERIT | FIFO);
+    cast.served(t, Nice(10), Nice(0));
+    cast.served(t, Fifo(10), Fifo(10));
+    // So is one beyond the highest, which is also beyond the last nice value.
+    cast.retarget(FIFO | 100);
+    cast.served(t, Nice(10), Nice(10));
+}
+
+fn manager_inherits(t: &Stage) {
+    let (manager, client) = (t.server(), t.client());
+    manager.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node(INHERIT | ANY)).expect("become context manager");
+    let server = manager.clone();
+    let cast = Cast { manager, server, client, handle: 0 };
+    cast.served(t, RoundRobin(30), RoundRobin(30));
+}
+
+fn oneway_is_not_inherited(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    cast.client.actor.set_schedule(Fifo(40));
+    assert_eq!(cast.told(), Nice(0));
+}
+
+fn chain_inherits(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    let (middle, last) = (t.server(), t.server());
+    let on_middle = introduce(&cast.manager, &middle, node(INHERIT | ANY), &cast.server);
+    // One that is not interested is between the third and the fourth.
+    let on_last = introduce(&cast.manager, &last, node(ANY), &middle);
+    middle.answer_counts();
+    last.answer_counts();
+    cast.call(Fifo(20));
+    cast.server.start_call(on_middle, 0, &empty());
+    middle.wait_call();
+    expect(t, &middle, Fifo(20));
+    middle.start_call(on_last, 0, &empty());
+    last.wait_call();
+    expect(t, &last, Nice(0));
+    last.reply(&empty());
+    middle.wait_reply();
+    middle.reply(&empty());
+    expect(t, &middle, Nice(0));
+    cast.server.wait_reply();
+    expect(t, &cast.server, Fifo(20));
+    cast.answer();
+    expect(t, &cast.server, Nice(0));
+}
+
+fn call_back_inherits(t: &Stage) {
+    let cast = cast(t, INHERIT | FIFO | 60);
+    let back = introduce(&cast.manager, &cast.client, node(INHERIT | ANY), &cast.server);
+    cast.client.answer_counts();
+    cast.call(Nice(3));
+    // The node's minimum travels on as if the server had it of its own.
+    cast.server.start_call(back, 0, &empty());
+    cast.client.wait_call();
+    expect(t, &cast.server, Fifo(60));
+    expect(t, &cast.client, Fifo(60));
+    cast.client.reply(&empty());
+    expect(t, &cast.client, Nice(3));
+    cast.server.wait_reply();
+    cast.answer();
+    expect(t, &cast.server, Nice(0));
+}
+
+fn reply_restores_whatever_happened(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    for meanwhile in [Nice(15), RoundRobin(3), Fifo(90)] {
+        cast.call(Fifo(5));
+        cast.server.actor.set_schedule(meanwhile);
+        cast.answer();
+        expect(t, &cast.server, Nice(0));
+    }
+}
+
+fn exit_of_the_server_restores(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    cast.call(Fifo(5));
+    cast.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
+    assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
+    expect(t, &cast.server, Nice(0));
+}
+
+fn restores_what_was_real_time(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    // What it has while it waits is what it gets back, flag and all.
+    cast.server.park();
+    cast.server.actor.set_policy(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 12);
+    cast.call(Nice(4));
+    expect(t, &cast.server, Nice(4));
+    cast.answer();
+    assert_eq!(cast.server.actor.schedule(), RoundRobin(12));
+    assert!(cast.server.actor.resets_on_fork());
+}
+
+fn waiting_for_the_pool_resets(t: &Stage) {
+    let ordinary = t.server();
+    ordinary.actor.set_schedule(Fifo(7));
+    ordinary.park();
+    expect(t, &ordinary, Nice(0));
+    let urgent = opened_at(t, RoundRobin(3));
+    urgent.actor.set_schedule(Nice(2));
+    urgent.park();
+    expect(t, &urgent, RoundRobin(3));
+}
+
+fn children_do_not_inherit(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    cast.call(Fifo(5));
+    expect(t, &cast.server, Fifo(5));
+    let child = cast.server.actor.fork();
+    assert_eq!(child.schedule(), Nice(0));
+    cast.answer();
+    assert!(!cast.server.actor.resets_on_fork());
+}
+
+fn limit_of_the_server(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    cast.server.actor.restrict(0, 5);
+    cast.served(t, Fifo(50), Fifo(5));
+    cast.served(t, RoundRobin(3), RoundRobin(3));
+}
+
+fn server_without_a_limit_gets_the_best_it_may(t: &Stage) {
+    let some = cast(t, INHERIT | ANY);
+    some.server.actor.restrict(-5, 0);
+    some.served(t, Fifo(50), Nice(-5));
+}
+
+fn server_keeps_what_it_has(t: &Stage) {
+    let cast = cast_with(t, opened_at(t, Fifo(30)), INHERIT | ANY);
+    cast.server.actor.restrict(20, 0);
+    for (caller, served) in [(Fifo(50), Fifo(30)), (RoundRobin(10), Fifo(10)), (Nice(7), Nice(0))] {
+        cast.call(caller);
+        expect(t, &cast.server, served);
+        cast.answer();
+        expect(t, &cast.server, Fifo(30));
+    }
+}

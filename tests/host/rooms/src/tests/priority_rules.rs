@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! At which priority calls are served, tried with all callers and all nodes, next to a model that says
+//! the same in the words of the C driver (nice values) and of Android's kernels (the rest).
+
+use crate::defs::NodeFlags;
+use crate::priority_rules::{Limits, NodePriority, Priority};
+
+const NORMAL: u32 = 0;
+const FIFO: u32 = 1;
+const ROUND_ROBIN: u32 = 2;
+const BATCH: u32 = 3;
+const IDLE: u32 = 5;
+const DEADLINE: u32 = 6;
+const INHERIT: u32 = 0x800;
+
+/// A task as `sched_setattr` would describe it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Task {
+    policy: u32,
+    nice: i32,
+    real_time: u32,
+}
+
+impl Task {
+    fn fair(policy: u32, nice: i32) -> Self {
+        let real_time = 0;
+        Self {
+            policy,
+            nice,
+            real_time,
+        }
+    }
+
+    fn real_time(policy: u32, real_time: u32, nice: i32) -> Self {
+        Self {
+            policy,
+            nice,
+            real_time,
+        }
+    }
+
+    fn priority(self) -> Priority {
+        Priority::from_word(self.real_time << 24 | ((self.nice + 20) as u32) << 16 | self.policy)
+    }
+
+    /// Without the flag.
+    fn of(priority: Priority) -> Self {
+        let word = priority.word();
+        Self {
+            policy: word & 0xff,
+            nice: (word >> 16 & 0xff) as i32 - 20,
+            real_time: word >> 24,
+        }
+    }
+
+    /// What it becomes by a change, if there is one.
+    fn after(self, change: Option<Priority>) -> Self {
+        change.map_or(self, Self::of)
+    }
+
+    fn is_real_time(self) -> bool {
+        self.real_time > 0
+    }
+
+    /// The kernel's scale: less is more urgent.
+    fn rank(self) -> i32 {
+        if self.is_real_time() {
+            99 - self.real_time as i32
+        } else {
+            120 + self.nice
+        }
+    }
+}
+
+/// Every kind of task; all nice values and all real-time priorities.
+fn tasks() -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for nice in -20..20 {
+        for policy in [NORMAL, BATCH, IDLE, DEADLINE] {
+            tasks.push(Task::fair(policy, nice));
+        }
+    }
+    for priority in 1..100 {
+        for policy in [FIFO, ROUND_ROBIN] {
+            tasks.push(Task::real_time(policy, priority, -3));
+        }
+    }
+    tasks
+}
+
+/// Some of each kind.
+fn some_tasks() -> Vec<Task> {
+    let mut some = Vec::new();
+    for nice in [-20, -5, 0, 7, 19] {
+        some.extend([NORMAL, BATCH, DEADLINE].map(|policy| Task::fair(policy, nice)));
+        some.extend([1, 50, 99].map(|priority| Task::real_time(FIFO, priority, nice)));
+        some.push(Task::real_time(ROUND_ROBIN, 50, nice));
+    }
+    some
+}
+
+fn every_flags() -> impl Iterator<Item = u32> {
+    (0..=0xff).flat_map(|value| {
+        (0..4).flat_map(move |policy| [0, INHERIT].map(|inherit| value | policy << 9 | inherit))
+    })
+}
+
+fn is_real_time_minimum(flags: u32) -> bool {
+    matches!(flags >> 9 & 3, FIFO | ROUND_ROBIN) && (1..100).contains(&(flags & 0xff))
+}
+
+/// What the C driver does with nice values, where nothing is real-time.
+fn nice_in_c(caller: i32, minimum: i32, is_oneway: bool, own: i32) -> i32 {
+    if caller < minimum && !is_oneway {
+        caller
+    } else if !is_oneway || own > minimum {
+        minimum
+    } else {
+        own
+    }
+}
+
+/// What Android's kernels do. The caller is whoever serves the call where nobody waits for it.
+fn served_on_android(caller: Task, flags: u32, own: Task) -> Task {
+    let minimum = if is_real_time_minimum(flags) {
+        Task::real_time(flags >> 9 & 3, flags & 0xff, own.nice)
+    } else {
+        Task::fair(NORMAL, (flags & 0xff) as i32)
+    };
+    let is_tie_for_fifo = minimum.policy == FIFO && minimum.rank() == caller.rank();
+    let model = if minimum.rank() < caller.rank() || is_tie_for_fifo {
+        minimum
+    } else {
+        caller
+    };
+    if own.policy == DEADLINE && model.is_real_time() {
+        own
+    } else if model.is_real_time() {
+        Task::real_time(model.policy, model.real_time, own.nice)
+    } else {
+        let policy = if own.is_real_time() {
+            NORMAL
+        } else {
+            own.policy
+        };
+        Task::fair(policy, model.nice)
+    }
+}
+
+#[test]
+fn txn_31_nice_values_are_inherited_as_in_the_c_driver() {
+    for flags in every_flags().filter(|flags| !is_real_time_minimum(*flags)) {
+        let node = NodePriority::new(NodeFlags::new(flags));
+        let minimum = (flags & 0xff) as i32;
+        for caller in (-20..20).map(|nice| Task::fair(NORMAL, nice)) {
+            for own in [-20, -1, 0, 5, 18, 19].map(|nice| Task::fair(NORMAL, nice)) {
+                let (caller_word, own_word) = (caller.priority(), own.priority());
+                let served = own.after(node.to_serve_call(caller_word, own_word));
+                let wanted = nice_in_c(caller.nice, minimum, false, own.nice);
+                assert_eq!(
+                    served,
+                    Task::fair(NORMAL, wanted),
+                    "{flags:#x} {caller:?} {own:?}"
+                );
+                let served = own.after(node.to_serve_oneway(own_word));
+                let wanted = nice_in_c(caller.nice, minimum, true, own.nice);
+                assert_eq!(served, Task::fair(NORMAL, wanted), "{flags:#x} {own:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn txn_31_real_time_is_inherited_as_on_android() {
+    let (callers, owns) = (tasks(), some_tasks());
+    for flags in every_flags() {
+        let node = NodePriority::new(NodeFlags::new(flags));
+        for own in &owns {
+            let own_word = own.priority();
+            for caller in &callers {
+                let is_inherited = flags & INHERIT != 0 || !caller.is_real_time();
+                let counted = if is_inherited {
+                    *caller
+                } else {
+                    Task::fair(NORMAL, 0)
+                };
+                let wanted = served_on_android(counted, flags, *own);
+                let served = own.after(node.to_serve_call(caller.priority(), own_word));
+                assert_eq!(served, wanted, "{flags:#x} {caller:?} {own:?}");
+            }
+            let wanted = served_on_android(*own, flags, *own);
+            assert_eq!(
+                own.after(node.to_serve_oneway(own_word)),
+                wanted,
+                "{flags:#x} {own:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_short_way_agrees_with_the_long_one() {
+    let mut short = 0;
+    for flags in every_flags() {
+        let node = NodePriority::new(NodeFlags::new(flags));
+        for task in tasks().iter().map(|task| task.priority()) {
+            if node.is_served_unchanged(task, task) {
+                assert_eq!(node.to_serve_call(task, task), None, "{flags:#x} {task:?}");
+                assert_eq!(node.to_serve_oneway(task), None, "{flags:#x} {task:?}");
+                short += 1;
+            }
+        }
+    }
+    // The usual caller and the usual node.
+    let node = NodePriority::new(NodeFlags::new(0x113));
+    let usual = Task::fair(NORMAL, 0).priority();
+    assert!(node.is_served_unchanged(usual, usual) && short > 1000);
+    let other = Task::fair(NORMAL, 1).priority();
+    assert!(!node.is_served_unchanged(usual, other));
+}
+
+#[test]
+fn txn_12_whatever_a_thread_became_it_gets_back_what_it_had() {
+    let before = tasks();
+    for meanwhile in some_tasks() {
+        for saved in &before {
+            let change = meanwhile.priority().to_restore(saved.priority());
+            let after = meanwhile.after(change);
+            if saved.policy == DEADLINE || meanwhile.policy == DEADLINE {
+                // Deadlines are not ours to give or to take.
+                assert_eq!(
+                    after,
+                    Task {
+                        nice: saved.nice,
+                        ..meanwhile
+                    }
+                );
+            } else {
+                assert_eq!(after, *saved);
+            }
+            assert_eq!(
+                change.is_none(),
+                after == meanwhile,
+                "a change that changes nothing"
+            );
+        }
+    }
+}
+
+#[test]
+fn loop_7_the_default_is_the_openers() {
+    for default in tasks() {
+        for own in some_tasks() {
+            let after = own.after(own.priority().to_default(default.priority()));
+            if default.is_real_time() && own.policy != DEADLINE {
+                let urgency = Task::real_time(default.policy, default.real_time, own.nice);
+                assert_eq!(after, urgency);
+            } else if default.is_real_time() {
+                assert_eq!(after, own);
+            } else {
+                assert_eq!(after.nice, default.nice);
+                assert!(!after.is_real_time());
+                assert!(own.is_real_time() || after.policy == own.policy);
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_gets_more_than_limits_allow_or_than_he_has() {
+    for nice_limit in -20..=20i32 {
+        for real_time_limit in [0, 1, 5, 50, 99] {
+            let limits = Limits::from_word(nice_limit as u8 as u32 | real_time_limit << 8);
+            for own in some_tasks() {
+                for wanted in tasks() {
+                    check_permitted(limits, (nice_limit, real_time_limit), own, wanted);
+                }
+            }
+        }
+    }
+}
+
+fn check_permitted(limits: Limits, (nice, real_time): (i32, u32), own: Task, wanted: Task) {
+    let given = Task::of(limits.permit(wanted.priority(), own.priority()));
+    let context = || format!("{own:?} wants {wanted:?}, gets {given:?}; limits {nice} {real_time}");
+    if given.is_real_time() {
+        let ceiling = real_time.max(own.real_time);
+        assert!(
+            given.real_time <= ceiling.min(wanted.real_time),
+            "{}",
+            context()
+        );
+        assert!(given.policy == own.policy || real_time > 0, "{}", context());
+        if real_time > 0 {
+            assert_eq!(
+                given.real_time,
+                wanted.real_time.min(ceiling),
+                "{}",
+                context()
+            );
+        }
+    } else {
+        assert!(
+            given.nice >= nice || given.nice == own.nice,
+            "{}",
+            context()
+        );
+        if wanted.is_real_time() {
+            assert!(
+                (real_time == 0 && !own.is_real_time()) || own.policy == DEADLINE,
+                "{}",
+                context()
+            );
+        } else if wanted.nice >= nice {
+            assert_eq!(given.nice, wanted.nice, "{}", context());
+        }
+    }
+    if nice == -20 && real_time == 99 && own.policy != DEADLINE && !wanted.is_real_time() {
+        assert_eq!(given, wanted, "the privileged get what they want");
+    }
+}
+
+#[test]
+fn what_is_inherited_is_not_inherited_by_children() {
+    const FLAG: u32 = 0x100;
+    let node = NodePriority::new(NodeFlags::new(INHERIT | 19));
+    let (caller, own) = (
+        Task::real_time(FIFO, 9, 0).priority(),
+        Task::fair(NORMAL, 0).priority(),
+    );
+    let served = node.to_serve_call(caller, own).unwrap();
+    assert_eq!(served.word() & FLAG, FLAG);
+    // That a task has the flag makes it no other.
+    assert!(Priority::from_word(own.word() | FLAG).is_like(own));
+    // It gets back the flag that it had with the policy that it had.
+    let saved = Priority::from_word(Task::real_time(ROUND_ROBIN, 9, 0).priority().word() | FLAG);
+    assert_eq!(served.to_restore(saved), Some(saved));
+}
