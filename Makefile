@@ -17,16 +17,17 @@ GUEST := x86_64
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test contract contract-table soak aosp boot exec kernel module check install clean purge
+CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
+.PHONY: help bench test contract contract-table clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
 bench: $(PYTHON) ## round trips of our driver next to the others, as a table (ICOUNT=1: exact instructions, with GUEST=x86_64)
 	@$(LAB) bench $(WHERE) $(if $(ICOUNT),--icount) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, soak
+test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak
 	@$(LAB) test
 
 contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests
@@ -40,6 +41,21 @@ soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for anot
 
 aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver, compared with the C driver
 	@$(LAB) aosp $(WHERE) --driver $(DRIVER)
+
+clients: $(PYTHON) ## every client-… below, on the C driver and on ours, and whether they print the same
+	@$(LAB) clients $(WHERE)
+
+client-selftest: $(PYTHON) ## the kernel's own test of binderfs
+	@$(LAB) clients $(WHERE) --driver $(DRIVER) selftest
+
+client-stress: $(PYTHON) ## stress-ng's stressor for binderfs, a few seconds
+	@$(LAB) clients $(WHERE) --driver $(DRIVER) stress
+
+client-rsbinder: $(PYTHON) ## an AIDL service and its clients on rsbinder, with its service manager; its own tests
+	@$(LAB) clients $(WHERE) --driver $(DRIVER) rsbinder
+
+client-gbinder: $(PYTHON) ## libgbinder's tools against that service manager and service
+	@$(LAB) clients $(WHERE) --driver $(DRIVER) gbinder
 
 boot: $(PYTHON) ## an interactive shell in a guest, driver loaded, binderfs mounted
 	@$(LAB) boot $(WHERE) --driver $(DRIVER)

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, guest, kernel, module, programs, say, suite
+from . import aosp, bench, cache, clients, guest, kernel, module, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -58,6 +58,9 @@ def _parser():
     guest_option(command("contract", _contract, "the contract suite in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
+    real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
+    real.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not C next to ours")
+    real.add_argument("names", nargs="*", metavar="NAME", help=", ".join(clients.NAMES))
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
     soak.add_argument("--seconds", type=int, default=600)
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
@@ -142,6 +145,16 @@ def _contract(arguments):
 
 def _contract_table(arguments):
     return suite.contract_table(arguments.guest)
+
+
+def _clients(arguments):
+    unknown = set(arguments.names) - set(clients.NAMES)
+    if unknown:
+        raise say.LabError(f"no client {', '.join(unknown)}: there are {', '.join(clients.NAMES)}")
+    tally = suite.Tally()
+    drivers = (arguments.driver,) if arguments.driver else ("c", "rust")
+    suite.real_clients(tally, arguments.names or clients.NAMES, arguments.guest, drivers)
+    return tally.finish()
 
 
 def _soak(arguments):

@@ -28,16 +28,19 @@ def target_folder(kind):
     return cache.root() / f"cargo/{kind}-{cache.key(toolchain.versions()[0])}"
 
 
-def build(crate):
-    """The program of the crate in folder `crate`, linked statically, under build/programs."""
+def build(crate, profile="release", kind="static", flags="-C target-feature=+crt-static"):
+    """The program of the crate in folder `crate`, linked statically, under build/programs.
+
+    Crates of one `kind` share their dependencies' builds.
+    """
     folder = ROOT / crate
     if not (folder / "Cargo.toml").exists():
         raise say.LabError(f"{crate} is no crate of this tree")
-    target = target_folder("static")
-    env = environment() | {"RUSTFLAGS": "-C target-feature=+crt-static"}
-    argv = [CARGO, "build", "--release", "--locked", "--bins", "--target-dir", target,
+    target = target_folder(kind)
+    env = environment() | {"RUSTFLAGS": flags}
+    argv = [CARGO, "build", "--profile", profile, "--locked", "--bins", "--target-dir", target,
             "--message-format=json-render-diagnostics"]
-    with cache.lock("cargo-static"), say.Step(f"building {crate}"):
+    with cache.lock(f"cargo-{kind}"), say.Step(f"building {crate}"):
         done = subprocess.run([str(a) for a in argv], cwd=folder, env=env, text=True,
                               stdout=subprocess.PIPE)
         if done.returncode:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make test`: every suite in its place, and one line at the end that sums them up."""
 
+import difflib
 import os
 import re
 import subprocess
 import sys
 
-from . import check, guest, kernel, packages, programs, say
+from . import check, clients, guest, kernel, packages, programs, say
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -53,6 +54,8 @@ def test():
     for name, driver, counts in CONTRACT:
         title = f"contract {name} {driver}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
+    real_clients(tally, clients.NAMES, "um", ("c",))
+    real_clients(tally, ("selftest", "stress", "gbinder"), "um", ("rust",))
     _attempt(tally, "load and unload", lambda: _cycles(tally))
     _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
     _attempt(tally, "soak", lambda: soak(tally, "um", 30))
@@ -119,6 +122,43 @@ def contract_table(name):
     return tally.finish()
 
 
+def real_clients(tally, names, guest_name, drivers):
+    """Clients that others wrote; on two drivers they must also print the same."""
+    for name in names:
+        said = {}
+        for driver in drivers:
+            _attempt(tally, f"client {name} {driver}",
+                     lambda: said.update({driver: _client(tally, name, guest_name, driver)}))
+        if len(said) > 1:
+            _compare_clients(tally, name, said)
+
+
+def _client(tally, name, guest_name, driver):
+    """Run all parts of one client; what they printed."""
+    said = []
+    for part in clients.parts(name):
+        title = f"client {name} {guest_name} {driver}: {part.name}"
+        result = _run(title, guest_name, clients.job(part, driver))
+        passed, failed = clients.counts(result.output)
+        for line in clients.failures(result.output):
+            print(f"    {line}")
+        if passed + failed < part.least:
+            print(f"    {passed + failed} tests were run, at least {part.least} are there")
+        if not failed and (not result.good or passed < part.least):
+            failed = 1
+        tally.add(title, passed, failed)
+        said += clients.comparable(result.output)
+    return said
+
+
+def _compare_clients(tally, name, said):
+    (first, one), (second, other) = said.items()
+    different = [line for line in difflib.unified_diff(one, other, first, second, lineterm="", n=0)]
+    for line in different[:20]:
+        print(f"    {line}")
+    tally.add(f"client {name}: {first} and {second} alike", int(not different), int(bool(different)))
+
+
 def soak(tally, name, seconds, driver="rust"):
     """Kill clients and servers at random under load, then see that nothing was leaked."""
     program = programs.build("tests/contract")
@@ -142,6 +182,8 @@ def _cycles(tally):
 def _host_tests(tally):
     packages.ensure("rust")
     for crate in check.crates():
+        if crate.is_relative_to(clients.HOME):
+            continue  # its tests need a driver
         title = f"cargo test {crate.parent.name}/{crate.name}"
         log = BUILD / "log" / f"cargo-test-{crate.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs out of Debian packages of any suite, with what they need to run in a guest.
+
+A package and its dependencies are unpacked in the cache; nothing is installed. A guest gets the
+program, the libraries that its own loader finds for it, and that loader, at the places where the
+program looks for them.
+"""
+
+import re
+
+from . import cache, debian, proc, say
+
+_LIBRARIES = "lib/x86_64-linux-gnu"
+_LOADER = "lib64/ld-linux-x86-64.so.2"
+# Part of every key: raise it when packages are unpacked in another way.
+_LAYOUT = 1
+
+
+def root(section):
+    """The root into which the package of a section of versions.toml is unpacked."""
+    package = section["package"]
+
+    def make(part):
+        cache.need_space(0.3, f"unpacking {package}")
+        packages = part.with_name(part.name + ".deb")
+        proc.output("rm", "-rf", packages)
+        packages.mkdir(parents=True)
+        _download(section, packages)
+        debian.unpack(sorted(packages.glob("*.deb")), part)
+        proc.output("rm", "-rf", packages)
+
+    return cache.entry(f"foreign/{package}-{cache.key(section, _LAYOUT)}", make)
+
+
+def files(root, *programs):
+    """What a guest needs to run these programs of a root: its paths and the host's."""
+    found = {f"/{_LOADER}": root / _LOADER}
+    search = f"{root / _LIBRARIES}:{root / 'usr' / _LIBRARIES}"
+    for name in programs:
+        program = root / "usr/bin" / name
+        found[f"/bin/{name}"] = program
+        listed = proc.output(root / _LOADER, "--inhibit-cache", "--library-path", search, "--list", program)
+        for library, path in re.findall(r"^\s*(\S+) => (/\S+)", listed, re.M):
+            if "/" not in library:
+                found[f"/{_LIBRARIES}/{library}"] = path
+        if "not found" in listed:
+            raise say.LabError(f"{name} lacks libraries: {listed}")
+    return found
+
+
+def _download(section, folder):
+    tried = []
+    for name in section["suites"]:
+        suite = debian.Suite(folder / "apt" / name, name, without=section["without"])
+        updated = suite.update()
+        version = suite.candidate(section["package"])
+        if not updated or not version:
+            tried.append(f"{name} ({'no such package' if updated else 'unreachable'})")
+            continue
+        note = "" if version == section["tested"] else f" (tested with {section['tested']})"
+        say.note(f"{section['package']} {version} from {name}{note}")
+        packages = suite.with_dependencies(section["package"])
+        suite.download(f"downloading {section['package']} and {len(packages) - 1} packages that it needs",
+                       f"apt-{section['package']}", folder, *packages)
+        return
+    raise say.LabError(f"no suite of {debian.mirror()} gave {section['package']}: tried {', '.join(tried)}")
