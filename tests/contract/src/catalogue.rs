@@ -168,7 +168,11 @@ pub const LESSONS: &[Lesson] = &[
     lesson("c07", "a pointer fix-up could overwrite the offsets", "to come with scatter-gather objects"),
     lesson("c08", "a check of alignment was lost", ""),
     lesson("c09", "freeze records leaked or outlived their handle", "to come with freezing"),
-    lesson("c10", "the list of devices against eviction", "`lesson_c10_mounts_come_and_go` of `make client-stress`, in `make test`"),
+    lesson(
+        "c10",
+        "the list of devices against eviction",
+        "`lesson_c10_mounts_come_and_go` of `make client-stress`, in `make test`",
+    ),
     lesson("c11", "a bitmap was freed on a failed growth and again", ""),
     lesson("c12", "a transaction used its target after the lock was gone", ""),
     lesson(
