@@ -14,7 +14,14 @@ mod objects;
 #[path = "defs/transactions.rs"]
 mod transactions;
 
-pub(crate) use arguments::{ExtendedError, NodeDebugInfo, NodeInfoForRef, WriteRead};
+pub(crate) use arguments::{
+    ExtendedError,
+    FreezeRequest,
+    FrozenInfo,
+    NodeDebugInfo,
+    NodeInfoForRef,
+    WriteRead, //
+};
 pub(crate) use objects::{FlatObject, HandleCookie, NodeFlags, NodeName, Strength};
 pub(crate) use transactions::{TransactionNotice, TransactionRequest};
 
@@ -45,6 +52,8 @@ pub(crate) mod ioctl {
     pub(crate) const GET_NODE_DEBUG_INFO: u32 = code_of(Direction::Both, b'b', 11, 24);
     pub(crate) const GET_NODE_INFO_FOR_REF: u32 = code_of(Direction::Both, b'b', 12, 24);
     pub(crate) const SET_CONTEXT_MGR_EXT: u32 = code_of(Direction::Write, b'b', 13, 24);
+    pub(crate) const FREEZE: u32 = code_of(Direction::Write, b'b', 14, 12);
+    pub(crate) const GET_FROZEN_INFO: u32 = code_of(Direction::Both, b'b', 15, 12);
     pub(crate) const ENABLE_ONEWAY_SPAM_DETECTION: u32 = code_of(Direction::Write, b'b', 16, 4);
     pub(crate) const GET_EXTENDED_ERROR: u32 = code_of(Direction::Both, b'b', 17, 12);
 }
@@ -130,7 +139,9 @@ wire_table! {
     DeadBinder = Read 15, 8;
     ClearDeathNotificationDone = Read 16, 8;
     FailedReply = None 17, 0;
+    FrozenReply = None 18, 0;
     OnewaySpamSuspect = None 19, 0;
+    TransactionPendingFrozen = None 20, 0;
 }
 
 /// The room that the driver wants to see in a read buffer before it encodes another item: the
@@ -143,6 +154,8 @@ pub(crate) mod transaction_flags {
     pub(crate) const ONE_WAY: u32 = 0x01;
     /// The receiver's buffer is to be zeroed when it is freed.
     pub(crate) const CLEAR_BUF: u32 = 0x20;
+    /// Takes the place of an equal oneway call that its frozen target has not got yet.
+    pub(crate) const UPDATE_TXN: u32 = 0x40;
 }
 
 /// Reads the four bytes at `AT` of a structure of `SIZE` bytes.

@@ -45,6 +45,12 @@ impl Refusal {
         param: 0,
     };
 
+    /// The process that was to take the call is frozen (contract FRZ-4).
+    pub(crate) const FROZEN: Self = Self {
+        answer: Return::FrozenReply,
+        param: 0,
+    };
+
     /// The transaction reached its target, which could not be given it.
     pub(crate) const UNDELIVERABLE: Self = Self {
         answer: Return::FailedReply,

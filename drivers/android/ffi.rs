@@ -9,6 +9,7 @@ use crate::{
     context::Context,
     ioctls,
     process::Process,
+    registry,
     stats,
     LocalModule, //
 };
@@ -35,8 +36,10 @@ pub(crate) struct Devices(());
 impl Devices {
     /// Makes the filesystem known, and the devices that the module's parameters ask for.
     pub(crate) fn make() -> Result<Self> {
-        // SAFETY: Called from module init, in process context; what the devices call back is ready,
-        // for it needs no initialisation.
+        // SAFETY: Called once, from module init, before there is a device that could be opened.
+        unsafe { registry::OPENED.init() };
+        // SAFETY: Called from module init, in process context; what the devices call back is ready:
+        // the registry is initialised, and nothing else needs to be.
         to_result(unsafe { rust_binderfs_init() })?;
         Ok(Self(()))
     }

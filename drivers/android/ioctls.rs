@@ -9,6 +9,8 @@ use crate::{
         ioctl,
         ExtendedError,
         FlatObject,
+        FreezeRequest,
+        FrozenInfo,
         NodeDebugInfo,
         NodeFlags,
         NodeInfoForRef,
@@ -16,6 +18,7 @@ use crate::{
         WriteRead,
         PROTOCOL_VERSION, //
     },
+    freeze,
     kernel_ext::park::WakeHint,
     process::Process,
     returns,
@@ -72,6 +75,11 @@ fn dispatch(process: &Arc<Process>, command: u32, argument: usize, may_wait: boo
             argument.put(&process.node_debug_info(ptr).encode())
         }
         ioctl::GET_NODE_INFO_FOR_REF => node_info_for_ref(process, argument),
+        ioctl::FREEZE => freeze::freeze_or_thaw(&FreezeRequest::decode(&argument.get()?)),
+        ioctl::GET_FROZEN_INFO => {
+            let pid = FrozenInfo::decode_pid(&argument.get()?);
+            argument.put(&freeze::frozen_info(pid)?.encode())
+        }
         ioctl::ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(process, argument),
         ioctl::GET_EXTENDED_ERROR => extended_error(&*process.current_thread()?, argument),
         _ => Err(EINVAL),

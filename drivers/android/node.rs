@@ -174,6 +174,17 @@ impl Node {
         self.lower(|counts| counts.drop_local(strength));
     }
 
+    /// A call for this node has ended without its buffer being delivered: what [`Self::begin_call`] and
+    /// the queueing did is undone.
+    pub(crate) fn end_call(self: &Arc<Self>) {
+        let mut owner = self.owner.lock_state();
+        let freezers = owner.freeze.end_transaction();
+        let aftermath = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
+        drop(owner);
+        aftermath.finish(&self.owner);
+        freezers.now(&self.owner);
+    }
+
     /// A handle starts to count for the node, as a new ref, as a strong one, or both.
     ///
     /// `sender` is the thread that sends its own node: it will be told before anything comes of the
@@ -306,6 +317,17 @@ impl Node {
         waiting.push_back(ticket, Work::Call(transaction));
     }
 
+    /// Takes out the oneway call that waits and whose place `newer` is to take, if there is one. To be
+    /// dropped without the lock.
+    pub(crate) fn take_superseded(
+        &self,
+        owner: &mut ProcessState,
+        newer: &Transaction,
+    ) -> Option<(Work, WorkTicket)> {
+        let waiting = &mut self.state.access_mut(owner).waiting;
+        waiting.take_first(|work| matches!(work, Work::Call(call) if call.is_superseded_by(newer)))
+    }
+
     /// The oneway call that the node was busy with has ended: the next one is queued for the pool.
     pub(crate) fn end_oneway(&self) {
         let mut owner = self.owner.lock_state();
@@ -338,17 +360,25 @@ impl Node {
     /// Lets counts go down, and does what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner.lock_state();
-        let state = self.state.access_mut(&mut owner);
-        let aftermath = match state.life {
+        let aftermath = self.lower_locked(&mut owner, change);
+        drop(owner);
+        aftermath.finish(&self.owner);
+    }
+
+    fn lower_locked(
+        self: &Arc<Self>,
+        owner: &mut ProcessState,
+        change: impl FnOnce(&mut NodeCounts),
+    ) -> Aftermath {
+        let state = self.state.access_mut(owner);
+        match state.life {
             Life::Known => {
                 change(&mut state.counts);
-                self.settle(&mut owner)
+                self.settle(owner)
             }
             // Of an orphan only refs of others still count, and nobody reads them.
             Life::Orphaned | Life::Forgotten => Aftermath::NOTHING,
-        };
-        drop(owner);
-        aftermath.finish(&self.owner);
+        }
     }
 
     /// After counts went down: queues news for the owner, or forgets the node.

@@ -12,12 +12,14 @@ use crate::{
     death::Unconfirmed,
     debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
+    freeze_state::FreezeState,
     handles::Handles,
     kernel_ext::{page_range::PageRange, park::WakeHint},
     node::Node,
     priority,
     priority_rules::Priority,
     range_alloc::RangeAllocator,
+    registry,
     stats::{Counted, Kind},
     thread::{Rest, Thread},
     work::{Rouse, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
@@ -26,6 +28,7 @@ use kernel::{
     cred::Credential,
     fs::File,
     mm::virt::VmaNew,
+    new_condvar,
     new_spinlock,
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
@@ -36,6 +39,7 @@ use kernel::{
         lock::{spinlock::SpinLockBackend, Guard, Lock},
         poll::{PollCondVarBox, PollTable},
         Arc,
+        CondVar,
         SpinLock, //
     },
     task::Task, //
@@ -59,6 +63,8 @@ pub(crate) struct Process {
     pub(crate) leader: ARef<Task>,
     /// How urgent its threads are while they wait for a call, as the opener was.
     pub(crate) default_priority: Priority,
+    /// Unique among opened devices, and in their order.
+    pub(crate) opening: i64,
     /// With which rights: security hooks ask for these, whoever calls later.
     pub(crate) credential: ARef<Credential>,
     #[pin]
@@ -73,6 +79,9 @@ pub(crate) struct Process {
     pub(crate) pages: Arc<PageRange>,
     /// What `poll` waits on. Here rather than in a thread, for epoll keeps hold of it (lesson R18).
     pollers: PollCondVarBox,
+    /// What those wait on who freeze the process.
+    #[pin]
+    pub(crate) freezers: CondVar,
     /// Nothing new can reach the process. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
     _counted: Counted,
@@ -94,6 +103,8 @@ pub(crate) struct ProcessState {
     pub(crate) pool: Pool,
     /// Whether the process wants to hear that its oneway calls look like spam.
     pub(crate) detects_oneway_spam: bool,
+    /// Whether the process takes calls, and how many are on their way.
+    pub(crate) freeze: FreezeState,
     has_pollers: bool,
 }
 
@@ -118,6 +129,7 @@ impl ProcessState {
             unconfirmed: Unconfirmed::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,
+            freeze: FreezeState::new(),
             has_pollers: false,
         }
     }
@@ -250,17 +262,20 @@ impl Process {
                 context: context.clone(),
                 leader,
                 default_priority: priority::current_priority(),
+                opening: registry::next_opening(),
                 credential: ARef::from(credential),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),
                 buffers <- new_spinlock!(RangeAllocator::new(0), "Process::buffers"),
                 pages,
                 pollers,
+                freezers <- new_condvar!("Process::freezers"),
                 has_ended: AtomicFlag::new(false),
                 _counted: Counted::new(Kind::Process),
             }),
             GFP_KERNEL,
         )?;
+        registry::add(&process)?;
         note!(OpenClose, "opens a device");
         Ok(process)
     }
@@ -275,10 +290,15 @@ impl Process {
         self.state.lock()
     }
 
+    /// Who opened the device, in the initial pid namespace.
+    pub(crate) fn pid(&self) -> Pid {
+        self.leader.tgid()
+    }
+
     /// Whether the calling task belongs to whoever opened the device. A descriptor that was passed
     /// on or inherited gives no right to act as its owner (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
-        current!().tgid() == self.leader.tgid()
+        current!().tgid() == self.pid()
     }
 
     /// Maps the space that the process receives data in.

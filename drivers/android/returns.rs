@@ -299,7 +299,7 @@ fn deliver_call<'a>(
             let purpose = Purpose::Oneway(node);
             thread.process.deliver_buffer(buffer, purpose);
             drop(transaction);
-            return Ok(thread.process.lock_state());
+            return Ok(lock_after_transaction(thread));
         }
         _ => {}
     }
@@ -316,15 +316,15 @@ fn deliver_reply<'a>(
     mut transaction: KBox<Transaction>,
     sink: &mut Sink,
 ) -> Result<StateGuard<'a>> {
-    if let Content::Reply { buffer } = transaction.content() {
+    if let Content::Reply { buffer, .. } = transaction.content() {
         let notice = notice(thread, &transaction, buffer);
         sink.put(Return::Reply, &notice.encode());
     }
     sink.flush()?;
-    if let Content::Reply { buffer } = transaction.take_content() {
+    if let Content::Reply { buffer, .. } = transaction.take_content() {
         thread.process.deliver_buffer(buffer, Purpose::Reply);
     }
-    let mut process = thread.process.lock_state();
+    let mut process = lock_after_transaction(thread);
     let spare = &mut thread.state(&mut process).spare_transaction;
     let superfluous = spare.replace(transaction);
     if superfluous.is_some() {
@@ -333,6 +333,18 @@ fn deliver_reply<'a>(
         process = thread.process.lock_state();
     }
     Ok(process)
+}
+
+/// Locks the state after a transaction that counted for the process was delivered.
+fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
+    let mut process = thread.process.lock_state();
+    let freezers = process.freeze.end_transaction();
+    if freezers.is_needed() {
+        drop(process);
+        freezers.now(&thread.process);
+        process = thread.process.lock_state();
+    }
+    process
 }
 
 /// The read buffer of the calling process.

@@ -35,6 +35,8 @@ mod defs;
 mod error;
 #[allow(unsafe_code)]
 mod ffi;
+mod freeze;
+mod freeze_state;
 #[allow(dead_code)] // What prints the tables is to come with the logs.
 mod handle_table;
 mod handles;
@@ -46,6 +48,7 @@ mod priority_rules;
 mod process;
 #[allow(dead_code)] // So is what prints the ranges, and with it the shrinker that asks for them.
 mod range_alloc;
+mod registry;
 mod returns;
 mod send;
 mod stats;

@@ -10,6 +10,7 @@ use crate::{
     debug::note,
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     error::Refusal,
+    freeze_state::Reception,
     kernel_ext::park::WakeHint,
     node::Node,
     priority,
@@ -98,8 +99,8 @@ fn call_and_expect(
     match prepare_call(thread, request, node, id, prepared)
         .and_then(|transaction| submit(transaction, &target, route.as_ref()))
     {
-        Ok(wake) => {
-            wake.now(&target, hint);
+        Ok(submitted) => {
+            submitted.wake.now(&target, hint);
             Ok(())
         }
         Err(refusal) => {
@@ -262,9 +263,21 @@ fn call_oneway(
     fill(&mut transaction, thread, request, node, kind)?;
     transaction.describe(id, request);
     let acknowledgement = transaction.acknowledgement();
-    submit(transaction, &target, None)?.now(&target, WakeHint::Anywhere);
-    thread.answer_with(ticket, acknowledgement);
+    let submitted = submit(transaction, &target, None)?;
+    submitted.wake.now(&target, WakeHint::Anywhere);
+    let answer = match submitted.reception {
+        Reception::Pending => Return::TransactionPendingFrozen,
+        Reception::Taken | Reception::Refused => acknowledgement,
+    };
+    thread.answer_with(ticket, answer);
     Ok(())
+}
+
+/// What remains to be done for a call that is queued.
+struct Submitted {
+    wake: Wake,
+    /// Whether it may have to wait until its target is thawed.
+    reception: Reception,
 }
 
 /// Queues a draft at its target, for the thread that `route` names or for whichever comes. A draft
@@ -273,28 +286,39 @@ fn submit(
     mut transaction: KBox<Transaction>,
     target: &Process,
     route: Option<&Arc<Thread>>,
-) -> Result<Wake, Refusal> {
+) -> Result<Submitted, Refusal> {
     let mut state = target.lock_state();
-    if let Err(refusal) = transaction.admit(&mut state, route.map(|thread| &**thread)) {
-        drop(state);
-        return Err(refusal);
-    }
+    let reception = match transaction.admit(&mut state, route.map(|thread| &**thread)) {
+        Ok(reception) => reception,
+        Err(refusal) => {
+            drop(state);
+            return Err(refusal);
+        }
+    };
     // A transaction that somebody owns waits nowhere, so its ticket is with it.
     let Some(ticket) = transaction.take_ticket() else {
         drop(state);
         return Err(Refusal::failed(EINVAL));
     };
     if let Some(node) = transaction.node_to_wait_for() {
+        let superseded = match reception {
+            Reception::Pending => node.take_superseded(&mut state, &transaction),
+            Reception::Taken | Reception::Refused => None,
+        };
         node.push_waiting_oneway(&mut state, ticket, transaction);
-        return Ok(Wake::Nobody);
+        drop(state);
+        drop(superseded);
+        let wake = Wake::Nobody;
+        return Ok(Submitted { wake, reception });
     }
     let call = Work::Call(transaction);
-    Ok(match route {
+    let wake = match route {
         None => state.push_to_process(ticket, call),
         Some(thread) => state
             .push_to_thread(thread, ticket, call, Urgency::Now)
             .of(thread),
-    })
+    };
+    Ok(Submitted { wake, reception })
 }
 
 /// Replies to the call that the thread serves: `BC_REPLY`.
@@ -337,17 +361,21 @@ fn end_call(
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
     let transaction = state.pop_incoming()?;
-    if request.offsets_size != 0 {
-        return Some((transaction, false));
-    }
-    let Some(ticket) = state.spare_ticket.take() else {
-        return Some((transaction, false));
+    let ticket = match request.offsets_size {
+        0 => state.spare_ticket.take(),
+        _ => None,
     };
-    // The thread is running, so nobody need be woken.
-    let complete = Work::Answer(Return::TransactionComplete);
-    state.work.push_back(ticket, complete);
-    state.is_work_urgent = true;
-    Some((transaction, true))
+    let is_told = ticket.is_some();
+    if let Some(ticket) = ticket {
+        // The thread is running, so nobody need be woken.
+        let complete = Work::Answer(Return::TransactionComplete);
+        state.work.push_back(ticket, complete);
+        state.is_work_urgent = true;
+    }
+    let freezers = process.freeze.end_transaction();
+    drop(process);
+    freezers.now(&thread.process);
+    Some((transaction, is_told))
 }
 
 /// Puts the reply of the calling task into the transaction that it has served.
@@ -360,7 +388,8 @@ fn fill_reply(
     // A reply is waited for, whatever its flags say (contract TXN-15).
     let mut buffer = caller.reserve_buffer(request, CallKind::Sync)?;
     let copied = copy_in(request, thread, caller, &mut buffer);
-    transaction.put_content(Content::Reply { buffer });
+    let is_queued = false;
+    transaction.put_content(Content::Reply { buffer, is_queued });
     copied?;
     transaction.describe(transaction.id, request);
     Ok(())

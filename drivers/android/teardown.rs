@@ -12,6 +12,7 @@ use crate::{
     kernel_ext::park::WakeHint,
     priority,
     process::{Process, ProcessState},
+    registry,
     thread::{Frame, Thread},
     work::{Work, WorkTicket}, //
 };
@@ -63,7 +64,14 @@ impl Thread {
 
     fn pop_frame(&self) -> Option<Frame> {
         let mut process = self.process.lock_state();
-        self.state(&mut process).stack.pop()
+        let frame = self.state(&mut process).stack.pop();
+        if !matches!(frame, Some(Frame::Incoming(_))) {
+            return frame;
+        }
+        let freezers = process.freeze.end_transaction();
+        drop(process);
+        freezers.now(&self.process);
+        frame
     }
 
     fn pop_last_work(&self) -> Option<(Work, WorkTicket)> {
@@ -104,12 +112,9 @@ impl Process {
     /// The last descriptor of the device is closed.
     pub(crate) fn end(self: &Arc<Self>) {
         note!(OpenClose, "the process of {} ends", self.leader.pid());
+        registry::remove(self);
         self.context.forget_manager(self);
-        {
-            // Under the lock, so that whoever holds it and sees the process open can finish.
-            let _state = self.lock_state();
-            self.has_ended.store(true, Relaxed);
-        }
+        self.close();
         while let Some(thread) = self.any_thread() {
             thread.end();
         }
@@ -132,6 +137,16 @@ impl Process {
             drop(unconfirmed);
         }
         self.free_all_buffers();
+    }
+
+    /// Lets nothing arrive any more.
+    fn close(&self) {
+        // Under the lock, so that whoever holds it and sees the process open can finish.
+        let mut state = self.lock_state();
+        self.has_ended.store(true, Relaxed);
+        let freezers = state.freeze.end();
+        drop(state);
+        freezers.now(self);
     }
 
     fn any_thread(&self) -> Option<Arc<Thread>> {

@@ -211,6 +211,11 @@ impl Thread {
         self.state.access_mut(process)
     }
 
+    /// Whether the thread makes or serves a call.
+    pub(crate) fn is_calling(&self, process: &ProcessState) -> bool {
+        !self.state.access(process).stack.is_empty()
+    }
+
     /// Whether this is the record of the calling task.
     pub(crate) fn is_current(&self) -> bool {
         core::ptr::eq(self.task.as_ptr(), Task::current_raw())

@@ -19,8 +19,9 @@
 use crate::{
     allocation::Buffer,
     debug::note,
-    defs::{transaction_flags, Return, Strength, TransactionRequest},
+    defs::{transaction_flags, Return, TransactionRequest},
     error::Refusal,
+    freeze_state::Reception,
     kernel_ext::park::WakeHint,
     node::{Node, NotInUse},
     priority_rules::Priority,
@@ -72,8 +73,8 @@ pub(crate) enum Content {
         buffer: Buffer,
         turn: Turn,
     },
-    /// A reply on its way back.
-    Reply { buffer: Buffer },
+    /// A reply on its way back, and whether it is queued at the caller.
+    Reply { buffer: Buffer, is_queued: bool },
     /// The news that there will be no reply.
     Refused(Refusal),
 }
@@ -126,6 +127,16 @@ impl Transaction {
         }
     }
 
+    /// Whether `newer`, for the same node, says what this oneway call was to say and is to take its
+    /// place (contract TXN-23).
+    pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
+        let both = transaction_flags::ONE_WAY | transaction_flags::UPDATE_TXN;
+        self.flags & both == both
+            && self.flags == newer.flags
+            && self.code == newer.code
+            && self.caller.process.pid() == newer.caller.process.pid()
+    }
+
     /// The node that is busy with another oneway call, if this one has to wait for that.
     pub(crate) fn node_to_wait_for(&self) -> Option<Arc<Node>> {
         match &self.content {
@@ -145,21 +156,27 @@ impl Transaction {
         }
     }
 
-    /// Turns a draft into a call that counts for its node, if its target is still there.
+    /// Turns a draft into a call that counts for its target and its node, if the target is still there
+    /// and takes it. Says whether it may have to wait until the target is thawed.
     pub(crate) fn admit(
         &mut self,
         target: &mut ProcessState,
         route: Option<&Thread>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Reception, Refusal> {
         let Content::Draft { node, .. } = &self.content else {
             return Err(Refusal::failed(EINVAL));
         };
+        let reception = target.freeze.receive(self.is_oneway());
+        if reception == Reception::Refused {
+            return Err(Refusal::FROZEN);
+        }
         let is_route_gone = route.is_some_and(|thread| thread.has_ended.load(Relaxed));
         if node.owner.has_ended.load(Relaxed) || is_route_gone {
             return Err(Refusal::DIED);
         }
         node.begin_call(target)
             .map_err(|NotInUse| Refusal::failed(EINVAL))?;
+        target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
             self.content = if self.is_oneway() {
                 let turn = node.take_turn(target);
@@ -168,7 +185,7 @@ impl Transaction {
                 Content::Call { node, buffer }
             };
         }
-        Ok(())
+        Ok(reception)
     }
 
     /// The number of the process that made the call, as the calling task sees it; 0 when there is
@@ -213,16 +230,22 @@ impl Transaction {
             Content::Draft { node, buffer } => node.owner.give_back_buffer(buffer),
             Content::Call { node, buffer } => {
                 node.owner.give_back_buffer(buffer);
-                node.drop_local(Strength::Strong);
+                node.end_call();
             }
             Content::Oneway { node, buffer, turn } => {
                 node.owner.give_back_buffer(buffer);
                 if turn == Turn::Taken {
                     node.end_oneway();
                 }
-                node.drop_local(Strength::Strong);
+                node.end_call();
             }
-            Content::Reply { buffer } => self.caller.process.give_back_buffer(buffer),
+            Content::Reply { buffer, is_queued } => {
+                let process = &self.caller.process;
+                process.give_back_buffer(buffer);
+                if is_queued {
+                    process.end_transaction();
+                }
+            }
         }
     }
 
@@ -259,6 +282,10 @@ impl Transaction {
         let Some(ticket) = self.ticket.take() else {
             return;
         };
+        if let Content::Reply { is_queued, .. } = &mut self.content {
+            *is_queued = true;
+            process.freeze.add_transaction();
+        }
         let wake = process.push_to_thread(&caller, ticket, Work::Outcome(self), Urgency::Now);
         drop(process);
         wake.now(&caller, hint);

@@ -32,6 +32,13 @@ struct Cell<T> {
     value: Option<T>,
 }
 
+// SAFETY: `next` is followed by nobody but the queue that owns both cells; apart from that a cell is
+// a `T` at most.
+unsafe impl<T: Send> Send for Cell<T> {}
+
+// SAFETY: As above; a shared cell gives out nothing but `&T`.
+unsafe impl<T: Sync> Sync for Cell<T> {}
+
 /// An empty place for a [`BoxQueue`].
 pub(crate) struct Ticket<T>(KBox<Cell<T>>);
 
@@ -131,6 +138,26 @@ impl<T> BoxQueue<T> {
         }
         let value = cell.value.take()?;
         Some((value, Ticket(cell)))
+    }
+
+    /// Takes out the first value that `wanted` accepts, wherever it waits; the others keep their
+    /// order. Looks at all before it, so it is for rare cases.
+    pub(crate) fn take_first(
+        &mut self,
+        mut wanted: impl FnMut(&T) -> bool,
+    ) -> Option<(T, Ticket<T>)> {
+        let mut before = Self::new();
+        let mut found = None;
+        while let Some((value, ticket)) = self.pop_front() {
+            if wanted(&value) {
+                found = Some((value, ticket));
+                break;
+            }
+            before.push_back(ticket, value);
+        }
+        before.append(self);
+        *self = before;
+        found
     }
 
     /// Takes out the last value that `wanted` accepts, wherever it waits; the others keep their

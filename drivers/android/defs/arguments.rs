@@ -95,6 +95,60 @@ impl NodeInfoForRef {
     }
 }
 
+/// The argument of `BINDER_FREEZE`.
+pub(crate) struct FreezeRequest {
+    /// Whose devices, in the initial pid namespace.
+    pub(crate) pid: i32,
+    /// To freeze them, rather than to let them run again.
+    pub(crate) is_enabled: bool,
+    /// How long to wait until they have come to rest.
+    pub(crate) timeout_ms: u32,
+}
+
+impl FreezeRequest {
+    pub(crate) const SIZE: usize = 12;
+
+    pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+        Self {
+            pid: word(bytes, 0) as i32,
+            is_enabled: word(bytes, 4) != 0,
+            timeout_ms: word(bytes, 8),
+        }
+    }
+}
+
+/// The argument of `BINDER_GET_FROZEN_INFO`.
+pub(crate) struct FrozenInfo {
+    pub(crate) pid: i32,
+    /// A call was refused since the pid was last frozen or thawed.
+    pub(crate) has_refused: bool,
+    /// It has transactions now.
+    pub(crate) is_busy: bool,
+    /// A oneway call came since it was last frozen or thawed.
+    pub(crate) has_pending: bool,
+}
+
+impl FrozenInfo {
+    pub(crate) const SIZE: usize = 12;
+
+    /// The pid that is asked for; the rest of the argument is output.
+    pub(crate) fn decode_pid(bytes: &[u8; Self::SIZE]) -> i32 {
+        word(bytes, 0) as i32
+    }
+
+    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        put_word(&mut bytes, 0, self.pid as u32);
+        put_word(
+            &mut bytes,
+            4,
+            u32::from(self.has_refused) | u32::from(self.is_busy) << 1,
+        );
+        put_word(&mut bytes, 8, self.has_pending.into());
+        bytes
+    }
+}
+
 /// Why the last call or reply of a thread failed (`BINDER_GET_EXTENDED_ERROR`).
 #[derive(Clone, Copy)]
 pub(crate) struct ExtendedError {

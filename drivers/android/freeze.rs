@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `BINDER_FREEZE` and `BINDER_GET_FROZEN_INFO`: let a process come to rest before it is stopped.
+//!
+//! Both concern all devices that a pid has opened. They are frozen together or not at all (lesson
+//! C19): first each stops to take calls, then one waits until what they had taken is over, and only
+//! when all are at rest at the same time each is frozen. What a process is meanwhile is
+//! [`crate::freeze_state`].
+//!
+//! Whoever asks need not have to do with the process, nor be known to the driver (lesson R17).
+
+use crate::{
+    defs::{FreezeRequest, FrozenInfo},
+    freeze_state::{Attempt, Standing, WakeFreezers},
+    process::{Pid, Process, ProcessState},
+    registry,
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc,
+        CondVarTimeoutResult, //
+    },
+    time::{msecs_to_jiffies, Jiffies}, //
+};
+
+/// `BINDER_FREEZE`. `EINVAL` when the pid has opened no device; `EAGAIN` when it did not come to rest
+/// in time, and is not frozen; `ERESTARTSYS` on a signal, likewise.
+pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
+    let processes = opened_by(request.pid)?;
+    if !request.is_enabled {
+        for process in processes {
+            process.thaw();
+        }
+        return Ok(());
+    }
+    let mut attempts = KVec::with_capacity(processes.len(), GFP_KERNEL)?;
+    for process in processes {
+        if let Some(attempt) = process.begin_freeze() {
+            let _ = attempts.push_within_capacity((process, attempt));
+        }
+    }
+    let rested = wait_for_rest(&attempts, request.timeout_ms);
+    for (process, attempt) in attempts {
+        match rested {
+            Ok(()) => process.complete_freeze(attempt),
+            Err(_) => process.give_up_freeze(attempt),
+        }
+    }
+    rested
+}
+
+/// `BINDER_GET_FROZEN_INFO`. `EINVAL` when the pid has opened no device.
+pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
+    let mut info = FrozenInfo {
+        pid,
+        has_refused: false,
+        is_busy: false,
+        has_pending: false,
+    };
+    for process in opened_by(pid)? {
+        let state = process.lock_state();
+        let (has_refused, has_pending) = state.freeze.missed();
+        let is_busy = state.is_busy();
+        drop(state);
+        info.has_refused |= has_refused;
+        info.has_pending |= has_pending;
+        info.is_busy |= is_busy;
+    }
+    Ok(info)
+}
+
+fn opened_by(pid: Pid) -> Result<KVec<Arc<Process>>> {
+    let processes = registry::opened_by(pid)?;
+    if processes.is_empty() {
+        return Err(EINVAL);
+    }
+    Ok(processes)
+}
+
+/// Waits until no process has a transaction left. What cannot be waited for, calls of its own that a
+/// process waits for, must not be there then.
+fn wait_for_rest(attempts: &[(Arc<Process>, Attempt)], timeout_ms: u32) -> Result {
+    let mut left = msecs_to_jiffies(timeout_ms);
+    loop {
+        let mut waited = false;
+        for (process, attempt) in attempts {
+            waited |= process.wait_for_rest(attempt, &mut left)?;
+        }
+        // What was at rest before the last wait need not be any more.
+        if !waited || left == 0 {
+            break;
+        }
+    }
+    let is_at_rest = |(process, attempt): &(Arc<Process>, Attempt)| process.is_at_rest(attempt);
+    if attempts.iter().all(is_at_rest) {
+        Ok(())
+    } else {
+        Err(EAGAIN)
+    }
+}
+
+impl ProcessState {
+    /// Whether anything is on its way to the process, or any of its threads makes or serves a call.
+    fn is_busy(&self) -> bool {
+        self.freeze.outstanding() > 0 || self.threads.values().any(|thread| thread.is_calling(self))
+    }
+}
+
+impl Process {
+    /// Stops to take calls. `None` when the process has ended: it takes none anyway.
+    fn begin_freeze(&self) -> Option<Attempt> {
+        let mut state = self.lock_state();
+        (!self.has_ended.load(Relaxed)).then(|| state.freeze.begin())
+    }
+
+    /// Waits until there is nothing outstanding, or for as many jiffies as are `left`, or until the
+    /// attempt is decided by others. Says whether it had to wait at all.
+    fn wait_for_rest(&self, attempt: &Attempt, left: &mut Jiffies) -> Result<bool> {
+        let mut waited = false;
+        let mut state = self.lock_state();
+        while *left > 0 && !self.has_ended.load(Relaxed) {
+            match state.freeze.standing(attempt) {
+                Standing::Waiting { outstanding: 0 } | Standing::Completed => break,
+                Standing::Overruled => return Err(EAGAIN),
+                Standing::Waiting { .. } => {}
+            }
+            waited = true;
+            match self.freezers.wait_interruptible_timeout(&mut state, *left) {
+                CondVarTimeoutResult::Woken { jiffies } => *left = jiffies,
+                CondVarTimeoutResult::Timeout => *left = 0,
+                CondVarTimeoutResult::Signal { .. } => return Err(ERESTARTSYS),
+            }
+        }
+        Ok(waited)
+    }
+
+    /// Whether the process may be frozen now, by way of `attempt`.
+    fn is_at_rest(&self, attempt: &Attempt) -> bool {
+        let state = self.lock_state();
+        if self.has_ended.load(Relaxed) {
+            return true;
+        }
+        match state.freeze.standing(attempt) {
+            Standing::Waiting { .. } => !state.is_busy(),
+            Standing::Completed => true,
+            Standing::Overruled => false,
+        }
+    }
+
+    fn complete_freeze(&self, attempt: Attempt) {
+        let (_announcement, wake) = self.lock_state().freeze.complete(attempt);
+        wake.now(self);
+    }
+
+    fn give_up_freeze(&self, attempt: Attempt) {
+        let _announcement = self.lock_state().freeze.give_up(attempt);
+    }
+
+    fn thaw(&self) {
+        let (_announcement, wake) = self.lock_state().freeze.thaw();
+        wake.now(self);
+    }
+
+    /// A transaction that counted for the process has ended.
+    pub(crate) fn end_transaction(&self) {
+        let wake = self.lock_state().freeze.end_transaction();
+        wake.now(self);
+    }
+}
+
+impl WakeFreezers {
+    /// Wakes them. To be called with no lock held.
+    pub(crate) fn now(self, process: &Process) {
+        if self.is_needed() {
+            process.freezers.notify_all();
+        }
+    }
+}

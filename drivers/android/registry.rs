@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! All opened devices of all contexts, by who opened them.
+//!
+//! What acts on a whole pid looks here: freezing, and those who print what a pid has open. Nothing on
+//! the way of a call does.
+
+use crate::process::{Pid, Process};
+use kernel::{
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode},
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc, //
+    }, //
+};
+
+/// Orders opened devices by their openers' pids, and those of one pid in the order of opening.
+type Key = (Pid, i64);
+
+kernel::sync::global_lock! {
+    // SAFETY: `ffi::Devices::make` initialises the lock before there is a device to open.
+    pub(crate) unsafe(uninit) static OPENED: Mutex<Option<RBTree<Key, Arc<Process>>>> = None;
+}
+
+static LAST_OPENING: Atomic<i64> = Atomic::new(0);
+
+/// The number of the next opening of a device, unique as long as the module is loaded.
+pub(crate) fn next_opening() -> i64 {
+    LAST_OPENING.fetch_add(1, Relaxed)
+}
+
+fn key(process: &Process) -> Key {
+    (process.pid(), process.opening)
+}
+
+/// From now on `process` can be found. Fails with `ENOMEM`.
+pub(crate) fn add(process: &Arc<Process>) -> Result {
+    let node = RBTreeNode::new(key(process), process.clone(), GFP_KERNEL)?;
+    let mut opened = OPENED.lock();
+    opened.get_or_insert_with(RBTree::new).insert(node);
+    Ok(())
+}
+
+/// From now on `process` cannot be found.
+pub(crate) fn remove(process: &Process) {
+    let mut opened = OPENED.lock();
+    let node = match &mut *opened {
+        Some(tree) => tree.remove_node(&key(process)),
+        None => None,
+    };
+    drop(opened);
+    drop(node);
+}
+
+/// Whatever this pid has opened, in the order of opening. Fails with `ENOMEM`.
+pub(crate) fn opened_by(pid: Pid) -> Result<KVec<Arc<Process>>> {
+    let mut found = KVec::new();
+    let opened = OPENED.lock();
+    let Some(tree) = &*opened else {
+        return Ok(found);
+    };
+    let mut from = i64::MIN;
+    while let Some(cursor) = tree.cursor_lower_bound(&(pid, from)) {
+        let (&(owner, opening), process) = cursor.current();
+        if owner != pid {
+            break;
+        }
+        found.push(process.clone(), GFP_KERNEL)?;
+        from = opening + 1;
+    }
+    Ok(found)
+}
