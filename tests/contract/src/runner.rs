@@ -5,6 +5,7 @@
 //! first process is killed, and with it everything that the test has started.
 
 use crate::child::caught;
+use crate::pids::GlobalPids;
 use crate::stage::Stage;
 use crate::suite::{self, Driver, Test};
 use crate::RunArgs;
@@ -209,8 +210,9 @@ pub fn private_mounts() {
 fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
     let (mut differences, mut missing) = (String::new(), None);
     let result = caught(|| {
+        let pids = GlobalPids::new();
         private_mounts();
-        let stage = Stage::new(driver, Path::new(SCRATCH));
+        let stage = Stage::new(driver, Path::new(SCRATCH), pids);
         (test.run)(&stage);
         differences = stage.differences();
         missing = stage.missing();

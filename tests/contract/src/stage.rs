@@ -3,6 +3,7 @@
 
 use crate::actor::Actor;
 use crate::arena::Arena;
+use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::suite::Driver;
 use binder_sys::fs;
@@ -19,13 +20,14 @@ pub struct Stage {
     pub driver: Driver,
     arena: Rc<Arena>,
     root: PathBuf,
+    pids: GlobalPids,
     differences: RefCell<Vec<String>>,
     missing: RefCell<Option<String>>,
 }
 
 impl Stage {
     /// Mounts a fresh binderfs; the caller has its own mount namespace.
-    pub fn new(driver: Driver, scratch: &Path) -> Self {
+    pub fn new(driver: Driver, scratch: &Path, pids: GlobalPids) -> Self {
         let root = scratch.join("binderfs");
         std::fs::create_dir_all(&root).expect("make the mount point");
         fs::mount_at(&root, None).expect("mount binderfs");
@@ -33,6 +35,7 @@ impl Stage {
             driver,
             arena: Rc::new(Arena::new()),
             root,
+            pids,
             differences: RefCell::default(),
             missing: RefCell::default(),
         }
@@ -41,6 +44,16 @@ impl Stage {
     /// Where binderfs is mounted.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The process of a port as the initial pid namespace knows it.
+    pub fn global_pid(&self, port: &Port) -> u32 {
+        self.pid_of(&port.actor)
+    }
+
+    /// The same of an actor.
+    pub fn pid_of(&self, actor: &Actor) -> u32 {
+        self.pids.of(actor.pid())
     }
 
     /// A device's path.

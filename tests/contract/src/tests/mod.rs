@@ -15,6 +15,7 @@ mod counts;
 mod death_links;
 mod deaths;
 mod files;
+mod freeze;
 mod handles;
 mod ioctls;
 mod lessons;
@@ -66,6 +67,7 @@ pub const GROUPS: &[Group] = &[
     threads::GROUP,
     deaths::GROUP,
     death_links::GROUP,
+    freeze::GROUP,
     signals::GROUP,
     strangers::GROUP,
     tasks::GROUP,

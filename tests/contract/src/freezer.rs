@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Somebody who freezes a process and lets it run again, and has nothing else to do with it.
+
+use crate::ops::{Answer, Op};
+use crate::port::Port;
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use zerocopy::IntoBytes;
+
+/// A timeout that no test waits for.
+pub const LONG: u32 = 60_000;
+
+/// One who can freeze a process.
+pub struct Freezer {
+    /// The device of his own through which he does it.
+    pub port: Port,
+    pid: u32,
+}
+
+impl Freezer {
+    /// A new process that is to freeze the one of `target`.
+    pub fn of(t: &Stage, target: &Port) -> Self {
+        Self { port: t.opened(), pid: t.global_pid(target) }
+    }
+
+    /// Any port that is to freeze this pid.
+    pub fn by(port: Port, pid: u32) -> Self {
+        Self { port, pid }
+    }
+
+    fn request(&self, enable: u32, timeout_ms: u32) -> BinderFreezeInfo {
+        BinderFreezeInfo { pid: self.pid, enable, timeout_ms }
+    }
+
+    /// Freezes, waiting as long as that for calls to end.
+    pub fn freeze(&self, timeout_ms: u32) -> nix::Result<()> {
+        self.port.ioctl(ioctl::BINDER_FREEZE, self.request(1, timeout_ms)).map(drop)
+    }
+
+    /// Begins to freeze, which has to take time because of a call.
+    #[track_caller]
+    pub fn start(&self, timeout_ms: u32) {
+        let argument = self.request(1, timeout_ms).as_bytes().to_vec();
+        self.port.actor.start(Op::Ioctl { slot: self.port.slot, number: ioctl::BINDER_FREEZE, argument });
+        self.port.actor.expect_blocked();
+    }
+
+    /// What came of that.
+    pub fn finish(&self) -> nix::Result<()> {
+        match self.port.actor.finish() {
+            Answer::Argument(_) => Ok(()),
+            Answer::Failed(errno) => Err(Errno::from_raw(errno)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Lets the process run again.
+    pub fn thaw(&self) -> nix::Result<()> {
+        self.port.ioctl(ioctl::BINDER_FREEZE, self.request(0, 0)).map(drop)
+    }
+
+    /// What `BINDER_GET_FROZEN_INFO` says of calls and of oneway calls.
+    pub fn info(&self) -> nix::Result<(u32, u32)> {
+        let question = BinderFrozenStatusInfo { pid: self.pid, ..Default::default() };
+        let info = self.port.ioctl(ioctl::BINDER_GET_FROZEN_INFO, question)?;
+        assert_eq!(info.pid, self.pid);
+        Ok((info.sync_recv, info.async_recv))
+    }
+}

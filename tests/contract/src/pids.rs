@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Processes as the initial pid namespace knows them, which is how some ioctls want them named.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// How deep below the initial namespace a test runs.
+const DEPTH: usize = 1;
+
+/// The runner's own `/proc`, kept open by a test that has another.
+pub struct GlobalPids(File);
+
+impl GlobalPids {
+    /// Takes hold of what is mounted on `/proc`; to be called before that is hidden by another.
+    pub fn new() -> Self {
+        Self(File::open("/proc").expect("open the runner's /proc"))
+    }
+
+    /// The number in the initial namespace of a process of the test's namespace.
+    pub fn of(&self, pid: i32) -> u32 {
+        let proc = PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()));
+        let entries = std::fs::read_dir(&proc).expect("list the runner's /proc");
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut global = names.filter_map(|name| name.parse::<u32>().ok());
+        let found = global.find(|number| {
+            let status = std::fs::read_to_string(proc.join(format!("{number}/status")));
+            status.is_ok_and(|status| inner_pid(&status) == Some(pid))
+        });
+        found.unwrap_or_else(|| panic!("no process is {pid} in the test's namespace"))
+    }
+}
+
+/// The process's number in the namespace of a test.
+fn inner_pid(status: &str) -> Option<i32> {
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().nth(DEPTH)?.parse().ok()
+}
+
+#[cfg(test)]
+mod unit {
+    #[test]
+    fn the_column_of_the_tests_namespace() {
+        assert_eq!(super::inner_pid("Name:\tx\nNSpid:\t77\t3\n"), Some(3));
+        assert_eq!(super::inner_pid("Name:\tx\nNSpid:\t77\t3\t1\n"), Some(3));
+        assert_eq!(super::inner_pid("Name:\tx\nNSpid:\t77\n"), None);
+    }
+}

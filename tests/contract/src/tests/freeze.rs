@@ -1,0 +1,637 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Freezing: a process takes no more calls, once those that it has taken are over.
+
+use super::NO_ERROR;
+use crate::cases;
+use crate::freezer::{Freezer, LONG};
+use crate::port::{bytes, empty, object, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::codes::BR_FROZEN_REPLY;
+use binder_sys::*;
+use nix::errno::Errno;
+use std::rc::Rc;
+
+cases! { "freeze":
+    frozen_takes_no_call ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
+    frozen_takes_oneway_calls ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"],
+    frozen_makes_calls_and_gets_replies ["TXN-14", "FRZ-4"],
+    what_was_missed_is_forgotten ["FRZ-2", "FRZ-3"],
+    thawing_is_idempotent ["FRZ-3"],
+    nobody_of_that_pid ["FRZ-1", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
+    pids_are_global ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
+    arguments_that_fault ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
+    lesson_r17_a_stranger_freezes ["IOCTL-FREEZE", "FORK-1"],
+    lesson_r22_waits_for_a_call_being_served ["FRZ-2", "FRZ-6", "TXN-24"],
+    refuses_calls_while_it_waits ["FRZ-5"],
+    gives_up_in_time ["FRZ-2", "FRZ-5"],
+    does_not_wait_without_a_timeout ["FRZ-2", "TXN-24"],
+    interrupted ["FRZ-2", "FRZ-5"],
+    call_that_nobody_has_read ["FRZ-2", "TXN-24"],
+    oneway_counts_until_it_is_read ["TXN-24"],
+    reply_counts_until_it_is_read ["TXN-24"],
+    reply_passes_while_it_waits ["TXN-14", "TXN-24"],
+    own_calls_are_not_waited_for ["FRZ-2"],
+    call_back_into_the_frozen ["FRZ-4", "TXN-11"],
+    serving_thread_exits ["TXN-24", "TREL-1"],
+    serving_process_dies ["FRZ-7", "TXN-24", "REL-2"],
+    process_dies_while_it_is_frozen ["FRZ-7", "FRZ-4"],
+    caller_dies_while_served ["TXN-24", "TREL-1"],
+    failed_reply_ends_the_call ["TXN-24", "TXN-25"],
+    failed_call_counts_no_more ["TXN-24"],
+    unmapped_while_queued ["TXN-24"],
+    all_devices_of_the_pid ["FRZ-1"],
+    lesson_c19_all_devices_or_none ["FRZ-1"],
+    frozen_again_with_work_pending ["FRZ-2"],
+    two_freezers ["FRZ-2"],
+    one_of_two_freezers_gives_up ["FRZ-2"],
+    thawed_while_freezing ["FRZ-3"],
+    itself ["FRZ-1"],
+    a_hundred_times ["FRZ-2", "FRZ-3", "TXN-24"],
+}
+
+/// The outcome of a call that nothing hinders.
+#[track_caller]
+fn answers(server: &Port, client: &Port) {
+    client.round_trip(0, server, &bytes(b"are you there"), &bytes(b"yes"));
+}
+
+#[track_caller]
+fn refuses(client: &Port, handle: u32) {
+    let call = client.place(handle, 0, &empty());
+    assert_eq!(client.refused(&call), Return::FrozenReply);
+}
+
+/// Sends a oneway call; what its sender is told.
+#[track_caller]
+fn tell(client: &Port, data: &[u8]) -> Return {
+    let flags = TransactionFlags::ONE_WAY.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(data)) });
+    client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
+}
+
+fn hear(server: &Port, data: &[u8]) {
+    let call = server.wait_call();
+    assert_eq!(server.data(&call), data);
+    server.free(&call);
+}
+
+fn frozen_takes_no_call(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    answers(&server, &client);
+    assert_eq!(freezer.info(), Ok((0, 0)));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(freezer.info(), Ok((0, 0)));
+    client.passed();
+    refuses(&client, 0);
+    assert_eq!(client.extended_error(), (BR_FROZEN_REPLY, 0));
+    assert_eq!(client.passed(), [], "no BR_TRANSACTION_COMPLETE");
+    assert_eq!(freezer.info(), Ok((1, 0)));
+    assert_eq!(server.drain(), []);
+    assert_eq!(freezer.thaw(), Ok(()));
+    answers(&server, &client);
+    assert_eq!(client.extended_error(), NO_ERROR);
+}
+
+fn frozen_takes_oneway_calls(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(tell(&client, b"for later"), Return::TransactionPendingFrozen);
+    assert_eq!(client.extended_error(), NO_ERROR);
+    assert_eq!(tell(&client, b"and more"), Return::TransactionPendingFrozen);
+    assert_eq!(freezer.info(), Ok((2, 1)), "transactions are pending, one of them oneway");
+    assert_eq!(freezer.thaw(), Ok(()));
+    hear(&server, b"for later");
+    hear(&server, b"and more");
+    assert_eq!(tell(&client, b"now"), Return::TransactionComplete);
+    hear(&server, b"now");
+    assert_eq!(client.drain(), []);
+}
+
+fn frozen_makes_calls_and_gets_replies(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &client);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    client.round_trip(0, &server, &bytes(b"from the frozen"), &bytes(b"to the frozen"));
+    assert_eq!(freezer.info(), Ok((0, 0)));
+}
+
+fn what_was_missed_is_forgotten(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    refuses(&client, 0);
+    tell(&client, b"x");
+    assert_eq!(freezer.info(), Ok((3, 1)));
+    assert_eq!(freezer.thaw(), Ok(()));
+    assert_eq!(freezer.info(), Ok((2, 0)), "the oneway call is still there");
+    hear(&server, b"x");
+    assert_eq!(freezer.info(), Ok((0, 0)));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    refuses(&client, 0);
+    assert_eq!(freezer.info(), Ok((1, 0)));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(freezer.info(), Ok((0, 0)));
+    refuses(&client, 0);
+}
+
+fn thawing_is_idempotent(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.thaw(), Ok(()));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(freezer.thaw(), Ok(()));
+    assert_eq!(freezer.thaw(), Ok(()));
+    answers(&server, &client);
+}
+
+fn nobody_of_that_pid(t: &Stage) {
+    let stranger = t.opened();
+    let missing = Freezer::by(stranger.clone(), 0x3fff_ffff);
+    let wanted = |result| t.known_difference(Driver::Upstream, "a pid that has nothing open", result);
+    wanted(missing.freeze(0) == Err(Errno::EINVAL));
+    wanted(missing.thaw() == Err(Errno::EINVAL));
+    assert_eq!(missing.info(), Err(Errno::EINVAL));
+    let without = Freezer::by(stranger, t.pid_of(&crate::actor::Actor::new()));
+    wanted(without.freeze(0) == Err(Errno::EINVAL));
+    assert_eq!(without.info(), Err(Errno::EINVAL));
+}
+
+fn pids_are_global(t: &Stage) {
+    let server = t.manager();
+    let inner = server.actor.pid() as u32;
+    assert_ne!(t.global_pid(&server), inner);
+    // That number belongs to a task that has started with the guest, and none of those uses Binder.
+    let freezer = Freezer::by(t.opened(), inner);
+    assert_eq!(freezer.info(), Err(Errno::EINVAL));
+}
+
+fn arguments_that_fault(t: &Stage) {
+    let port = t.opened();
+    assert_eq!(port.ioctl_fault(ioctl::BINDER_FREEZE), Err(Errno::EFAULT));
+    assert_eq!(port.ioctl_fault(ioctl::BINDER_GET_FROZEN_INFO), Err(Errno::EFAULT));
+}
+
+fn lesson_r17_a_stranger_freezes(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    // A child of somebody who has nothing to do with it, on an inherited descriptor: it can be no
+    // thread of the descriptor's process.
+    let opened = t.opened();
+    let child = opened.used_by(Rc::new(opened.actor.fork()));
+    let freezer = Freezer::by(child, t.global_pid(&server));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    refuses(&client, 0);
+    assert_eq!(freezer.info(), Ok((1, 0)));
+    assert_eq!(freezer.thaw(), Ok(()));
+    answers(&server, &client);
+}
+
+fn lesson_r22_waits_for_a_call_being_served(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.start_call(0, 0, &empty());
+    let call = server.wait_call();
+    server.free(&call);
+    let holds = freezer.freeze(0) == Err(Errno::EAGAIN);
+    assert!(holds, "a call is being served");
+    if t.upstream() {
+        // It fails at once however long one would wait.
+        t.known_difference(Driver::Upstream, "does not wait for a call being served", false);
+        return;
+    }
+    freezer.start(LONG);
+    server.reply(&empty());
+    client.wait_reply();
+    assert_eq!(freezer.finish(), Ok(()));
+    refuses(&client, 0);
+}
+
+fn refuses_calls_while_it_waits(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (other, freezer) = (t.client(), Freezer::of(t, &server));
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    freezer.start(LONG);
+    refuses(&other, 0);
+    assert_eq!(tell(&other, b"for later"), Return::TransactionPendingFrozen);
+    freezer.port.actor.expect_blocked();
+    let call = server.wait_call();
+    server.free(&call);
+    server.reply(&empty());
+    freezer.port.actor.expect_blocked();
+    hear(&server, b"for later");
+    client.wait_reply();
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn gives_up_in_time(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (other, freezer) = (t.client(), Freezer::of(t, &server));
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    assert_eq!(freezer.freeze(20), Err(Errno::EAGAIN));
+    server.reply(&empty());
+    client.wait_reply();
+    answers(&server, &other);
+    assert_eq!(freezer.info(), Ok((0, 0)));
+}
+
+fn does_not_wait_without_a_timeout(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.start_call(0, 0, &empty());
+    let call = server.wait_call();
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    assert_eq!(freezer.info(), Ok((2, 0)));
+    server.reply(&empty());
+    client.wait_reply();
+    assert_eq!(freezer.freeze(0), Ok(()), "an unfreed buffer is no transaction");
+    server.free(&call);
+}
+
+fn interrupted(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (other, freezer) = (t.client(), Freezer::of(t, &server));
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    freezer.start(LONG);
+    freezer.port.actor.interrupt();
+    assert_eq!(freezer.finish(), Err(Errno::EINTR));
+    let call = server.wait_call();
+    server.free(&call);
+    server.reply(&empty());
+    client.wait_reply();
+    answers(&server, &other);
+}
+
+fn call_that_nobody_has_read(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    assert_eq!(freezer.info(), Ok((2, 0)));
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    freezer.start(LONG);
+    let call = server.wait_call();
+    server.free(&call);
+    freezer.port.actor.expect_blocked();
+    server.reply(&empty());
+    assert_eq!(freezer.finish(), Ok(()));
+    client.wait_reply();
+}
+
+fn oneway_counts_until_it_is_read(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    tell(&client, b"one");
+    tell(&client, b"two");
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    assert_eq!(freezer.info(), Ok((2, 0)));
+    freezer.start(LONG);
+    let one = server.wait_call();
+    freezer.port.actor.expect_blocked();
+    server.free(&one);
+    let two = server.wait_call();
+    assert_eq!(freezer.finish(), Ok(()), "read, though not freed");
+    server.free(&two);
+}
+
+fn reply_counts_until_it_is_read(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &client);
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    assert_eq!(freezer.info(), Ok((2, 0)), "a thread has a call");
+    server.wait_call();
+    server.reply(&bytes(b"an answer"));
+    assert_eq!(freezer.info(), Ok((2, 0)), "a reply is on its way");
+    freezer.start(LONG);
+    let reply = client.wait_reply();
+    assert_eq!(freezer.finish(), Ok(()));
+    assert_eq!(client.data(&reply), b"an answer");
+    client.free(&reply);
+}
+
+/// `outer` calls `middle`, which calls the manager `inner` and waits. Gives the call that it serves.
+fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
+    middle.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    let call = inner.wait_call();
+    let handle = inner.object(&call).handle();
+    inner.send(|c| c.acquire(handle));
+    inner.free(&call);
+    inner.reply(&empty());
+    middle.free(&middle.wait_reply());
+    middle.answer_counts();
+
+    outer.start_call(0, 0, &empty());
+    let call = inner.wait_call();
+    inner.free(&call);
+    inner.reply(&object(FlatBinderObject::strong_handle(handle)));
+    let reply = outer.wait_reply();
+    let handle = outer.object(&reply).handle();
+    outer.start_call(handle, 0, &empty());
+    let served = middle.wait_call();
+    middle.start_call(0, 0, &empty());
+    served
+}
+
+fn reply_passes_while_it_waits(t: &Stage) {
+    let (inner, middle, outer) = (t.manager(), t.server(), t.client());
+    let freezer = Freezer::of(t, &middle);
+    chain(&inner, &middle, &outer);
+    let call = inner.wait_call();
+    inner.free(&call);
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    freezer.start(LONG);
+    inner.reply(&bytes(b"for one that is being frozen"));
+    let reply = middle.wait_reply();
+    assert_eq!(middle.data(&reply), b"for one that is being frozen");
+    freezer.port.actor.expect_blocked();
+    middle.reply(&empty());
+    outer.wait_reply();
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn own_calls_are_not_waited_for(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &client);
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    let call = server.wait_call();
+    server.free(&call);
+    assert_eq!(freezer.freeze(LONG), Err(Errno::EAGAIN), "at once");
+    server.reply(&empty());
+    client.wait_reply();
+    assert_eq!(freezer.freeze(0), Ok(()));
+}
+
+fn call_back_into_the_frozen(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &client);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    let call = server.wait_call();
+    let back = server.object(&call).handle();
+    refuses(&server, back);
+    assert!(client.actor.is_blocked());
+    server.reply(&empty());
+    client.wait_reply();
+    assert_eq!(freezer.info(), Ok((1, 0)));
+}
+
+fn serving_thread_exits(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (helper, freezer) = (server.looper(), Freezer::of(t, &server));
+    client.start_call(0, 0, &empty());
+    helper.wait_call();
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    // C does not wake the freezer then, who notices when his time is over.
+    freezer.start(1000);
+    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert_eq!(freezer.finish(), Ok(()));
+    refuses(&client, 0);
+}
+
+fn serving_process_dies(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    // As above.
+    freezer.start(1000);
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert_eq!(freezer.finish(), Ok(()), "nothing is left that would not be at rest");
+    gone(&freezer);
+}
+
+/// The process will not be found any more.
+#[track_caller]
+fn gone(freezer: &Freezer) {
+    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    while freezer.info() != Err(Errno::EINVAL) {
+        assert!(std::time::Instant::now() < deadline, "still there");
+        std::thread::yield_now();
+    }
+}
+
+fn process_dies_while_it_is_frozen(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    tell(&client, b"never read");
+    tell(&client, b"nor this");
+    server.kill();
+    gone(&freezer);
+    let refused = client.refused(&client.place(0, 0, &empty()));
+    assert_eq!(refused, Return::DeadReply, "dead rather than frozen");
+}
+
+fn caller_dies_while_served(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    client.kill();
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    freezer.start(LONG);
+    server.reply(&empty());
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn failed_reply_ends_the_call(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    freezer.start(LONG);
+    let unreadable = BinderTransactionData { buffer: 0x10, data_size: 8, ..server.place(0, 0, &empty()) };
+    server.reply_with(&unreadable);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    assert_eq!(freezer.finish(), Ok(()));
+    let client_freezer = Freezer::of(t, &client);
+    assert_eq!(client_freezer.freeze(0), Ok(()), "a reply that failed does not count either");
+}
+
+fn failed_call_counts_no_more(t: &Stage) {
+    let (server, client) = (t.manager_with(8192), t.client());
+    let freezer = Freezer::of(t, &server);
+    for oneway in [0, TransactionFlags::ONE_WAY.bits()] {
+        let unreadable = BinderTransactionData { buffer: 0x10, data_size: 8, ..client.place(0, 0, &empty()) };
+        let too_much = BinderTransactionData { data_size: 1 << 20, ..client.place(0, 0, &empty()) };
+        for mut call in [unreadable, too_much] {
+            call.flags |= oneway;
+            assert_eq!(client.refused(&call), Return::FailedReply);
+        }
+    }
+    assert_eq!(freezer.info(), Ok((0, 0)));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(Freezer::of(t, &client).freeze(0), Ok(()));
+}
+
+fn unmapped_while_queued(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    server.unmap();
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    server.wait_call();
+    server.reply(&empty());
+    client.wait_reply();
+    assert_eq!(freezer.freeze(0), Ok(()));
+    let refused = client.refused(&client.place(0, 0, &empty()));
+    assert_eq!(refused, Return::DeadReply, "there is no space: that is found out first");
+}
+
+/// One process that manages two devices, and a client of each.
+fn two_devices(t: &Stage) -> [(Port, Port); 2] {
+    let binder = t.manager();
+    let device = t.device("hwbinder");
+    let at = |actor: Rc<crate::actor::Actor>| {
+        let mut port = Port::open(actor, &binder.arena, &device, 0).expect("open another device");
+        port.map(crate::stage::SPACE).expect("map");
+        port
+    };
+    let hwbinder = at(Rc::new(binder.actor.thread()));
+    hwbinder.set_context_manager().expect("manage");
+    hwbinder.enter_looper();
+    let clients = (t.client(), at(Rc::new(crate::actor::Actor::new())));
+    [(binder, clients.0), (hwbinder, clients.1)]
+}
+
+fn all_devices_of_the_pid(t: &Stage) {
+    let devices = two_devices(t);
+    let freezer = Freezer::of(t, &devices[0].0);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    for (_, client) in &devices {
+        refuses(client, 0);
+    }
+    tell(&devices[1].1, b"x");
+    assert_eq!(freezer.info(), Ok((3, 1)), "of all devices together");
+    assert_eq!(freezer.thaw(), Ok(()));
+    hear(&devices[1].0, b"x");
+    for (server, client) in &devices {
+        answers(server, client);
+    }
+}
+
+fn lesson_c19_all_devices_or_none(t: &Stage) {
+    let devices = two_devices(t);
+    let freezer = Freezer::of(t, &devices[0].0);
+    for busy in [0, 1] {
+        let (server, client) = &devices[busy];
+        client.start_call(0, 0, &empty());
+        server.wait_call();
+        assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+        server.reply(&empty());
+        client.wait_reply();
+        // C leaves those frozen that come before the busy one in its list.
+        let (server, client) = &devices[1 - busy];
+        client.start_call(0, 0, &empty());
+        let why = "one device stays frozen where another could not be";
+        if t.known_difference(Driver::C, why, client.actor.is_blocked()) {
+            server.wait_call();
+            server.reply(&empty());
+            client.wait_reply();
+        } else {
+            assert_eq!(client.wait_refusal(), Return::FrozenReply);
+        }
+        assert_eq!(freezer.thaw(), Ok(()));
+    }
+}
+
+fn frozen_again_with_work_pending(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    tell(&client, b"x");
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    assert_eq!(freezer.info(), Ok((2, 0)));
+    hear(&server, b"x");
+    answers(&server, &client);
+}
+
+fn two_freezers(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    one.start(LONG);
+    two.start(LONG);
+    server.reply(&empty());
+    assert_eq!(one.finish(), Ok(()));
+    assert_eq!(two.finish(), Ok(()));
+    client.wait_reply();
+    refuses(&client, 0);
+}
+
+fn one_of_two_freezers_gives_up(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
+    let other = t.client();
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    one.start(2000);
+    assert_eq!(two.freeze(1), Err(Errno::EAGAIN));
+    one.port.actor.expect_blocked();
+    server.reply(&empty());
+    assert_eq!(one.finish(), Ok(()));
+    client.wait_reply();
+    other.start_call(0, 0, &empty());
+    // In C the one that gives up thaws the process; the other notices only that his time is over.
+    let why = "a process is thawed by one freezer and another believes it frozen";
+    if t.known_difference(Driver::C, why, !other.actor.is_blocked()) {
+        assert_eq!(other.wait_refusal(), Return::FrozenReply);
+    } else {
+        server.wait_call();
+        server.reply(&empty());
+    }
+}
+
+fn thawed_while_freezing(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let (freezer, rival) = (Freezer::of(t, &server), Freezer::of(t, &server));
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    freezer.start(2000);
+    assert_eq!(rival.thaw(), Ok(()));
+    // C keeps the freezer waiting, and tells him in the end that the process is frozen.
+    let why = "a freezer does not notice that somebody thaws the process";
+    let noticed = t.known_difference(Driver::C, why, !freezer.port.actor.is_blocked());
+    server.reply(&empty());
+    client.wait_reply();
+    let wanted = if noticed { Err(Errno::EAGAIN) } else { Ok(()) };
+    assert_eq!(freezer.finish(), wanted);
+    answers(&server, &client);
+}
+
+fn itself(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let helper = server.thread();
+    let freezer = Freezer::by(helper, t.global_pid(&server));
+    assert_eq!(freezer.freeze(LONG), Ok(()));
+    refuses(&client, 0);
+    assert_eq!(freezer.thaw(), Ok(()));
+    answers(&server, &client);
+}
+
+fn a_hundred_times(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    for round in 0..100 {
+        client.start_call(0, 0, &empty());
+        let call = server.wait_call();
+        server.free(&call);
+        if round % 2 == 0 {
+            freezer.start(LONG);
+            server.reply(&empty());
+            assert_eq!(freezer.finish(), Ok(()));
+            client.wait_reply();
+        } else {
+            server.reply(&empty());
+            client.wait_reply();
+            assert_eq!(freezer.freeze(0), Ok(()));
+        }
+        refuses(&client, 0);
+        assert_eq!(freezer.thaw(), Ok(()));
+    }
+}
