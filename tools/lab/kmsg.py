@@ -11,7 +11,7 @@ _COMPLAINT = re.compile(
     r"|sleeping function called|possible (?:circular|recursive) locking|inconsistent lock state"
     r"|suspicious RCU usage|held lock freed|lock held when returning|refcount_t: |KASAN: |UBSAN: "
     r"|KCSAN: |ODEBUG: |list_(?:add|del) corruption|slab .*corruption|Objects remaining in"
-    r"|unreferenced object|panicked at|\bleaked\b|page_owner|Bad page state|INFO: trying to register"
+    r"|unreferenced object|panicked at|\bleaked \d|page_owner|Bad page state|INFO: trying to register"
 )
 _RAW = re.compile(r"^<(\d+)>(.*)$")
 _WARNING = 4

@@ -14,6 +14,7 @@ mod context;
 mod counts;
 mod death_links;
 mod deaths;
+mod faults;
 mod files;
 mod freeze;
 mod handles;
@@ -74,6 +75,7 @@ pub const GROUPS: &[Group] = &[
     lessons::GROUP,
     namespaces::GROUP,
     many::GROUP,
+    faults::GROUP,
     messages::GROUP,
 ];
 

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Memory and user space that fail, at each place of each system call in turn.
+//!
+//! A test makes one operation again and again, and each time another place in it fails, until it has
+//! gone through without a failure. What must hold each time: the error is one of those that the
+//! contract has for it, nobody waits for ever, and what was tried works when tried again. What is leaked
+//! meanwhile shows when the driver is unloaded. Needs a kernel with fault injection (`um-debug`).
+
+use crate::cases;
+use crate::ops::{Answer, Op, WriteReadOp};
+use crate::port::{bytes, empty, object, Port, ROOM};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
+use std::path::Path;
+
+cases! { "faults":
+    lesson_r23_open ["lesson R23", "OPEN-1"],
+    map ["MMAP-4", "MMAP-3"],
+    lesson_c11_first_command ["lesson C11", "IOCTL-1"],
+    become_context_manager ["CTX-1"],
+    small_call ["TXN-1", "TXN-19"],
+    large_call ["TXN-1", "ALLOC-4"],
+    call_with_a_node ["TXN-1", "OBJ-10"],
+    call_with_a_handle ["TXN-1", "OBJ-10"],
+    oneway_call ["TXN-1", "TXN-16"],
+    receive_a_call ["TXN-28", "WR-12"],
+    reply ["TXN-25"],
+    reply_with_a_node ["TXN-25", "OBJ-10"],
+    receive_a_reply ["TXN-28", "WR-12"],
+    take_a_count ["WR-5"],
+    free_a_buffer ["OBJ-12"],
+    poll_a_thread ["POLL-1"],
+}
+
+/// More places than any operation has.
+const MANY: u32 = 400;
+
+/// Lets each place of an operation fail. The closure is given the number of the place, and says whether
+/// the operation came that far.
+fn sweep(t: &Stage, mut attempt: impl FnMut(u32) -> bool) {
+    if !t.needs("CONFIG_FAULT_INJECTION", Path::new("/proc/self/fail-nth").exists()) {
+        return;
+    }
+    let debugfs = t.directory("debugfs");
+    mount(Some("debugfs"), &debugfs, Some("debugfs"), MsFlags::empty(), None::<&str>).expect("mount debugfs");
+    spare_nothing(&debugfs).expect("let all allocations fail");
+    let hits = (1..MANY).take_while(|nth| attempt(*nth)).count();
+    assert!(hits > 0, "nothing ever failed");
+    assert!(hits < MANY as usize - 1, "the operation has no end");
+}
+
+/// Lets allocations fail that could wait for memory, which the kernel spares unless told otherwise.
+fn spare_nothing(debugfs: &Path) -> std::io::Result<()> {
+    for kind in ["failslab", "fail_page_alloc"] {
+        let settings = debugfs.join(kind);
+        std::fs::write(settings.join("ignore-gfp-wait"), "N")?;
+        std::fs::write(settings.join("verbose"), "0")?;
+    }
+    std::fs::write(debugfs.join("fail_page_alloc/ignore-gfp-highmem"), "N")?;
+    std::fs::write(debugfs.join("fail_page_alloc/min-order"), "0")
+}
+
+/// A parcel that names a node of the sender.
+fn node(ptr: u64) -> Parcel {
+    object(FlatBinderObject::binder(ptr, 0))
+}
+
+/// Executes an operation one place of which fails.
+fn faulty(port: &Port, nth: u32, op: Op) -> (Answer, bool) {
+    match port.actor.order(Op::FailNth { nth, op: Box::new(op) }) {
+        Answer::Injected { answer, fired } => (*answer, fired),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An operation whose answer is a number: what it answered, and whether a place failed.
+fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
+    match faulty(port, nth, op) {
+        (Answer::Number(number), is_hit) => (Ok(number), is_hit),
+        (Answer::Argument(_), is_hit) => (Ok(0), is_hit),
+        (Answer::Failed(errno), is_hit) => (Err(Errno::from_raw(errno)), is_hit),
+        (other, _) => panic!("{other:?}"),
+    }
+}
+
+/// Writes commands and reads what is there at once, with one place failing. The errno, and whether a
+/// place failed; an errno of its own choice is a failure of the test.
+fn faulty_io(port: &Port, nth: u32, commands: &Commands, room: usize) -> (Errno, bool) {
+    let args = WriteReadOp { commands: commands.as_bytes().to_vec(), room, ..Default::default() };
+    let (answer, is_hit) = faulty(port, nth, Op::WriteRead { slot: port.slot, args });
+    let Answer::WriteRead { errno, .. } = answer else { panic!("{answer:?}") };
+    let errno = Errno::from_raw(errno);
+    let is_known = matches!(errno as i32, 0) || matches!(errno, Errno::EFAULT | Errno::ENOMEM);
+    assert!(is_known, "{errno:?} with place {nth} failing");
+    (errno, is_hit)
+}
+
+/// The cast of a test: a server that is context manager, and a client.
+struct Cast {
+    server: Port,
+    client: Port,
+}
+
+impl Cast {
+    /// Ends whatever is under way between the two, and sees that calls work.
+    fn recover(&self, nth: u32) {
+        // A call that was sent is received, so that nobody mistakes it for one that follows.
+        while !self.server.drain().is_empty() {}
+        for port in [&self.server, &self.client] {
+            port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("leave");
+            while !port.drain().is_empty() {}
+        }
+        self.server.enter_looper();
+        let question = bytes(&nth.to_ne_bytes());
+        let data = self.client.round_trip(0, &self.server, &question, &bytes(b"well"));
+        assert_eq!(data, b"well", "after place {nth} failed");
+        self.client.start_call(0, 0, &node(0x1000));
+        let call = self.server.wait_call();
+        self.server.free(&call);
+        self.server.reply(&empty());
+        self.client.free(&self.client.wait_reply());
+    }
+
+    fn dismiss(self) {
+        for port in [self.client, self.server] {
+            port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("leave");
+            port.actor.start(Op::EndThread);
+        }
+    }
+}
+
+/// New threads for each place: what happens the first time needs most memory.
+fn sweep_cast(t: &Stage, mut attempt: impl FnMut(&Cast, u32) -> bool) {
+    let (server, client) = (t.manager(), t.client());
+    sweep(t, |nth| {
+        let cast = Cast { server: server.looper(), client: client.thread() };
+        let is_hit = attempt(&cast, nth);
+        cast.recover(nth);
+        cast.dismiss();
+        is_hit
+    });
+}
+
+/// What a client may be told of a call for which memory was short or which could not be read.
+fn check_refusal(client: &Port, nth: u32) {
+    let told = client.drain();
+    if told.contains(&Return::FailedReply) {
+        let (command, errno) = client.extended_error();
+        assert_eq!(command, codes::BR_FAILED_REPLY, "place {nth}");
+        // An object that cannot be read is none (contract 9.4).
+        let wanted = [Errno::ENOMEM, Errno::EFAULT, Errno::EINVAL];
+        let is_known = wanted.iter().any(|wanted| errno == -(*wanted as i32));
+        assert!(is_known, "errno {errno} with place {nth} failing");
+    } else {
+        let is_harmless = |item: &Return| {
+            matches!(item, Return::TransactionComplete | Return::Increfs(_) | Return::Acquire(_))
+        };
+        assert!(told.iter().all(is_harmless), "{told:?} with place {nth} failing");
+    }
+}
+
+fn lesson_r23_open(t: &Stage) {
+    sweep(t, |nth| {
+        let port = t.opened();
+        let path = t.device("binder").to_str().expect("text").to_string();
+        let (opened, is_hit) = faulty_number(&port, nth, Op::Open { path, flags: libc::O_RDWR });
+        assert!(
+            matches!(opened, Ok(_) | Err(Errno::ENOMEM | Errno::EFAULT | Errno::ENFILE)),
+            "{opened:?} with place {nth} failing"
+        );
+        // The device has no process too many: this one can be its manager.
+        let port = t.manager();
+        let client = t.client();
+        client.round_trip(0, &port, &empty(), &empty());
+        client.actor.exit();
+        port.actor.exit();
+        is_hit
+    });
+}
+
+fn map(t: &Stage) {
+    sweep(t, |nth| {
+        let mut server = t.opened();
+        let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
+        let map = Op::Map { slot: server.slot, length: 64 << 10, protection, flags, offset: 0 };
+        let (mapped, is_hit) = faulty_number(&server, nth, map);
+        match mapped {
+            Ok(address) => server.space = Some((address, 64 << 10)),
+            Err(Errno::ENOMEM) => server.map(64 << 10).expect("map at the second attempt"),
+            other => panic!("{other:?} with place {nth} failing"),
+        }
+        server.set_context_manager().expect("become context manager");
+        server.enter_looper();
+        let client = t.client();
+        client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
+        client.actor.exit();
+        server.actor.exit();
+        is_hit
+    });
+}
+
+fn lesson_c11_first_command(t: &Stage) {
+    sweep_cast(t, |cast, nth| {
+        let newcomer =
+            Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
+        let mut commands = Commands::new();
+        commands.enter_looper();
+        let (_, is_hit) = faulty_io(&newcomer, nth, &commands, 0);
+        newcomer.enter_looper();
+        is_hit
+    });
+}
+
+fn become_context_manager(t: &Stage) {
+    sweep(t, |nth| {
+        let port = t.client();
+        let order =
+            Op::Ioctl { slot: port.slot, number: ioctl::BINDER_SET_CONTEXT_MGR, argument: vec![0; 4] };
+        let (done, is_hit) = faulty_number(&port, nth, order);
+        match done {
+            Ok(_) => {}
+            Err(Errno::ENOMEM) => port.set_context_manager().expect("at the second attempt"),
+            Err(other) => panic!("{other:?} with place {nth} failing"),
+        }
+        port.enter_looper();
+        let client = t.client();
+        client.round_trip(0, &port, &empty(), &empty());
+        client.actor.exit();
+        port.actor.exit();
+        is_hit
+    });
+}
+
+/// A call that is sent while one place fails.
+fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFlags) {
+    sweep_cast(t, |cast, nth| {
+        let parcel = parcel(cast);
+        let data = BinderTransactionData { flags: flags.bits(), ..cast.client.place(0, 7, &parcel) };
+        let mut commands = Commands::new();
+        commands.transaction(&data);
+        let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
+        check_refusal(&cast.client, nth);
+        is_hit
+    });
+}
+
+fn small_call(t: &Stage) {
+    sweep_call(t, |_| bytes(b"small"), TransactionFlags::empty());
+}
+
+fn large_call(t: &Stage) {
+    sweep_call(t, |_| bytes(&[7; 20_000]), TransactionFlags::empty());
+}
+
+fn call_with_a_node(t: &Stage) {
+    sweep_call(t, |_| node(0x2000), TransactionFlags::empty());
+}
+
+fn call_with_a_handle(t: &Stage) {
+    let handle = |cast: &Cast| {
+        cast.client.send(|c| c.acquire(0));
+        object(FlatBinderObject::strong_handle(0))
+    };
+    sweep_call(t, handle, TransactionFlags::empty());
+}
+
+fn oneway_call(t: &Stage) {
+    sweep_call(t, |_| bytes(b"one way"), TransactionFlags::ONE_WAY);
+}
+
+fn receive_a_call(t: &Stage) {
+    sweep_cast(t, |cast, nth| {
+        let mut commands = Commands::new();
+        commands.transaction(&cast.client.place(0, 0, &node(0x2000)));
+        cast.client.write(&commands);
+        faulty_io(&cast.server, nth, &Commands::new(), ROOM).1
+    });
+}
+
+/// A reply that is sent while one place fails. The caller hears of it either way.
+fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
+    sweep_cast(t, |cast, nth| {
+        cast.client.start_call(0, 0, &empty());
+        let call = cast.server.wait_call();
+        cast.server.free(&call);
+        let data = cast.server.place(0, 0, &parcel());
+        let mut commands = Commands::new();
+        commands.reply(&data);
+        let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
+        // The command could not be read, or there was no memory to begin with it: then the replier knows
+        // that the call is still to be answered.
+        let is_told = errno == Errno::EFAULT || cast.server.drain().contains(&Return::FailedReply);
+        if is_told && cast.client.actor.is_blocked() {
+            cast.server.reply_with(&data);
+        }
+        assert!(
+            !cast.client.actor.is_blocked(),
+            "the caller hears nothing: {errno:?} with place {nth} failing"
+        );
+        let answered = |item: &Return| matches!(item, Return::Reply(_) | Return::FailedReply).then_some(());
+        cast.client.wait("an answer", answered);
+        is_hit
+    });
+}
+
+fn reply(t: &Stage) {
+    sweep_reply(t, || bytes(b"answer"));
+}
+
+fn reply_with_a_node(t: &Stage) {
+    sweep_reply(t, || node(0x3000));
+}
+
+fn receive_a_reply(t: &Stage) {
+    sweep_cast(t, |cast, nth| {
+        let mut commands = Commands::new();
+        commands.transaction(&cast.client.place(0, 0, &empty()));
+        cast.client.write(&commands);
+        let call = cast.server.wait_call();
+        cast.server.free(&call);
+        cast.server.reply(&bytes(b"answer"));
+        faulty_io(&cast.client, nth, &Commands::new(), ROOM).1
+    });
+}
+
+fn take_a_count(t: &Stage) {
+    sweep_cast(t, |cast, nth| {
+        let mut commands = Commands::new();
+        commands.acquire(0);
+        faulty_io(&cast.client, nth, &commands, 0).1
+    });
+}
+
+fn free_a_buffer(t: &Stage) {
+    sweep_cast(t, |cast, nth| {
+        cast.client.start_call(0, 0, &node(0x2000));
+        let call = cast.server.wait_call();
+        let mut commands = Commands::new();
+        commands.free_buffer(call.buffer);
+        let (_, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
+        cast.server.reply(&empty());
+        cast.client.wait_reply();
+        is_hit
+    });
+}
+
+fn poll_a_thread(t: &Stage) {
+    sweep_cast(t, |cast, nth| {
+        let newcomer =
+            Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
+        let poll = Op::Poll { slot: newcomer.slot, timeout_ms: 0 };
+        let (events, is_hit) = faulty_number(&newcomer, nth, poll);
+        let is_known = match events {
+            Ok(events) => events & !((libc::POLLIN | libc::POLLERR) as u64) == 0,
+            Err(errno) => matches!(errno, Errno::ENOMEM | Errno::EFAULT),
+        };
+        assert!(is_known, "{events:?} with place {nth} failing");
+        is_hit
+    });
+}
