@@ -26,6 +26,8 @@ _TARGET = "x86_64-unknown-linux-gnu"
 # The crate's own .cargo/config.toml says the same.
 _FLAGS = "-C target-feature=+crt-static --cfg rustix_use_libc"
 
+# A security module makes security contexts, and needs no policy for that.
+_SELINUX = ("lsm=selinux",)
 # They measure how fast memory is shared, without Binder, which a busy machine spoils.
 _UNITS_SKIPPED = ("--skip", "stream::ring")
 
@@ -42,6 +44,7 @@ class Part:
     files: dict
     least: int
     timeout: float = 120.0
+    boot: tuple = ()
 
 
 def parts(name):
@@ -54,7 +57,8 @@ NAMES = ("selftest", "stress", "rsbinder", "gbinder")
 
 def job(part, driver):
     """A part as something to run in a guest."""
-    return guest.Job(argv=part.argv, driver=driver, files=part.files, timeout=part.timeout)
+    return guest.Job(argv=part.argv, driver=driver, files=part.files, timeout=part.timeout,
+                     boot=part.boot)
 
 
 def counts(output):
@@ -102,9 +106,9 @@ def _rsbinder():
     tools, units = _rsbinder_tools(), _rsbinder_units()
     own = tools | {"/bin/rsbinder-clients": _workshop()}
     return [
-        Part("workshop", ["rsbinder-clients", "run"], own, 30, 300),
+        Part("workshop", ["rsbinder-clients", "run"], own, 31, 300, _SELINUX),
         Part("unit tests", ["/lab/with-hub", "/lab/units", "--test-threads", "8", *_UNITS_SKIPPED],
-             tools | {"/lab/units": units, "/lab/with-hub": HOME / "rsbinder/with-hub"}, 416, 300),
+             tools | {"/lab/units": units, "/lab/with-hub": HOME / "rsbinder/with-hub"}, 416, 300, _SELINUX),
     ]
 
 

@@ -26,6 +26,7 @@ tests! {
     calls::a_parcelable_with_everything,
     calls::errors,
     calls::the_caller_is_named,
+    calls::the_caller_has_a_context,
     objects::come_back_as_themselves,
     objects::many_at_once,
     callbacks::answer_while_the_caller_waits,

@@ -3,8 +3,8 @@
 
 use crate::workshop_aidl::{IObserver::IObserver, IWorkshop::BnWorkshop, IWorkshop::IWorkshop, Item::Item};
 use rsbinder::{
-    BinderResult, DeathRecipient, ExceptionCode, Interface, ParcelFileDescriptor, Remotable, SIBinder,
-    Status, StatusCode, Strong, WIBinder,
+    BinderFeatures, BinderResult, DeathRecipient, ExceptionCode, Interface, ParcelFileDescriptor, Remotable,
+    SIBinder, Status, StatusCode, Strong, WIBinder,
 };
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -68,15 +68,18 @@ pub fn token() -> SIBinder {
 }
 
 impl Workshop {
-    /// The object that others can call.
+    /// The object that others can call. It asks for the security context of each caller.
     pub fn object() -> Strong<dyn IWorkshop> {
-        BnWorkshop::new_binder(Workshop {
+        let mut features = BinderFeatures::default();
+        features.set_requesting_sid = true;
+        let workshop = Workshop {
             token: OnceLock::new(),
             posted: Mutex::default(),
             busy: AtomicI32::new(0),
             watched: Mutex::default(),
             mourned: Arc::default(),
-        })
+        };
+        BnWorkshop::new_binder_with_features(workshop, features)
     }
 }
 
@@ -241,6 +244,10 @@ impl IWorkshop for Workshop {
         let mut names = lock(&self.mourned).clone();
         names.sort();
         Ok(names)
+    }
+
+    fn callerContext(&self) -> BinderResult<String> {
+        Ok(rsbinder::get_calling_sid().map_or_else(String::new, |sid| sid.to_string_lossy().into_owned()))
     }
 
     fn die(&self) -> BinderResult<()> {

@@ -51,4 +51,7 @@ interface IWorkshop {
     void watch(in IBinder object, in String name);
     String[] mourned();
     oneway void die();
+
+    /** What the security module calls the caller; empty if the driver says nothing. */
+    String callerContext();
 }

@@ -57,6 +57,21 @@ pub fn errors() -> Result<String> {
     Ok(format!("{wish}; an unknown code: {unknown:?}"))
 }
 
+pub fn the_caller_has_a_context() -> Result<String> {
+    let service = Service::start("contexts", 1)?;
+    // rsbinder asks for contexts where there is SELinux.
+    let own = match std::path::Path::new("/sys/fs/selinux/enforce").exists() {
+        true => std::fs::read_to_string("/proc/self/attr/current")?,
+        false => String::new(),
+    };
+    let own = own.trim_end_matches('\0').trim_end();
+    for _ in 0..10 {
+        let seen = service.workshop.callerContext()?;
+        ensure!(seen == own, "the caller is {own:?}, the service sees {seen:?}");
+    }
+    Ok(format!("{own:?}"))
+}
+
 pub fn the_caller_is_named() -> Result<String> {
     let service = Service::start("callers", 1)?;
     let own = service.workshop.caller()?;
