@@ -11,7 +11,7 @@ pub fn clients_and_threads() -> Result<String> {
     let service = Service::start("crowd", POOL)?;
     let files = service.workshop.openFiles()?;
     let mut clients: Vec<_> =
-        (0..6).map(|_| Process::play(&["load", "crowd", "4", "100"])).collect::<Result<_>>()?;
+        (0..6).map(|_| Process::play(&["load", "crowd", "4", "60"])).collect::<Result<_>>()?;
     for client in &mut clients {
         ensure!(client.line()? == "all right");
         ensure!(client.wait()?);
@@ -21,7 +21,7 @@ pub fn clients_and_threads() -> Result<String> {
     ensure!(together > 1, "one thread did it all");
     ensure!(together <= POOL + 2, "{together} threads, more than the pool may have");
     eventually("all descriptors are closed", || Ok(service.workshop.openFiles()? == files))?;
-    Ok(format!("6 processes of 4 threads, 2400 calls; a pool of {POOL} served several at once"))
+    Ok(format!("6 processes of 4 threads, 1440 calls; a pool of {POOL} served several at once"))
 }
 
 /// Call the service from more threads than it has: how many of them were served at once.
