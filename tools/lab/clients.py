@@ -8,14 +8,13 @@ may differ.
 
 import dataclasses
 import json
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 
 from . import cache, foreign, guest, packages, proc, programs, say, source, toolchain
-from .versions import BUILD, PINNED, ROOT
+from .versions import PINNED, ROOT
 
 HOME = ROOT / "tests/clients"
 _PINS = PINNED["clients"]
@@ -87,8 +86,8 @@ def _selftest():
 
     def make(part):
         part.mkdir(parents=True)
-        proc.output("gcc", "-static", "-O2", "-pthread", "-D_GNU_SOURCE=", "-I", tree / "tools/testing/selftests",
-                    "-o", part / "binderfs_test", tree / _SELFTEST)
+        proc.output("gcc", "-static", "-O2", "-pthread", "-D_GNU_SOURCE=",
+                    "-I", tree / "tools/testing/selftests", "-o", part / "binderfs_test", tree / _SELFTEST)
 
     program = cache.entry(f"clients/selftest-{cache.key(tree.name)}", make) / "binderfs_test"
     return [Part("binderfs_test", ["/lab/binderfs_test"], {"/lab/binderfs_test": program}, 3)]
@@ -142,13 +141,14 @@ def _workshop():
 def _rsbinder_tools():
     """rsbinder's service manager and its tool for questions, as the guest's files."""
     version = _PINS["rsbinder"]["version"]
+    key = cache.key(version, toolchain.versions()[0], _FLAGS)
 
     def make(part):
         argv = [programs.CARGO, "install", "rsbinder-tools", "--locked", "--version", version,
                 "--profile", "dev", "--root", part, "--no-track", "--target-dir", target_folder()]
         proc.logged(f"building rsbinder-tools {version}", "rsbinder-tools", argv, env=_cargo_environment())
 
-    folder = cache.entry(f"clients/rsbinder-tools-{cache.key(version, toolchain.versions()[0], _FLAGS)}", make)
+    folder = cache.entry(f"clients/rsbinder-tools-{key}", make)
     return {f"/bin/{name}": folder / "bin" / name for name in ("rsb_hub", "rsb_service")}
 
 
@@ -156,11 +156,13 @@ def _rsbinder_units():
     """The unit tests of the rsbinder that our crate uses, as one program."""
     env = _cargo_environment()
     version = _PINS["rsbinder"]["version"]
+    key = cache.key(version, toolchain.versions()[0], _FLAGS)
 
     def make(part):
         argv = [programs.CARGO, "metadata", "--locked", "--format-version", "1", "--filter-platform", _TARGET]
         asked = subprocess.run(argv, cwd=HOME / "rsbinder", env=env, text=True, capture_output=True)
-        found = re.search(rf'"manifest_path":"([^"]*/rsbinder-{re.escape(version)}/Cargo.toml)"', asked.stdout)
+        found = re.search(rf'"manifest_path":"([^"]*/rsbinder-{re.escape(version)}/Cargo.toml)"',
+                          asked.stdout)
         if not found:
             raise say.LabError(f"cargo does not tell where rsbinder {version} is: {asked.stderr.strip()}")
         # Cargo must not write beside a crate of the registry.
@@ -176,7 +178,6 @@ def _rsbinder_units():
         shutil.copy2(made[-1], part / "units")
         shutil.rmtree(own)
 
-    key = cache.key(version, toolchain.versions()[0], _FLAGS)
     return cache.entry(f"clients/rsbinder-units-{key}", make) / "units"
 
 

@@ -56,6 +56,7 @@ def test():
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
     real_clients(tally, clients.NAMES, "um", ("c",))
     real_clients(tally, ("selftest", "stress", "gbinder"), "um", ("rust",))
+    real_clients(tally, ("stress",), "um-debug", ("rust",))
     _attempt(tally, "load and unload", lambda: _cycles(tally))
     _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
     _attempt(tally, "soak", lambda: soak(tally, "um", 30))
