@@ -23,8 +23,9 @@ _LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/android", "u
 _LOADER = "usr/lib64/ld-linux-x86-64.so.2"
 
 # Each program with its options and the number of tests in it: fewer would be tests that went missing.
-PROGRAMS = {"binderDriverInterfaceTest": 17, "binderLibTest": 56, "binderSafeInterfaceTest": 17,
-            "binderClearBufTest": 1, "binderUnitTest": 38, "binderThroughputTest -i 2000 -w 4": 1}
+# The first one waits for the service manager; binderDriverInterfaceTest takes its place if it comes first.
+PROGRAMS = {"binderClearBufTest": 1, "binderDriverInterfaceTest": 17, "binderLibTest": 56,
+            "binderSafeInterfaceTest": 17, "binderUnitTest": 38, "binderThroughputTest -i 2000 -w 4": 1}
 # Real-time priorities are inherited by Android's kernels, and by our driver, not by the incumbents.
 _REAL_TIME = {"BinderLibTest.SchedPolicySet", "BinderLibTest.InheritRt"}
 MAY_FAIL = {"c": _REAL_TIME, "upstream": _REAL_TIME, "rust": set()}
@@ -139,7 +140,7 @@ def _run(built, name, driver, boot):
     job = guest.Job(argv=["/aosp/guest", *PROGRAMS], driver=driver, files=files, timeout=900, boot=boot)
     machine = kernel.build(name)
     with say.Step(f"AOSP's tests {name} {driver}") as step:
-        result = guest.run(machine, job, lambda text: step.progress(text.strip()[-70:]))
+        result = guest.run(machine, job, lambda text: step.progress(_last_line(text)))
     log = BUILD / "log" / f"aosp-{name}-{driver}.log"
     log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
     for problem in result.problems[:10]:
@@ -152,6 +153,10 @@ def _run(built, name, driver, boot):
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_text(json.dumps(outcome, indent=1))
     return outcome
+
+
+def _last_line(text):
+    return (text.strip().splitlines() or [""])[-1][:70]
 
 
 def _saved(name, driver):
