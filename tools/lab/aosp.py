@@ -11,7 +11,7 @@ import os
 import pathlib
 import shlex
 
-from . import cache, debian, gtest, guest, kernel, packages, proc, say, toolchain
+from . import cache, debian, foreign, gtest, guest, kernel, packages, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 AOSP = PINNED["aosp"]
@@ -29,6 +29,11 @@ PROGRAMS = {"binderClearBufTest": 1, "binderDriverInterfaceTest": 17, "binderLib
 # Real-time priorities are inherited by Android's kernels, and by our driver, not by the incumbents.
 _REAL_TIME = {"BinderLibTest.SchedPolicySet", "BinderLibTest.InheritRt"}
 MAY_FAIL = {"c": _REAL_TIME, "upstream": _REAL_TIME, "rust": set()}
+# They lose a race on a busy machine, on any driver: the one waits 100 ms for a callback, the other may
+# let a process die before its death can be asked for. They are run again, alone, before they count.
+_RACES = {"SafeInterfaceTest.TestCallMeBack": "binderSafeInterfaceTest",
+          "BinderLibTest.DeathNotificationMultiple": "binderLibTest"}
+_TRIES = 3
 
 
 def run(name, driver, boot=("lsm=selinux",)):
@@ -42,7 +47,7 @@ def run(name, driver, boot=("lsm=selinux",)):
 def build():
     """A folder of the cache with the programs, and the libraries that they need in lib/."""
     packages.ensure("base", "kernel")
-    source, root, aidl = _source(), _libraries(), _aidl()
+    source, root, aidl = _source(), foreign.root(AOSP["libraries"]), foreign.root(AOSP["aidl"])
     recipe = {str(p.relative_to(ADAPTATIONS)): p.read_text()
               for p in sorted(ADAPTATIONS.rglob("*")) if p.is_file() and p.name != "guest"}
 
@@ -59,61 +64,24 @@ def build():
 
 
 def _source():
+    wanted = AOSP["source"]
+
     def make(part):
         cache.need_space(1.0, "AOSP's sources and libraries")
         part.mkdir(parents=True)
-        state = part / "apt"
-        suite = _suite(state, AOSP["suite"], sources=True)
-        suite.download_source("downloading AOSP's sources (19 MB)", "aosp-source", part, AOSP["source"])
+        suite = debian.Suite(part / "apt", wanted["suite"], sources=True)
+        if not suite.update():
+            raise say.LabError(f"the package lists of {suite.name} cannot be read from {debian.mirror()}: "
+                               "check the network, then run this again")
+        suite.download_source("downloading AOSP's sources (19 MB)", "aosp-source", part, wanted["package"])
         archive = next(part.glob("*.orig.tar.*"), None)
         if not archive:
-            raise say.LabError(f"{AOSP['source']} of {AOSP['suite']} came without its original archive")
+            raise say.LabError(f"{wanted['package']} of {suite.name} came without its original archive")
         proc.output("tar", "-xf", archive, "-C", part, *_PARTS)
         archive.unlink()
-        proc.output("rm", "-rf", state)
+        proc.output("rm", "-rf", part / "apt")
 
-    return cache.entry(f"aosp/source-{cache.key(AOSP['source'], AOSP['suite'], _PARTS)}", make)
-
-
-def _libraries():
-    def make(part):
-        state = part / "apt"
-        _install(part, _suite(state, AOSP["suite"]), AOSP["libraries"])
-
-    return cache.entry(f"aosp/libraries-{cache.key(AOSP['libraries'], AOSP['suite'])}", make)
-
-
-def _aidl():
-    def make(part):
-        for name in AOSP["aidl_suites"]:
-            suite = _suite(part / "apt", name)
-            version = suite.candidate("aidl") or ""
-            # 1:14.0.0+r75-1: the number after the epoch is Android's.
-            if version.split(":")[-1].split(".")[0].isdigit() and int(version.split(":")[-1].split(".")[0]) >= 14:
-                _install(part, suite, ["aidl"])
-                return
-        raise say.LabError(f"no suite of {', '.join(AOSP['aidl_suites'])} has aidl 14: name one that has "
-                           "in versions.toml, [aosp] aidl_suites")
-
-    return cache.entry(f"aosp/aidl-{cache.key(AOSP['aidl_suites'])}", make)
-
-
-def _suite(state, name, sources=False):
-    suite = debian.Suite(state, name, sources=sources)
-    if not suite.update():
-        raise say.LabError(f"the package lists of {name} cannot be read from {debian.mirror()}: "
-                           "check the network, then run this again")
-    return suite
-
-
-def _install(root, suite, wanted):
-    """Unpack `wanted` and what they need into `root`, and leave nothing of the way there."""
-    folder = root / "apt" / "packages"
-    folder.mkdir(parents=True)
-    names = suite.with_dependencies(*wanted)
-    suite.download(f"downloading {len(names)} packages of {suite.name}", f"aosp-{suite.name}", folder, *names)
-    debian.unpack(sorted(folder.glob("*.deb")), root)
-    proc.output("rm", "-rf", root / "apt")
+    return cache.entry(f"aosp/source-{cache.key(wanted, _PARTS)}", make)
 
 
 def _search(root):
@@ -133,26 +101,42 @@ def _gather_libraries(part, root):
 
 
 def _run(built, name, driver, boot):
-    files = {f"/aosp/{p.name}": p for p in built.iterdir() if p.is_file()}
-    files |= {f"/aosp/lib/{p.name}": p for p in (built / "lib").iterdir()}
-    files["/lib64/ld-linux-x86-64.so.2"] = built / "lib/ld-linux-x86-64.so.2"
-    files["/aosp/guest"] = ADAPTATIONS / "guest"
-    job = guest.Job(argv=["/aosp/guest", *PROGRAMS], driver=driver, files=files, timeout=900, boot=boot)
-    machine = kernel.build(name)
-    with say.Step(f"AOSP's tests {name} {driver}") as step:
-        result = guest.run(machine, job, lambda text: step.progress(_last_line(text)))
-    log = BUILD / "log" / f"aosp-{name}-{driver}.log"
-    log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
-    for problem in result.problems[:10]:
-        print(f"    {problem}")
-    say.note(f"what they said: {log}")
-    outcome = {"programs": gtest.parse(result.output), "problems": result.problems, "key": built.name}
-    if "@@ servicemanager alive" not in result.output:
-        outcome["problems"] = [*result.problems, "the service manager died"]
+    outcome = _boot(built, name, driver, boot, list(PROGRAMS))
+    for test, program in _RACES.items():
+        tries = 1
+        while tries < _TRIES and outcome["programs"].get(program, {}).get(test) == "failed":
+            tries += 1
+            again = _boot(built, name, driver, boot, [f"{program} --gtest_filter={test}"])
+            outcome["problems"] += again["problems"]
+            if {test: "passed"} in again["programs"].values():
+                say.note(f"{test}: passed at try {tries}")
+                outcome["programs"][program][test] = "passed"
     saved = _saved(name, driver)
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_text(json.dumps(outcome, indent=1))
     return outcome
+
+
+def _boot(built, name, driver, boot, lines):
+    """Run these command lines in one guest: how each test went, and what else was wrong."""
+    files = {f"/aosp/{p.name}": p for p in built.iterdir() if p.is_file()}
+    files |= {f"/aosp/lib/{p.name}": p for p in (built / "lib").iterdir()}
+    files["/lib64/ld-linux-x86-64.so.2"] = built / "lib/ld-linux-x86-64.so.2"
+    files["/aosp/guest"] = ADAPTATIONS / "guest"
+    job = guest.Job(argv=["/aosp/guest", *lines], driver=driver, files=files, timeout=900, boot=boot)
+    machine = kernel.build(name)
+    title = f"AOSP's tests {name} {driver}" if len(lines) > 1 else lines[0].split("=")[-1] + " again"
+    with say.Step(title) as step:
+        result = guest.run(machine, job, lambda text: step.progress(_last_line(text)))
+    log = BUILD / "log" / (f"aosp-{name}-{driver}" + ("" if len(lines) > 1 else "-again") + ".log")
+    log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
+    for problem in result.problems[:10]:
+        print(f"    {problem}")
+    say.note(f"what they said: {log}")
+    problems = list(result.problems)
+    if "@@ servicemanager alive" not in result.output:
+        problems.append("the service manager died")
+    return {"programs": gtest.parse(result.output), "problems": problems, "key": built.name}
 
 
 def _last_line(text):

@@ -17,7 +17,7 @@ _LAYOUT = 1
 
 
 def root(section):
-    """The root into which the package of a section of versions.toml is unpacked."""
+    """The root into which a section of versions.toml is unpacked: its package, and those named `with`."""
     package = section["package"]
 
     def make(part):
@@ -51,7 +51,7 @@ def files(root, *programs):
 def _download(section, folder):
     tried = []
     for name in section["suites"]:
-        suite = debian.Suite(folder / "apt" / name, name, without=section["without"])
+        suite = debian.Suite(folder / "apt" / name, name, without=section.get("without", ()))
         updated = suite.update()
         version = suite.candidate(section["package"])
         if not updated or not version:
@@ -59,7 +59,7 @@ def _download(section, folder):
             continue
         note = "" if version == section["tested"] else f" (tested with {section['tested']})"
         say.note(f"{section['package']} {version} from {name}{note}")
-        packages = suite.with_dependencies(section["package"])
+        packages = suite.with_dependencies(section["package"], *section.get("with", ()))
         suite.download(f"downloading {section['package']} and {len(packages) - 1} packages that it needs",
                        f"apt-{section['package']}", folder, *packages)
         return
