@@ -148,36 +148,40 @@ def _saved(name, driver):
 
 
 def _of_c_driver(built, name, boot):
-    """The C driver's outcome of these very programs in this guest: it is fetched once."""
+    """The C driver's outcome of these very programs in this guest; a good one is kept."""
     saved = _saved(name, "c")
     if saved.exists():
         outcome = json.loads(saved.read_text())
-        if outcome["key"] == built.name and not outcome["problems"]:
+        if outcome["key"] == built.name and not _wrong("c", outcome):
             return outcome
     return _run(built, name, "c", boot)
 
 
+def _wrong(driver, outcome):
+    """What is not as it must be, a line for each."""
+    lines = [f"guest: {problem}" for problem in outcome["problems"]]
+    for program, expected in PROGRAMS.items():
+        tests = outcome["programs"].get(program, {})
+        if len(tests) != expected:
+            lines.append(f"{program}: {len(tests)} tests have run, not {expected}")
+        lines += [f"{test}: {how}" for test, how in tests.items()
+                  if how != "passed" and test not in MAY_FAIL[driver]]
+    return lines
+
+
 def _report(name, driver, ours, others):
     """Counts for each program, then each test that did not pass or went otherwise than on C."""
-    wrong = [f"guest: {problem}" for problem in ours["problems"]]
     print(f"\n  {'AOSP 14 on ' + name + ', ' + driver:<40} {'passed':>7} {'failed':>7} {'skipped':>8}")
-    for line, expected in PROGRAMS.items():
-        tests = ours["programs"].get(line, {})
-        counts = [sum(o in kind for o in tests.values()) for kind in
-                  (("passed",), ("failed", "unfinished"), ("skipped",))]
-        print(f"  {line:<40} {counts[0]:>7} {counts[1]:>7} {counts[2]:>8}")
-        if len(tests) != expected:
-            wrong.append(f"{line}: {len(tests)} tests have run, not {expected}")
-        elsewhere = others.get("programs", {}).get(line, {})
-        for test, outcome in tests.items():
-            if outcome == "passed" and elsewhere.get(test, "passed") == "passed":
-                continue
-            there = f"; C driver: {elsewhere[test]}" if test in elsewhere else ""
-            print(f"      {test}: {outcome}{there}")
-            if outcome != "passed" and test not in MAY_FAIL[driver]:
-                wrong.append(f"{test}: {outcome}")
-    print()
-    for line in wrong:
-        print(f"  {line}")
-    print(f"{'as it must be' if not wrong else f'{len(wrong)} things are not as they must be'}")
+    for program in PROGRAMS:
+        tests = ours["programs"].get(program, {})
+        passed, skipped = (sum(how == kind for how in tests.values()) for kind in ("passed", "skipped"))
+        print(f"  {program:<40} {passed:>7} {len(tests) - passed - skipped:>7} {skipped:>8}")
+        elsewhere = others.get("programs", {}).get(program, {})
+        for test, how in tests.items():
+            if {how, elsewhere.get(test, "passed")} != {"passed"}:
+                there = f"; C driver: {elsewhere[test]}" if test in elsewhere else ""
+                print(f"      {test}: {how}{there}")
+    wrong = _wrong(driver, ours)
+    print("\n" + "".join(f"  {line}\n" for line in wrong) +
+          (f"{len(wrong)} things are not as they must be" if wrong else "as it must be"))
     return 1 if wrong else 0
