@@ -49,7 +49,7 @@ def build():
     packages.ensure("base", "kernel")
     source, root, aidl = _source(), foreign.root(AOSP["libraries"]), foreign.root(AOSP["aidl"])
     recipe = {str(p.relative_to(ADAPTATIONS)): p.read_text()
-              for p in sorted(ADAPTATIONS.rglob("*")) if p.is_file() and p.name != "guest"}
+              for p in sorted(ADAPTATIONS.rglob("*")) if p.is_file() and p.name != "run"}
 
     def make(part):
         loader = [aidl / _LOADER, "--library-path", _search(aidl), aidl / "usr/bin/aidl"]
@@ -122,8 +122,8 @@ def _boot(built, name, driver, boot, lines):
     files = {f"/aosp/{p.name}": p for p in built.iterdir() if p.is_file()}
     files |= {f"/aosp/lib/{p.name}": p for p in (built / "lib").iterdir()}
     files["/lib64/ld-linux-x86-64.so.2"] = built / "lib/ld-linux-x86-64.so.2"
-    files["/aosp/guest"] = ADAPTATIONS / "guest"
-    job = guest.Job(argv=["/aosp/guest", *lines], driver=driver, files=files, timeout=900, boot=boot)
+    files["/aosp/run"] = ADAPTATIONS / "run"
+    job = guest.Job(argv=["/aosp/run", *lines], driver=driver, files=files, timeout=900, boot=boot)
     machine = kernel.build(name)
     title = f"AOSP's tests {name} {driver}" if len(lines) > 1 else lines[0].split("=")[-1] + " again"
     with say.Step(title) as step:
