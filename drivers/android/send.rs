@@ -341,8 +341,10 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
             Some((id, refusal))
         }
     };
-    if !is_told {
-        thread.answer(Return::TransactionComplete);
+    match error {
+        None if is_told => {}
+        None => thread.answer(Return::TransactionComplete),
+        Some(_) => thread.end_with_failed_reply(is_told),
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, hint);
@@ -384,6 +386,9 @@ fn fill_reply(
     thread: &Arc<Thread>,
     request: &TransactionRequest,
 ) -> Result<(), Refusal> {
+    if transaction.caller.has_ended.load(Relaxed) {
+        return Err(Refusal::DIED);
+    }
     let caller = &transaction.caller.process;
     // A reply is waited for, whatever its flags say (contract TXN-15).
     let mut buffer = caller.reserve_buffer(request, CallKind::Sync)?;

@@ -280,6 +280,22 @@ impl Thread {
         self.push_refusal(self.process.lock_state(), Return::Error);
     }
 
+    /// Lets the thread read that it is done with a call, although its reply went wrong. Like a refusal
+    /// that stops the commands behind it (contract WR-2). `is_told`: the same is queued already, as if
+    /// all were well.
+    pub(crate) fn end_with_failed_reply(self: &Arc<Self>, is_told: bool) {
+        let mut process = self.process.lock_state();
+        if is_told {
+            let state = self.state(&mut process);
+            let is_complete =
+                |work: &Work| matches!(work, Work::Answer(Return::TransactionComplete));
+            if let Some((_, ticket)) = state.work.take_last(is_complete) {
+                state.spare_ticket = Some(ticket);
+            }
+        }
+        self.push_refusal(process, Return::TransactionComplete);
+    }
+
     /// Queues an answer in the place that is kept for those that must not fail. Commands behind it
     /// do not run before it has been read, so it finds that place free.
     fn push_refusal(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {

@@ -14,6 +14,7 @@ mod context;
 mod counts;
 mod death_links;
 mod deaths;
+mod failures;
 mod faults;
 mod files;
 mod freeze;
@@ -55,6 +56,7 @@ pub const GROUPS: &[Group] = &[
     context::GROUP,
     sync::GROUP,
     replies::GROUP,
+    failures::GROUP,
     nested::GROUP,
     buffers::GROUP,
     objects::GROUP,

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Every way in which a call or a reply fails: what is read, what errno is behind it, how much of the
+//! write buffer is done, and that nothing else has changed.
+//!
+//! One row of a table is one request; the conditions are those of the contract's table of failures, in
+//! its order. Failures that need a driver's memory to run out, or a security module to refuse, or that
+//! are races, have tests of their own elsewhere.
+
+use super::NO_HANDLE;
+use crate::cases;
+use crate::port::{bytes, empty, introduce, object, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::ioctl::BINDER_GET_EXTENDED_ERROR;
+use binder_sys::*;
+use nix::errno::Errno;
+use zerocopy::IntoBytes;
+
+cases! { "failures":
+    of_calls ["TXN-1", "TXN-2", "TXN-3", "TXN-7", "TXN-9", "TXN-19", "TXN-20", "CTX-3", "WR-2", "OBJ-1", "OBJ-8", "MMAP-7",
+        "ALLOC-2", "ALLOC-3", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"],
+    without_a_manager ["CTX-3", "TXN-1", "IOCTL-GET_EXTENDED_ERROR"],
+    of_replies ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"],
+    of_a_call_within_a_call ["TXN-10", "IOCTL-GET_EXTENDED_ERROR"],
+    lesson_r08_failed_reply_reaches_the_callers_record ["TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"],
+    unread_record_is_not_overwritten_by_a_reply ["TXN-25", "IOCTL-GET_EXTENDED_ERROR"],
+    own_failure_overwrites_the_record ["TXN-2", "IOCTL-GET_EXTENDED_ERROR"],
+    death_of_the_server_is_not_recorded ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"],
+    rejected_commands_are_not_recorded ["WR-3", "TXN-1"],
+}
+
+/// The receiver's space.
+const SPACE: usize = 64 << 10;
+
+/// Whom a request can be sent to.
+struct World {
+    manager: Port,
+    client: Port,
+    good: u32,
+    weak: u32,
+    dead: u32,
+    unmapped: u32,
+    /// A second device of the manager's process.
+    managers_other: Port,
+    servers: Vec<Port>,
+}
+
+fn world(t: &Stage) -> World {
+    let (manager, client) = (t.manager_with(SPACE), t.client());
+    let node = FlatBinderObject::binder(0x100, 0x200);
+    let servers = [t.server(), t.server(), t.server(), t.server()];
+    let [good, dead, unmapped] = [0, 1, 2].map(|i| introduce(&manager, &servers[i], node, &client));
+    let weak = introduce_weakly(&manager, &servers[3], &client);
+    servers[0].answer_counts();
+    servers[1].kill();
+    servers[2].unmap();
+    let managers_other = t.open_by(manager.actor.clone());
+    World { manager, client, good, weak, dead, unmapped, managers_other, servers: servers.into() }
+}
+
+/// Gives the holder a weak handle on a node of the owner's.
+fn introduce_weakly(manager: &Port, owner: &Port, holder: &Port) -> u32 {
+    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x300, 0)));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    manager.send(|c| c.acquire(handle));
+    manager.free(&call);
+    manager.reply(&empty());
+    owner.wait_reply();
+    holder.start_call(0, 0, &empty());
+    manager.free(&manager.wait_call());
+    manager.reply(&object(FlatBinderObject::weak_handle(handle)));
+    let reply = holder.wait_reply();
+    let handle = holder.object(&reply).handle();
+    holder.send(|c| c.increfs(handle));
+    holder.free(&reply);
+    handle
+}
+
+/// What is sent.
+struct Request {
+    data: BinderTransactionData,
+    /// Room for what pointers point to, if it is said.
+    buffers_size: Option<u64>,
+}
+
+impl Request {
+    fn commands(&self, is_reply: bool) -> Commands {
+        let mut commands = Commands::new();
+        let data = self.data;
+        match (self.buffers_size, is_reply) {
+            (None, false) => commands.transaction(&data),
+            (None, true) => commands.reply(&data),
+            (Some(buffers_size), false) => {
+                commands.transaction_sg(&BinderTransactionDataSg { data, buffers_size })
+            }
+            (Some(buffers_size), true) => commands.reply_sg(&BinderTransactionDataSg { data, buffers_size }),
+        };
+        commands
+    }
+}
+
+fn plain(data: BinderTransactionData) -> Request {
+    Request { data, buffers_size: None }
+}
+
+/// Data with an array of offsets of any length in bytes, well filled or not.
+fn with_offsets(port: &Port, data: &[u8], offsets: &[u64], offsets_size: usize) -> Request {
+    let placed = port.place(0, 0, &bytes(data));
+    let offsets = port.arena.place(offsets.as_bytes());
+    plain(BinderTransactionData { offsets, offsets_size: offsets_size as u64, ..placed })
+}
+
+/// Two objects' worth of data.
+fn objects(first: FlatBinderObject, second: FlatBinderObject) -> Vec<u8> {
+    [first.as_bytes(), second.as_bytes()].concat()
+}
+
+/// One way to be refused: its name, the request, what is read, and the errno behind it (0: none).
+type Row<'a> = (&'a str, Request, Return, i32);
+
+const EINVAL: i32 = Errno::EINVAL as i32;
+const EFAULT: i32 = Errno::EFAULT as i32;
+const ENOSPC: i32 = Errno::ENOSPC as i32;
+const ESRCH: i32 = Errno::ESRCH as i32;
+const EPROTO: i32 = Errno::EPROTO as i32;
+
+/// Requests whose content is wrong, wherever they go.
+fn wrong_content(port: &Port) -> Vec<Row<'static>> {
+    use Return::FailedReply;
+    let node = FlatBinderObject::binder(0x1000, 0x2000);
+    let other_cookie = FlatBinderObject::binder(0x1000, 0x2001);
+    let two = objects(node, node);
+    let unknown = FlatBinderObject { kind: 0x1234_5678, ..node };
+    let at = |data: &[u8], offsets: &[u64]| with_offsets(port, data, offsets, 8 * offsets.len());
+    let place = |data: &[u8]| port.place(0, 0, &bytes(data));
+    let (void, none) = (port.arena.end(), plain(place(b"")));
+    let sized =
+        |data_size, offsets_size| plain(BinderTransactionData { data_size, offsets_size, ..none.data });
+    let sg = |buffers_size| Request { data: none.data, buffers_size: Some(buffers_size) };
+    vec![
+        ("sizes whose sum overflows", sized(u64::MAX - 7, 16), FailedReply, EINVAL),
+        ("a size that overflows when it is aligned", sized(u64::MAX, 0), FailedReply, EINVAL),
+        ("more than the space", sized(SPACE as u64 * 32, 0), FailedReply, ENOSPC),
+        (
+            "unreadable offsets",
+            plain(BinderTransactionData { offsets: void, offsets_size: 8, ..place(&two) }),
+            FailedReply,
+            EFAULT,
+        ),
+        ("half an offset", with_offsets(port, &two, &[0], 4), FailedReply, EINVAL),
+        ("buffers that are not a multiple of 8", sg(12), FailedReply, EINVAL),
+        (
+            "unreadable data",
+            plain(BinderTransactionData { buffer: void, data_size: 8, ..none.data }),
+            FailedReply,
+            EFAULT,
+        ),
+        ("an offset that is not a multiple of 4", at(&two, &[2]), FailedReply, EINVAL),
+        ("an object of an unknown type", at(unknown.as_bytes(), &[0]), FailedReply, EINVAL),
+        (
+            "a handle that is none",
+            at(FlatBinderObject::strong_handle(NO_HANDLE).as_bytes(), &[0]),
+            FailedReply,
+            EINVAL,
+        ),
+        (
+            "a weak handle that is none",
+            at(FlatBinderObject::weak_handle(NO_HANDLE).as_bytes(), &[0]),
+            FailedReply,
+            EINVAL,
+        ),
+        ("a node with two cookies", at(&objects(node, other_cookie), &[0, 24]), FailedReply, EINVAL),
+    ]
+}
+
+/// Failures of calls that depend on whom they are for.
+fn wrong_target(world: &World) -> Vec<Row<'static>> {
+    use Return::{DeadReply, FailedReply};
+    let to = |handle| plain(world.client.place(handle, 0, &bytes(b"data")));
+    let oneway = |handle, size: usize| {
+        let data = world.client.place(handle, 0, &bytes(&vec![1; size]));
+        plain(BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..data })
+    };
+    vec![
+        ("an unknown handle", to(NO_HANDLE), FailedReply, EINVAL),
+        ("a weak handle", to(world.weak), FailedReply, EINVAL),
+        ("a dead node", to(world.dead), DeadReply, EINVAL),
+        ("a dead node, oneway", oneway(world.dead, 4), DeadReply, EINVAL),
+        ("a process that has unmapped", to(world.unmapped), DeadReply, ESRCH),
+        ("a process that has unmapped, oneway", oneway(world.unmapped, 4), DeadReply, ESRCH),
+        ("more than the oneway half", oneway(0, SPACE / 2 + 8), FailedReply, ENOSPC),
+    ]
+}
+
+/// Sends a request that fails, with another command behind it, and checks all that can be seen.
+#[track_caller]
+fn check(t: &Stage, port: &Port, is_reply: bool, (name, request, answer, errno): &Row) {
+    let mut commands = request.commands(is_reply);
+    let first = commands.len();
+    commands.enter_looper();
+    let outcome = port.try_write(&commands);
+    assert_eq!((outcome.errno as i32, outcome.write_consumed), (0, first as u64), "{name}");
+    let record = port.ioctl(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default()).expect("the record");
+    port.start_read();
+    assert_eq!(port.wait_refusal(), *answer, "{name}");
+    assert_eq!(port.drain(), [], "{name}: more than a refusal");
+    let code = if *answer == Return::DeadReply { codes::BR_DEAD_REPLY } else { codes::BR_FAILED_REPLY };
+    let (seen, wanted) = ((record.command, record.param), (code, -errno));
+    let why = format!("{name}: {seen:x?} instead of {wanted:x?}");
+    t.known_difference(Driver::Upstream, &why, seen == wanted);
+    assert!(record.id != 0 || t.upstream(), "{name}: the record has no number");
+    assert_eq!(port.extended_error(), super::NO_ERROR, "{name}: read twice");
+}
+
+/// Sends a request that fails, alone, and then a good one.
+#[track_caller]
+fn check_call(t: &Stage, world: &World, row: &Row) {
+    check(t, &world.client, false, row);
+    world.client.round_trip(0, &world.manager, &bytes(b"question"), &bytes(b"answer"));
+    assert_eq!(world.client.extended_error(), super::NO_ERROR, "{}: after a success", row.0);
+}
+
+fn of_calls(t: &Stage) {
+    let world = world(t);
+    for row in wrong_target(&world).iter().chain(&wrong_content(&world.client)) {
+        check_call(t, &world, row);
+    }
+    let itself = plain(world.manager.place(0, 0, &empty()));
+    check(t, &world.manager, false, &("the manager itself", itself, Return::FailedReply, EINVAL));
+    // Not the same file, but the same process; upstream looks at the file alone.
+    if !t.upstream() {
+        let other = plain(world.managers_other.place(0, 0, &empty()));
+        let row = ("the manager through another file", other, Return::FailedReply, EINVAL);
+        check(t, &world.managers_other, false, &row);
+    }
+    // What failed held on to nothing: the whole space is there, and the target is unharmed.
+    let everything = vec![7; SPACE];
+    world.client.round_trip(0, &world.manager, &bytes(&everything), &empty());
+    world.client.round_trip(world.good, &world.servers[0], &bytes(b"question"), &empty());
+}
+
+fn without_a_manager(t: &Stage) {
+    let client = t.client();
+    let row = ("no manager", plain(client.place(0, 0, &empty())), Return::DeadReply, EINVAL);
+    check(t, &client, false, &row);
+}
+
+fn of_replies(t: &Stage) {
+    let world = world(t);
+    let nothing = plain(world.manager.place(0, 0, &empty()));
+    check(t, &world.manager, true, &("a reply to nothing", nothing, Return::FailedReply, EPROTO));
+    for (name, request, answer, errno) in wrong_content(&world.manager) {
+        world.client.start_call(0, 0, &empty());
+        let call = world.manager.wait_call();
+        world.manager.free(&call);
+        // The one who replies is done, whatever came of it. What is behind waits until it has read so.
+        let mut commands = request.commands(true);
+        let first = commands.len();
+        commands.increfs(NO_HANDLE);
+        let outcome = world.manager.try_write(&commands);
+        assert_eq!((outcome.errno as i32, outcome.write_consumed as usize), (0, first), "{name}");
+        assert_eq!(world.manager.drain(), [Return::TransactionComplete], "{name}");
+        assert_eq!(world.manager.extended_error(), super::NO_ERROR, "{name}");
+        assert_eq!(world.client.wait_refusal(), answer, "{name}");
+        let seen = world.client.extended_error();
+        let why = format!("a reply with {name}: {seen:x?} instead of {errno}");
+        t.known_difference(Driver::Upstream, &why, seen == (codes::BR_FAILED_REPLY, -errno));
+    }
+    world.client.round_trip(0, &world.manager, &bytes(b"question"), &bytes(&vec![7; 10000]));
+}
+
+fn of_a_call_within_a_call(t: &Stage) {
+    let world = world(t);
+    let data = world.client.place(0, 0, &empty());
+    world.client.send(|c| c.transaction(&data));
+    // It waits for a reply: it may neither call nor reply.
+    let row = ("a call while one is out", plain(data), Return::FailedReply, EPROTO);
+    let mut commands = row.1.commands(false);
+    let first = commands.len() as u64;
+    commands.enter_looper();
+    assert_eq!(world.client.try_write(&commands).write_consumed, first);
+    let wanted = (codes::BR_FAILED_REPLY, -EPROTO);
+    let seen = world.client.extended_error();
+    t.known_difference(Driver::Upstream, "a call while one is out is EINVAL", seen == wanted);
+    world.client.start_read();
+    assert_eq!(world.client.wait_refusal(), Return::FailedReply);
+    world.client.send(|c| c.reply(&data));
+    let seen = world.client.extended_error();
+    t.known_difference(Driver::Upstream, "a reply while a call is out is EINVAL", seen == wanted);
+    world.client.start_read();
+    assert_eq!(world.client.wait_refusal(), Return::FailedReply);
+    world.manager.wait_call();
+    world.manager.reply(&empty());
+    world.client.wait_reply();
+}
+
+fn record(port: &Port) -> BinderExtendedError {
+    port.ioctl(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default()).expect("the record")
+}
+
+/// A call whose reply fails; the caller has read of it.
+fn failed_reply(world: &World) {
+    world.client.start_call(0, 0, &empty());
+    world.manager.wait_call();
+    let data = world.manager.place(0, 0, &empty());
+    let unreadable = BinderTransactionData { data_size: 8, buffer: world.manager.arena.end(), ..data };
+    world.manager.reply_with(&unreadable);
+    assert_eq!(world.client.wait_refusal(), Return::FailedReply);
+}
+
+fn lesson_r08_failed_reply_reaches_the_callers_record(t: &Stage) {
+    let world = world(t);
+    failed_reply(&world);
+    let (replied, called) = (record(&world.manager), record(&world.client));
+    let is_there = called.command == codes::BR_FAILED_REPLY && called.param == -EFAULT;
+    t.known_difference(Driver::Upstream, "the caller learns nothing of a failed reply", is_there);
+    // It is the reply that failed, not the call.
+    t.known_difference(Driver::Upstream, "another number", called.id == replied.id || !is_there);
+    assert_eq!(record(&world.client), BinderExtendedError { command: codes::BR_OK, ..Default::default() });
+}
+
+fn unread_record_is_not_overwritten_by_a_reply(t: &Stage) {
+    let world = world(t);
+    let data = world.client.place(0, 0, &empty());
+    world.client.send(|c| c.transaction(&data));
+    world.client.send(|c| c.transaction(&data));
+    world.client.start_read();
+    assert_eq!(world.client.wait_refusal(), Return::FailedReply);
+    // Its record says why it may not call now; that a reply fails is told, but not recorded.
+    world.manager.wait_call();
+    let unreadable = BinderTransactionData { data_size: 8, buffer: world.manager.arena.end(), ..data };
+    world.manager.reply_with(&unreadable);
+    world.client.start_read();
+    assert_eq!(world.client.wait_refusal(), Return::FailedReply);
+    let seen = world.client.extended_error();
+    let wanted = (codes::BR_FAILED_REPLY, -EPROTO);
+    t.known_difference(Driver::Upstream, "a call while one is out is EINVAL", seen == wanted);
+}
+
+fn own_failure_overwrites_the_record(t: &Stage) {
+    let world = world(t);
+    let mut last = 0;
+    for (handle, answer) in [(NO_HANDLE, Return::FailedReply), (world.weak, Return::FailedReply)] {
+        assert_eq!(world.client.refused(&world.client.place(handle, 0, &empty())), answer);
+    }
+    for _ in 0..3 {
+        assert_eq!(world.client.refused(&world.client.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
+        let id = record(&world.client).id;
+        assert!(id > last, "{id} after {last}");
+        last = id;
+    }
+    // A success leaves its number and nothing else.
+    world.client.round_trip(0, &world.manager, &empty(), &empty());
+    let success = record(&world.client);
+    assert_eq!((success.command, success.param), super::NO_ERROR);
+    t.known_difference(Driver::Upstream, "a success leaves no number", success.id > last);
+}
+
+fn death_of_the_server_is_not_recorded(t: &Stage) {
+    let world = world(t);
+    world.client.start_call(0, 0, &empty());
+    world.manager.wait_call();
+    world.manager.kill();
+    assert_eq!(world.client.wait_refusal(), Return::DeadReply);
+    let seen = record(&world.client);
+    assert_eq!((seen.command, seen.param), super::NO_ERROR);
+}
+
+fn rejected_commands_are_not_recorded(t: &Stage) {
+    let world = world(t);
+    for commands in [&[0xde, 0xad, 0xbe, 0xef][..], &BC_TRANSACTION_ALONE.to_ne_bytes()] {
+        let mut stream = Commands::new();
+        stream.raw(commands);
+        let outcome = world.client.try_write(&stream);
+        assert_ne!(outcome.errno as i32, 0);
+        assert_eq!(outcome.write_consumed, 0);
+        assert_eq!(world.client.extended_error(), super::NO_ERROR);
+    }
+    assert_eq!(world.client.drain(), []);
+}
+
+/// A command without its payload. Behind it the memory of the actor goes on, so what lies there is
+/// taken for a payload by a driver that does not look at the size (WR-4): there must be none.
+const BC_TRANSACTION_ALONE: u32 = codes::BC_ACQUIRE_RESULT;
