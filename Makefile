@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench test contract contract-table clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
+.PHONY: help bench test contract contract-table mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -35,6 +35,9 @@ contract: $(PYTHON) ## the contract suite in one guest against one driver, and t
 
 contract-table: $(PYTHON) ## the same against all three drivers, into docs/contract.md
 	@$(LAB) contract-table $(WHERE)
+
+mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03 for one)
+	@$(LAB) mutations $(if $(ONLY),--only $(ONLY))
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))

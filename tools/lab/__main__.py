@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, guest, kernel, module, programs, say, suite
+from . import aosp, bench, cache, clients, guest, kernel, module, mutations, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -61,6 +61,8 @@ def _parser():
     real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
     real.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not C next to ours")
     real.add_argument("names", nargs="*", metavar="NAME", help=", ".join(clients.NAMES))
+    mutants = command("mutations", lambda a: mutations.run(a.only), "the driver broken on purpose")
+    mutants.add_argument("--only", default="", help="those whose lesson or name contains this")
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
     soak.add_argument("--seconds", type=int, default=600)
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(

@@ -36,12 +36,14 @@ _PARALLEL = ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]
 
 @dataclasses.dataclass
 class Job:
-    """What to run: `argv` in the guest, with host files laid at guest paths."""
+    """What to run: `argv` in the guest, with host files laid at guest paths. `module` is loaded instead of
+    our driver as it is."""
 
     argv: list
     driver: str = "rust"
     files: dict = dataclasses.field(default_factory=dict)
     load: bool = True
+    module: pathlib.Path | None = None
     interactive: bool = False
     icount: bool = False
     pin: int | None = None
@@ -173,7 +175,7 @@ def _modules(kernel, job):
             raise say.LabError(f"guest {kernel.guest.name} has our driver built in: no DRIVER={job.driver}")
         return {}
     if job.driver == "rust":
-        return {"rust": module.build(kernel)}
+        return {"rust": job.module or module.build(kernel)}
     return {job.driver: kernel.module(job.driver)}
 
 

@@ -133,6 +133,8 @@ fn expect_unreachable(t: &Stage, client: &crate::port::Port) {
 
 fn lesson_r20_unmapped_target(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
+    // The pages that a call needs are there; they must not be used any more.
+    client.round_trip(0, &manager, &bytes(b"mapped"), &empty());
     manager.unmap();
     expect_unreachable(t, &client);
 }

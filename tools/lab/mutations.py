@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make mutations`: the driver broken on purpose, one way at a time, and whether the tests notice.
+
+What is broken, and which test has to notice, is in `tests/mutations/mutations.toml`.
+"""
+
+import shutil
+import subprocess
+import tomllib
+
+from . import guest, kernel, module, programs, say
+from .versions import BUILD, ROOT
+
+TABLE = ROOT / "tests/mutations/mutations.toml"
+_SOURCES = ("drivers/android", "rust/kernel", "include")
+_TIMEOUT = 90
+
+
+def run(wanted=""):
+    """Try the mutations whose lesson or name contains `wanted`, print a table; how many survived."""
+    rows = []
+    program = programs.build("tests/contract")
+    for mutation in tomllib.loads(TABLE.read_text())["mutation"]:
+        title = f"{mutation['lesson']}: {mutation['name']}"
+        if wanted not in title:
+            continue
+        try:
+            end = _try(mutation, program, title)
+        except say.LabError as error:
+            end = f"NOT TRIED: {error}"
+        say.note(f"  {title}: {end}")
+        rows.append((mutation, end))
+    print()
+    print("| lesson | the driver is broken so that | test | ends with |\n|---|---|---|---|")
+    for mutation, end in rows:
+        print(f"| {mutation['lesson']} | {mutation['name']} | `{mutation['test']}…` | {end} |")
+    alive = [row for row in rows if not row[1].startswith("killed")]
+    print(f"\n{len(rows) - len(alive)} of {len(rows)} mutations killed")
+    return len(alive)
+
+
+def _try(mutation, program, title):
+    """Build and run one; how it ended."""
+    names = subprocess.run([program, "list", "--filter", mutation["test"]], text=True,
+                           capture_output=True, check=True).stdout.split()
+    if not names:
+        raise say.LabError(f"no test is called {mutation['test']}")
+    name = mutation.get("guest", "um")
+    built = kernel.build(name)
+    with say.Step(title):
+        broken = module.build(built, _mutate(mutation) / "drivers/android", "mutation")
+        # A mutant may hang; what a test waits for, it waits for a few seconds.
+        argv = ["/lab/contract", "run", "--driver", "rust", "--filter", mutation["test"], "--timeout", "30"]
+        job = guest.Job(argv=argv, files={"/lab/contract": program}, module=broken, timeout=_TIMEOUT)
+        result = guest.run(built, job)
+    if result.good:
+        return "SURVIVED"
+    failed = [line for line in result.output.splitlines() if " FAILED " in line]
+    why = (failed or result.problems or ["a bad exit status"])[0]
+    return "killed: " + why.replace("|", "/").split(" FAILED ")[-1][:110]
+
+
+def _mutate(mutation):
+    """A copy of the driver with the edits of the mutation."""
+    copy = BUILD / "mutation"
+    for folder in _SOURCES:
+        shutil.copytree(ROOT / folder, copy / folder, dirs_exist_ok=True)
+    for edit in mutation["edits"]:
+        path = copy / edit["file"]
+        text = path.read_text()
+        if text.count(edit["old"]) != 1:
+            raise say.LabError(f"{edit['file']} has {text.count(edit['old'])} times: {edit['old'][:60]!r}")
+        path.write_text(text.replace(edit["old"], edit["new"]))
+    return copy
