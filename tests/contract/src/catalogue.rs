@@ -116,12 +116,8 @@ const fn lesson(id: &'static str, fault: &'static str, reason: &'static str) -> 
 
 /// All lessons: `r` from upstream's Rust driver, `c` from the C driver.
 pub const LESSONS: &[Lesson] = &[
-    lesson("r01", "a list of deaths was walked without its lock", "to come with death notifications"),
-    lesson(
-        "r02",
-        "a lock taken in a scrutinee was taken again in the body",
-        "to come with death notifications",
-    ),
+    lesson("r01", "a list of deaths was walked without its lock", ""),
+    lesson("r02", "a lock taken in a scrutinee was taken again in the body", ""),
     lesson("r03", "pages went into a new mapping at the old address", ""),
     lesson("r04", "offsets were read back from memory that the receiver maps", ""),
     lesson("r05", "spam detection did not count the request itself", ""),
@@ -153,7 +149,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("c02", "a buffer was looked up while another thread freed it", ""),
     lesson("c03", "a parent index escaped its bounds", ""),
     lesson("c04", "work was released while a count was dropped", ""),
-    lesson("c05", "a weak handle was added to a process that was dying", "to come with death notifications"),
+    lesson("c05", "a weak handle was added to a process that was dying", ""),
     lesson("c06", "cleanup released objects that were never translated", ""),
     lesson("c07", "a pointer fix-up could overwrite the offsets", "to come with scatter-gather objects"),
     lesson("c08", "a check of alignment was lost", ""),

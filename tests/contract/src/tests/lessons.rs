@@ -14,9 +14,77 @@ use nix::unistd::Pid;
 use std::os::unix::fs::FileExt;
 
 cases! { "lessons":
+    lesson_r01_links_withdrawn_while_the_owner_dies ["DN-2", "DN-3", "REL-2"],
+    lesson_c05_objects_for_someone_who_dies ["REL-2", "OBJ-10"],
     lesson_c02_two_threads_free_one_buffer ["OBJ-12"],
     lesson_c04_counts_dropped_while_the_owner_dies ["NODE-12", "REL-2"],
     lesson_r04_received_data_cannot_be_changed ["MMAP-2", "OBJ-11"],
+}
+
+/// The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
+fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
+    let manager = t.manager();
+    for round in 0..16u64 {
+        let (owner, holder) = (t.server(), t.server());
+        let nodes = 1..=6;
+        let handles: Vec<u32> = nodes
+            .map(|ptr| introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder))
+            .collect();
+        let (mut request, mut clear) = (Commands::new(), Commands::new());
+        for handle in &handles {
+            request.request_death(*handle, u64::from(*handle));
+            clear.clear_death(*handle, u64::from(*handle));
+        }
+        holder.write(&request);
+        kill(Pid::from_raw(owner.actor.pid()), Signal::SIGKILL).expect("kill");
+        std::thread::sleep(std::time::Duration::from_micros(300 * (round % 8)));
+        holder.write(&clear);
+        owner.actor.wait_dead();
+        // Each is told to be withdrawn, once, and before that perhaps of the death.
+        let (mut died, mut withdrawn) = (Vec::new(), Vec::new());
+        let deadline = Instant::now() + PATIENCE;
+        while withdrawn.len() < handles.len() && Instant::now() < deadline {
+            for item in holder.drain() {
+                match item {
+                    Return::DeadBinder(cookie) => {
+                        holder.send(|c| c.dead_binder_done(cookie));
+                        died.push(cookie);
+                    }
+                    Return::ClearDeathNotificationDone(cookie) => withdrawn.push(cookie),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        withdrawn.sort_unstable();
+        assert_eq!(withdrawn, handles.iter().map(|handle| u64::from(*handle)).collect::<Vec<_>>());
+        died.sort_unstable();
+        died.dedup();
+        assert!(died.iter().all(|cookie| withdrawn.contains(cookie)));
+        assert_eq!(holder.drain(), [], "told after it was withdrawn");
+    }
+}
+
+/// Handles must not be given to a process whose handles are being taken away.
+fn lesson_c05_objects_for_someone_who_dies(t: &Stage) {
+    let client = t.client();
+    for round in 0..12u64 {
+        let manager = t.manager();
+        let mut parcel = Parcel::new();
+        for ptr in 1..=8 {
+            parcel.object(&FlatBinderObject::binder(ptr * 16, 0));
+            parcel.object(&FlatBinderObject::weak_binder(ptr * 16 + 8, 0));
+        }
+        client.start_call(0, 0, &parcel);
+        std::thread::sleep(std::time::Duration::from_micros(200 * (round % 6)));
+        manager.kill();
+        assert!(matches!(client.wait_refusal(), Return::DeadReply | Return::FailedReply));
+        // Nobody holds any of them, and their owner hears of it.
+        let deadline = Instant::now() + PATIENCE;
+        while client.node_debug_info(0).ptr != 0 {
+            client.answer_counts();
+            assert!(Instant::now() < deadline, "still held: {:?}", client.node_debug_info(0));
+        }
+    }
 }
 
 fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {

@@ -6,6 +6,7 @@ use crate::cases;
 use crate::ops::WriteReadOp;
 use crate::port::{bytes, empty, Port, ROOM};
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::codes::*;
 use binder_sys::*;
 use nix::errno::Errno;
