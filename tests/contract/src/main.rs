@@ -17,6 +17,7 @@ mod arena;
 mod catalogue;
 mod child;
 mod freezer;
+mod fuzz;
 mod load;
 mod ops;
 mod pids;
@@ -58,6 +59,8 @@ enum Command {
         #[arg(long)]
         results: Vec<std::path::PathBuf>,
     },
+    /// Random streams of commands, and a digest of what came of each
+    Fuzz(fuzz::FuzzArgs),
     /// What an actor becomes that executes another program
     #[command(hide = true)]
     Agent {
@@ -116,6 +119,7 @@ fn main() -> anyhow::Result<()> {
                 }
             }
         }
+        Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Agent { channel, device } => {
             actor::install_wake_up_handler();
             agent::serve_after_exec(channel, device);

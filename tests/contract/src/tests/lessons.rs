@@ -15,7 +15,8 @@ use std::os::unix::fs::FileExt;
 
 cases! { "lessons":
     lesson_r01_links_withdrawn_while_the_owner_dies ["DN-2", "DN-3", "REL-2"],
-    lesson_c05_objects_for_someone_who_dies ["REL-2", "OBJ-10"],
+    lesson_c05_links_requested_while_the_owner_dies ["DN-1", "DN-2"],
+    objects_for_someone_who_dies ["REL-2", "OBJ-10"],
     lesson_c02_two_threads_free_one_buffer ["OBJ-12"],
     lesson_c04_counts_dropped_while_the_owner_dies ["NODE-12", "REL-2"],
     lesson_r04_received_data_cannot_be_changed ["MMAP-2", "OBJ-11"],
@@ -64,8 +65,39 @@ fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
     }
 }
 
+/// A link that comes too late for the owner's end to find it is told of the death all the same.
+fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
+    let manager = t.manager();
+    for round in 0..12u64 {
+        let (owner, holder) = (t.server(), t.server());
+        let handles: Vec<u32> = (1..=6)
+            .map(|ptr| introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder))
+            .collect();
+        let mut request = Commands::new();
+        for handle in &handles {
+            request.request_death(*handle, u64::from(*handle));
+        }
+        kill(Pid::from_raw(owner.actor.pid()), Signal::SIGKILL).expect("kill");
+        std::thread::sleep(std::time::Duration::from_micros(300 * (round % 8)));
+        holder.write(&request);
+        let mut died = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        while died.len() < handles.len() && Instant::now() < deadline {
+            for item in holder.drain() {
+                match item {
+                    Return::DeadBinder(cookie) => died.push(cookie),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        died.sort_unstable();
+        assert_eq!(died, handles.iter().map(|handle| u64::from(*handle)).collect::<Vec<_>>());
+        owner.actor.wait_dead();
+    }
+}
+
 /// Handles must not be given to a process whose handles are being taken away.
-fn lesson_c05_objects_for_someone_who_dies(t: &Stage) {
+fn objects_for_someone_who_dies(t: &Stage) {
     let client = t.client();
     for round in 0..12u64 {
         let manager = t.manager();

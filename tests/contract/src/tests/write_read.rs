@@ -23,6 +23,7 @@ cases! { "write_read":
     unreadable_commands ["WR-3"],
     unreadable_transaction_payload ["WR-3", "TXN-1"],
     lesson_c15_unwritable_returns ["WR-12"],
+    failed_reply_stops_the_write ["WR-2", "TXN-25"],
     failed_call_stops_the_write ["WR-2", "TXN-20"],
     small_read_room_keeps_the_work ["WR-8"],
     would_block ["WR-7"],
@@ -184,6 +185,29 @@ fn lesson_c15_unwritable_returns(t: &Stage) {
         client.wait_reply();
     } else {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
+    }
+}
+
+/// Of a reply that fails its sender is told only that it is done with; his commands stop there too.
+fn failed_reply_stops_the_write(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    for with_objects in [false, true] {
+        client.start_call(0, 0, &empty());
+        manager.wait_call();
+        let mut reply = manager.place(0, 0, &empty());
+        (reply.data_size, reply.buffer) = (8, BAD_ADDRESS);
+        if with_objects {
+            (reply.offsets_size, reply.offsets) = (8, BAD_ADDRESS);
+        }
+        let mut commands = Commands::new();
+        commands.reply(&reply).command(0xdead_beef, &0u32);
+        manager.start(&commands);
+        let outcome = manager.finish_raw();
+        assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
+        assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
+        assert_eq!(client.wait_refusal(), Return::FailedReply);
+        // From then on they run again.
+        manager.send(|c| c.free_buffer(0));
     }
 }
 
