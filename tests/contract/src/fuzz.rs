@@ -136,7 +136,8 @@ impl Play {
         let bytes = commands.as_bytes().to_vec();
         writeln!(self.trace, "{name} writes {} for {room}", bytes.len()).expect("a string");
         let outcome = self.roles[role].port.raw(WriteReadOp { commands: bytes, room, ..Default::default() });
-        writeln!(self.trace, "  errno {} wrote {}", outcome.errno as i32, outcome.write_consumed).expect("a string");
+        writeln!(self.trace, "  errno {} wrote {}", outcome.errno as i32, outcome.write_consumed)
+            .expect("a string");
         if outcome.errno as i32 == 0 {
             writeln!(self.trace, "  read {}", outcome.read_consumed).expect("a string");
             for item in outcome.returns() {
