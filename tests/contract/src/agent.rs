@@ -232,6 +232,8 @@ fn memory(op: Op) -> nix::Result<Answer> {
         Op::Map { slot, length, protection, flags, offset } => {
             let length = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
             let protection = ProtFlags::from_bits_retain(protection);
+            // The type is 32 bits wide for 32-bit tasks.
+            let offset = offset as libc::off_t;
             // SAFETY: the conductor never asks for a fixed address, so nothing is replaced.
             let mapped = unsafe {
                 mmap(None, length, protection, MapFlags::from_bits_retain(flags), &*device(slot)?, offset)?

@@ -84,6 +84,8 @@ impl Actor {
     }
 
     fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {
+        // The type is 32 bits wide for 32-bit tasks.
+        let value = value as libc::rlim_t;
         let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
         // SAFETY: the kernel reads the limit, which lives long enough, and fills nothing.
         let result = unsafe { libc::prlimit(self.pid(), resource, &limit, std::ptr::null_mut()) };
