@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench test contract contract-table mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
+.PHONY: help bench test contract contract-table fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -35,6 +35,9 @@ contract: $(PYTHON) ## the contract suite in one guest against one driver, and t
 
 contract-table: $(PYTHON) ## the same against all three drivers, into docs/contract.md
 	@$(LAB) contract-table $(WHERE)
+
+fuzz: $(PYTHON) ## random commands on the C driver and on ours, which have to do the same (SEED=1 COUNT=300)
+	@$(LAB) fuzz $(WHERE) $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT))
 
 mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03 for one)
 	@$(LAB) mutations $(if $(ONLY),--only $(ONLY))

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, guest, kernel, module, mutations, programs, say, suite
+from . import aosp, bench, cache, clients, fuzz, guest, kernel, module, mutations, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -61,6 +61,10 @@ def _parser():
     real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
     real.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not C next to ours")
     real.add_argument("names", nargs="*", metavar="NAME", help=", ".join(clients.NAMES))
+    fuzzer = guest_option(command("fuzz", lambda a: fuzz.run(a.guest, a.seed, a.count),
+                                  "random commands on C and on ours"))
+    fuzzer.add_argument("--seed", type=int, default=1, help="the first seed")
+    fuzzer.add_argument("--count", type=int, default=300, help="how many")
     mutants = command("mutations", lambda a: mutations.run(a.only), "the driver broken on purpose")
     mutants.add_argument("--only", default="", help="those whose lesson or name contains this")
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
