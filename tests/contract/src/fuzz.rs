@@ -9,8 +9,9 @@
 
 use crate::child::caught;
 use crate::ops::WriteReadOp;
+use crate::pids::GlobalPids;
 use crate::port::Port;
-use crate::runner::{private_mounts, supervise};
+use crate::runner::{private_mounts, supervise, SCRATCH};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
@@ -55,8 +56,10 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
                 supervise(to, |_| {
                     let mut trace = String::new();
                     let end = caught(|| {
+                        let pids = GlobalPids::new();
                         private_mounts();
-                        trace = live(&Stage::new(Driver::C, Path::new("/tmp")), seed, args.steps);
+                        // Which driver it is, nobody asks: nothing is expected to differ.
+                        trace = live(&Stage::new(Driver::C, Path::new(SCRATCH), pids), seed, args.steps);
                     });
                     report(args, seed, &trace, end);
                 });

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Where a test finds a private, empty directory.
-const SCRATCH: &str = "/tmp";
+pub const SCRATCH: &str = "/tmp";
 
 /// How a test ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults that an incumbent once had and that no other group is about.
 
+use crate::actor::PATIENCE;
 use crate::cases;
 use crate::ops::Op;
 use crate::port::{bytes, empty, introduce, object};
@@ -12,6 +13,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 cases! { "lessons":
     lesson_r01_links_withdrawn_while_the_owner_dies ["DN-2", "DN-3", "REL-2"],
