@@ -27,7 +27,7 @@ cases! { "lessons":
 /// The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
 fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
     let manager = t.manager();
-    for round in 0..16u64 {
+    for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
         let nodes = 1..=6;
         let handles: Vec<u32> = nodes
@@ -70,7 +70,7 @@ fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
 /// A link that comes too late for the owner's end to find it is told of the death all the same.
 fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
     let manager = t.manager();
-    for round in 0..12u64 {
+    for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
         let handles: Vec<u32> = (1..=6)
             .map(|ptr| introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder))
@@ -101,7 +101,7 @@ fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
 /// Handles must not be given to a process whose handles are being taken away.
 fn objects_for_someone_who_dies(t: &Stage) {
     let client = t.client();
-    for round in 0..12u64 {
+    for round in 0..8u64 {
         let manager = t.manager();
         let mut parcel = Parcel::new();
         for ptr in 1..=8 {
@@ -124,7 +124,7 @@ fn objects_for_someone_who_dies(t: &Stage) {
 fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
     let (manager, client) = (t.manager_with(8192), t.client());
     let other = manager.looper();
-    for i in 0..60 {
+    for i in 0..40 {
         client.start_call(0, 0, &bytes(&[i; 4096]));
         let call = manager.wait_call();
         let mut commands = Commands::new();
@@ -150,7 +150,7 @@ fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
 
 fn lesson_c04_counts_dropped_while_the_owner_dies(t: &Stage) {
     let manager = t.manager();
-    for round in 0..12 {
+    for round in 0..8 {
         let (owner, holder) = (t.server(), t.client());
         let handles: Vec<u32> = (1..=6)
             .map(|ptr| introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder))
