@@ -5,9 +5,10 @@
 //! the order of their pointers, so when the watcher reads of the second, all that there is to say
 //! of the first has been said.
 
+use super::faults::{faulty, sweep};
 use super::NO_HANDLE;
 use crate::cases;
-use crate::ops::WriteReadOp;
+use crate::ops::{Answer, Op, WriteReadOp};
 use crate::port::{empty, introduce, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -38,7 +39,7 @@ cases! { "death_links":
     requested_again_while_unconfirmed ["DN-3", "DN-1", "DN-2"],
     handle_dropped_while_alive ["NODE-10", "DN-6"],
     handle_dropped_while_queued ["NODE-10", "DN-6", "POLL-2"],
-    handle_dropped_while_unconfirmed ["NODE-10", "DN-6", "lesson C09"],
+    handle_dropped_while_unconfirmed ["NODE-10", "DN-6"],
     handle_dropped_after_clear ["NODE-10", "DN-3"],
     handle_dropped_before_the_clear_is_confirmed ["NODE-10", "DN-3"],
     new_handle_new_link ["NODE-10", "DN-6"],
@@ -52,9 +53,9 @@ cases! { "death_links":
     clear_done_goes_to_the_looper_that_asks ["DN-4"],
     clear_done_for_others_goes_to_all ["DN-4"],
     clear_done_goes_to_the_looper_that_confirms ["DN-4", "DN-3"],
-    lesson_r02_everything_from_outside_of_the_pool ["DN-1", "DN-2", "DN-3", "DN-4", "lesson R02"],
-    lesson_r11_thread_exit_with_a_clear_unread ["TREL-2", "lesson R11", "lesson C16"],
-    lesson_c16_thread_exit_with_a_death_unread ["TREL-2", "DN-2", "lesson R11", "lesson C16"],
+    lesson_r02_everything_from_outside_of_the_pool ["DN-1", "DN-2", "DN-3", "DN-4"],
+    lesson_r11_c16_thread_exit_with_a_clear_unread ["TREL-2"],
+    lesson_r11_c16_thread_exit_with_a_death_unread ["TREL-2", "DN-2"],
     holder_dies_first ["REL-2", "DN-2"],
     holder_dies_with_everything_unread ["REL-2", "DN-3"],
     two_opens_are_two_holders ["DN-2"],
@@ -62,6 +63,7 @@ cases! { "death_links":
     hundreds_of_holders_of_one_node ["DN-2", "REL-2"],
     hundreds_of_nodes_of_one_owner ["DN-2", "REL-2"],
     in_one_stream ["DN-1", "DN-3", "WR-2"],
+    memory_runs_out ["DN-1", "WR-2"],
     payload_cut_off ["WR-4"],
 }
 
@@ -600,7 +602,7 @@ fn exit(port: &Port) {
     assert_eq!(port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
 }
 
-fn lesson_r11_thread_exit_with_a_clear_unread(t: &Stage) {
+fn lesson_r11_c16_thread_exit_with_a_clear_unread(t: &Stage) {
     let scene = scene(t);
     let looper = scene.holder.looper();
     scene.request();
@@ -614,7 +616,7 @@ fn lesson_r11_thread_exit_with_a_clear_unread(t: &Stage) {
     );
 }
 
-fn lesson_c16_thread_exit_with_a_death_unread(t: &Stage) {
+fn lesson_r11_c16_thread_exit_with_a_death_unread(t: &Stage) {
     let scene = scene(t);
     let looper = scene.holder.looper();
     scene.request();
@@ -745,6 +747,36 @@ fn in_one_stream(t: &Stage) {
     scene.holder.write(&commands);
     let seen = scene.holder.drain();
     assert!(seen.into_iter().eq((0..200).map(ClearDone)));
+}
+
+fn memory_runs_out(t: &Stage) {
+    let scene = scene(t);
+    let (mut attempts, mut errors) = (0, 0);
+    sweep(t, |nth| {
+        attempts += 1;
+        let mut commands = Commands::new();
+        let request = commands.request_death(scene.handle, COOKIE).len() as u64;
+        let all = commands.clear_death(scene.handle, COOKIE).len() as u64;
+        let args = WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
+        let (answer, is_hit) = faulty(&scene.holder, nth, Op::WriteRead { slot: scene.holder.slot, args });
+        let Answer::WriteRead { errno, write_consumed, .. } = answer else { panic!("{answer:?}") };
+        let said = scene.holder.drain();
+        errors += u32::from(said == [Return::Error]);
+        let consumed = match said[..] {
+            // The write stops, and there is no link.
+            [Return::Error] => request,
+            [ClearDone(COOKIE)] => all,
+            [] => 0,
+            _ => panic!("{said:?}"),
+        };
+        // What cannot be copied in is not done; what cannot be copied out is done all the same.
+        assert!(errno == 0 && write_consumed == consumed || errno == libc::EFAULT && write_consumed == 0);
+        is_hit
+    });
+    assert!(errors > 0 || attempts == 0, "memory never ran out");
+    scene.request();
+    scene.kill_owner();
+    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 }
 
 fn payload_cut_off(t: &Stage) {

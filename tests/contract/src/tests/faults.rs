@@ -39,7 +39,7 @@ const MANY: u32 = 400;
 
 /// Lets each place of an operation fail. The closure is given the number of the place, and says whether
 /// the operation came that far.
-fn sweep(t: &Stage, mut attempt: impl FnMut(u32) -> bool) {
+pub(super) fn sweep(t: &Stage, mut attempt: impl FnMut(u32) -> bool) {
     if !t.needs("CONFIG_FAULT_INJECTION", Path::new("/proc/self/fail-nth").exists()) {
         return;
     }
@@ -68,7 +68,7 @@ fn node(ptr: u64) -> Parcel {
 }
 
 /// Executes an operation one place of which fails.
-fn faulty(port: &Port, nth: u32, op: Op) -> (Answer, bool) {
+pub(super) fn faulty(port: &Port, nth: u32, op: Op) -> (Answer, bool) {
     match port.actor.order(Op::FailNth { nth, op: Box::new(op) }) {
         Answer::Injected { answer, fired } => (*answer, fired),
         other => panic!("{other:?}"),

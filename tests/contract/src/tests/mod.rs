@@ -13,6 +13,7 @@ mod buffers;
 mod context;
 mod counts;
 mod death_links;
+mod death_races;
 mod deaths;
 mod failures;
 mod faults;
@@ -71,6 +72,7 @@ pub const GROUPS: &[Group] = &[
     deaths::GROUP,
     death_links::GROUP,
     freeze::GROUP,
+    death_races::GROUP,
     signals::GROUP,
     strangers::GROUP,
     tasks::GROUP,
