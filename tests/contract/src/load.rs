@@ -4,15 +4,20 @@
 //! A question is random bytes; its code says how long the answer shall be. The answer is computed from
 //! the question, so that each side knows what is right. Some questions bring an object along, which
 //! the server calls back before it answers; some answers bring one, which the client then calls.
+//!
+//! Both ask to be told of each other's death and change their minds. Some of the objects that the
+//! server gets it keeps until it is told that they are dead; what it still waits for it says when it
+//! is asked.
 
 use anyhow::{bail, ensure};
 use binder_sys::*;
 use nix::errno::Errno;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use zerocopy::FromBytes;
 
@@ -27,6 +32,12 @@ const WITH_OBJECT: u32 = 1 << 30;
 
 /// The pointer of the first node of a process; each call has its own.
 static NEXT_NODE: AtomicU64 = AtomicU64::new(0x1000);
+
+/// The number of the next death link.
+static NEXT_LINK: AtomicU64 = AtomicU64::new(1);
+
+/// The links of the nodes that this process keeps until they are dead, and whether it has been told.
+static KEPT: Mutex<BTreeMap<u64, bool>> = Mutex::new(BTreeMap::new());
 
 /// What a client process does.
 pub struct Work {
@@ -128,6 +139,8 @@ impl Worker {
                 Return::Transaction(call) => self.serve(&call)?,
                 Return::Reply(reply) => return Ok(End::Answered(reply)),
                 Return::DeadReply => return Ok(End::Dead),
+                Return::DeadBinder(cookie) => self.told_dead(cookie)?,
+                Return::ClearDeathNotificationDone(cookie) => self.told_clear_done(cookie)?,
                 other => bail!("{other:?}, extended error {:?}", self.process.device.extended_error()),
             }
         }
@@ -155,6 +168,7 @@ impl Worker {
         let question = self.process.space.read(call.buffer, call.data_size as usize);
         if let Some(handle) = self.object(call)? {
             // The buffer holds the object, so this comes before it is freed. The owner may be dead.
+            self.link(handle);
             let mut parcel = Parcel::new();
             parcel.bytes(&question[..question.len().min(64)]);
             if let End::Answered(reply) = self.call(handle, 32, parcel.clone())? {
@@ -166,6 +180,8 @@ impl Worker {
         let mut parcel = Parcel::new();
         if call.code == CODE_NODES {
             parcel.bytes(&self.process.device.node_debug_info(0)?.ptr.to_ne_bytes());
+            let kept = KEPT.lock().expect("no panic").len() as u64;
+            parcel.bytes(&kept.to_ne_bytes());
         } else {
             parcel.bytes(&answer(&question, (call.code & 0xff_ffff) as usize));
         }
@@ -176,6 +192,61 @@ impl Worker {
         self.out.free_buffer(call.buffer).reply(&parcel.to_caller(TransactionFlags::empty()));
         self.parcels.push(parcel);
         Ok(())
+    }
+
+    /// Asks to be told of the death of a node that came in a buffer, in one of several ways.
+    fn link(&mut self, handle: u32) {
+        let number = NEXT_LINK.fetch_add(1, Ordering::Relaxed);
+        let cookie = number << 32 | u64::from(handle);
+        match number % 8 {
+            // It goes with the handle, when the buffer is freed.
+            0 => self.out.request_death(handle, cookie),
+            1 => self.out.request_death(handle, cookie).clear_death(handle, cookie),
+            2 | 3 => {
+                KEPT.lock().expect("no panic").insert(cookie, false);
+                self.out.acquire(handle).request_death(handle, cookie)
+            }
+            _ => return,
+        };
+    }
+
+    /// The node of a link is dead: the link is withdrawn, or goes with its handle.
+    fn told_dead(&mut self, cookie: u64) -> anyhow::Result<()> {
+        let handle = cookie as u32;
+        let mut kept = KEPT.lock().expect("no panic");
+        match kept.get_mut(&cookie) {
+            None => self.out.dead_binder_done(cookie),
+            Some(told) => {
+                ensure!(!*told, "the death {cookie:#x} is told twice");
+                *told = true;
+                if cookie >> 32 & 1 == 0 {
+                    kept.remove(&cookie);
+                    self.out.dead_binder_done(cookie).release(handle)
+                } else {
+                    self.out.clear_death(handle, cookie).dead_binder_done(cookie)
+                }
+            }
+        };
+        Ok(())
+    }
+
+    fn told_clear_done(&mut self, cookie: u64) -> anyhow::Result<()> {
+        if let Some(told) = KEPT.lock().expect("no panic").remove(&cookie) {
+            ensure!(told, "the clear of {cookie:#x} is confirmed before its death");
+            self.out.release(cookie as u32);
+        }
+        Ok(())
+    }
+
+    /// Asks to be told of the server's death, or no longer, or gives up the handle.
+    fn link_to_server(&mut self, random: &mut SmallRng) {
+        let cookie = random.random_range(1..=3u64) << 32;
+        match random.random_range(0..24) {
+            0 | 1 => self.out.increfs(0).request_death(0, cookie),
+            2 => self.out.clear_death(0, cookie),
+            3 => self.out.decrefs(0),
+            _ => return,
+        };
     }
 
     /// The handle in a received transaction, if there is one.
@@ -212,6 +283,7 @@ impl Worker {
         let plain = parcel.offsets.is_empty();
         let with_object = plain && random.random_ratio(1, 4);
         let code = wanted as u32 | if with_object { WITH_OBJECT } else { 0 };
+        self.link_to_server(random);
         let End::Answered(reply) = self.call(0, code, parcel)? else { return Ok(false) };
         let got = self.process.space.read(reply.buffer, reply.data_size as usize);
         ensure!(got.len() >= wanted, "{} bytes of {wanted}", got.len());
@@ -272,7 +344,7 @@ pub fn call_counted(path: &Path, work: &Work, answered: &AtomicU64) -> anyhow::R
     })
 }
 
-/// Waits until the server's process has no nodes left that others hold.
+/// Waits until the server's process has no nodes left that others hold, and waits for no death.
 pub fn wait_quiet(path: &Path, limit: Duration) -> anyhow::Result<()> {
     let process = Process::open(path)?;
     let mut worker = Worker::new(&process);
@@ -281,11 +353,15 @@ pub fn wait_quiet(path: &Path, limit: Duration) -> anyhow::Result<()> {
         let End::Answered(reply) = worker.call(0, CODE_NODES, Parcel::new())? else {
             bail!("the server is dead")
         };
-        let node = process.space.read(reply.buffer, 8);
+        let left = process.space.read(reply.buffer, 16);
         worker.out.free_buffer(reply.buffer);
-        if node == [0; 8] {
+        if left == [0; 16] {
             return Ok(());
         }
-        ensure!(Instant::now() < deadline, "the server's node {node:x?} is still held by someone");
+        let (node, kept) = left.split_at(8);
+        ensure!(
+            Instant::now() < deadline,
+            "the server has node {node:x?} still held, {kept:?} deaths untold"
+        );
     }
 }

@@ -2,7 +2,8 @@
 //! Hours in minutes: servers and clients at work, one of them killed every few milliseconds.
 //!
 //! What is checked: every answer that arrives has the right bytes; nobody waits for ever; and when all
-//! clients are gone, the servers that live have nothing that anybody holds. What is leaked inside the
+//! clients are gone, the servers that live have nothing that anybody holds, and have been told of every
+//! death that they had asked for. What is leaked inside the
 //! driver shows when the module is unloaded.
 
 use crate::child;
