@@ -11,6 +11,8 @@
 use crate::{
     defs::{transaction_flags, Strength, TransactionRequest},
     error::Refusal,
+    file_slots::FileSlot,
+    kernel_ext::deferred_close::DeferredClose,
     node::Node,
     process::Process,
     range_alloc::{CallKind, ReserveError, Reserved, Spare}, //
@@ -30,8 +32,16 @@ pub(crate) enum Held {
     Handle(u32, Strength),
 }
 
-/// All that a transaction's data names; nothing for data without objects, which is most.
-type HeldList = Option<KVec<Held>>;
+/// All that a transaction's data names.
+#[derive(Default)]
+struct Named {
+    /// Nodes and handles.
+    held: KVec<Held>,
+    /// Files that are yet to be given to the receiver.
+    files: KVVec<FileSlot>,
+    /// Descriptors of the receiver that are closed with the buffer.
+    to_close: Option<DeferredClose>,
+}
 
 /// Where the parts of a transaction lie in its buffer; all in bytes.
 #[derive(Clone, Copy)]
@@ -40,25 +50,37 @@ pub(crate) struct Layout {
     pub(crate) offsets_size: usize,
     /// Where the array of offsets begins, relative to the data.
     pub(crate) offsets_at: usize,
+    /// Where the area begins and ends that takes what pointers point to.
+    pub(crate) pointers: (usize, usize),
+    /// How much of the end is for the sender's security context; 0 if there is none.
+    context_size: usize,
     total: usize,
 }
 
 impl Layout {
-    /// The layout that a request asks for (contract OBJ-3). `EINVAL` when it exceeds what can be
-    /// counted.
-    pub(crate) fn of(request: &TransactionRequest) -> Result<Self> {
+    /// The layout that a request asks for, with a security context of this size (contract OBJ-3).
+    /// `EINVAL` when it exceeds what can be counted.
+    fn of(request: &TransactionRequest, context_size: usize) -> Result<Self> {
         let data_size = usize::try_from(request.data_size).map_err(|_| EINVAL)?;
         let offsets_size = usize::try_from(request.offsets_size).map_err(|_| EINVAL)?;
         let buffers_size = usize::try_from(request.buffers_size).map_err(|_| EINVAL)?;
         let offsets_at = aligned(data_size)?;
-        let total = offsets_at
-            .checked_add(aligned(offsets_size)?)
-            .and_then(|total| total.checked_add(aligned(buffers_size).ok()?))
+        let context_size = context_size
+            .checked_next_multiple_of(size_of::<u64>())
             .ok_or(EINVAL)?;
+        let pointers_at = offsets_at
+            .checked_add(aligned(offsets_size)?)
+            .ok_or(EINVAL)?;
+        let pointers_end = pointers_at
+            .checked_add(aligned(buffers_size)?)
+            .ok_or(EINVAL)?;
+        let total = pointers_end.checked_add(context_size).ok_or(EINVAL)?;
         Ok(Self {
             data_size,
             offsets_size,
             offsets_at,
+            pointers: (pointers_at, pointers_end),
+            context_size,
             total,
         })
     }
@@ -81,31 +103,74 @@ pub(crate) struct Buffer {
     is_cleared: bool,
     /// Its sender holds much of a oneway space that is running out (contract ALLOC-7).
     pub(crate) is_spam_suspect: bool,
-    /// What the data names so far.
-    held: HeldList,
+    /// What the data names so far; nothing for data without objects, which is most.
+    named: Option<KBox<Named>>,
 }
 
 impl Buffer {
-    /// Makes room to remember one more thing.
+    fn named(&mut self) -> Result<&mut Named, AllocError> {
+        let named = match self.named.take() {
+            Some(named) => named,
+            None => KBox::new(Named::default(), GFP_KERNEL)?,
+        };
+        Ok(self.named.insert(named))
+    }
+
+    /// Makes room to remember one more node or handle.
     pub(crate) fn expect_held(&mut self) -> Result<(), AllocError> {
-        self.held
-            .get_or_insert_with(KVec::new)
-            .reserve(1, GFP_KERNEL)
+        self.named()?.held.reserve(1, GFP_KERNEL)
     }
 
     /// Remembers something that the data names. There has to be room for it.
     pub(crate) fn hold(&mut self, held: Held) {
-        if let Some(list) = &mut self.held {
-            let _ = list.push_within_capacity(held);
+        if let Some(named) = &mut self.named {
+            let _ = named.held.push_within_capacity(held);
         }
+    }
+
+    /// Remembers a file that the data names.
+    pub(crate) fn hold_file(&mut self, slot: FileSlot) -> Result<(), AllocError> {
+        self.named()?.files.push(slot, GFP_KERNEL)
+    }
+
+    /// The files that the data names and the receiver has not got yet.
+    pub(crate) fn files(&self) -> &[FileSlot] {
+        self.named.as_ref().map_or(&[], |named| &named.files)
+    }
+
+    /// Takes the files out, in order. The receiver has got them: `to_close` is what is to be closed
+    /// with the buffer.
+    pub(crate) fn take_files(&mut self, to_close: Option<DeferredClose>) -> KVVec<FileSlot> {
+        match &mut self.named {
+            Some(named) => {
+                named.to_close = to_close;
+                core::mem::take(&mut named.files)
+            }
+            None => KVVec::new(),
+        }
+    }
+
+    /// Where the sender's security context is, relative to the start of the buffer.
+    pub(crate) fn context_at(&self) -> Option<usize> {
+        let size = self.layout.context_size;
+        (size != 0).then(|| self.layout.total - size)
     }
 }
 
 /// What the target's allocator keeps of a buffer that the target may free.
 pub(crate) struct Delivered {
     purpose: Purpose,
-    held: HeldList,
+    named: Option<KBox<Named>>,
     is_cleared: bool,
+}
+
+/// What the task that freed a buffer is to do next.
+#[must_use]
+pub(crate) enum AfterFree {
+    /// Whatever it likes.
+    Nothing,
+    /// Go back to user space soon: files wait for that (contract IOCTL-4).
+    ReturnSoon,
 }
 
 /// What a delivered buffer was for. The node of a call is in use until the call's buffer is freed
@@ -117,13 +182,15 @@ pub(crate) enum Purpose {
 }
 
 impl Process {
-    /// Reserves space for a request in this process, and the pages for it.
+    /// Reserves space in this process for a request and a security context of this size, and the
+    /// pages for it.
     pub(crate) fn reserve_buffer(
         &self,
         request: &TransactionRequest,
+        context_size: usize,
         kind: CallKind,
     ) -> Result<Buffer, Refusal> {
-        let layout = Layout::of(request)?;
+        let layout = Layout::of(request, context_size)?;
         if !self.pages.is_mapped() {
             return Err(Refusal::nobody(ESRCH));
         }
@@ -134,7 +201,7 @@ impl Process {
             layout,
             is_cleared: request.flags & transaction_flags::CLEAR_BUF != 0,
             is_spam_suspect: reserved.oneway_spam_suspect,
-            held: None,
+            named: None,
         };
         match self.pages.populate(offset, offset + size) {
             Ok(()) => Ok(buffer),
@@ -146,6 +213,14 @@ impl Process {
                     Refusal::failed(error)
                 })
             }
+        }
+    }
+
+    /// Writes the sender's security context into its part of a buffer in this process.
+    pub(crate) fn write_context(&self, buffer: &Buffer, context: &[u8]) -> Result {
+        match buffer.context_at() {
+            Some(at) => self.pages.write(buffer.offset + at, context),
+            None => Ok(()),
         }
     }
 
@@ -165,7 +240,7 @@ impl Process {
     pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
         let delivered = Delivered {
             purpose,
-            held: buffer.held,
+            named: buffer.named,
             is_cleared: buffer.is_cleared,
         };
         let unknown = self.buffers.lock().deliver(buffer.offset, delivered);
@@ -175,7 +250,7 @@ impl Process {
 
     /// Takes back a buffer that was not delivered, and undoes what its data names so far.
     pub(crate) fn give_back_buffer(&self, buffer: Buffer) {
-        self.let_go(buffer.held);
+        let _ = self.let_go(buffer.named);
         let clear = buffer.is_cleared.then_some(buffer.layout.total);
         self.release_range(buffer.offset, clear);
     }
@@ -190,9 +265,10 @@ impl Process {
         drop(leftover);
     }
 
-    /// The process frees the buffer at this address. `EINVAL` when there is none that it may free:
-    /// never delivered, not the exact start, or being freed by another thread (contract OBJ-12).
-    pub(crate) fn free_buffer(&self, address: u64) -> Result {
+    /// The calling task, one of this process, frees the buffer at this address. `EINVAL` when there
+    /// is none that it may free: never delivered, not the exact start, or being freed by another
+    /// thread (contract OBJ-12).
+    pub(crate) fn free_buffer(&self, address: u64) -> Result<AfterFree> {
         let address = usize::try_from(address).map_err(|_| EINVAL)?;
         let start = self.pages.address().ok_or(EINVAL)?;
         let offset = address.checked_sub(start).ok_or(EINVAL)?;
@@ -206,7 +282,7 @@ impl Process {
         let leftover = buffers.release(offset);
         drop(buffers);
         drop(leftover);
-        self.let_go(delivered.held);
+        let after = self.let_go(delivered.named);
         match delivered.purpose {
             Purpose::Call(node) => node.drop_local(Strength::Strong),
             Purpose::Oneway(node) => {
@@ -215,7 +291,7 @@ impl Process {
             }
             Purpose::Reply => {}
         }
-        Ok(())
+        Ok(after)
     }
 
     /// The process ends: frees whatever it had not freed, without undoing what is gone with it.
@@ -233,9 +309,13 @@ impl Process {
         }
     }
 
-    /// Undoes what the data of a buffer named.
-    fn let_go(&self, held: HeldList) {
-        for held in held.into_iter().flatten() {
+    /// Undoes what the data of a buffer named. Descriptors are closed in the calling task; what was
+    /// not delivered has none.
+    fn let_go(&self, named: Option<KBox<Named>>) -> AfterFree {
+        let Some(named) = named.map(KBox::into_inner) else {
+            return AfterFree::Nothing;
+        };
+        for held in named.held {
             match held {
                 Held::Node(node, strength) => node.drop_local(strength),
                 Held::Handle(handle, strength) => {
@@ -243,6 +323,13 @@ impl Process {
                     let _ = self.drop_handle(handle, strength);
                 }
             }
+        }
+        match named.to_close {
+            Some(to_close) => {
+                to_close.close();
+                AfterFree::ReturnSoon
+            }
+            None => AfterFree::Nothing,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! only when all of it is there and lies within the write buffer (lesson C17).
 
 use crate::{
+    allocation::AfterFree,
     debug::note,
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::{park::WakeHint, stack_bytes::StackBytes},
@@ -134,8 +135,10 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
         }
         Command::FreeBuffer => {
             let address = u64::from_ne_bytes(*source.payload()?);
-            if process.free_buffer(address).is_err() {
-                note!(UserError, "no buffer to free at {address:#x}");
+            match process.free_buffer(address) {
+                Ok(AfterFree::Nothing) => {}
+                Ok(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
+                Err(_) => note!(UserError, "no buffer to free at {address:#x}"),
             }
         }
         Command::IncRefs => add_count(process, handle(source)?, Strength::Weak)?,

@@ -9,6 +9,8 @@
 
 #[path = "defs/arguments.rs"]
 mod arguments;
+#[path = "defs/embedded.rs"]
+mod embedded;
 #[path = "defs/objects.rs"]
 mod objects;
 #[path = "defs/transactions.rs"]
@@ -22,6 +24,7 @@ pub(crate) use arguments::{
     NodeInfoForRef,
     WriteRead, //
 };
+pub(crate) use embedded::{FileArrayObject, FileObject, Object, PointerObject};
 pub(crate) use objects::{FlatObject, HandleCookie, NodeFlags, NodeName, Strength};
 pub(crate) use transactions::{TransactionNotice, TransactionRequest};
 
@@ -152,6 +155,8 @@ pub(crate) const LARGEST_RETURN: usize = 4 + Return::TransactionSecCtx.payload_s
 pub(crate) mod transaction_flags {
     /// Nobody waits for a reply.
     pub(crate) const ONE_WAY: u32 = 0x01;
+    /// The reply may carry file descriptors.
+    pub(crate) const ACCEPT_FDS: u32 = 0x10;
     /// The receiver's buffer is to be zeroed when it is freed.
     pub(crate) const CLEAR_BUF: u32 = 0x20;
     /// Takes the place of an equal oneway call that its frozen target has not got yet.

@@ -17,10 +17,10 @@ use kernel::{
     bindings,
     error::{from_result, to_result},
     ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void},
-    fs::File,
+    fs::{File, LocalFile},
     mm::virt::VmaNew,
     prelude::*,
-    sync::{poll::PollTable, Arc, ArcBorrow},
+    sync::{aref::ARef, poll::PollTable, Arc, ArcBorrow},
     types::ForeignOwnable, //
 };
 
@@ -209,4 +209,17 @@ unsafe extern "C" fn binder_ioctl(
         let may_wait = file.flags() & kernel::fs::file::flags::O_NONBLOCK == 0;
         ioctls::run(&process.into(), command, argument, may_wait).map(|()| 0)
     })
+}
+
+/// The file behind a descriptor of the calling task. `EBADF` when there is none, or none that can be
+/// used for anything.
+///
+/// Here, and not where it is used, because what makes it sound is the list of operations above.
+pub(crate) fn file_of_caller(fd: u32) -> Result<ARef<File>> {
+    let file = LocalFile::fget(fd)?;
+    // SAFETY: Calls into the driver's Rust code come in through the file operations of this file and
+    // through the module's start and end, and this function is called below none but those. The VFS
+    // uses `fdget_pos` for reading, writing, seeking and listing, and the operations have none of
+    // these; it ends before the call returns, so nothing that the task did earlier counts either.
+    Ok(unsafe { LocalFile::assume_no_fdget_pos(file) })
 }

@@ -13,6 +13,7 @@ use crate::{
     debug::note,
     defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
     error::Refusal,
+    file_slots::ReservedNumbers,
     kernel_ext::{park, stack_bytes::StackBytes},
     node::{Node, RemovedNode},
     node_counts::Announcement,
@@ -139,10 +140,11 @@ fn tell_all<'a>(
                 }
             }
             Found::Call(transaction, has_room) => {
-                if !has_room && thread.make_room_on_stack().is_err() {
-                    transaction.refuse(Refusal::UNDELIVERABLE);
-                } else {
-                    return deliver_call(thread, transaction, sink);
+                let numbers = prepare(thread, &transaction, has_room);
+                match numbers {
+                    Ok(numbers) => return deliver_call(thread, transaction, numbers, sink),
+                    // Only the caller hears of it (contract TXN-27).
+                    Err(_) => transaction.refuse(Refusal::UNDELIVERABLE),
                 }
             }
             Found::Reply(transaction) => return deliver_reply(thread, transaction, sink),
@@ -261,11 +263,28 @@ fn notice(thread: &Thread, transaction: &Transaction, buffer: &Buffer) -> Transa
     }
 }
 
+/// Gets what has to be there before a call can be given to the thread: room on its stack, and
+/// numbers for the files.
+fn prepare(
+    thread: &Thread,
+    transaction: &Transaction,
+    has_room_on_stack: bool,
+) -> Result<Option<ReservedNumbers>> {
+    if !has_room_on_stack {
+        thread.make_room_on_stack()?;
+    }
+    match transaction.buffer() {
+        Some(buffer) => buffer.reserve_numbers(&thread.process),
+        None => Ok(None),
+    }
+}
+
 /// Gives a call to the thread, which serves it from then on, unless it is oneway. Gives the locked
 /// state.
 fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
+    numbers: Option<ReservedNumbers>,
     sink: &mut Sink,
 ) -> Result<StateGuard<'a>> {
     let (node, buffer, caller_pid) = match transaction.content() {
@@ -277,7 +296,14 @@ fn deliver_call<'a>(
     let mut notice = notice(thread, &transaction, buffer);
     notice.node = node.name;
     notice.sender_pid = caller_pid;
-    sink.put(Return::Transaction, &notice.encode());
+    match buffer.context_at() {
+        None => sink.put(Return::Transaction, &notice.encode()),
+        Some(at) => {
+            let context = notice.data + at as u64;
+            let message = notice.encode_with_context(context);
+            sink.put(Return::TransactionSecCtx, &message);
+        }
+    }
     if let Err(error) = sink.flush() {
         note!(
             FailedTransaction,
@@ -291,13 +317,11 @@ fn deliver_call<'a>(
         Content::Call { node, buffer } => {
             transaction.saved_priority =
                 priority::begin_service(transaction.caller_priority, &node);
-            let purpose = Purpose::Call(node);
-            thread.process.deliver_buffer(buffer, purpose);
+            hand_over(thread, buffer, numbers, Purpose::Call(node));
         }
         Content::Oneway { node, buffer, .. } => {
             priority::begin_oneway_service(&node);
-            let purpose = Purpose::Oneway(node);
-            thread.process.deliver_buffer(buffer, purpose);
+            hand_over(thread, buffer, numbers, Purpose::Oneway(node));
             drop(transaction);
             return Ok(lock_after_transaction(thread));
         }
@@ -310,19 +334,43 @@ fn deliver_call<'a>(
     Ok(process)
 }
 
+/// The thread knows of a buffer: lets it have the files in it, and free it.
+fn hand_over(
+    thread: &Thread,
+    mut buffer: Buffer,
+    numbers: Option<ReservedNumbers>,
+    purpose: Purpose,
+) {
+    if let Some(numbers) = numbers {
+        buffer.install_files(numbers);
+    }
+    thread.process.deliver_buffer(buffer, purpose);
+}
+
 /// Gives the reply of a call to the thread that made the call. Gives the locked state.
 fn deliver_reply<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
     sink: &mut Sink,
 ) -> Result<StateGuard<'a>> {
+    let mut numbers = None;
     if let Content::Reply { buffer, .. } = transaction.content() {
-        let notice = notice(thread, &transaction, buffer);
-        sink.put(Return::Reply, &notice.encode());
+        match buffer.reserve_numbers(&thread.process) {
+            Ok(reserved) => {
+                numbers = reserved;
+                let notice = notice(thread, &transaction, buffer);
+                sink.put(Return::Reply, &notice.encode());
+            }
+            Err(_) => {
+                // The call ends all the same, and its caller has to hear of that (lesson R19).
+                transaction.dismantle();
+                sink.put(Return::FailedReply, &[]);
+            }
+        }
     }
     sink.flush()?;
     if let Content::Reply { buffer, .. } = transaction.take_content() {
-        thread.process.deliver_buffer(buffer, Purpose::Reply);
+        hand_over(thread, buffer, numbers, Purpose::Reply);
     }
     let mut process = lock_after_transaction(thread);
     let spare = &mut thread.state(&mut process).spare_transaction;

@@ -35,6 +35,7 @@ mod defs;
 mod error;
 #[allow(unsafe_code)]
 mod ffi;
+mod file_slots;
 mod freeze;
 mod freeze_state;
 #[allow(dead_code)] // What prints the tables is to come with the logs.
@@ -43,6 +44,7 @@ mod handles;
 mod ioctls;
 mod node;
 mod node_counts;
+mod pointer_area;
 mod priority;
 mod priority_rules;
 mod process;

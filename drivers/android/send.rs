@@ -19,12 +19,12 @@ use crate::{
     stats::next_debug_id,
     thread::{Frame, Thread, ThreadState},
     transaction::{Content, Transaction},
-    translate::copy_in,
+    translate::{copy_in, Route},
     work::{Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
-    security,
+    security::{self, SecurityCtx},
     sync::{
         atomic::Relaxed,
         Arc, //
@@ -212,8 +212,22 @@ fn fill(
     node: Arc<Node>,
     kind: CallKind,
 ) -> Result<(), Refusal> {
-    let mut buffer = node.owner.reserve_buffer(request, kind)?;
-    let copied = copy_in(request, thread, &node.owner, &mut buffer);
+    let context = if node.flags.wants_security_context() {
+        Some(SecurityCtx::from_secid(
+            thread.process.credential.get_secid(),
+        )?)
+    } else {
+        None
+    };
+    let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
+    let mut buffer = node.owner.reserve_buffer(request, context.len(), kind)?;
+    let route = Route {
+        sender: thread,
+        receiver: &node.owner,
+        accepts_files: node.flags.accepts_fds(),
+    };
+    let copied = copy_in(request, route, &mut buffer)
+        .and_then(|()| Ok(node.owner.write_context(&buffer, context)?));
     transaction.put_content(Content::Draft { node, buffer });
     copied
 }
@@ -391,8 +405,13 @@ fn fill_reply(
     }
     let caller = &transaction.caller.process;
     // A reply is waited for, whatever its flags say (contract TXN-15).
-    let mut buffer = caller.reserve_buffer(request, CallKind::Sync)?;
-    let copied = copy_in(request, thread, caller, &mut buffer);
+    let mut buffer = caller.reserve_buffer(request, 0, CallKind::Sync)?;
+    let route = Route {
+        sender: thread,
+        receiver: caller,
+        accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
+    };
+    let copied = copy_in(request, route, &mut buffer);
     let is_queued = false;
     transaction.put_content(Content::Reply { buffer, is_queued });
     copied?;

@@ -213,6 +213,17 @@ impl Transaction {
         &self.content
     }
 
+    /// What is to be delivered, if there is anything.
+    pub(crate) fn buffer(&self) -> Option<&Buffer> {
+        match &self.content {
+            Content::Draft { buffer, .. }
+            | Content::Call { buffer, .. }
+            | Content::Oneway { buffer, .. }
+            | Content::Reply { buffer, .. } => Some(buffer),
+            Content::Empty | Content::Refused(_) => None,
+        }
+    }
+
     /// Takes out what the transaction holds on to, to hand it on.
     pub(crate) fn take_content(&mut self) -> Content {
         core::mem::replace(&mut self.content, Content::Empty)

@@ -3,34 +3,53 @@
 //! Data on its way from one process to another: copied once, and each object in it turned from the
 //! sender's terms into the receiver's.
 //!
-//! The destination is written strictly from its start to its end by [`Writer`], so that no place in
-//! it can be written, and no object translated, twice (lesson R16). The sender's memory is read once
-//! as well: what has been judged is what is delivered.
+//! The destination is written strictly from its start to its end by [`Writer`], and so is each copy
+//! of what a pointer points to, by [`PointerArea`]. So no place can be written, and no object
+//! translated, twice (lesson R16). The sender's memory is read once as well: what has been judged is
+//! what is delivered.
+//!
+//! Kinds of objects have rooms of their own: [`nodes`], [`files`] and [`pointers`].
 
 use crate::{
-    allocation::{Buffer, Held},
-    defs::{FlatObject, NodeFlags, Strength, TransactionRequest},
+    allocation::Buffer,
+    defs::{Object, TransactionRequest},
     error::Refusal,
+    pointer_area::PointerArea,
     process::Process,
     thread::Thread, //
 };
 use kernel::{
     prelude::*,
-    security,
     sync::Arc,
     uaccess::{UserPtr, UserSlice}, //
 };
 
+#[path = "translate/files.rs"]
+mod files;
+#[path = "translate/nodes.rs"]
+mod nodes;
+#[path = "translate/pointers.rs"]
+mod pointers;
+
 /// Objects start at multiples of this within the data.
 const OBJECT_ALIGNMENT: u64 = 4;
 
-/// Copies what `request` names from the calling process into `buffer`, which lies in `receiver`.
+/// Who sends something to whom, and what may be sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Route<'a> {
+    /// The calling thread.
+    pub(crate) sender: &'a Arc<Thread>,
+    pub(crate) receiver: &'a Arc<Process>,
+    /// Whether the receiver takes file descriptors.
+    pub(crate) accepts_files: bool,
+}
+
+/// Copies what `request` names from the calling process into `buffer`, which lies in the receiver.
 ///
 /// What was translated until an error is held by `buffer`, and nothing else is (lesson C06).
 pub(crate) fn copy_in(
     request: &TransactionRequest,
-    sender: &Arc<Thread>,
-    receiver: &Arc<Process>,
+    route: Route<'_>,
     buffer: &mut Buffer,
 ) -> Result<(), Refusal> {
     let data = usize::try_from(request.data).map_err(|_| EFAULT)?;
@@ -41,27 +60,33 @@ pub(crate) fn copy_in(
         let size = buffer.layout.data_size;
         if size != 0 {
             let data = UserPtr::from_addr(data);
-            receiver.pages.copy_from_user(buffer.offset, data, size)?;
+            let pages = &route.receiver.pages;
+            pages.copy_from_user(buffer.offset, data, size)?;
         }
         return Ok(());
     }
-    let offsets = copy_offsets(request, receiver, buffer)?;
+    let offsets = copy_offsets(request, route.receiver, buffer)?;
+    let (start, end) = buffer.layout.pointers;
     let mut writer = Writer {
-        receiver,
+        receiver: route.receiver,
         start: buffer.offset,
         done: 0,
         size: buffer.layout.data_size,
         source: data,
     };
-    for offset in offsets {
+    let mut translation = Translation {
+        route,
+        pointers: PointerArea::new(start, end),
+        buffer,
+    };
+    for (index, offset) in (0..).zip(offsets) {
         writer.copy_until(offset)?;
         let object = writer.read_object()?;
-        buffer.expect_held()?;
-        let (translated, held) = translate(object, sender, receiver)?;
-        buffer.hold(held);
-        writer.write_object(&translated.encode())?;
+        let translated = translation.translate(index, writer.done, object)?;
+        writer.write_object(&translated)?;
     }
-    writer.copy_until(request.data_size)
+    writer.copy_until(request.data_size)?;
+    translation.finish()
 }
 
 /// Reads the array of offsets, once, for the driver and for the receiver.
@@ -122,88 +147,50 @@ impl Writer<'_> {
     }
 
     /// Reads the object that comes next. The bytes are not written: their translation will be.
-    fn read_object(&mut self) -> Result<FlatObject, Refusal> {
-        let remaining = self.size - self.done;
-        if self.done as u64 % OBJECT_ALIGNMENT != 0 || remaining < FlatObject::SIZE {
-            return Err(Refusal::failed(EINVAL));
+    /// `EINVAL` when there is none, wherever that shows (contract 9.4).
+    fn read_object(&mut self) -> Result<Object> {
+        if self.done as u64 % OBJECT_ALIGNMENT != 0 {
+            return Err(EINVAL);
         }
-        let mut bytes = [0; FlatObject::SIZE];
-        UserSlice::new(self.next(), bytes.len())
+        let mut bytes = [0; Object::MAX_SIZE];
+        let size = usize::min(self.size - self.done, bytes.len());
+        UserSlice::new(self.next(), size)
             .reader()
-            .read_slice(&mut bytes)?;
-        FlatObject::decode(&bytes).ok_or(Refusal::failed(EINVAL))
+            .read_slice(&mut bytes[..size])
+            .map_err(|_| EINVAL)?;
+        Object::decode(&bytes[..size]).ok_or(EINVAL)
     }
 
-    /// Writes the translation of the object that was read.
-    fn write_object(&mut self, bytes: &[u8; FlatObject::SIZE]) -> Result<(), Refusal> {
+    /// Writes the translation of the object that was read, which is of the same size.
+    fn write_object(&mut self, object: &Object) -> Result {
+        let bytes = &object.encode()[..object.size()];
         self.receiver.pages.write(self.start + self.done, bytes)?;
-        self.done += FlatObject::SIZE;
+        self.done += bytes.len();
         Ok(())
     }
 }
 
-/// Turns an object into the receiver's terms, and holds for him what it names.
-fn translate(
-    object: FlatObject,
-    sender: &Arc<Thread>,
-    receiver: &Arc<Process>,
-) -> Result<(FlatObject, Held), Refusal> {
-    let from = &sender.process;
-    match object {
-        FlatObject::Binder {
-            strength,
-            flags,
-            name,
-        } => {
-            let node = from.pin_node(name, NodeFlags::new(flags))?;
-            let handle = may_transfer(from, receiver)
-                .and_then(|()| receiver.hold_node(&node, strength, Some(sender)));
-            node.unpin();
-            Ok(as_handle(handle.map_err(refusal)?, strength, flags))
-        }
-        FlatObject::Handle {
-            strength,
-            flags,
-            handle,
-        } => {
-            let node = from.node_of_handle(handle, strength).ok_or(EINVAL)?;
-            may_transfer(from, receiver)?;
-            if Arc::ptr_eq(&node.owner, receiver) {
-                node.add_local(strength).map_err(|_| EINVAL)?;
-                let name = node.name;
-                let binder = FlatObject::Binder {
-                    strength,
-                    flags,
-                    name,
-                };
-                return Ok((binder, Held::Node(node, strength)));
+/// Turns objects into the receiver's terms, one after the other.
+struct Translation<'a> {
+    route: Route<'a>,
+    /// Takes hold of what the objects name.
+    buffer: &'a mut Buffer,
+    /// Takes what they point to.
+    pointers: PointerArea,
+}
+
+impl Translation<'_> {
+    /// Translates the object that comes `index`-th in the array of offsets, and lies `at` in the
+    /// data. It keeps its size.
+    fn translate(&mut self, index: u64, at: usize, object: Object) -> Result<Object, Refusal> {
+        Ok(match object {
+            Object::Flat(flat) => Object::Flat(self.node(flat)?),
+            Object::File(file) => Object::File(self.file(at, file)?),
+            Object::Pointer(pointer) => Object::Pointer(self.pointer(index, pointer)?),
+            Object::FileArray(array) => {
+                self.file_array(&array)?;
+                object
             }
-            let handle = receiver.hold_node(&node, strength, None);
-            Ok(as_handle(handle.map_err(refusal)?, strength, flags))
-        }
-    }
-}
-
-/// A handle of the receiver, as object and as what is held for him.
-fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, Held) {
-    let object = FlatObject::Handle {
-        strength,
-        flags,
-        handle,
-    };
-    (object, Held::Handle(handle, strength))
-}
-
-/// Asks the security modules; any refusal of theirs is `EPERM` to the sender (contract 10).
-fn may_transfer(from: &Process, to: &Process) -> Result {
-    security::binder_transfer_binder(&from.credential, &to.credential).map_err(|_| EPERM)
-}
-
-/// Why a receiver cannot be given a handle.
-fn refusal(error: Error) -> Refusal {
-    if error == ESRCH {
-        Refusal::DIED
-    } else {
-        Refusal::failed(error)
+        })
     }
 }

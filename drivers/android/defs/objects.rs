@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects inside of a transaction's data, and what they say of nodes.
+//! Objects inside of a transaction's data that name nodes, and what they say of those.
 
 use super::{double_word, put_double_word, put_word, word};
+
+/// Object types are three letters, of which the last may be a star, and a constant.
+pub(super) const fn type_of(letters: [u8; 3]) -> u32 {
+    let [first, second, third] = letters;
+    u32::from_be_bytes([first, second, third, 0x85])
+}
 
 /// What the owner of a node calls it: a pointer and a cookie that only he understands.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -117,17 +123,12 @@ pub(crate) enum FlatObject {
 impl FlatObject {
     pub(crate) const SIZE: usize = 24;
 
-    const BINDER: u32 = Self::type_of(b's', b'b');
-    const WEAK_BINDER: u32 = Self::type_of(b'w', b'b');
-    const HANDLE: u32 = Self::type_of(b's', b'h');
-    const WEAK_HANDLE: u32 = Self::type_of(b'w', b'h');
+    const BINDER: u32 = type_of([b's', b'b', b'*']);
+    const WEAK_BINDER: u32 = type_of([b'w', b'b', b'*']);
+    const HANDLE: u32 = type_of([b's', b'h', b'*']);
+    const WEAK_HANDLE: u32 = type_of([b'w', b'h', b'*']);
 
-    /// Object types are three letters of which the last but one is always a star, and a constant.
-    const fn type_of(strength: u8, kind: u8) -> u32 {
-        u32::from_be_bytes([strength, kind, b'*', 0x85])
-    }
-
-    /// Understands an object; `None` for a type that is not known.
+    /// Understands an object; `None` for a type that names no node.
     pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Option<Self> {
         let flags = word(bytes, 4);
         let binder = |strength| Self::Binder {

@@ -77,4 +77,11 @@ impl TransactionNotice {
         put_double_word(&mut bytes, 56, self.offsets);
         bytes
     }
+    /// The same for a receiver that is told where the sender's security context lies.
+    pub(crate) fn encode_with_context(&self, context: u64) -> [u8; Self::SIZE + 8] {
+        let mut bytes = [0; Self::SIZE + 8];
+        bytes[..Self::SIZE].copy_from_slice(&self.encode());
+        put_double_word(&mut bytes, Self::SIZE, context);
+        bytes
+    }
 }

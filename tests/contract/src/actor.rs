@@ -10,7 +10,7 @@ use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, ForkResult, Pid};
 use std::cell::{Cell, RefCell};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long an actor may take over one operation before the test gives up.
@@ -226,6 +226,74 @@ impl Actor {
         let (_, fd) = self.finish_with_fd();
         to.post(Op::PassIn, Some(&fd.expect("a descriptor")));
         to.number_of(to.finish()).expect("take a descriptor") as usize
+    }
+}
+
+/// What an actor's process has open.
+impl Actor {
+    /// Gives the process a descriptor of a file; returns the number.
+    pub fn give(&self, file: &impl AsRawFd) -> i32 {
+        // SAFETY: the file stays open while the message is sent, and the actor has a descriptor then.
+        let fd = unsafe { BorrowedFd::borrow_raw(file.as_raw_fd()) };
+        let fd = fd.try_clone_to_owned().expect("another descriptor");
+        self.post(Op::TakeFile, Some(&fd));
+        self.number_of(self.finish()).expect("take a descriptor") as i32
+    }
+
+    /// A descriptor of our own for a file that the process has.
+    pub fn share(&self, fd: i32) -> OwnedFd {
+        self.start(Op::GiveFile { fd });
+        let (answer, given) = self.finish_with_fd();
+        self.number_of(answer).expect("a number that is open");
+        given.expect("a descriptor")
+    }
+
+    /// Lets the process close a descriptor.
+    #[track_caller]
+    pub fn close_file(&self, fd: i32) {
+        self.number(Op::CloseFile { fd }).expect("close a descriptor");
+    }
+
+    /// What a number stands for, as `/proc` has it; `None` if it is not open.
+    pub fn file_name(&self, fd: i32) -> Option<String> {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", self.pid)).ok()?;
+        Some(link.to_str().expect("a name of text").to_string())
+    }
+
+    /// The flags of an open descriptor, as `/proc` has them: those of `open(2)`.
+    pub fn file_flags(&self, fd: i32) -> i32 {
+        let info = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.pid)).expect("an open number");
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+        i32::from_str_radix(flags.trim(), 8).expect("an octal number")
+    }
+
+    /// The numbers that are open.
+    pub fn open_files(&self) -> Vec<i32> {
+        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).expect("the process's files");
+        let number = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+        let mut numbers: Vec<i32> = folder.filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Lets the process have only so many more descriptors: the lowest free ones.
+    pub fn limit_files(&self, more: usize) {
+        let open = self.open_files();
+        let mut free = (0..).filter(|number| !open.contains(number));
+        let limit = free.nth(more).expect("endless") as libc::rlim_t;
+        self.set_file_limit(limit);
+    }
+
+    /// Takes that limit away.
+    pub fn unlimit_files(&self) {
+        self.set_file_limit(1024);
+    }
+
+    fn set_file_limit(&self, limit: libc::rlim_t) {
+        let limit = libc::rlimit { rlim_cur: limit, rlim_max: 4096 };
+        // SAFETY: the structure is whole, and nothing is to be written.
+        let result = unsafe { libc::prlimit(self.pid(), libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
+        nix::errno::Errno::result(result).expect("set a limit");
     }
 }
 

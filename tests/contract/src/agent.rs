@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::ffi::{c_void, CString};
 use std::io::{IoSlice, IoSliceMut};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
@@ -195,6 +195,19 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         }
         Op::Unshare { flags } => unshare(CloneFlags::from_bits_retain(flags)).map(|()| done)?,
         Op::FailNth { nth, op } => fail_nth(nth, *op, pass)?,
+        Op::TakeFile => Answer::Number(fd.expect("a descriptor").into_raw_fd() as u64),
+        Op::GiveFile { fd } => {
+            // SAFETY: the descriptor is only looked at, to be duplicated; if it is not open, that fails.
+            let given = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned();
+            *pass = Some(Arc::new(Device::from_fd(given.map_err(|_| Errno::EBADF)?)));
+            done
+        }
+        Op::CloseFile { fd } => nix::unistd::close(fd).map(|()| done)?,
+        Op::DeviceAs { slot, fd } => {
+            let device = device(slot)?;
+            // SAFETY: no object of this process owns the number: the conductor got it from a transaction.
+            keep(Device::from_fd(unsafe { nix::unistd::dup2_raw(&*device, fd)? }))
+        }
         Op::PassIn => keep(Device::from_fd(fd.expect("a descriptor"))),
         Op::Fork | Op::ForkPidNamespace | Op::Exec { .. } | Op::EndThread | Op::Exit => {
             unreachable!("handled in the loop")

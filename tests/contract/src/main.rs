@@ -25,6 +25,7 @@ mod port;
 mod rules;
 mod runner;
 mod scheduling;
+mod sg;
 mod soak;
 mod stage;
 mod suite;

@@ -86,6 +86,15 @@ pub enum Op {
     PassOut { slot: Slot },
     /// Takes over the descriptor sent along. Answers the slot.
     PassIn,
+    /// Takes the descriptor sent along as it is. Answers its number.
+    TakeFile,
+    /// Answers a descriptor of this number, passed along with the answer.
+    GiveFile { fd: i32 },
+    /// Close the descriptor of this number.
+    CloseFile { fd: i32 },
+    /// Make this number a descriptor of the slot's device, whatever it was before. Answers the slot
+    /// by which the device is known under that number.
+    DeviceAs { slot: Slot, fd: i32 },
     /// End this thread.
     EndThread,
     /// End the process.

@@ -266,6 +266,15 @@ impl Port {
         self.actor.number(Op::Poll { slot: self.slot, timeout_ms }).expect("poll")
     }
 
+    /// Waits for a call that comes with a security context; returns where that lies as well.
+    #[track_caller]
+    pub fn wait_call_with_context(&self) -> (BinderTransactionData, u64) {
+        self.wait("a call with a security context", |item| match item {
+            Return::TransactionSecctx(call) => Some((call.data, call.secctx)),
+            _ => None,
+        })
+    }
+
     fn fill(&self, what: &str) {
         if !self.actor.is_busy() {
             self.start_read();
@@ -285,7 +294,11 @@ impl Port {
                 }
                 let ends_a_call = matches!(
                     item,
-                    Return::Transaction(_) | Return::Reply(_) | Return::DeadReply | Return::FailedReply
+                    Return::Transaction(_)
+                        | Return::TransactionSecctx(_)
+                        | Return::Reply(_)
+                        | Return::DeadReply
+                        | Return::FailedReply
                 );
                 assert!(!ends_a_call, "{item:?} instead of {what}");
                 self.passed.borrow_mut().push(item);
@@ -365,6 +378,30 @@ impl Port {
         })
     }
 
+    /// Sends a call with pointers in it, and waits for nothing.
+    pub fn start_sg(&self, data: &BinderTransactionDataSg) {
+        let mut commands = Commands::new();
+        commands.transaction_sg(data);
+        self.start(&commands);
+    }
+
+    /// Sends a call with pointers in it that is refused; returns the extended error.
+    #[track_caller]
+    pub fn refused_sg(&self, data: &BinderTransactionDataSg) -> (u32, i32) {
+        self.start_sg(data);
+        self.wait_refusal();
+        self.extended_error()
+    }
+
+    /// Replies with pointers in the data, and waits until that is acknowledged.
+    #[track_caller]
+    pub fn reply_sg(&self, data: &BinderTransactionDataSg) {
+        let mut commands = Commands::new();
+        commands.reply_sg(data);
+        self.start(&commands);
+        self.wait_for(Return::TransactionComplete);
+    }
+
     /// Replies to the call being served, and waits until that is acknowledged.
     #[track_caller]
     pub fn reply(&self, parcel: &Parcel) {
@@ -408,8 +445,12 @@ impl Port {
         assert!(index * 8 < transaction.offsets_size, "there are fewer objects");
         let offset = self.memory(transaction.offsets + index * 8, 8);
         let offset = u64::from_ne_bytes(offset.try_into().expect("eight bytes"));
-        let bytes = self.memory(transaction.buffer + offset, std::mem::size_of::<FlatBinderObject>());
-        FlatBinderObject::read_from_bytes(&bytes).expect("an object")
+        self.read_object(transaction.buffer + offset)
+    }
+
+    /// An object of any kind somewhere in this process's memory.
+    pub fn read_object<T: FromBytes>(&self, address: u64) -> T {
+        T::read_from_bytes(&self.memory(address, std::mem::size_of::<T>())).expect("as many bytes")
     }
 
     /// One call from here to there and back, with empty data unless a parcel is given.

@@ -6,7 +6,8 @@ use crate::arena::Arena;
 use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::suite::Driver;
-use binder_sys::fs;
+use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR_EXT;
+use binder_sys::{fs, FlatBinderObject, ObjectFlags};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -101,6 +102,20 @@ impl Stage {
         port.set_context_manager().expect("become context manager");
         port.enter_looper();
         port
+    }
+
+    /// A new process that is the context manager by a node with these flags, its thread in the pool.
+    pub fn manager_flagged(&self, flags: ObjectFlags) -> Port {
+        let port = self.client();
+        let node = FlatBinderObject::binder(0, 0).with_flags(flags);
+        port.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).expect("become context manager");
+        port.enter_looper();
+        port
+    }
+
+    /// The same, for a node whose calls may carry files.
+    pub fn file_manager(&self) -> Port {
+        self.manager_flagged(ObjectFlags::ACCEPTS_FDS)
     }
 
     /// A new process whose thread is in the pool.

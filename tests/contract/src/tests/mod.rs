@@ -17,6 +17,8 @@ mod death_races;
 mod deaths;
 mod failures;
 mod faults;
+mod fd_arrays;
+mod fds;
 mod files;
 mod freeze;
 mod handles;
@@ -32,6 +34,7 @@ mod nice;
 mod nodes;
 mod objects;
 mod oneway;
+mod pointers;
 mod poll;
 mod realtime;
 mod replies;
@@ -61,6 +64,9 @@ pub const GROUPS: &[Group] = &[
     nested::GROUP,
     buffers::GROUP,
     objects::GROUP,
+    fds::GROUP,
+    fd_arrays::GROUP,
+    pointers::GROUP,
     oneway::GROUP,
     spam::GROUP,
     nice::GROUP,

@@ -17,6 +17,8 @@ mod defs;
 mod handle_table;
 #[path = "../../../../drivers/android/node_counts.rs"]
 mod node_counts;
+#[path = "../../../../drivers/android/pointer_area.rs"]
+mod pointer_area;
 #[path = "../../../../drivers/android/priority_rules.rs"]
 mod priority_rules;
 #[path = "../../../../drivers/android/range_alloc.rs"]

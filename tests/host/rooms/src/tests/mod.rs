@@ -6,6 +6,7 @@ mod box_queue;
 mod death_state;
 mod handle_table;
 mod node_counts;
+mod pointer_area;
 mod priority_rules;
 mod range_alloc;
 mod range_exhaustive;

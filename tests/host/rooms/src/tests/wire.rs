@@ -4,7 +4,8 @@
 
 use crate::defs::LARGEST_RETURN;
 use crate::defs::{
-    ioctl, Command, ExtendedError, FlatObject, HandleCookie, NodeName, Return, Strength, WriteRead,
+    ioctl, Command, ExtendedError, FileArrayObject, FileObject, FlatObject, HandleCookie, NodeFlags,
+    NodeName, Object, PointerObject, Return, Strength, WriteRead,
 };
 use crate::defs::{NodeDebugInfo, NodeInfoForRef, TransactionNotice, TransactionRequest};
 use proptest::prelude::*;
@@ -137,11 +138,13 @@ proptest! {
         prop_assert_eq!([0, 8, 32, 40, 48, 56].map(|at| double_word(&bytes, at)), n);
         prop_assert_eq!([16, 20, 28].map(|at| word(&bytes, at)), w);
         prop_assert_eq!(word(&bytes, 24), sender_pid as u32);
+        let longer = notice.encode_with_context(n[5]);
+        prop_assert_eq!((&longer[..64], double_word(&longer, 64)), (&bytes[..], n[5]));
     }
 
     #[test]
-    fn an_object_is_what_it_was(kind in 0usize..5, flags: u32, ptr: u64, cookie: u64) {
-        // BINDER, WEAK_BINDER, HANDLE, WEAK_HANDLE, and a file, which is not known here.
+    fn a_node_or_handle_is_what_it_was(kind in 0usize..5, flags: u32, ptr: u64, cookie: u64) {
+        // BINDER, WEAK_BINDER, HANDLE, WEAK_HANDLE, and a file, which is no node.
         let types = [0x7362_2a85u32, 0x7762_2a85, 0x7368_2a85, 0x7768_2a85, 0x6664_2a85];
         let mut bytes = [0; 24];
         bytes[..4].copy_from_slice(&types[kind].to_ne_bytes());
@@ -166,6 +169,80 @@ proptest! {
             None => prop_assert_eq!(kind, 4),
         }
     }
+
+    #[test]
+    fn an_object_of_any_kind_is_what_it_was(words: [u32; 10], length in 0usize..=40) {
+        // Each type with its size and the bytes of it that have no meaning, not even to others.
+        let types = [
+            (0x7362_2a85u32, 24, 0..0),
+            (0x7762_2a85, 24, 0..0),
+            (0x7368_2a85, 24, 12..24),
+            (0x7768_2a85, 24, 12..24),
+            (0x6664_2a85, 24, 12..16),
+            (0x6664_6185, 32, 0..0),
+            (0x7074_2a85, 40, 0..0),
+        ];
+        for (kind, size, unused) in types.clone() {
+            let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+            let Some(object) = Object::decode(&bytes[..length]) else {
+                prop_assert!(length < size, "{kind:#x} of {length} bytes");
+                continue;
+            };
+            prop_assert!(length >= size);
+            prop_assert_eq!(object.size(), size);
+            bytes[unused].fill(0);
+            bytes[size..].fill(0);
+            prop_assert_eq!(&object.encode()[..], &bytes[..]);
+        }
+        let known = types.iter().any(|(kind, _, _)| *kind == words[0]);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        prop_assert_eq!(Object::decode(&bytes).is_some(), known);
+    }
+
+    #[test]
+    fn objects_are_read_from_their_places(words: [u32; 10]) {
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        bytes[..4].copy_from_slice(&0x7074_2a85u32.to_ne_bytes());
+        let Some(Object::Pointer(pointer)) = Object::decode(&bytes) else { unreachable!() };
+        let numbers = [pointer.address, pointer.length, pointer.parent, pointer.parent_offset];
+        prop_assert_eq!(numbers, [8, 16, 24, 32].map(|at| double_word(&bytes, at)));
+        prop_assert_eq!(pointer.has_parent(), word(&bytes, 4) & 1 != 0);
+        bytes[..4].copy_from_slice(&0x6664_6185u32.to_ne_bytes());
+        let Some(Object::FileArray(array)) = Object::decode(&bytes) else { unreachable!() };
+        let numbers = [array.count, array.parent, array.parent_offset];
+        prop_assert_eq!(numbers, [8, 16, 24].map(|at| double_word(&bytes, at)));
+        bytes[..4].copy_from_slice(&0x6664_2a85u32.to_ne_bytes());
+        let Some(Object::File(file)) = Object::decode(&bytes) else { unreachable!() };
+        prop_assert_eq!((file.flags, file.fd), (word(&bytes, 4), word(&bytes, 8)));
+        prop_assert_eq!(file.cookie, double_word(&bytes, 16));
+    }
+}
+
+#[test]
+fn flags_of_a_node_are_told_apart() {
+    for (bits, accepts_fds, wants_context) in [
+        (0, false, false),
+        (0x100, true, false),
+        (0x1000, false, true),
+        (!0, true, true),
+        (0x2cff, false, false),
+    ] {
+        let flags = NodeFlags::new(bits);
+        assert_eq!(flags.accepts_fds(), accepts_fds, "{bits:#x}");
+        assert_eq!(flags.wants_security_context(), wants_context, "{bits:#x}");
+    }
+}
+
+#[test]
+fn sizes_of_objects() {
+    let sizes = [
+        FlatObject::SIZE,
+        FileObject::SIZE,
+        FileArrayObject::SIZE,
+        PointerObject::SIZE,
+    ];
+    assert_eq!((sizes, Object::MAX_SIZE), ([24, 24, 32, 40], 40));
 }
 
 #[test]

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Objects that pass files: by one descriptor, or by an array of them inside of a block that a
+//! pointer points to.
+//!
+//! The receiver's numbers are not known yet. Where they belong stays zero or unwritten until then,
+//! and is remembered with the file.
+
+use super::{pointers::PagesOf, Route, Translation};
+use crate::{
+    defs::{FileArrayObject, FileObject},
+    error::Refusal,
+    ffi,
+    file_slots::{Closer, FileSlot},
+};
+use kernel::{
+    fs::File,
+    prelude::*,
+    security,
+    sync::aref::ARef,
+    uaccess::{UserPtr, UserSlice}, //
+};
+
+/// The size of a descriptor's number on the wire.
+const FD_SIZE: u64 = size_of::<u32>() as u64;
+
+impl Translation<'_> {
+    /// Takes the file of an object that lies `at` in the data.
+    pub(super) fn file(&mut self, at: usize, object: FileObject) -> Result<FileObject, Refusal> {
+        let file = self.route.file(object.fd)?;
+        self.buffer.hold_file(FileSlot {
+            at: at + FileObject::FD_AT,
+            file,
+            closer: Closer::Receiver,
+        })?;
+        Ok(FileObject { fd: 0, ..object })
+    }
+
+    /// Takes the files of an array, which lies in a block that came earlier. An empty one is allowed
+    /// even where files are not.
+    pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), Refusal> {
+        let size = array.count.checked_mul(FD_SIZE).ok_or(EINVAL)?;
+        let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset).copier();
+        let gap = self
+            .pointers
+            .claim(array.parent, array.parent_offset, size, &mut copy)?;
+        if array.count == 0 {
+            return Ok(());
+        }
+        if gap.source % FD_SIZE != 0 {
+            return Err(Refusal::failed(EINVAL));
+        }
+        let source = UserPtr::from_addr(usize::try_from(gap.source).map_err(|_| EINVAL)?);
+        // CAST: a gap lies within the buffer.
+        let mut numbers = UserSlice::new(source, size as usize).reader();
+        for index in 0..array.count as usize {
+            let file = self.route.file(numbers.read().map_err(|_| EINVAL)?)?;
+            self.buffer.hold_file(FileSlot {
+                at: gap.at + index * FD_SIZE as usize,
+                file,
+                closer: Closer::Driver,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Route<'_> {
+    /// The file behind a descriptor of the sender, if it may be passed.
+    fn file(&self, fd: u32) -> Result<ARef<File>> {
+        if !self.accepts_files {
+            return Err(EPERM);
+        }
+        let file = ffi::file_of_caller(fd)?;
+        let from = &self.sender.process.credential;
+        security::binder_transfer_file(from, &self.receiver.credential, &file)
+            .map_err(|_| EPERM)?;
+        Ok(file)
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Objects that name nodes: what is a node of one process is a handle of another.
+
+use super::{Route, Translation};
+use crate::{
+    allocation::Held,
+    defs::{FlatObject, NodeFlags, Strength},
+    error::Refusal, //
+};
+use kernel::{
+    prelude::*,
+    security,
+    sync::Arc, //
+};
+
+impl Translation<'_> {
+    /// Turns an object into the receiver's terms, and holds for him what it names.
+    pub(super) fn node(&mut self, object: FlatObject) -> Result<FlatObject, Refusal> {
+        self.buffer.expect_held()?;
+        let (translated, held) = self.route.node(object)?;
+        self.buffer.hold(held);
+        Ok(translated)
+    }
+}
+
+impl Route<'_> {
+    fn node(&self, object: FlatObject) -> Result<(FlatObject, Held), Refusal> {
+        let from = &self.sender.process;
+        match object {
+            FlatObject::Binder {
+                strength,
+                flags,
+                name,
+            } => {
+                let node = from.pin_node(name, NodeFlags::new(flags))?;
+                let handle = self
+                    .may_transfer_node()
+                    .and_then(|()| self.receiver.hold_node(&node, strength, Some(self.sender)));
+                node.unpin();
+                Ok(as_handle(handle.map_err(refusal)?, strength, flags))
+            }
+            FlatObject::Handle {
+                strength,
+                flags,
+                handle,
+            } => {
+                let node = from.node_of_handle(handle, strength).ok_or(EINVAL)?;
+                self.may_transfer_node()?;
+                if Arc::ptr_eq(&node.owner, self.receiver) {
+                    node.add_local(strength).map_err(|_| EINVAL)?;
+                    let name = node.name;
+                    let binder = FlatObject::Binder {
+                        strength,
+                        flags,
+                        name,
+                    };
+                    return Ok((binder, Held::Node(node, strength)));
+                }
+                let handle = self.receiver.hold_node(&node, strength, None);
+                Ok(as_handle(handle.map_err(refusal)?, strength, flags))
+            }
+        }
+    }
+
+    /// Asks the security modules; any refusal of theirs is `EPERM` to the sender (contract 10).
+    fn may_transfer_node(&self) -> Result {
+        let from = &self.sender.process.credential;
+        security::binder_transfer_binder(from, &self.receiver.credential).map_err(|_| EPERM)
+    }
+}
+
+/// A handle of the receiver, as object and as what is held for him.
+fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, Held) {
+    let object = FlatObject::Handle {
+        strength,
+        flags,
+        handle,
+    };
+    (object, Held::Handle(handle, strength))
+}
+
+/// Why a receiver cannot be given a handle.
+fn refusal(error: Error) -> Refusal {
+    if error == ESRCH {
+        Refusal::DIED
+    } else {
+        Refusal::failed(error)
+    }
+}

@@ -1,0 +1,690 @@
+// SPDX-License-Identifier: GPL-2.0
+//! File descriptors: which may be passed, what arrives, and that none is lost or left behind when
+//! something goes wrong.
+
+use super::{failed, NO_ERROR};
+use crate::cases;
+use crate::ops::WriteReadOp;
+use crate::port::{bytes, empty, object, Port};
+use crate::sg::{file_object, SgParcel};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::*;
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags};
+use nix::unistd::{pipe, write};
+use std::os::fd::{AsFd, OwnedFd};
+
+cases! { "fds":
+    arrive_in_a_call ["OBJ-2", "OBJ-FD", "TXN-32"],
+    arrive_in_a_reply ["OBJ-FD", "TXN-32"],
+    arrive_oneway ["OBJ-FD", "TXN-32"],
+    of_every_kind ["OBJ-FD"],
+    of_the_device_itself ["OBJ-FD"],
+    close_on_exec ["TXN-32"],
+    rest_of_the_object_is_kept ["OBJ-FD"],
+    same_file_twice ["OBJ-FD"],
+    lowest_numbers_in_order ["TXN-32"],
+    many ["OBJ-FD", "TXN-32"],
+    among_other_objects ["OBJ-1", "OBJ-FD"],
+    not_open ["OBJ-FD"],
+    only_a_path ["OBJ-FD"],
+    not_accepted_by_the_node ["OBJ-FD", "NODE-1"],
+    flags_of_the_first_object_count ["OBJ-FD", "NODE-1"],
+    not_accepted_by_the_caller ["OBJ-FD", "TXN-25"],
+    survive_the_senders_close ["OBJ-FD"],
+    survive_the_sender ["OBJ-FD"],
+    receiver_closes_them ["OBJ-11"],
+    lesson_c06_refused_call_lets_go ["OBJ-10", "lesson C06"],
+    receivers_end_lets_go ["OBJ-10"],
+    threads_end_lets_go ["OBJ-10", "TREL-1"],
+    callers_end_lets_go_of_the_reply ["OBJ-10", "TXN-26"],
+    no_number_left_for_a_call ["TXN-27", "TXN-32"],
+    no_number_left_for_a_oneway_call ["TXN-27", "TXN-22"],
+    lesson_r19_no_number_left_for_a_reply ["TXN-27", "lesson R19"],
+    all_or_nothing ["TXN-32", "TXN-27"],
+    lesson_c15_undeliverable_call ["TXN-28", "WR-12", "lesson C15"],
+    lesson_c15_undeliverable_oneway_call ["TXN-28", "WR-12", "lesson C15"],
+    lesson_c15_undeliverable_reply ["TXN-28", "lesson C15"],
+    nothing_is_left_behind ["OBJ-10", "TXN-32"],
+}
+
+/// A parcel of one descriptor.
+fn file_parcel(fd: i32) -> Parcel {
+    let mut parcel = empty();
+    parcel.object(&file_object(fd));
+    parcel
+}
+
+/// A parcel of several descriptors.
+fn file_parcels(lines: &[Line]) -> Parcel {
+    let mut parcel = bytes(b"lead");
+    for line in lines {
+        parcel.object(&file_object(line.theirs));
+    }
+    parcel
+}
+
+/// A pipe of which an actor has the writing end, and we the reading end. Nobody else has any.
+pub struct Line {
+    pub ours: OwnedFd,
+    pub theirs: i32,
+}
+
+impl Line {
+    pub fn to(port: &Port) -> Self {
+        let (ours, end) = pipe().expect("a pipe");
+        let theirs = port.actor.give(&end);
+        Self { ours, theirs }
+    }
+
+    /// Whether somebody still has the writing end. Files are let go of when a task goes back to user
+    /// space, which we cannot see, so this waits a little for the end.
+    #[track_caller]
+    pub fn expect_cut(&self, what: &str) {
+        let mut fds = [PollFd::new(self.ours.as_fd(), PollFlags::empty())];
+        assert_eq!(poll(&mut fds, 2000u16), Ok(1), "{what}: somebody still has the file");
+    }
+
+    #[track_caller]
+    pub fn expect_alive(&self) {
+        let mut fds = [PollFd::new(self.ours.as_fd(), PollFlags::empty())];
+        assert_eq!(poll(&mut fds, 0u16), Ok(0), "nobody has the file any more");
+    }
+
+    /// Writes through a number of an actor's, and sees that it arrives here.
+    #[track_caller]
+    pub fn expect_reached_by(&self, port: &Port, fd: i32) {
+        let end = port.actor.share(fd);
+        assert_eq!(write(&end, b"through"), Ok(7));
+        let mut read = [0; 16];
+        assert_eq!(nix::unistd::read(&self.ours, &mut read), Ok(7));
+        assert_eq!(&read[..7], b"through");
+    }
+}
+
+/// Serves a call and has the caller take the reply.
+#[track_caller]
+fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
+    server.free(call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+}
+
+fn arrive_in_a_call(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    client.start_call(0, 0, &file_parcel(line.theirs));
+    let call = server.wait_call();
+    let fd = server.received_fd(&call, 0);
+    line.expect_reached_by(&server, fd);
+    assert_eq!(server.actor.file_name(fd), client.actor.file_name(line.theirs));
+    finish(&server, &client, &call);
+}
+
+/// A call to which a reply may bring files.
+fn start_accepting(client: &Port) {
+    let flags = TransactionFlags::ACCEPT_FDS.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+}
+
+fn arrive_in_a_reply(t: &Stage) {
+    // The manager's node takes no files itself.
+    let (server, client) = (t.manager(), t.client());
+    let line = Line::to(&server);
+    start_accepting(&client);
+    let call = server.wait_call();
+    assert_eq!(call.flags, TransactionFlags::ACCEPT_FDS.bits());
+    server.free(&call);
+    server.reply(&file_parcel(line.theirs));
+    let reply = client.wait_reply();
+    line.expect_reached_by(&client, client.received_fd(&reply, 0));
+    client.free(&reply);
+}
+
+/// Sends a parcel oneway to the manager, and waits until that is acknowledged.
+#[track_caller]
+fn oneway(client: &Port, parcel: &Parcel) {
+    let flags = TransactionFlags::ONE_WAY.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, parcel) });
+    client.wait_for(Return::TransactionComplete);
+}
+
+fn arrive_oneway(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    oneway(&client, &file_parcel(line.theirs));
+    let call = server.wait_call();
+    line.expect_reached_by(&server, server.received_fd(&call, 0));
+    server.free(&call);
+}
+
+/// Files of as many kinds as there are to be had.
+fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
+    use nix::fcntl::{open, OFlag};
+    use nix::sys::epoll::{Epoll, EpollCreateFlags};
+    use nix::sys::eventfd::EventFd;
+    use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
+    use nix::sys::stat::Mode;
+    let opened = |path: &str, flags| open(path, flags, Mode::empty()).unwrap_or_else(|e| panic!("{path}: {e}"));
+    std::fs::write("/tmp/regular", b"content").expect("a file");
+    let socket = |kind| socketpair(AddressFamily::Unix, kind, None, SockFlag::empty()).expect("sockets").0;
+    let (reading, writing) = pipe().expect("a pipe");
+    let epoll = Epoll::new(EpollCreateFlags::empty()).expect("an epoll set");
+    // SAFETY: the name is a string with an end, and the number, if there is one, is nobody's yet.
+    let memory = unsafe {
+        use std::os::fd::FromRawFd;
+        OwnedFd::from_raw_fd(Errno::result(libc::memfd_create(c"memory".as_ptr(), 0)).expect("a memfd"))
+    };
+    vec![
+        ("a regular file", opened("/tmp/regular", OFlag::O_RDWR)),
+        ("a directory", opened("/tmp", OFlag::O_RDONLY | OFlag::O_DIRECTORY)),
+        ("a device", opened("/dev/null", OFlag::O_RDWR)),
+        ("a file of proc", opened("/proc/self/status", OFlag::O_RDONLY)),
+        ("the end of a pipe to read", reading),
+        ("the end of a pipe to write", writing),
+        ("a stream", socket(SockType::Stream)),
+        ("a socket of datagrams", socket(SockType::Datagram)),
+        ("an eventfd", EventFd::new().expect("an eventfd").into()),
+        ("an epoll set", epoll.0),
+        ("memory", memory),
+    ]
+}
+
+fn of_every_kind(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    for (kind, file) in files_of_every_kind() {
+        let sent = client.actor.give(&file);
+        client.start_call(0, 0, &file_parcel(sent));
+        let call = server.wait_call();
+        let fd = server.received_fd(&call, 0);
+        assert_eq!(server.actor.file_name(fd), client.actor.file_name(sent), "{kind}");
+        let (mine, theirs) = (nix::sys::stat::fstat(&file), nix::sys::stat::fstat(server.actor.share(fd)));
+        let (mine, theirs) = (mine.expect("a file"), theirs.expect("a file"));
+        assert_eq!((mine.st_dev, mine.st_ino), (theirs.st_dev, theirs.st_ino), "{kind}");
+        finish(&server, &client, &call);
+        server.actor.close_file(fd);
+        client.actor.close_file(sent);
+    }
+}
+
+fn of_the_device_itself(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    // The client's own device: it is the file through which the call is made.
+    let name = t.device("binder").to_str().expect("text").to_string();
+    let is_device = |fd: &i32| client.actor.file_name(*fd).as_ref() == Some(&name);
+    let device = client.actor.open_files().into_iter().find(is_device).expect("the device");
+    client.start_call(0, 0, &file_parcel(device));
+    let call = server.wait_call();
+    let fd = server.received_fd(&call, 0);
+    assert_eq!(server.actor.file_name(fd), Some(name));
+    finish(&server, &client, &call);
+    // The client's end is now the server's to delay: its file is open until both have let go.
+    client.kill();
+    server.actor.close_file(fd);
+    t.client().round_trip(0, &server, &bytes(b"alive"), &empty());
+}
+
+fn close_on_exec(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    client.start_call(0, 0, &file_parcel(line.theirs));
+    let call = server.wait_call();
+    let flags = server.actor.file_flags(server.received_fd(&call, 0));
+    assert_ne!(flags & libc::O_CLOEXEC, 0, "{flags:#o}");
+    finish(&server, &client, &call);
+}
+
+fn rest_of_the_object_is_kept(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    let cookie = 0x1122_3344_5566_7788;
+    let fd = line.theirs as u64 | 0xdead_beef << 32;
+    let sent = BinderFdObject { pad_flags: 0x1234_5678, fd, cookie, ..file_object(0) };
+    let mut parcel = empty();
+    parcel.object(&sent);
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    let object: BinderFdObject = server.any_object(&call, 0);
+    assert_eq!((object.kind, object.cookie), (ObjectType::FD, cookie));
+    let same_flags = object.pad_flags == sent.pad_flags;
+    t.known_difference(Driver::Upstream, "the flags of a descriptor are not passed on", same_flags);
+    assert_eq!(object.fd >> 32, 0, "nothing of the sender's");
+    line.expect_reached_by(&server, object.fd as i32);
+    finish(&server, &client, &call);
+}
+
+fn same_file_twice(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    let mut parcel = file_parcel(line.theirs);
+    parcel.object(&file_object(line.theirs));
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    let (first, second) = (server.received_fd(&call, 0), server.received_fd(&call, 1));
+    assert_ne!(first, second);
+    server.actor.close_file(first);
+    line.expect_reached_by(&server, second);
+    finish(&server, &client, &call);
+}
+
+/// The lowest numbers that are free.
+fn free_numbers(port: &Port, count: usize) -> Vec<i32> {
+    let open = port.actor.open_files();
+    (0..).filter(|number| !open.contains(number)).take(count).collect()
+}
+
+fn lowest_numbers_in_order(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let lines: Vec<Line> = (0..4).map(|_| Line::to(&client)).collect();
+    // A hole among the receiver's numbers.
+    let hole = server.actor.give(&lines[0].ours);
+    server.actor.give(&lines[0].ours);
+    server.actor.close_file(hole);
+    let expected = free_numbers(&server, 4);
+    assert_eq!(expected[0], hole);
+    let parcel = file_parcels(&lines);
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    let numbers: Vec<i32> = (0..4).map(|index| server.received_fd(&call, index)).collect();
+    assert_eq!(numbers, expected);
+    for (line, fd) in lines.iter().zip(numbers) {
+        line.expect_reached_by(&server, fd);
+    }
+    finish(&server, &client, &call);
+}
+
+fn many(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    let mut parcel = empty();
+    for _ in 0..300 {
+        parcel.object(&file_object(line.theirs));
+    }
+    let before = server.actor.open_files().len();
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    assert_eq!(server.actor.open_files().len(), before + 300);
+    for index in [0, 1, 150, 299] {
+        line.expect_reached_by(&server, server.received_fd(&call, index));
+    }
+    finish(&server, &client, &call);
+}
+
+fn among_other_objects(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    let mut parcel = bytes(b"abcd");
+    parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(b"efgh");
+    parcel.object(&file_object(line.theirs)).bytes(b"ijkl");
+    parcel.object(&FlatBinderObject::binder(0x20, 0));
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    let data = server.data(&call);
+    assert_eq!((&data[..4], &data[28..32], &data[56..60]), (&b"abcd"[..], &b"efgh"[..], &b"ijkl"[..]));
+    assert_eq!((server.object_at(&call, 0).handle(), server.object_at(&call, 2).handle()), (1, 2));
+    line.expect_reached_by(&server, server.received_fd(&call, 1));
+    finish(&server, &client, &call);
+}
+
+/// Sends a parcel to the manager, which is refused; returns the extended error.
+#[track_caller]
+fn refused(client: &Port, parcel: &Parcel) -> (u32, i32) {
+    assert_eq!(client.refused(&client.place(0, 0, parcel)), Return::FailedReply);
+    client.extended_error()
+}
+
+fn not_open(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    client.actor.close_file(line.theirs);
+    for fd in [line.theirs, 999, 1 << 20, i32::MAX, -1, i32::MIN] {
+        assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF), "{fd}");
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn only_a_path(t: &Stage) {
+    use nix::fcntl::{open, OFlag};
+    let (server, client) = (t.file_manager(), t.client());
+    let path = open("/tmp", OFlag::O_PATH, nix::sys::stat::Mode::empty()).expect("a path");
+    let fd = client.actor.give(&path);
+    assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF));
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn not_accepted_by_the_node(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let line = Line::to(&client);
+    assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
+    // That is asked before whether there is such a file; and the call's own flag is for the reply.
+    assert_eq!(refused(&client, &file_parcel(999)), failed(Errno::EPERM));
+    let flags = TransactionFlags::ACCEPT_FDS.bits();
+    let data = client.place(0, 0, &file_parcel(line.theirs));
+    assert_eq!(client.refused(&BinderTransactionData { flags, ..data }), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EPERM));
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+/// Gives a node of the server's to the client, in a reply.
+fn get_handle(server: &Port, client: &Port, node: FlatBinderObject) -> u32 {
+    client.start_call(0, 0, &empty());
+    server.free(&server.wait_call());
+    server.reply(&object(node));
+    let reply = client.wait_reply();
+    let handle = client.object(&reply).handle();
+    client.send(|c| c.acquire(handle));
+    client.free(&reply);
+    handle
+}
+
+fn flags_of_the_first_object_count(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let line = Line::to(&client);
+    let accepts = ObjectFlags::ACCEPTS_FDS;
+    let (open, shut) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
+    let open_handle = get_handle(&server, &client, open.with_flags(accepts));
+    let shut_handle = get_handle(&server, &client, shut);
+    // Sent again with other flags: too late.
+    assert_eq!(get_handle(&server, &client, open), open_handle);
+    assert_eq!(get_handle(&server, &client, shut.with_flags(accepts)), shut_handle);
+    let parcel = file_parcel(line.theirs);
+    assert_eq!(client.refused(&client.place(shut_handle, 0, &parcel)), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EPERM));
+    client.start_call(open_handle, 0, &parcel);
+    let call = server.wait_call();
+    line.expect_reached_by(&server, server.received_fd(&call, 0));
+    finish(&server, &client, &call);
+}
+
+fn not_accepted_by_the_caller(t: &Stage) {
+    // That the node takes files says nothing of replies.
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&server);
+    client.start_call(0, 0, &empty());
+    server.free(&server.wait_call());
+    // Nor do the flags of the reply.
+    let flags = TransactionFlags::ACCEPT_FDS.bits();
+    let parcel = file_parcel(line.theirs);
+    server.reply_with(&BinderTransactionData { flags, ..server.place(0, 0, &parcel) });
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EPERM));
+    line.expect_alive();
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn survive_the_senders_close(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    oneway(&client, &file_parcel(line.theirs));
+    client.actor.close_file(line.theirs);
+    line.expect_alive();
+    let call = server.wait_call();
+    line.expect_reached_by(&server, server.received_fd(&call, 0));
+    server.free(&call);
+}
+
+fn survive_the_sender(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    oneway(&client, &file_parcel(line.theirs));
+    client.kill();
+    let call = server.wait_call();
+    line.expect_reached_by(&server, server.received_fd(&call, 0));
+    server.free(&call);
+}
+
+fn receiver_closes_them(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    client.start_call(0, 0, &file_parcel(line.theirs));
+    client.actor.expect_blocked();
+    let call = server.wait_call();
+    let fd = server.received_fd(&call, 0);
+    finish(&server, &client, &call);
+    client.actor.close_file(line.theirs);
+    // The buffer is gone, the descriptor is not.
+    line.expect_reached_by(&server, fd);
+    server.actor.close_file(fd);
+    line.expect_cut("closed by all");
+}
+
+fn lesson_c06_refused_call_lets_go(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    for good in 1..4 {
+        let lines: Vec<Line> = (0..good).map(|_| Line::to(&client)).collect();
+        let mut parcel = file_parcels(&lines);
+        parcel.object(&file_object(999));
+        parcel.object(&file_object(lines[0].theirs));
+        let before = server.actor.open_files();
+        assert_eq!(refused(&client, &parcel), failed(Errno::EBADF));
+        for line in &lines {
+            client.actor.close_file(line.theirs);
+            line.expect_cut("the refused call's");
+        }
+        assert_eq!(server.actor.open_files(), before);
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn receivers_end_lets_go(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
+    for line in &lines {
+        // The first waits for the process, the others for the first.
+        oneway(&client, &file_parcel(line.theirs));
+        client.actor.close_file(line.theirs);
+        line.expect_alive();
+    }
+    server.kill();
+    lines.iter().for_each(|line| line.expect_cut("the dead receiver's"));
+}
+
+fn threads_end_lets_go(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    server.park();
+    client.start_call(0, 0, &file_parcel(line.theirs));
+    client.actor.expect_blocked();
+    // The call is with that thread now. It has it in its hands when it ends.
+    let call = server.wait_call();
+    let fd = server.received_fd(&call, 0);
+    let _ = server.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32);
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    line.expect_reached_by(&server, fd);
+}
+
+fn callers_end_lets_go_of_the_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let line = Line::to(&server);
+    start_accepting(&client);
+    server.free(&server.wait_call());
+    client.actor.expect_blocked();
+    client.kill();
+    let mut commands = Commands::new();
+    commands.reply(&server.place(0, 0, &file_parcel(line.theirs)));
+    server.start(&commands);
+    server.wait("the end of the reply", |item| {
+        matches!(item, Return::TransactionComplete | Return::DeadReply | Return::FailedReply).then_some(())
+    });
+    server.drain();
+    server.actor.close_file(line.theirs);
+    line.expect_cut("the reply that nobody waits for");
+}
+
+fn no_number_left_for_a_call(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    server.park();
+    let before = server.actor.open_files();
+    server.actor.limit_files(0);
+    client.start_call(0, 0, &file_parcel(line.theirs));
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    // The receiver has seen nothing, and goes on waiting.
+    server.actor.expect_blocked();
+    assert_eq!(server.actor.open_files(), before);
+    client.actor.close_file(line.theirs);
+    line.expect_cut("the undeliverable call's");
+    // What needs no number gets through, and then what does.
+    client.round_trip(0, &server, &bytes(b"none"), &empty());
+    server.actor.unlimit_files();
+    let line = Line::to(&client);
+    client.start_call(0, 0, &file_parcel(line.theirs));
+    let call = server.wait_call();
+    line.expect_reached_by(&server, server.received_fd(&call, 0));
+    finish(&server, &client, &call);
+}
+
+fn no_number_left_for_a_oneway_call(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    server.actor.limit_files(0);
+    oneway(&client, &file_parcel(line.theirs));
+    oneway(&client, &file_parcel(line.theirs));
+    oneway(&client, &bytes(b"behind"));
+    // Both are dropped, and the node's queue goes on.
+    let call = server.wait_call();
+    assert_eq!(server.data(&call), b"behind");
+    server.actor.unlimit_files();
+    server.free(&call);
+    assert_eq!(server.drain(), []);
+    assert_eq!(client.drain(), []);
+    client.actor.close_file(line.theirs);
+    line.expect_cut("the dropped calls'");
+}
+
+fn lesson_r19_no_number_left_for_a_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let line = Line::to(&server);
+    start_accepting(&client);
+    client.actor.expect_blocked();
+    client.actor.limit_files(0);
+    server.free(&server.wait_call());
+    server.reply(&file_parcel(line.theirs));
+    let told = client.known_to_return(t);
+    client.actor.unlimit_files();
+    if told {
+        assert_eq!(client.wait_refusal(), Return::FailedReply);
+        client.round_trip(0, &server, &bytes(b"again"), &empty());
+    }
+    server.actor.close_file(line.theirs);
+    line.expect_cut("the undeliverable reply's");
+}
+
+impl Port {
+    /// Whether the caller comes back from its call, which upstream's driver does not let it (R19).
+    fn known_to_return(&self, t: &Stage) -> bool {
+        let returns = !self.actor.is_blocked();
+        t.known_difference(Driver::Upstream, "the caller waits for ever", returns)
+    }
+}
+
+fn all_or_nothing(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
+    let parcel = file_parcels(&lines);
+    server.park();
+    let before = server.actor.open_files();
+    for room in 0..3 {
+        server.actor.limit_files(room);
+        client.start_call(0, 0, &parcel);
+        assert_eq!(client.wait_refusal(), Return::FailedReply);
+        assert_eq!(server.actor.open_files(), before, "room for {room}");
+    }
+    // The numbers that had been reserved are free again.
+    server.actor.limit_files(3);
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    server.actor.unlimit_files();
+    for (index, line) in (0..).zip(&lines) {
+        line.expect_reached_by(&server, server.received_fd(&call, index));
+    }
+    finish(&server, &client, &call);
+}
+
+/// A read whose buffer cannot be written, so that nothing can be delivered.
+fn faulty_read(port: &Port) {
+    let args = WriteReadOp { room: 512, read_buffer: Some(BAD_ADDRESS), read_consumed: 4, ..Default::default() };
+    assert_eq!(port.raw(args).errno, Errno::EFAULT);
+}
+
+fn lesson_c15_undeliverable_call(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    let before = server.actor.open_files();
+    client.start_call(0, 0, &file_parcel(line.theirs));
+    client.actor.expect_blocked();
+    faulty_read(&server);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    let none = server.actor.open_files() == before;
+    t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn lesson_c15_undeliverable_oneway_call(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    let before = server.actor.open_files();
+    oneway(&client, &file_parcel(line.theirs));
+    oneway(&client, &bytes(b"behind"));
+    faulty_read(&server);
+    let none = server.actor.open_files() == before;
+    t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
+    server.start_read();
+    let goes_on = !server.actor.is_blocked();
+    if t.known_difference(Driver::C, "the node's oneway calls stand still for ever", goes_on) {
+        let call = server.wait_call();
+        assert_eq!(server.data(&call), b"behind");
+        server.free(&call);
+        client.actor.close_file(line.theirs);
+        line.expect_cut("the undeliverable call's");
+    }
+}
+
+fn lesson_c15_undeliverable_reply(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let line = Line::to(&server);
+    let before = client.actor.open_files();
+    let data = BinderTransactionData {
+        flags: TransactionFlags::ACCEPT_FDS.bits(),
+        ..client.place(0, 0, &empty())
+    };
+    client.send(|c| c.transaction(&data));
+    server.free(&server.wait_call());
+    server.reply(&file_parcel(line.theirs));
+    // There is room for BR_NOOP and BR_TRANSACTION_COMPLETE, and behind that nothing can be written.
+    let read_buffer = Some(client.arena.end() - 8);
+    let args = WriteReadOp { room: 512, read_buffer, ..Default::default() };
+    assert_eq!(client.raw(args).errno, Errno::EFAULT);
+    let none = client.actor.open_files() == before;
+    t.known_difference(Driver::C, "a file is installed for a reply that was never delivered", none);
+    // The call has ended all the same.
+    client.drain();
+    client.round_trip(0, &server, &bytes(b"again"), &empty());
+}
+
+fn nothing_is_left_behind(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    let idle = (server.actor.open_files(), client.actor.open_files());
+    for round in 0..60u8 {
+        let mut parcel = SgParcel::new();
+        for _ in 0..round % 5 {
+            parcel.fd(line.theirs);
+        }
+        if round % 4 == 3 {
+            parcel.fd(999);
+            assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EBADF));
+            continue;
+        }
+        client.start_sg(&parcel.call(&client));
+        let call = server.wait_call();
+        let fds: Vec<i32> = (0..u64::from(round % 5)).map(|index| server.received_fd(&call, index)).collect();
+        finish(&server, &client, &call);
+        fds.into_iter().for_each(|fd| server.actor.close_file(fd));
+    }
+    assert_eq!((server.actor.open_files(), client.actor.open_files()), idle);
+    assert_eq!(client.extended_error(), NO_ERROR);
+    client.actor.close_file(line.theirs);
+    line.expect_cut("any of sixty calls'");
+}
