@@ -17,6 +17,9 @@ _CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re
 CONTRACT = (("um", "c", True), ("um", "rust", True), ("um", "upstream", False),
             ("um-debug", "rust", True), ("x86_64", "c", True), ("x86_64", "rust", True),
             ("x86_64-builtin", "rust", True))
+# With a security module all calls pass its hooks, and nodes are told who calls them.
+LSM = ("lsm=selinux",)
+CONTRACT_LSM = (("um", "c"), ("um", "rust"), ("um-debug", "rust"))
 CYCLES = 100
 RECORD = "results.jsonl"
 
@@ -54,6 +57,9 @@ def test():
     for name, driver, counts in CONTRACT:
         title = f"contract {name} {driver}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
+    for name, driver in CONTRACT_LSM:
+        title = f"contract {name} {driver} {' '.join(LSM)}"
+        _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM))
     real_clients(tally, clients.NAMES, "um", ("c",))
     real_clients(tally, ("selftest", "stress", "gbinder"), "um", ("rust",))
     real_clients(tally, ("stress",), "um-debug", ("rust",))
@@ -74,11 +80,12 @@ def checks(tally):
     _attempt(tally, "check", lambda: check.run(report))
 
 
-def contract(tally, title, name, driver, counts=True):
-    """The contract suite in one guest against one driver."""
+def contract(tally, title, name, driver, counts=True, boot=()):
+    """The contract suite in one guest against one driver, the guest booted with more words."""
     program = programs.build("tests/contract")
-    argv = ["/lab/contract", "run", "--driver", driver, "--guest", name, "--record", f"/out/{RECORD}"]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=600)
+    where = "-".join([name, *boot])
+    argv = ["/lab/contract", "run", "--driver", driver, "--guest", where, "--record", f"/out/{RECORD}"]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=600, boot=boot)
     result = _run(title, name, job)
     found = _COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
@@ -88,7 +95,7 @@ def contract(tally, title, name, driver, counts=True):
     if not result.good and not failed:
         failed = 1
     if RECORD in result.files:
-        record = _record(name, driver)
+        record = _record(where, driver)
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
     tally.add(title, passed, failed, counts)

@@ -262,7 +262,8 @@ impl Actor {
 
     /// The flags of an open descriptor, as `/proc` has them: those of `open(2)`.
     pub fn file_flags(&self, fd: i32) -> i32 {
-        let info = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.pid)).expect("an open number");
+        let info =
+            std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.pid)).expect("an open number");
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
         i32::from_str_radix(flags.trim(), 8).expect("an octal number")
     }
@@ -270,7 +271,8 @@ impl Actor {
     /// The numbers that are open.
     pub fn open_files(&self) -> Vec<i32> {
         let folder = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).expect("the process's files");
-        let number = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+        let number =
+            |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
         let mut numbers: Vec<i32> = folder.filter_map(number).collect();
         numbers.sort_unstable();
         numbers

@@ -23,12 +23,12 @@ cases! { "fd_arrays":
     closed_with_the_buffer ["OBJ-11"],
     closed_with_the_buffer_of_a_reply ["OBJ-11"],
     closed_by_another_thread ["OBJ-11", "OBJ-12"],
-    closed_although_wiped ["OBJ-11", "ALLOC-6", "lesson C13"],
+    lesson_c13_closed_although_wiped ["OBJ-11", "ALLOC-6", "lesson C13"],
     closed_before_by_the_receiver ["OBJ-11"],
-    freed_twice_closes_once ["OBJ-11", "OBJ-12", "lesson C02"],
+    lesson_c02_freed_twice_closes_once ["OBJ-11", "OBJ-12", "lesson C02"],
     freeing_thread_goes_back ["IOCTL-4", "OBJ-11"],
     other_descriptors_stay ["OBJ-11"],
-    lesson_trap_6_the_device_in_use_is_closed ["OBJ-11"],
+    device_in_use_is_closed ["OBJ-11"],
     of_a_dead_process ["OBJ-13"],
     one_is_bad ["OBJ-FDA", "OBJ-10"],
     no_number_left ["TXN-27", "TXN-32"],
@@ -76,7 +76,10 @@ fn arrive(t: &Stage) {
         }
         // The rest of the block is as it was.
         let block = server.received_block(&call, 0);
-        assert_eq!((&block[..before], &block[before + 12..]), (&pattern(before, 1)[..], &pattern(after, 2)[..]));
+        assert_eq!(
+            (&block[..before], &block[before + 12..]),
+            (&pattern(before, 1)[..], &pattern(after, 2)[..])
+        );
         let array: BinderFdArrayObject = server.any_object(&call, 1);
         assert_eq!((array.num_fds, array.parent, array.parent_offset), (3, 0, before as u64));
         answer(&server, &client);
@@ -246,7 +249,7 @@ fn closed_by_another_thread(t: &Stage) {
     line.expect_cut("the freed buffer's");
 }
 
-fn closed_although_wiped(t: &Stage) {
+fn lesson_c13_closed_although_wiped(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let before = server.actor.open_files();
     let line = Line::to(&client);
@@ -279,7 +282,7 @@ fn closed_before_by_the_receiver(t: &Stage) {
     assert_eq!(server.actor.open_files(), before);
 }
 
-fn freed_twice_closes_once(t: &Stage) {
+fn lesson_c02_freed_twice_closes_once(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
@@ -325,7 +328,7 @@ fn other_descriptors_stay(t: &Stage) {
     lines[1].expect_reached_by(&server, kept);
 }
 
-fn lesson_trap_6_the_device_in_use_is_closed(t: &Stage) {
+fn device_in_use_is_closed(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));

@@ -43,9 +43,9 @@ cases! { "fds":
     no_number_left_for_a_oneway_call ["TXN-27", "TXN-22"],
     lesson_r19_no_number_left_for_a_reply ["TXN-27", "lesson R19"],
     all_or_nothing ["TXN-32", "TXN-27"],
-    lesson_c15_undeliverable_call ["TXN-28", "WR-12", "lesson C15"],
+    lesson_c15_undeliverable_call ["TXN-28", "TXN-30", "WR-12", "lesson C15"],
     lesson_c15_undeliverable_oneway_call ["TXN-28", "WR-12", "lesson C15"],
-    lesson_c15_undeliverable_reply ["TXN-28", "lesson C15"],
+    lesson_c15_undeliverable_reply ["TXN-28", "TXN-30", "lesson C15"],
     nothing_is_left_behind ["OBJ-10", "TXN-32"],
 }
 
@@ -166,7 +166,8 @@ fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
     use nix::sys::eventfd::EventFd;
     use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
     use nix::sys::stat::Mode;
-    let opened = |path: &str, flags| open(path, flags, Mode::empty()).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let opened =
+        |path: &str, flags| open(path, flags, Mode::empty()).unwrap_or_else(|e| panic!("{path}: {e}"));
     std::fs::write("/tmp/regular", b"content").expect("a file");
     let socket = |kind| socketpair(AddressFamily::Unix, kind, None, SockFlag::empty()).expect("sockets").0;
     let (reading, writing) = pipe().expect("a pipe");
@@ -604,7 +605,8 @@ fn all_or_nothing(t: &Stage) {
 
 /// A read whose buffer cannot be written, so that nothing can be delivered.
 fn faulty_read(port: &Port) {
-    let args = WriteReadOp { room: 512, read_buffer: Some(BAD_ADDRESS), read_consumed: 4, ..Default::default() };
+    let args =
+        WriteReadOp { room: 512, read_buffer: Some(BAD_ADDRESS), read_consumed: 4, ..Default::default() };
     assert_eq!(port.raw(args).errno, Errno::EFAULT);
 }
 
@@ -645,10 +647,8 @@ fn lesson_c15_undeliverable_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     let before = client.actor.open_files();
-    let data = BinderTransactionData {
-        flags: TransactionFlags::ACCEPT_FDS.bits(),
-        ..client.place(0, 0, &empty())
-    };
+    let data =
+        BinderTransactionData { flags: TransactionFlags::ACCEPT_FDS.bits(), ..client.place(0, 0, &empty()) };
     client.send(|c| c.transaction(&data));
     server.free(&server.wait_call());
     server.reply(&file_parcel(line.theirs));

@@ -38,6 +38,7 @@ mod pointers;
 mod poll;
 mod realtime;
 mod replies;
+mod security;
 mod signals;
 mod spam;
 mod strangers;
@@ -67,6 +68,7 @@ pub const GROUPS: &[Group] = &[
     fds::GROUP,
     fd_arrays::GROUP,
     pointers::GROUP,
+    security::GROUP,
     oneway::GROUP,
     spam::GROUP,
     nice::GROUP,

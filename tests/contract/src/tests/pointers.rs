@@ -32,8 +32,8 @@ cases! { "pointers":
     lesson_c03_parent_must_be_an_earlier_block ["OBJ-4", "lesson C03"],
     parent_must_be_open ["OBJ-4"],
     pointer_must_lie_in_the_parent ["OBJ-4", "lesson C07"],
-    pointers_must_come_in_order ["OBJ-4", "lesson R16"],
-    pointer_must_be_aligned ["OBJ-6", "lesson C08"],
+    lesson_r16_pointers_must_come_in_order ["OBJ-4", "lesson R16"],
+    lesson_c08_pointer_must_be_aligned ["OBJ-6", "lesson C08"],
     lesson_c18_parent_at_the_start_of_the_data ["OBJ-5", "lesson C18"],
     unreadable_block ["OBJ-PTR"],
     unreadable_block_is_not_needed_where_replaced ["OBJ-7"],
@@ -186,7 +186,13 @@ fn over_many_pages(t: &Stage) {
 /// Checks a block of which some eight bytes are pointers to the blocks of other objects, and the
 /// rest is the pattern of this seed.
 #[track_caller]
-fn expect_block(port: &Port, call: &BinderTransactionData, index: u64, seed: usize, children: &[(usize, u64)]) {
+fn expect_block(
+    port: &Port,
+    call: &BinderTransactionData,
+    index: u64,
+    seed: usize,
+    children: &[(usize, u64)],
+) {
     let found = port.received_block(call, index);
     let mut wanted = pattern(found.len(), seed);
     for (offset, child) in children {
@@ -261,9 +267,8 @@ fn side_by_side(t: &Stage) {
     // Pointers without a byte between them, from the first to the last.
     let mut parcel = SgParcel::new();
     let outer = parcel.block(&client.arena, &pattern(160, 1));
-    let children: Vec<(usize, u64)> = (0..20)
-        .map(|i| (i * 8, parcel.child(&client.arena, &pattern(i, i), outer, i as u64 * 8)))
-        .collect();
+    let children: Vec<(usize, u64)> =
+        (0..20).map(|i| (i * 8, parcel.child(&client.arena, &pattern(i, i), outer, i as u64 * 8))).collect();
     client.start_sg(&parcel.call(&client));
     let call = server.wait_call();
     expect_block(&server, &call, outer, 1, &children);
@@ -447,7 +452,7 @@ fn pointer_must_lie_in_the_parent(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-fn pointers_must_come_in_order(t: &Stage) {
+fn lesson_r16_pointers_must_come_in_order(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     for (first, second) in [(16, 0), (16, 8), (16, 12), (16, 16), (16, 20), (0, 0), (0, 4)] {
         let mut parcel = SgParcel::new();
@@ -466,7 +471,7 @@ fn pointers_must_come_in_order(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-fn pointer_must_be_aligned(t: &Stage) {
+fn lesson_c08_pointer_must_be_aligned(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     for offset in [1, 2, 3, 5, 9] {
         let mut parcel = SgParcel::new();
@@ -509,7 +514,9 @@ fn lesson_c18_parent_at_the_start_of_the_data(t: &Stage) {
 fn unreadable_block(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let edge = client.arena.end() - 16;
-    for (address, length) in [(BAD_ADDRESS, 8), (edge, 17), (edge, 4096), (0, 1), (u64::MAX - 7, 8), (1 << 63, 64)] {
+    for (address, length) in
+        [(BAD_ADDRESS, 8), (edge, 17), (edge, 4096), (0, 1), (u64::MAX - 7, 8), (1 << 63, 64)]
+    {
         let mut parcel = SgParcel::new();
         parcel.block_at(address, length);
         let errno = refused(&client, &parcel);

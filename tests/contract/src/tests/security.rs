@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Security contexts: a node may ask who calls it, in the words of the security module.
+//!
+//! Guests have such a module when they are booted with `lsm=selinux`. It needs no policy: without one
+//! everything is allowed, and every task has the context that the kernel began with.
+
+use super::{failed, pattern};
+use crate::cases;
+use crate::port::{bytes, empty, object, Port};
+use crate::sg::SgParcel;
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "security":
+    refused_without_a_module ["OBJ-9", "LSM-1"],
+    comes_with_a_call ["OBJ-9", "LSM-1", "TXN-29"],
+    comes_with_a_oneway_call ["OBJ-9"],
+    comes_with_every_call ["OBJ-9", "OBJ-3"],
+    does_not_come_with_a_reply ["OBJ-9"],
+    does_not_come_where_nobody_asked ["OBJ-9", "NODE-1"],
+    lesson_c07_lies_behind_the_blocks ["OBJ-3", "OBJ-9", "lesson C07"],
+    takes_space ["OBJ-3", "ALLOC-1"],
+    wiped_when_asked_for ["OBJ-9", "ALLOC-6"],
+    everything_passes_the_module ["LSM-1", "TXN-6"],
+}
+
+const WANTED: ObjectFlags = ObjectFlags::TXN_SECURITY_CTX;
+
+/// The security context of a process, without the NUL at its end; nothing where no module gives one.
+fn context_of(port: &Port) -> Option<Vec<u8>> {
+    let context = std::fs::read(format!("/proc/{}/attr/current", port.actor.pid())).ok()?;
+    let end = context.iter().position(|byte| matches!(byte, 0 | b'\n')).unwrap_or(context.len());
+    (end > 0).then(|| context[..end].to_vec())
+}
+
+/// Whether the guest has a security module that gives contexts. A test that needs one ends without.
+fn has_module(t: &Stage, port: &Port) -> bool {
+    t.needs("a security module that gives contexts (boot with lsm=selinux)", context_of(port).is_some())
+}
+
+/// Checks that a string with an end lies at an address of the server's, inside of the buffer.
+#[track_caller]
+fn expect_context(server: &Port, client: &Port, call: &BinderTransactionData, address: u64) {
+    let mut wanted = context_of(client).expect("a context");
+    wanted.push(0);
+    assert_eq!(server.memory(address, wanted.len()), wanted);
+    assert_eq!(address % 8, 0);
+    assert!(address >= call.buffer + call.data_size, "inside of the data");
+    assert!(address >= call.offsets + call.offsets_size, "inside of the offsets");
+}
+
+/// Serves a call and has the caller take the reply.
+#[track_caller]
+fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
+    server.free(call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+}
+
+/// Gives a node of the server's to the client, in a reply; the manager has no wishes.
+fn get_handle(server: &Port, client: &Port, node: FlatBinderObject) -> u32 {
+    client.start_call(0, 0, &empty());
+    server.free(&server.wait_call());
+    server.reply(&object(node));
+    let reply = client.wait_reply();
+    let handle = client.object(&reply).handle();
+    client.send(|c| c.acquire(handle));
+    client.free(&reply);
+    handle
+}
+
+fn refused_without_a_module(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !t.needs("no security module that gives contexts", context_of(&client).is_none()) {
+        return;
+    }
+    for flags in [TransactionFlags::empty(), TransactionFlags::ONE_WAY] {
+        let data = SgParcel::new().to(&client, 0, flags);
+        assert_eq!(client.refused_sg(&data), failed(Errno::EOPNOTSUPP));
+    }
+    // What the data names was not even looked at, and nothing is left of it.
+    let data = client.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    assert_eq!(client.refused(&data), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EOPNOTSUPP));
+    assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
+    assert_eq!(server.drain(), []);
+}
+
+fn comes_with_a_call(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    client.start_call(0, 77, &bytes(b"the data"));
+    let (call, context) = server.wait_call_with_context();
+    assert_eq!((call.code, call.sender_pid), (77, client.actor.pid()));
+    assert_eq!(server.data(&call), b"the data");
+    expect_context(&server, &client, &call, context);
+    finish(&server, &client, &call);
+}
+
+fn comes_with_a_oneway_call(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    for _ in 0..3 {
+        client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::ONE_WAY));
+        client.wait_for(Return::TransactionComplete);
+    }
+    for _ in 0..3 {
+        let (call, context) = server.wait_call_with_context();
+        expect_context(&server, &client, &call, context);
+        server.free(&call);
+    }
+}
+
+fn comes_with_every_call(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    for length in [0, 1, 7, 8, 4090, 4096, 9999] {
+        let mut parcel = bytes(&pattern(length, length));
+        for node in 0..length as u64 % 4 {
+            parcel.object(&FlatBinderObject::binder(0x10 + node, 0));
+        }
+        client.start_call(0, 0, &parcel);
+        let (call, context) = server.wait_call_with_context();
+        assert_eq!(server.data(&call)[..length], pattern(length, length));
+        expect_context(&server, &client, &call, context);
+        finish(&server, &client, &call);
+    }
+}
+
+fn does_not_come_with_a_reply(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    client.start_call(0, 0, &empty());
+    let (call, _) = server.wait_call_with_context();
+    server.free(&call);
+    server.reply(&bytes(b"just a reply"));
+    let reply = client.wait_reply();
+    assert_eq!(client.data(&reply), b"just a reply");
+}
+
+fn does_not_come_where_nobody_asked(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    let (quiet, curious) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
+    let quiet_handle = get_handle(&server, &client, quiet);
+    let curious_handle = get_handle(&server, &client, curious.with_flags(WANTED));
+    // Sent again with other flags: too late.
+    assert_eq!(get_handle(&server, &client, quiet.with_flags(WANTED)), quiet_handle);
+    assert_eq!(get_handle(&server, &client, curious), curious_handle);
+    client.start_call(quiet_handle, 0, &empty());
+    finish(&server, &client, &server.wait_call());
+    client.start_call(curious_handle, 0, &empty());
+    let (call, context) = server.wait_call_with_context();
+    expect_context(&server, &client, &call, context);
+    finish(&server, &client, &call);
+}
+
+fn lesson_c07_lies_behind_the_blocks(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    // The room is used up to its last byte.
+    let mut parcel = SgParcel::new();
+    let outer = parcel.block(&client.arena, &pattern(24, 1));
+    let inner = parcel.child(&client.arena, &pattern(40, 2), outer, 16);
+    client.start_sg(&parcel.call(&client));
+    let (call, context) = server.wait_call_with_context();
+    expect_context(&server, &client, &call, context);
+    let last: BinderBufferObject = server.any_object(&call, inner);
+    assert!(context >= last.buffer + last.length);
+    assert_eq!(server.received_block(&call, inner), pattern(40, 2));
+    assert_eq!(server.received_block(&call, outer)[..16], pattern(24, 1)[..16]);
+    finish(&server, &client, &call);
+    // The room for the context is not room for blocks.
+    let mut parcel = SgParcel::new();
+    parcel.block(&client.arena, &pattern(32, 1));
+    parcel.room = 24;
+    assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EINVAL));
+}
+
+fn takes_space(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    let whole = bytes(&pattern(crate::stage::SPACE, 0));
+    assert_eq!(client.refused(&client.place(0, 0, &whole)), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    let size = context_of(&client).expect("a context").len() + 1;
+    let most = crate::stage::SPACE - size.next_multiple_of(8);
+    client.start_call(0, 0, &bytes(&pattern(most, 1)));
+    let (call, context) = server.wait_call_with_context();
+    expect_context(&server, &client, &call, context);
+    finish(&server, &client, &call);
+}
+
+fn wiped_when_asked_for(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::CLEAR_BUF));
+    let (call, context) = server.wait_call_with_context();
+    server.reply(&empty());
+    client.wait_reply();
+    // A neighbour keeps the page where it is.
+    client.start_call(0, 0, &bytes(b"after"));
+    server.wait_call_with_context();
+    server.free(&call);
+    assert_eq!(server.memory(context, 8), [0; 8]);
+}
+
+fn everything_passes_the_module(t: &Stage) {
+    use crate::sg::file_object;
+    let (server, client) = (t.manager_flagged(WANTED | ObjectFlags::ACCEPTS_FDS), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    // A node, a file and a handle on their way: each is shown to the module, which allows it.
+    let (ours, _) = nix::unistd::pipe().expect("a pipe");
+    let fd = client.actor.give(&ours);
+    let mut parcel = object(FlatBinderObject::binder(0x10, 0));
+    parcel.object(&file_object(fd));
+    client.start_call(0, 0, &parcel);
+    let (call, context) = server.wait_call_with_context();
+    expect_context(&server, &client, &call, context);
+    let handle = server.object(&call).handle();
+    assert_eq!(server.actor.file_name(server.received_fd(&call, 1)), client.actor.file_name(fd));
+    server.reply(&object(FlatBinderObject::strong_handle(handle)));
+    assert_eq!(client.object(&client.wait_reply()).binder, 0x10);
+}
