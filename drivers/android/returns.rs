@@ -369,10 +369,13 @@ fn deliver_reply<'a>(
         }
     }
     sink.flush()?;
-    if let Content::Reply { buffer, .. } = transaction.take_content() {
-        hand_over(thread, buffer, numbers, Purpose::Reply);
-    }
-    let mut process = lock_after_transaction(thread);
+    let mut process = match transaction.take_content() {
+        Content::Reply { buffer, .. } => {
+            hand_over(thread, buffer, numbers, Purpose::Reply);
+            lock_after_transaction(thread)
+        }
+        _ => thread.process.lock_state(),
+    };
     let spare = &mut thread.state(&mut process).spare_transaction;
     let superfluous = spare.replace(transaction);
     if superfluous.is_some() {

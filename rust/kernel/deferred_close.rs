@@ -50,6 +50,9 @@ struct Inner {
 // initialised, and nothing knows its address yet.
 unsafe impl Send for DeferredClose {}
 
+// SAFETY: Nothing can be done with a shared reference.
+unsafe impl Sync for DeferredClose {}
+
 impl DeferredClose {
     /// Makes room for `capacity` descriptors. Closes nothing when dropped.
     pub fn with_capacity(capacity: usize, flags: Flags) -> Result<Self, AllocError> {
