@@ -52,7 +52,7 @@ pub const OBJECTS: &[&str] = &["FD", "FDA", "PTR"];
 
 /// Why a rule has no test.
 pub const REASONS: &[(&str, &str)] = &[
-    ("ABI-2", "to come: 32-bit clients in the x86-64 guest"),
+    ("ABI-2", "tried by hand, see above: of the suite built for i686, the first 297 tests passed in the x86-64 guest, and none failed, when time was up"),
     (
         "ABI-3",
         "an alignment of 8 is what every test of layout sees; there is no 32-bit kernel to compare with",
@@ -120,7 +120,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("r09", "freeze listeners outlived their node, edges were lost", "to come with freezing"),
     lesson("r10", "dropping a superseded oneway call advanced the node's queue", "to come with freezing"),
     lesson("r11", "thread exit dropped pending work on counts", ""),
-    lesson("r12", "a sleeping lock on the handle table blocked a caller", "to come"),
+    lesson("r12", "a sleeping lock on the handle table blocked a caller", "handles are under a spinlock; a debug kernel (`um-debug`) fails the suite when one sleeps or allocates under it"),
     lesson("r13", "tables of names and numbers slipped", ""),
     lesson("r14", "the context manager could call itself", ""),
     lesson("r15", "empty fd arrays and unaligned offsets were parsed wrongly", ""),
@@ -133,7 +133,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("r22", "freezing failed at once while a call was served", ""),
     lesson("r23", "a failed log file failed open() and left the process behind", ""),
     lesson("r24", "messages without a rate limit", ""),
-    lesson("r25", "Rust saw other offsets of task_struct than C", "to come"),
+    lesson("r25", "Rust saw other offsets of task_struct than C", "no test of layouts yet: `SCHEDSTATS` is on in every guest (`configs/common.config`, checked by the build)"),
     lesson("c01", "a thread was freed while epoll had its wait queue", ""),
     lesson("c02", "a buffer was looked up while another thread freed it", ""),
     lesson("c03", "a parent index escaped its bounds", ""),
