@@ -25,7 +25,8 @@ _LOADER = "usr/lib64/ld-linux-x86-64.so.2"
 # Each program with its options and the number of tests in it: fewer would be tests that went missing.
 # The first one waits for the service manager; binderDriverInterfaceTest takes its place if it comes first.
 PROGRAMS = {"binderClearBufTest": 1, "binderDriverInterfaceTest": 17, "binderLibTest": 56,
-            "binderSafeInterfaceTest": 17, "binderUnitTest": 38, "binderThroughputTest -i 2000 -w 4": 1}
+            "binderSafeInterfaceTest": 17, "binderUnitTest": 38, "binderThroughputTest -i 2000 -w 4": 1,
+            "schd-dbg -i 100 -pair 2": 1}
 # Real-time priorities are inherited by Android's kernels, and by our driver, not by the incumbents.
 _REAL_TIME = {"BinderLibTest.SchedPolicySet", "BinderLibTest.InheritRt"}
 MAY_FAIL = {"c": _REAL_TIME, "upstream": _REAL_TIME, "rust": set()}

@@ -53,7 +53,7 @@ def test():
     tally = Tally()
     checks(tally)
     _attempt(tally, "host tests", lambda: _host_tests(tally))
-    _attempt(tally, "profile arithmetic", lambda: _profile_tests(tally))
+    _attempt(tally, "tests of the tools", lambda: _tool_tests(tally))
     for name, driver, counts in CONTRACT:
         title = f"contract {name} {driver}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
@@ -209,15 +209,16 @@ def _host_tests(tally):
         tally.add(title, passed, failed)
 
 
-def _profile_tests(tally):
-    """The arithmetic behind the instruction profile."""
-    folder = ROOT / "tools/binder-bench/profile"
-    done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", "test_profile"], cwd=folder,
-                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
-                          capture_output=True, text=True)
-    if done.returncode:
-        print(done.stderr)
-    tally.add("profile arithmetic", int(not done.returncode), int(bool(done.returncode)))
+def _tool_tests(tally):
+    """The arithmetic behind the instruction profile, and what is read from other programs' output."""
+    for title, module, folder in (("profile arithmetic", "test_profile", "tools/binder-bench/profile"),
+                                  ("GoogleTest's output", "lab.test_gtest", "tools")):
+        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", module], cwd=ROOT / folder,
+                              env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
+                              capture_output=True, text=True)
+        if done.returncode:
+            print(done.stderr)
+        tally.add(title, int(not done.returncode), int(bool(done.returncode)))
 
 
 def _bench_errors(tally):
