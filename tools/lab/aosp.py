@@ -30,8 +30,8 @@ PROGRAMS = {"binderClearBufTest": 1, "binderDriverInterfaceTest": 17, "binderLib
 # Real-time priorities are inherited by Android's kernels, and by our driver, not by the incumbents.
 _REAL_TIME = {"BinderLibTest.SchedPolicySet", "BinderLibTest.InheritRt"}
 MAY_FAIL = {"c": _REAL_TIME, "upstream": _REAL_TIME, "rust": set()}
-# They lose a race on a busy machine, on any driver: the one waits 100 ms for a callback, the other may
-# let a process die before its death can be asked for. They are run again, alone, before they count.
+# They lose against the clock on a busy machine, on any driver: the one waits 100 ms for a callback, the
+# other 5 s, in which three programs are started. They are run again, alone, before they count.
 _RACES = {"SafeInterfaceTest.TestCallMeBack": "binderSafeInterfaceTest",
           "BinderLibTest.DeathNotificationMultiple": "binderLibTest"}
 _TRIES = 3
