@@ -150,6 +150,9 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
         Command::RequestDeathNotification => request_death_notification(thread, source)?,
         Command::ClearDeathNotification => clear_death_notification(thread, source)?,
         Command::DeadBinderDone => confirm_death(thread, source)?,
+        Command::RequestFreezeNotification
+        | Command::ClearFreezeNotification
+        | Command::FreezeNotificationDone => freeze_notification(process, command, source)?,
         Command::RegisterLooper => register_looper(thread),
         Command::EnterLooper => enter_looper(thread),
         Command::ExitLooper => {
@@ -229,6 +232,25 @@ fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
         note!(UserError, "no death {cookie:#x} to confirm");
     }
     Ok(())
+}
+
+/// The commands about notifications of freezing. Unlike those about deaths, they fail the ioctl when they
+/// make no sense (contract FRZN-6).
+fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source) -> Result {
+    let done = match command {
+        Command::FreezeNotificationDone => {
+            process.confirm_freeze(u64::from_ne_bytes(*source.payload()?))
+        }
+        _ => {
+            let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
+            if command == Command::RequestFreezeNotification {
+                process.request_freeze_notification(handle, cookie)
+            } else {
+                process.clear_freeze_notification(handle, cookie)
+            }
+        }
+    };
+    done.inspect_err(|_| note!(UserError, "a freeze notification that there is not"))
 }
 
 /// `BC_REGISTER_LOOPER`: a thread that the driver asked for joins the pool (contract LOOP-3).

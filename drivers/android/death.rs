@@ -26,11 +26,12 @@ use crate::{
     process::{Process, ProcessState},
     stats::{Counted, Kind},
     thread::Thread,
+    unconfirmed::{self, LinkKey, Place, RemovedFrom},
     work::{Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
-    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
+    rbtree::RBTree,
     sync::{
         atomic::Relaxed,
         Arc,
@@ -57,24 +58,14 @@ struct LinkState {
     number: u64,
 }
 
-/// The order of links within a tree.
-type LinkKey = (u64, u64);
-
 /// A place in a tree of links: first in that of the node, then in that of the unconfirmed.
-pub(crate) type LinkPlace = RBTreeNodeReservation<LinkKey, Arc<DeathLink>>;
+pub(crate) type LinkPlace = Place<DeathLink>;
 
 /// A link that left a tree: to be dropped once the lock is gone.
-pub(crate) type RemovedLink = RBTreeNode<LinkKey, Arc<DeathLink>>;
+pub(crate) type RemovedLink = RemovedFrom<DeathLink>;
 
 /// The links that wait for a node's death.
 pub(crate) struct LinksOfNode(RBTree<LinkKey, Arc<DeathLink>>);
-
-/// The links of a process whose `BR_DEAD_BINDER` was read and not confirmed yet: by cookie, and then
-/// in the order in which they were read.
-pub(crate) struct Unconfirmed {
-    links: RBTree<LinkKey, Arc<DeathLink>>,
-    last_number: u64,
-}
 
 impl LinksOfNode {
     pub(crate) fn new() -> Self {
@@ -94,52 +85,8 @@ impl LinksOfNode {
 
     /// Takes any link out.
     pub(crate) fn pop(&mut self) -> Option<(Arc<DeathLink>, RemovedLink)> {
-        pop(&mut self.0)
+        unconfirmed::pop(&mut self.0)
     }
-}
-
-impl Unconfirmed {
-    pub(crate) fn new() -> Self {
-        Self {
-            links: RBTree::new(),
-            last_number: 0,
-        }
-    }
-
-    /// Adds a link that is being told. Gives its number.
-    fn insert(&mut self, link: &Arc<DeathLink>, place: LinkPlace) -> u64 {
-        self.last_number += 1;
-        let key = (link.cookie, self.last_number);
-        self.links.insert(place.into_node(key, link.clone()));
-        self.last_number
-    }
-
-    /// Takes out the link of this cookie that was told first.
-    fn take(&mut self, cookie: u64) -> Option<(Arc<DeathLink>, RemovedLink)> {
-        let cursor = self.links.cursor_lower_bound_mut(&(cookie, 0))?;
-        let (key, link) = cursor.current();
-        if key.0 != cookie {
-            return None;
-        }
-        let link = link.clone();
-        Some((link, cursor.remove_current().1))
-    }
-
-    /// Takes out a link that will not be confirmed any more.
-    fn remove(&mut self, link: &DeathLink, number: u64) -> Option<RemovedLink> {
-        self.links.remove_node(&(link.cookie, number))
-    }
-
-    /// Takes any link out: its process has ended.
-    pub(crate) fn pop(&mut self) -> Option<(Arc<DeathLink>, RemovedLink)> {
-        pop(&mut self.links)
-    }
-}
-
-fn pop(links: &mut RBTree<LinkKey, Arc<DeathLink>>) -> Option<(Arc<DeathLink>, RemovedLink)> {
-    let cursor = links.cursor_front_mut()?;
-    let link = cursor.current().1.clone();
-    Some((link, cursor.remove_current().1))
 }
 
 /// What a link held that ended with its handle: to be dropped once the locks are gone.
@@ -230,7 +177,7 @@ impl DeathLink {
         if notice == Some(DeathNotice::Dead) {
             // Present: it came with the news of the death.
             let place = state.place.take()?;
-            let number = holder.unconfirmed.insert(self, place);
+            let number = holder.unconfirmed.insert(self, self.cookie, place);
             self.state.access_mut(holder).number = number;
         }
         notice
@@ -244,7 +191,7 @@ impl DeathLink {
         let state = self.state.access_mut(&mut holder);
         state.step(|death| (death.cancel(), None));
         let (place, number) = (state.place.take(), state.number);
-        let unconfirmed = holder.unconfirmed.remove(&self, number);
+        let unconfirmed = holder.unconfirmed.remove(self.cookie, number);
         drop(holder);
         CancelledLink {
             _of_node: of_node,

@@ -121,6 +121,9 @@ wire_table! {
     DeadBinderDone = Write 16, 8;
     TransactionSg = Write 17, 72;
     ReplySg = Write 18, 72;
+    RequestFreezeNotification = Write 19, 12;
+    ClearFreezeNotification = Write 20, 12;
+    FreezeNotificationDone = Write 21, 8;
 }
 
 wire_table! {
@@ -145,6 +148,8 @@ wire_table! {
     FrozenReply = None 18, 0;
     OnewaySpamSuspect = None 19, 0;
     TransactionPendingFrozen = None 20, 0;
+    FrozenBinder = Read 21, 16;
+    ClearFreezeNotificationDone = Read 22, 8;
 }
 
 /// The room that the driver wants to see in a read buffer before it encodes another item: the

@@ -150,17 +150,26 @@ impl Process {
     }
 
     fn complete_freeze(&self, attempt: Attempt) {
-        let (_announcement, wake) = self.lock_state().freeze.complete(attempt);
+        let (announcement, wake) = self.lock_state().freeze.complete(attempt);
         wake.now(self);
+        if let Some(announcement) = announcement {
+            self.tell_of_freeze(announcement);
+        }
     }
 
     fn give_up_freeze(&self, attempt: Attempt) {
-        let _announcement = self.lock_state().freeze.give_up(attempt);
+        let announcement = self.lock_state().freeze.give_up(attempt);
+        if let Some(announcement) = announcement {
+            self.tell_of_freeze(announcement);
+        }
     }
 
     fn thaw(&self) {
-        let (_announcement, wake) = self.lock_state().freeze.thaw();
+        let (announcement, wake) = self.lock_state().freeze.thaw();
         wake.now(self);
+        if let Some(announcement) = announcement {
+            self.tell_of_freeze(announcement);
+        }
     }
 
     /// A transaction that counted for the process has ended.

@@ -217,7 +217,6 @@ impl FreezeState {
     }
 
     /// The latest announcement: what somebody who asks only now is told.
-    #[allow(dead_code)] // Who asks comes with the notifications.
     pub(crate) fn last_announcement(&self) -> Announcement {
         self.last
     }

@@ -9,6 +9,7 @@
 use crate::{
     death::{CancelledLink, DeathLink},
     defs::{NodeInfoForRef, Strength},
+    freeze_link::{self, FreezeLink},
     handle_table::{HandleTable, Spare},
     node::{Node, NotInUse},
     process::Process,
@@ -28,6 +29,8 @@ pub(crate) struct Ref {
     weak: u32,
     /// Through which the process hears of the node's death, if it has asked for that.
     pub(crate) death: Option<Arc<DeathLink>>,
+    /// Through which it hears of the freezing of the node's owner, likewise.
+    pub(crate) freeze: Option<Arc<FreezeLink>>,
     _counted: Counted,
 }
 
@@ -45,6 +48,7 @@ struct Removed {
     reference: Ref,
     _by_node: Option<RBTreeNode<u32, u32>>,
     _death: Option<CancelledLink>,
+    _freeze: Option<freeze_link::CancelledLink>,
 }
 
 impl Handles {
@@ -66,10 +70,13 @@ impl Handles {
         let by_node = self.by_node.remove_node(&reference.node.id);
         let death = reference.death.take();
         let death = death.map(|link| link.cancel(&reference.node));
+        let freeze = reference.freeze.take();
+        let freeze = freeze.map(|link| link.cancel(&reference.node.owner));
         Some(Removed {
             reference,
             _by_node: by_node,
             _death: death,
+            _freeze: freeze,
         })
     }
 }
@@ -208,6 +215,7 @@ impl Ref {
             strong: 0,
             weak: 0,
             death: None,
+            freeze: None,
             _counted: Counted::new(Kind::Ref),
         };
         reference.raise(strength, sender)?;

@@ -9,9 +9,10 @@
 use crate::{
     allocation::Delivered,
     context::Context,
-    death::Unconfirmed,
+    death::DeathLink,
     debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
+    freeze_link::{FreezeLink, LinksOfOwner},
     freeze_state::FreezeState,
     handles::Handles,
     kernel_ext::{page_range::PageRange, park::WakeHint},
@@ -22,6 +23,7 @@ use crate::{
     registry,
     stats::{Counted, Kind},
     thread::{Rest, Thread},
+    unconfirmed::Unconfirmed,
     work::{Rouse, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
@@ -99,7 +101,11 @@ pub(crate) struct ProcessState {
     /// The nodes that the process offers, by the pointer that it gave them.
     pub(crate) nodes: RBTree<u64, Arc<Node>>,
     /// Deaths that the process was told of and has not confirmed.
-    pub(crate) unconfirmed: Unconfirmed,
+    pub(crate) unconfirmed: Unconfirmed<DeathLink>,
+    /// Who wants to be told when the process is frozen or thawed.
+    pub(crate) freeze_links: LinksOfOwner,
+    /// What the process was told of the freezing of others and has not confirmed.
+    pub(crate) unconfirmed_freezes: Unconfirmed<FreezeLink>,
     pub(crate) pool: Pool,
     /// Whether the process wants to hear that its oneway calls look like spam.
     pub(crate) detects_oneway_spam: bool,
@@ -127,6 +133,8 @@ impl ProcessState {
             work: WorkQueue::new(),
             nodes: RBTree::new(),
             unconfirmed: Unconfirmed::new(),
+            freeze_links: LinksOfOwner::new(),
+            unconfirmed_freezes: Unconfirmed::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,
             freeze: FreezeState::new(),
@@ -227,13 +235,17 @@ impl ProcessState {
     /// nobody is promised something to read.
     fn take_cancelled(&mut self) -> WorkQueue {
         let mut cancelled = WorkQueue::new();
-        while let Some(Work::Death(link)) = self.work.front() {
-            let link = link.clone();
-            if !link.is_over(self) {
+        loop {
+            // The queue still has what is cloned here, so the clone is not the last reference.
+            let is_over = match self.work.front() {
+                Some(Work::Death(link)) => link.clone().is_over(self),
+                Some(Work::Freeze(link)) => link.clone().is_over(self),
+                _ => false,
+            };
+            if !is_over {
                 break;
             }
             if let Some((work, ticket)) = self.work.pop_front() {
-                // The queue still has it, so the clone is not the last reference.
                 cancelled.push_back(ticket, work);
             }
         }

@@ -14,6 +14,8 @@ use crate::{
     defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
     error::Refusal,
     file_slots::ReservedNumbers,
+    freeze_link::FreezeLink,
+    freeze_notice::FreezeNotice,
     kernel_ext::{park, stack_bytes::StackBytes},
     node::{Node, RemovedNode},
     node_counts::Announcement,
@@ -110,6 +112,8 @@ enum Found {
     /// Something was told of a node's death; whether that ends the read. The rest of it is to be
     /// dropped without the lock.
     Death(Arc<DeathLink>, bool),
+    /// The same of an owner's freezing.
+    Freeze(Arc<FreezeLink>, bool),
     /// A call to be served, and whether the thread's stack has room for it.
     Call(KBox<Transaction>, bool),
     /// The reply to a call.
@@ -134,6 +138,12 @@ fn tell_all<'a>(
             Found::FullPiece => sink.flush()?,
             Found::News(node, removed) => drop((node, removed)),
             Found::Death(link, ends_read) => {
+                drop(link);
+                if ends_read {
+                    return Ok(thread.process.lock_state());
+                }
+            }
+            Found::Freeze(link, ends_read) => {
                 drop(link);
                 if ends_read {
                     return Ok(thread.process.lock_state());
@@ -196,6 +206,15 @@ fn look(
                 }
                 // Only one death is told at a time (contract WR-9).
                 return Found::Death(link, notice == Some(DeathNotice::Dead));
+            }
+            Work::Freeze(link) => {
+                let notice = link.read(ticket, process);
+                if let Some(notice) = notice {
+                    let (code, payload, size) = link.encode(notice);
+                    sink.put(code, &payload[..size]);
+                }
+                let ends_read = matches!(notice, Some(FreezeNotice::Frozen(_)));
+                return Found::Freeze(link, ends_read);
             }
             Work::Call(mut call) => {
                 call.put_ticket(ticket);

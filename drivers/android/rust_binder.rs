@@ -37,6 +37,8 @@ mod error;
 mod ffi;
 mod file_slots;
 mod freeze;
+mod freeze_link;
+mod freeze_notice;
 mod freeze_state;
 #[allow(dead_code)] // What prints the tables is to come with the logs.
 mod handle_table;
@@ -58,6 +60,7 @@ mod teardown;
 mod thread;
 mod transaction;
 mod translate;
+mod unconfirmed;
 mod work;
 
 use ffi::Devices;

@@ -22,9 +22,10 @@ pub(crate) enum Kind {
     Ref,
     Transaction,
     DeathLink,
+    FreezeLink,
 }
 
-const KINDS: [(Kind, &str); 7] = [
+const KINDS: [(Kind, &str); 8] = [
     (Kind::Context, "contexts"),
     (Kind::Process, "processes"),
     (Kind::Thread, "threads"),
@@ -32,6 +33,7 @@ const KINDS: [(Kind, &str); 7] = [
     (Kind::Ref, "refs"),
     (Kind::Transaction, "transactions"),
     (Kind::DeathLink, "death links"),
+    (Kind::FreezeLink, "freeze links"),
 ];
 
 static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(0) }; KINDS.len()];

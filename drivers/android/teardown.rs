@@ -104,6 +104,12 @@ impl Thread {
                 drop(process);
                 wake.now(&self.process, WakeHint::Anywhere);
             }
+            Work::Freeze(link) => {
+                let mut process = self.process.lock_state();
+                let wake = process.push_to_process(ticket, Work::Freeze(link));
+                drop(process);
+                wake.now(&self.process, WakeHint::Anywhere);
+            }
         }
     }
 }
@@ -129,12 +135,16 @@ impl Process {
                 Work::Node(node) => drop(node),
                 Work::Outcome(outcome) => drop(outcome),
                 Work::Death(link) => drop(link),
+                Work::Freeze(link) => drop(link),
                 Work::Answer(_) | Work::Refusal(_) => {}
             }
         }
         self.close_handles();
         while let Some(unconfirmed) = self.pop_unconfirmed() {
             drop(unconfirmed);
+        }
+        while let Some(link) = self.pop_freeze_link() {
+            drop(link);
         }
         self.free_all_buffers();
     }
@@ -169,6 +179,13 @@ impl Process {
         node.tell_of_death();
         drop((waiting, node));
         true
+    }
+
+    /// Takes out a link on the freezing of this process, or of one whose freezing it has been told.
+    fn pop_freeze_link(&self) -> Option<impl Sized> {
+        let mut state = self.lock_state();
+        let of_owner = state.freeze_links.pop();
+        of_owner.or_else(|| state.unconfirmed_freezes.pop())
     }
 
     fn pop_unconfirmed(&self) -> Option<impl Sized> {

@@ -8,6 +8,7 @@
 use crate::{
     death::DeathLink,
     defs::Return,
+    freeze_link::FreezeLink,
     kernel_ext::{
         box_queue::{BoxQueue, Ticket},
         park::WakeHint, //
@@ -36,6 +37,8 @@ pub(crate) enum Work {
     Node(Arc<Node>),
     /// A node has died, or the request to be told of that is withdrawn.
     Death(Arc<DeathLink>),
+    /// A node's owner was frozen or thawed, or a request to be told of that is withdrawn.
+    Freeze(Arc<FreezeLink>),
 }
 
 /// A queue of work.

@@ -21,6 +21,8 @@ mod fd_arrays;
 mod fds;
 mod files;
 mod freeze;
+mod freeze_links;
+mod freeze_updates;
 mod handles;
 mod ioctls;
 mod lessons;
@@ -81,6 +83,8 @@ pub const GROUPS: &[Group] = &[
     death_links::GROUP,
     freeze::GROUP,
     death_races::GROUP,
+    freeze_links::GROUP,
+    freeze_updates::GROUP,
     signals::GROUP,
     strangers::GROUP,
     tasks::GROUP,

@@ -13,6 +13,10 @@
 mod death_state;
 #[path = "../../../../drivers/android/defs.rs"]
 mod defs;
+#[path = "../../../../drivers/android/freeze_notice.rs"]
+mod freeze_notice;
+#[path = "../../../../drivers/android/freeze_state.rs"]
+mod freeze_state;
 #[path = "../../../../drivers/android/handle_table.rs"]
 mod handle_table;
 #[path = "../../../../drivers/android/node_counts.rs"]

@@ -14,6 +14,8 @@ enum Plan {
     Push,
     Pop,
     /// Of those that are divisible by this.
+    TakeFirst(u32),
+    /// Likewise.
     TakeLast(u32),
 }
 
@@ -21,6 +23,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     prop_oneof![
         5 => Just(Plan::Push),
         3 => Just(Plan::Pop),
+        2 => (1u32..6).prop_map(Plan::TakeFirst),
         2 => (1u32..6).prop_map(Plan::TakeLast),
     ]
 }
@@ -44,6 +47,15 @@ fn live(plans: &[Plan]) {
                 let popped = atomic(|| queue.pop_front());
                 let (value, ticket) = popped.unzip();
                 assert_eq!(value.as_deref(), model.pop_front().as_ref());
+                tickets.extend(ticket);
+            }
+            Plan::TakeFirst(divisor) => {
+                let wanted = |value: &u32| value % divisor == 0;
+                let taken = atomic(|| queue.take_first(|value| wanted(value)));
+                let (value, ticket) = taken.unzip();
+                let at = model.iter().position(wanted);
+                let modelled = at.and_then(|at| model.remove(at));
+                assert_eq!(value.as_deref(), modelled.as_ref());
                 tickets.extend(ticket);
             }
             Plan::TakeLast(divisor) => {

@@ -4,6 +4,8 @@
 
 mod box_queue;
 mod death_state;
+mod freeze_notice;
+mod freeze_state;
 mod handle_table;
 mod node_counts;
 mod pointer_area;

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The request of a process to be told when the owner of a node is frozen or thawed.
+//!
+//! A [`FreezeLink`] belongs to the handle that it was asked for, as a death link does, and two others
+//! know it:
+//!
+//! ```text
+//!   handle ───► FreezeLink ◄─── owner of the node      until he ends      (owner's state lock)
+//!                   ▲     ◄─── queue                 while something waits (holder's state lock)
+//!                   └───────── Unconfirmed          until user space says DONE     (the same)
+//! ```
+//!
+//! What it will still say is [`crate::freeze_notice`], guarded by the *holder's* state lock; being in the
+//! owner's list is guarded by the *owner's*. The two are never held together. An owner looks for one
+//! link after the other, and tells it without a lock: links that leave meanwhile find in their state
+//! that there is nothing to say, links that come have been told by themselves (lessons R01, R09, C09).
+
+use crate::{
+    defs::Return,
+    freeze_notice::{FreezeNotice, FreezeNotices},
+    freeze_state::Announcement,
+    kernel_ext::park::WakeHint,
+    process::{Process, ProcessState},
+    stats::{Counted, Kind},
+    unconfirmed::{self, LinkKey, Place, RemovedFrom},
+    work::{Wake, Work, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    rbtree::RBTree,
+    sync::{
+        atomic::Relaxed,
+        Arc,
+        LockedBy, //
+    }, //
+};
+
+/// The request of a process to be told of another's freezing.
+pub(crate) struct FreezeLink {
+    /// What the holder calls the request. Need not be unique.
+    cookie: u64,
+    /// The process that is to be told.
+    holder: Arc<Process>,
+    state: LockedBy<LinkState, ProcessState>,
+    _counted: Counted,
+}
+
+/// What changes in the life of a link, guarded by the holder's state lock.
+struct LinkState {
+    notices: FreezeNotices<WorkTicket>,
+    /// A place among the unconfirmed, while the link is not there.
+    place: Option<Place<FreezeLink>>,
+    /// Its number there, once it was told.
+    number: u64,
+}
+
+/// The links of all handles on nodes of one owner.
+pub(crate) struct LinksOfOwner(RBTree<LinkKey, Arc<FreezeLink>>);
+
+impl LinksOfOwner {
+    pub(crate) fn new() -> Self {
+        Self(RBTree::new())
+    }
+
+    /// Takes any link out.
+    pub(crate) fn pop(&mut self) -> Option<(Arc<FreezeLink>, RemovedFrom<FreezeLink>)> {
+        unconfirmed::pop(&mut self.0)
+    }
+
+    /// The first link from `key` on.
+    fn first_from(&self, key: LinkKey) -> Option<Arc<FreezeLink>> {
+        Some(self.0.cursor_lower_bound(&key)?.current().1.clone())
+    }
+}
+
+/// What a link held that ended with its handle: to be dropped once the locks are gone.
+pub(crate) struct CancelledLink {
+    _of_owner: Option<RemovedFrom<FreezeLink>>,
+    _unconfirmed: Option<RemovedFrom<FreezeLink>>,
+    _link: Arc<FreezeLink>,
+}
+
+impl FreezeLink {
+    /// Makes a link that nobody knows, with its place in the owner's list. Fails for want of memory
+    /// only.
+    fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, Place<Self>)> {
+        let state = LinkState {
+            notices: FreezeNotices::new(WorkTicket::new(GFP_KERNEL)?),
+            place: Some(Place::new(GFP_KERNEL)?),
+            number: 0,
+        };
+        let link = Arc::new(
+            Self {
+                cookie,
+                holder: holder.clone(),
+                state: LockedBy::new(holder.state_lock(), state),
+                _counted: Counted::new(Kind::FreezeLink),
+            },
+            GFP_KERNEL,
+        )?;
+        Ok((link, Place::new(GFP_KERNEL)?))
+    }
+
+    /// Its place in the order of the owner's links. No two links are at one address.
+    fn key(&self) -> LinkKey {
+        (core::ptr::from_ref(self).addr() as u64, 0)
+    }
+
+    /// The owner says that he is frozen or not. Lets the holder read of it, unless he knows better
+    /// or does not want to hear any more.
+    fn announce(self: &Arc<Self>, announcement: Announcement) -> Wake {
+        let mut holder = self.holder.lock_state();
+        if self.holder.has_ended.load(Relaxed) {
+            return Wake::Nobody;
+        }
+        let state = self.state.access_mut(&mut holder);
+        match state.notices.announce(announcement) {
+            Some(ticket) => holder.push_to_process(ticket, Work::Freeze(self.clone())),
+            None => Wake::Nobody,
+        }
+    }
+
+    /// The holder withdraws his request. The link belongs to no handle any more.
+    fn clear(self: &Arc<Self>) -> Wake {
+        let mut holder = self.holder.lock_state();
+        match self.state.access_mut(&mut holder).notices.clear() {
+            Some(ticket) => holder.push_to_process(ticket, Work::Freeze(self.clone())),
+            None => Wake::Nobody,
+        }
+    }
+
+    /// What was queued comes to be read: what to tell user space, if it is still to be told.
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        ticket: WorkTicket,
+        holder: &mut ProcessState,
+    ) -> Option<FreezeNotice> {
+        let state = self.state.access_mut(holder);
+        let notice = state.notices.read(ticket);
+        if let Some(FreezeNotice::Frozen(_)) = notice {
+            // Present: it is given back with each confirmation.
+            let place = state.place.take()?;
+            let unconfirmed = &mut holder.unconfirmed_freezes;
+            let number = unconfirmed.insert(self, self.cookie, place);
+            self.state.access_mut(holder).number = number;
+        }
+        notice
+    }
+
+    /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
+    /// called under the handles lock.
+    pub(crate) fn cancel(self: Arc<Self>, owner: &Process) -> CancelledLink {
+        let of_owner = owner.remove_freeze_link(&self);
+        let mut holder = self.holder.lock_state();
+        let state = self.state.access_mut(&mut holder);
+        state.notices.cancel();
+        let number = state.number;
+        let unconfirmed = holder.unconfirmed_freezes.remove(self.cookie, number);
+        drop(holder);
+        CancelledLink {
+            _of_owner: of_owner,
+            _unconfirmed: unconfirmed,
+            _link: self,
+        }
+    }
+
+    /// Whether the link waits in a queue although there is nothing to tell any more.
+    pub(crate) fn is_over(&self, holder: &mut ProcessState) -> bool {
+        self.state.access_mut(holder).notices.is_over()
+    }
+
+    /// How a notice is said, and with which payload.
+    pub(crate) fn encode(&self, notice: FreezeNotice) -> (Return, [u8; 16], usize) {
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&self.cookie.to_ne_bytes());
+        let code = match notice {
+            FreezeNotice::Frozen(is_frozen) => {
+                payload[8..12].copy_from_slice(&u32::from(is_frozen).to_ne_bytes());
+                Return::FrozenBinder
+            }
+            FreezeNotice::ClearDone => Return::ClearFreezeNotificationDone,
+        };
+        (code, payload, code.payload_size())
+    }
+}
+
+impl Process {
+    /// `BC_REQUEST_FREEZE_NOTIFICATION` (contract FRZN-1): the process wants to be told of the freezing
+    /// of whoever owns the node behind `handle`, starting with how that is now.
+    ///
+    /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a link already.
+    pub(crate) fn request_freeze_notification(
+        self: &Arc<Self>,
+        handle: u32,
+        cookie: u64,
+    ) -> Result {
+        let (link, place) = FreezeLink::new(self, cookie)?;
+        let mut place = Some(place);
+        let mut handles = self.handles.lock();
+        let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+        if reference.freeze.is_some() {
+            return Err(EINVAL);
+        }
+        reference.freeze = Some(link.clone());
+        let wake = match reference.node.owner.add_freeze_link(&link, &mut place) {
+            Some(announcement) => link.announce(announcement),
+            // The owner is dead and will not be frozen any more.
+            None => Wake::Nobody,
+        };
+        drop(handles);
+        wake.now(self, WakeHint::Anywhere);
+        Ok(())
+    }
+
+    /// `BC_CLEAR_FREEZE_NOTIFICATION` (contract FRZN-4): ends the link of `handle`, if this is its
+    /// cookie. `EINVAL` if it is not, or there is no link or no such handle.
+    pub(crate) fn clear_freeze_notification(&self, handle: u32, cookie: u64) -> Result {
+        let mut handles = self.handles.lock();
+        let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+        let link = reference.freeze.take_if(|link| link.cookie == cookie);
+        let link = link.ok_or(EINVAL)?;
+        let of_owner = reference.node.owner.remove_freeze_link(&link);
+        let wake = link.clear();
+        drop(handles);
+        wake.now(self, WakeHint::Anywhere);
+        drop((of_owner, link));
+        Ok(())
+    }
+
+    /// `BC_FREEZE_NOTIFICATION_DONE`: user space has heard what it was told (contract FRZN-3). `EINVAL`
+    /// if it has not been told anything with this cookie.
+    pub(crate) fn confirm_freeze(&self, cookie: u64) -> Result {
+        let mut process = self.lock_state();
+        let (link, removed) = process.unconfirmed_freezes.take(cookie).ok_or(EINVAL)?;
+        let state = link.state.access_mut(&mut process);
+        state.place = Some(removed.into_reservation());
+        let wake = match state.notices.confirm() {
+            Some(ticket) => process.push_to_process(ticket, Work::Freeze(link.clone())),
+            None => Wake::Nobody,
+        };
+        drop(process);
+        wake.now(self, WakeHint::Anywhere);
+        Ok(())
+    }
+
+    /// Somebody wants to be told of the freezing of this process. Gives what is to be told now;
+    /// nothing, and `place` stays where it is, if the process has ended.
+    fn add_freeze_link(
+        &self,
+        link: &Arc<FreezeLink>,
+        place: &mut Option<Place<FreezeLink>>,
+    ) -> Option<Announcement> {
+        let mut state = self.lock_state();
+        if self.has_ended.load(Relaxed) {
+            return None;
+        }
+        let entry = place.take()?.into_node(link.key(), link.clone());
+        state.freeze_links.0.insert(entry);
+        Some(state.freeze.last_announcement())
+    }
+
+    /// Takes a link out of the list, unless that has been done.
+    fn remove_freeze_link(&self, link: &FreezeLink) -> Option<RemovedFrom<FreezeLink>> {
+        self.lock_state().freeze_links.0.remove_node(&link.key())
+    }
+
+    /// Tells all who asked to be told, one by one (lesson R01). To be called with no lock held.
+    pub(crate) fn tell_of_freeze(&self, announcement: Announcement) {
+        let mut from = (0, 0);
+        while let Some(link) = self.freeze_link_from(from) {
+            let wake = link.announce(announcement);
+            wake.now(&link.holder, WakeHint::Anywhere);
+            from = (link.key().0, 1);
+        }
+    }
+
+    fn freeze_link_from(&self, key: LinkKey) -> Option<Arc<FreezeLink>> {
+        self.lock_state().freeze_links.first_from(key)
+    }
+}

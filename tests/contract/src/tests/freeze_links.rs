@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Freeze notifications: a process is told when the owner of a node is frozen or thawed.
+
+use crate::cases;
+use crate::freezer::{Freezer, LONG};
+use crate::port::{bytes, empty, introduce, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "freeze_links":
+    told_at_first_and_of_each_change ["FRZN-1", "FRZN-2", "FRZN-3"],
+    asked_for_while_frozen ["FRZN-1"],
+    weak_handle_is_enough ["FRZN-1"],
+    one_a_read ["WR-9"],
+    newest_value_is_read ["FRZN-2"],
+    told_again_after_done ["FRZN-2", "FRZN-3"],
+    changes_while_unconfirmed ["FRZN-2"],
+    thawing_the_thawed ["FRZN-2", "FRZ-3"],
+    withdrawn_while_idle ["FRZN-4"],
+    withdrawn_before_it_is_read ["FRZN-4"],
+    withdrawn_before_it_is_confirmed ["FRZN-4"],
+    asked_for_again_with_the_same_cookie ["FRZN-3", "FRZN-4"],
+    first_told_is_confirmed_first ["FRZN-3"],
+    errors_abort_the_write ["FRZN-1", "FRZN-3", "FRZN-4", "FRZN-6", "WR-3"],
+    error_skips_the_read ["FRZN-6", "WR-3"],
+    handle_goes_before_it_is_read ["NODE-10", "FRZN-1"],
+    lesson_r09_handle_goes_before_it_is_confirmed ["NODE-10", "FRZN-3"],
+    lesson_r09_the_last_notification_is_the_final_state ["FRZN-2", "FRZN-3"],
+    owner_is_dead ["FRZN-1", "FRZN-4"],
+    owner_dies ["FRZ-7", "FRZN-4"],
+    holder_dies_with_everything ["REL-2", "FRZN-2"],
+    failed_freeze_is_not_told ["FRZN-5", "FRZ-2"],
+    asked_for_while_freezing ["FRZN-5"],
+    failed_second_freeze_is_a_thaw ["FRZN-5", "FRZ-2"],
+    every_command_from_a_stranger_to_the_pool ["FRZN-1", "FRZN-3", "FRZN-4"],
+    thread_exits_with_news_unread ["TREL-1", "FRZN-2"],
+    all_nodes_of_an_owner ["FRZN-2"],
+    many_holders ["FRZN-2"],
+    lesson_c09_links_come_and_go_while_it_freezes ["FRZN-2", "FRZN-4"],
+    lesson_c09_handles_come_and_go_while_it_freezes ["NODE-10", "FRZN-2"],
+    owner_dies_while_links_come_and_go ["FRZ-7", "FRZN-4"],
+}
+
+const COOKIE: u64 = 0x5eed_0000_0001;
+
+fn news(cookie: u64, is_frozen: u32) -> Return {
+    Return::FrozenBinder(BinderFrozenStateInfo { cookie, is_frozen, reserved: 0 })
+}
+
+fn cleared(cookie: u64) -> Return {
+    Return::ClearFreezeNotificationDone(cookie)
+}
+
+/// A manager to be frozen, a holder of handle 0, and one who freezes.
+fn cast(t: &Stage) -> (Port, Port, Freezer) {
+    let (server, holder) = (t.manager(), t.client());
+    holder.send(|c| c.acquire(0));
+    let freezer = Freezer::of(t, &server);
+    (server, holder, freezer)
+}
+
+/// The same with a request that was told the first state, and has confirmed it.
+fn linked(t: &Stage) -> (Port, Port, Freezer) {
+    let (server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    hears(&holder, 0);
+    (server, holder, freezer)
+}
+
+/// The holder is told exactly this, and confirms it.
+#[track_caller]
+fn hears(holder: &Port, is_frozen: u32) {
+    assert_eq!(holder.drain(), [news(COOKIE, is_frozen)]);
+    holder.send(|c| c.freeze_done(COOKIE));
+}
+
+#[track_caller]
+fn refused(port: &Port, build: impl FnOnce(&mut Commands) -> &mut Commands) {
+    let mut commands = Commands::new();
+    build(&mut commands);
+    // What stands behind it must not be carried out.
+    commands.acquire(0).enter_looper();
+    let outcome = port.try_write(&commands);
+    assert_eq!(outcome.errno, Errno::EINVAL);
+    assert_eq!(outcome.write_consumed, 0);
+}
+
+fn told_at_first_and_of_each_change(t: &Stage) {
+    let (_server, holder, freezer) = linked(t);
+    assert_eq!(holder.drain(), []);
+    for _ in 0..3 {
+        assert_eq!(freezer.freeze(0), Ok(()));
+        hears(&holder, 1);
+        assert_eq!(freezer.thaw(), Ok(()));
+        hears(&holder, 0);
+    }
+    assert_eq!(holder.drain(), []);
+}
+
+fn asked_for_while_frozen(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    hears(&holder, 1);
+    assert_eq!(freezer.thaw(), Ok(()));
+    hears(&holder, 0);
+}
+
+fn weak_handle_is_enough(t: &Stage) {
+    let (server, holder) = (t.manager(), t.client());
+    holder.send(|c| c.increfs(0));
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    hears(&holder, 0);
+    assert_eq!(Freezer::of(t, &server).freeze(0), Ok(()));
+    hears(&holder, 1);
+}
+
+fn one_a_read(t: &Stage) {
+    let (server, holder, _) = linked(t);
+    let node = FlatBinderObject::binder(0x10, 0);
+    let other = {
+        holder.start_call(0, 0, &empty());
+        let call = server.wait_call();
+        server.free(&call);
+        server.reply(&crate::port::object(node));
+        let reply = holder.wait_reply();
+        holder.object(&reply).handle()
+    };
+    let freezer = Freezer::of(t, &server);
+    holder.passed();
+    holder.send(|c| c.request_freeze(other, COOKIE + 1));
+    assert_eq!(holder.drain(), [news(COOKIE + 1, 0)]);
+    holder.send(|c| c.freeze_done(COOKIE + 1));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        holder.start_read();
+        let mut items = holder.finish_raw().returns();
+        items.retain(|item| *item != Return::Noop);
+        assert_eq!(items.len(), 1, "a notification ends the read: {items:?}");
+        heard.extend(items);
+    }
+    heard.sort_by_key(|item| matches!(item, Return::FrozenBinder(info) if info.cookie != COOKIE));
+    assert_eq!(heard, [news(COOKIE, 1), news(COOKIE + 1, 1)]);
+}
+
+fn newest_value_is_read(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    hears(&holder, 1);
+    assert_eq!(freezer.thaw(), Ok(()));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(freezer.thaw(), Ok(()));
+    hears(&holder, 0);
+    assert_eq!(holder.drain(), []);
+}
+
+fn told_again_after_done(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(holder.drain(), [], "not before the first is confirmed");
+    holder.send(|c| c.freeze_done(COOKIE));
+    hears(&holder, 1);
+    refused(&holder, |c| c.freeze_done(COOKIE));
+}
+
+fn changes_while_unconfirmed(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(freezer.thaw(), Ok(()));
+    holder.send(|c| c.freeze_done(COOKIE));
+    // There and back again: whoever says so says what is true now.
+    let again = holder.drain();
+    assert!(again.iter().all(|item| *item == news(COOKIE, 0)), "{again:?}");
+    assert!(again.len() <= 1, "{again:?}");
+}
+
+fn thawing_the_thawed(t: &Stage) {
+    let (_server, holder, freezer) = linked(t);
+    assert_eq!(freezer.thaw(), Ok(()));
+    let heard = holder.drain();
+    // C says so once more.
+    assert!(heard.iter().all(|item| *item == news(COOKIE, 0)), "{heard:?}");
+    assert!(heard.len() <= 1, "{heard:?}");
+}
+
+fn withdrawn_while_idle(t: &Stage) {
+    let (_server, holder, freezer) = linked(t);
+    holder.send(|c| c.clear_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [cleared(COOKIE)]);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(holder.drain(), []);
+    refused(&holder, |c| c.clear_freeze(0, COOKIE));
+}
+
+fn withdrawn_before_it_is_read(t: &Stage) {
+    let (_server, holder, freezer) = linked(t);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    holder.send(|c| c.clear_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [cleared(COOKIE)]);
+}
+
+fn withdrawn_before_it_is_confirmed(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    holder.send(|c| c.clear_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), []);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(holder.drain(), []);
+    holder.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(holder.drain(), [cleared(COOKIE)]);
+    refused(&holder, |c| c.freeze_done(COOKIE));
+}
+
+fn asked_for_again_with_the_same_cookie(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    holder.send(|c| c.clear_freeze(0, COOKIE).request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 1)], "of the new request");
+    holder.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(holder.drain(), [cleared(COOKIE)], "of the old one");
+    holder.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(freezer.thaw(), Ok(()));
+    hears(&holder, 0);
+}
+
+fn first_told_is_confirmed_first(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let other = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
+    holder.send(|c| c.acquire(0));
+    holder.passed();
+    // The same cookie twice, told in this order.
+    holder.send(|c| c.request_freeze(other, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    owner.answer_counts();
+    assert_eq!(Freezer::of(t, &owner).freeze(0), Ok(()));
+    assert_eq!(holder.drain(), []);
+    holder.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 1)], "the owner's was the first");
+}
+
+fn errors_abort_the_write(t: &Stage) {
+    let (_server, holder, _) = cast(t);
+    refused(&holder, |c| c.request_freeze(super::NO_HANDLE, COOKIE));
+    refused(&holder, |c| c.clear_freeze(super::NO_HANDLE, COOKIE));
+    refused(&holder, |c| c.clear_freeze(0, COOKIE));
+    refused(&holder, |c| c.freeze_done(COOKIE));
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    refused(&holder, |c| c.request_freeze(0, COOKIE));
+    refused(&holder, |c| c.request_freeze(0, COOKIE + 1));
+    refused(&holder, |c| c.clear_freeze(0, COOKIE + 1));
+    refused(&holder, |c| c.freeze_done(COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)], "which is what remains of all this");
+    refused(&holder, |c| c.freeze_done(COOKIE + 1));
+    holder.send(|c| c.freeze_done(COOKIE));
+    refused(&holder, |c| c.freeze_done(COOKIE));
+    // One count on handle 0 is all that was taken.
+    holder.send(|c| c.release(0));
+    refused(&holder, |c| c.clear_freeze(0, COOKIE));
+}
+
+fn error_skips_the_read(t: &Stage) {
+    let (_server, holder, _) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    let mut commands = Commands::new();
+    commands.acquire(0);
+    let before = commands.len();
+    commands.freeze_done(COOKIE).acquire(0);
+    holder.start(&commands);
+    let outcome = holder.finish_raw();
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, before as u64));
+    assert_eq!(outcome.read_consumed, 0);
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+}
+
+fn handle_goes_before_it_is_read(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE).release(0));
+    assert_eq!(holder.drain(), []);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(holder.drain(), []);
+    holder.send(|c| c.acquire(0).request_freeze(0, COOKIE));
+    hears(&holder, 1);
+}
+
+fn lesson_r09_handle_goes_before_it_is_confirmed(t: &Stage) {
+    let (_server, holder, freezer) = cast(t);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    holder.send(|c| c.release(0));
+    refused(&holder, |c| c.freeze_done(COOKIE));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(holder.drain(), []);
+    let mut commands = Commands::new();
+    commands.increfs(0).request_freeze(0, COOKIE);
+    holder.write(&commands);
+    hears(&holder, 1);
+}
+
+fn lesson_r09_the_last_notification_is_the_final_state(t: &Stage) {
+    let (_server, holder, freezer) = linked(t);
+    // Each way to read, confirm or do neither between changes; `told` is what was read last.
+    for plan in 0..64u32 {
+        let (mut told, mut owes) = (0, false);
+        let mut listen = |read: bool, confirm: bool| {
+            if read {
+                for item in holder.drain() {
+                    match item {
+                        Return::FrozenBinder(info) if info.cookie == COOKIE => {
+                            assert!(!owes, "told again before it was confirmed");
+                            (told, owes) = (info.is_frozen, true);
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+            if confirm && owes {
+                holder.send(|c| c.freeze_done(COOKIE));
+                owes = false;
+            }
+            (told, owes)
+        };
+        for change in 0..3 {
+            let outcome = if change % 2 == 0 { freezer.freeze(0) } else { freezer.thaw() };
+            assert_eq!(outcome, Ok(()));
+            listen(plan >> (2 * change) & 1 != 0, plan >> (2 * change + 1) & 1 != 0);
+        }
+        // A notification may follow upon each confirmation: at most one.
+        listen(true, true);
+        assert_eq!(listen(true, true).0, 1, "plan {plan:#b}");
+        assert_eq!(freezer.thaw(), Ok(()));
+        listen(true, true);
+        assert_eq!(listen(true, true).0, 0, "plan {plan:#b}");
+    }
+}
+
+fn owner_is_dead(t: &Stage) {
+    let (server, holder, freezer) = cast(t);
+    server.kill();
+    gone(&freezer);
+    assert_eq!(holder.refused(&holder.place(0, 0, &empty())), Return::DeadReply);
+    holder.passed();
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), []);
+    holder.send(|c| c.clear_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [cleared(COOKIE)]);
+}
+
+#[track_caller]
+fn gone(freezer: &Freezer) {
+    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    while freezer.info() != Err(Errno::EINVAL) {
+        assert!(std::time::Instant::now() < deadline, "still there");
+        std::thread::yield_now();
+    }
+}
+
+fn owner_dies(t: &Stage) {
+    let (server, holder, freezer) = linked(t);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    hears(&holder, 1);
+    server.kill();
+    gone(&freezer);
+    assert_eq!(holder.drain(), [], "the frozen die silently");
+    holder.send(|c| c.clear_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [cleared(COOKIE)]);
+}
+
+fn holder_dies_with_everything(t: &Stage) {
+    let (server, holder, freezer) = linked(t);
+    let others: Vec<Port> = (0..4).map(|_| t.client()).collect();
+    for other in &others {
+        other.send(|c| c.acquire(0).request_freeze(0, COOKIE));
+    }
+    // Queued, told, told and more to tell, told and withdrawn; and one that is idle.
+    for other in &others[1..] {
+        assert_eq!(other.drain(), [news(COOKIE, 0)]);
+    }
+    others[3].send(|c| c.clear_freeze(0, COOKIE));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    for port in others.iter().chain([&holder]) {
+        port.kill();
+    }
+    assert_eq!(freezer.thaw(), Ok(()));
+    let next = t.client();
+    next.round_trip(0, &server, &bytes(b"all well"), &empty());
+}
+
+fn failed_freeze_is_not_told(t: &Stage) {
+    let (server, holder, freezer) = linked(t);
+    let client = t.client();
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    assert_eq!(freezer.freeze(10), Err(Errno::EAGAIN));
+    assert_eq!(holder.drain(), []);
+    server.reply(&empty());
+    client.wait_reply();
+    assert_eq!(freezer.freeze(0), Ok(()));
+    hears(&holder, 1);
+}
+
+fn asked_for_while_freezing(t: &Stage) {
+    let (server, holder, freezer) = cast(t);
+    let client = t.client();
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    freezer.start(LONG);
+    holder.send(|c| c.request_freeze(0, COOKIE));
+    let heard = holder.drain();
+    freezer.port.actor.interrupt();
+    assert_eq!(freezer.finish(), Err(Errno::EINTR));
+    let why = "told that it is frozen, which it never was";
+    t.known_difference(Driver::C, why, heard == [news(COOKIE, 0)]);
+    holder.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(holder.drain(), []);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn failed_second_freeze_is_a_thaw(t: &Stage) {
+    let (server, holder, freezer) = linked(t);
+    let client = t.client();
+    assert_eq!(freezer.freeze(0), Ok(()));
+    hears(&holder, 1);
+    let flags = TransactionFlags::ONE_WAY.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+    client.wait_for(Return::TransactionPendingFrozen);
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    let heard = holder.drain();
+    let why = "a freeze that fails thaws the process without telling";
+    t.known_difference(Driver::C, why, heard == [news(COOKIE, 0)]);
+    let call = server.wait_call();
+    server.free(&call);
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn every_command_from_a_stranger_to_the_pool(t: &Stage) {
+    let (server, holder, freezer) = cast(t);
+    let stranger = holder.thread();
+    stranger.send(|c| c.request_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    stranger.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    assert_eq!(holder.drain(), [news(COOKIE, 1)]);
+    stranger.send(|c| c.clear_freeze(0, COOKIE));
+    assert_eq!(holder.drain(), []);
+    stranger.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(holder.drain(), [cleared(COOKIE)]);
+    assert_eq!(freezer.thaw(), Ok(()));
+    stranger.round_trip(0, &server, &empty(), &empty());
+}
+
+fn thread_exits_with_news_unread(t: &Stage) {
+    let (_server, holder, freezer) = linked(t);
+    let helper = holder.looper();
+    // It is chosen for the news, and interrupted before it can read them, or it reads them.
+    helper.park();
+    assert_eq!(freezer.freeze(0), Ok(()));
+    let heard = helper.finish_raw().returns();
+    assert!(heard.contains(&news(COOKIE, 1)), "{heard:?}");
+    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    holder.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(freezer.thaw(), Ok(()));
+    hears(&holder, 0);
+}
+
+fn all_nodes_of_an_owner(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let nodes = 1..=20u64;
+    for node in nodes.clone() {
+        let handle = introduce(&manager, &owner, FlatBinderObject::binder(node << 4, node), &holder);
+        holder.passed();
+        holder.send(|c| c.request_freeze(handle, node));
+        assert_eq!(holder.drain(), [news(node, 0)]);
+        holder.send(|c| c.freeze_done(node));
+    }
+    owner.answer_counts();
+    let freezer = Freezer::of(t, &owner);
+    for is_frozen in [1, 0] {
+        let outcome = if is_frozen == 1 { freezer.freeze(0) } else { freezer.thaw() };
+        assert_eq!(outcome, Ok(()));
+        let mut heard = holder.drain();
+        heard.sort_by_key(|item| match item {
+            Return::FrozenBinder(info) => info.cookie,
+            other => panic!("{other:?}"),
+        });
+        let wanted: Vec<Return> = nodes.clone().map(|node| news(node, is_frozen)).collect();
+        assert_eq!(heard, wanted);
+        for node in nodes.clone() {
+            holder.send(|c| c.freeze_done(node));
+        }
+    }
+}
+
+fn many_holders(t: &Stage) {
+    let (_server, first, freezer) = linked(t);
+    let holders: Vec<Port> = (0..10).map(|_| t.client()).collect();
+    for holder in &holders {
+        holder.send(|c| c.acquire(0).request_freeze(0, COOKIE));
+        hears(holder, 0);
+    }
+    holders[4].kill();
+    assert_eq!(freezer.freeze(0), Ok(()));
+    for (i, holder) in holders.iter().enumerate() {
+        if i != 4 {
+            hears(holder, 1);
+        }
+    }
+    hears(&first, 1);
+}
+
+/// Orders so many commands that other things happen meanwhile.
+fn begin(port: &Port, rounds: usize, build: impl Fn(&mut Commands)) {
+    let mut commands = Commands::new();
+    (0..rounds).for_each(|_| build(&mut commands));
+    port.start_raw(crate::ops::WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+}
+
+fn lesson_c09_links_come_and_go_while_it_freezes(t: &Stage) {
+    let (_server, one, freezer) = cast(t);
+    let two = t.client();
+    two.send(|c| c.acquire(0));
+    const ROUNDS: usize = 1500;
+    for port in [&one, &two] {
+        begin(port, ROUNDS, |c| {
+            c.request_freeze(0, COOKIE).clear_freeze(0, COOKIE);
+        });
+    }
+    for _ in 0..50 {
+        assert_eq!(freezer.freeze(0), Ok(()));
+        assert_eq!(freezer.thaw(), Ok(()));
+    }
+    for port in [&one, &two] {
+        assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
+        assert_eq!(port.drain(), vec![cleared(COOKIE); ROUNDS]);
+        port.send(|c| c.request_freeze(0, COOKIE));
+        hears(port, 0);
+    }
+}
+
+fn lesson_c09_handles_come_and_go_while_it_freezes(t: &Stage) {
+    let (_server, one, freezer) = cast(t);
+    let two = t.client();
+    one.send(|c| c.release(0));
+    for port in [&one, &two] {
+        begin(port, 1500, |c| {
+            c.acquire(0).request_freeze(0, COOKIE).release(0);
+        });
+    }
+    for _ in 0..50 {
+        assert_eq!(freezer.freeze(0), Ok(()));
+        assert_eq!(freezer.thaw(), Ok(()));
+    }
+    for port in [&one, &two] {
+        assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
+        assert_eq!(port.drain(), []);
+        port.send(|c| c.acquire(0).request_freeze(0, COOKIE));
+        hears(port, 0);
+    }
+}
+
+fn owner_dies_while_links_come_and_go(t: &Stage) {
+    let (server, one, freezer) = cast(t);
+    let two = t.client();
+    two.send(|c| c.acquire(0));
+    const ROUNDS: usize = 1500;
+    for port in [&one, &two] {
+        begin(port, ROUNDS, |c| {
+            c.request_freeze(0, COOKIE).clear_freeze(0, COOKIE);
+        });
+    }
+    assert_eq!(freezer.freeze(0), Ok(()));
+    server.kill();
+    for port in [&one, &two] {
+        assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
+        assert_eq!(port.drain(), vec![cleared(COOKIE); ROUNDS]);
+    }
+    gone(&freezer);
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `TF_UPDATE_TXN`: a oneway call to a frozen process takes the place of an equal one that waits.
+
+use crate::cases;
+use crate::freezer::{Freezer, LONG};
+use crate::port::{bytes, empty, object, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+
+cases! { "freeze_updates":
+    supersedes_an_equal_call_that_waits ["TXN-23", "TXN-16"],
+    goes_to_the_tail ["TXN-23"],
+    only_while_frozen ["TXN-23"],
+    not_what_is_queued_for_the_process ["TXN-23"],
+    only_equal_calls ["TXN-23"],
+    equal_by_process_not_by_thread ["TXN-23"],
+    the_first_of_several ["TXN-23", "FRZ-5"],
+    lesson_r10_does_not_advance_the_queue ["TXN-23", "TXN-22"],
+    lesson_c14_lets_go_of_what_it_holds ["TXN-23", "OBJ-10"],
+    gives_its_space_back ["TXN-23", "ALLOC-3"],
+    counts_once ["TXN-23", "TXN-24"],
+    sender_of_the_superseded_is_dead ["TXN-23"],
+    owner_dies_with_updates_waiting ["TXN-23", "REL-2"],
+}
+
+const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
+
+/// Sends a oneway call, which has to wait for a frozen process.
+#[track_caller]
+fn tell(client: &Port, code: u32, data: &[u8], flags: TransactionFlags) {
+    let call = BinderTransactionData { flags: flags.bits(), ..client.place(0, code, &bytes(data)) };
+    client.start_transaction(&call);
+    client.wait_for(Return::TransactionPendingFrozen);
+}
+
+#[track_caller]
+fn update(client: &Port, code: u32, data: &[u8]) {
+    tell(client, code, data, UPDATE);
+}
+
+#[track_caller]
+fn hear(server: &Port, data: &[u8]) {
+    let call = server.wait_call();
+    assert_eq!(server.data(&call), data);
+    server.free(&call);
+}
+
+/// A frozen manager whose node is busy with a oneway call that it has read.
+fn busy(t: &Stage) -> (Port, Port, Freezer, BinderTransactionData) {
+    let (server, client) = (t.manager(), t.client());
+    let flags = TransactionFlags::ONE_WAY.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"busy")) });
+    client.wait_for(Return::TransactionComplete);
+    let call = server.wait_call();
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    (server, client, freezer, call)
+}
+
+fn supersedes_an_equal_call_that_waits(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    update(&client, 1, b"old");
+    update(&client, 1, b"newer");
+    update(&client, 1, b"newest");
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    hear(&server, b"newest");
+    assert_eq!(server.drain(), []);
+    assert_eq!(client.drain(), []);
+}
+
+fn goes_to_the_tail(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    update(&client, 1, b"old one");
+    update(&client, 2, b"two");
+    update(&client, 1, b"new one");
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    hear(&server, b"two");
+    hear(&server, b"new one");
+    assert_eq!(server.drain(), []);
+}
+
+fn only_while_frozen(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    assert_eq!(freezer.thaw(), Ok(()));
+    for word in [b"one", b"two"] {
+        let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
+        client.start_transaction(&call);
+        client.wait_for(Return::TransactionComplete);
+    }
+    server.free(&call);
+    hear(&server, b"one");
+    hear(&server, b"two");
+}
+
+fn not_what_is_queued_for_the_process(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    update(&client, 1, b"next");
+    update(&client, 1, b"old");
+    update(&client, 1, b"new");
+    assert_eq!(freezer.thaw(), Ok(()));
+    hear(&server, b"next");
+    hear(&server, b"new");
+    assert_eq!(server.drain(), []);
+}
+
+fn only_equal_calls(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    let other = t.client();
+    update(&client, 1, b"first");
+    update(&client, 2, b"another code");
+    tell(&client, 1, b"another flag", UPDATE.union(TransactionFlags::CLEAR_BUF));
+    tell(&client, 1, b"no update", TransactionFlags::ONE_WAY);
+    update(&other, 1, b"another process");
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    for data in [&b"first"[..], b"another code", b"another flag", b"no update", b"another process"] {
+        hear(&server, data);
+    }
+    assert_eq!(server.drain(), []);
+}
+
+fn equal_by_process_not_by_thread(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    let thread = client.thread();
+    update(&client, 1, b"of one thread");
+    update(&thread, 1, b"of another");
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    hear(&server, b"of another");
+    assert_eq!(server.drain(), []);
+}
+
+fn the_first_of_several(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    assert_eq!(freezer.thaw(), Ok(()));
+    for word in [b"one", b"two"] {
+        let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
+        client.start_transaction(&call);
+        client.wait_for(Return::TransactionComplete);
+    }
+    // Those two keep the process from being frozen, but it takes no calls any more.
+    freezer.start(LONG);
+    update(&client, 1, b"six");
+    server.free(&call);
+    hear(&server, b"two");
+    hear(&server, b"six");
+    assert_eq!(freezer.finish(), Ok(()));
+    assert_eq!(server.drain(), []);
+}
+
+fn lesson_r10_does_not_advance_the_queue(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    update(&client, 1, b"old");
+    update(&client, 2, b"other");
+    update(&client, 1, b"new");
+    assert_eq!(server.drain(), [], "the node is busy still");
+    assert_eq!(freezer.thaw(), Ok(()));
+    assert_eq!(server.drain(), [], "the node is busy still");
+    server.free(&call);
+    let other = server.wait_call();
+    assert_eq!(server.data(&other), b"other");
+    assert_eq!(server.drain(), [], "one at a time");
+    server.free(&other);
+    hear(&server, b"new");
+}
+
+fn lesson_c14_lets_go_of_what_it_holds(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    client.enter_looper();
+    let parcel = object(FlatBinderObject::binder(0x10, 0));
+    let flags = UPDATE.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 1, &parcel) });
+    client.wait_for(Return::TransactionPendingFrozen);
+    client.answer_counts();
+    assert_eq!(client.node_debug_info(0).has_strong_ref, 1);
+    update(&client, 1, b"nothing in it");
+    let released = client.answer_counts();
+    assert!(matches!(released[..], [Return::Release(_), Return::Decrefs(_)]), "{released:?}");
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    hear(&server, b"nothing in it");
+}
+
+fn gives_its_space_back(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    // All together would not fit.
+    let large = super::pattern(crate::stage::SPACE / 8, 1);
+    for _ in 0..20 {
+        update(&client, 1, &large);
+    }
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    hear(&server, &large);
+    assert_eq!(server.drain(), []);
+}
+
+fn counts_once(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    for _ in 0..5 {
+        update(&client, 1, b"again");
+    }
+    assert_eq!(freezer.info(), Ok((2, 1)));
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    hear(&server, b"again");
+    assert_eq!(freezer.info(), Ok((0, 0)));
+    assert_eq!(freezer.freeze(0), Ok(()));
+}
+
+fn sender_of_the_superseded_is_dead(t: &Stage) {
+    let (server, client, freezer, call) = busy(t);
+    let other = t.client();
+    update(&other, 1, b"last words");
+    other.kill();
+    update(&client, 1, b"of the living");
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&call);
+    hear(&server, b"last words");
+    hear(&server, b"of the living");
+}
+
+fn owner_dies_with_updates_waiting(t: &Stage) {
+    let (server, client, _freezer, _call) = busy(t);
+    update(&client, 1, b"old");
+    update(&client, 1, b"new");
+    update(&client, 2, b"other");
+    server.kill();
+    assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+}

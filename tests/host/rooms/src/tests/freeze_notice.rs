@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a process hears of another's freezing, enumerated.
+//!
+//! Announcements are made in one order and arrive in any; in between user space reads, confirms,
+//! withdraws, or drops its handle. After each order everything is brought to its end, and what was
+//! read is held against the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
+
+use crate::freeze_notice::{FreezeNotice, FreezeNotices};
+use crate::freeze_state::Announcement;
+
+/// The one place in the queue. It cannot be copied.
+#[derive(Debug, PartialEq, Eq)]
+struct Place;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The owner is frozen or thawed; the news are on their way.
+    Change,
+    /// Of the news on their way the oldest, or the newest, arrives.
+    ArriveOldest,
+    ArriveNewest,
+    Read,
+    Confirm,
+    Clear,
+    DropHandle,
+}
+
+const STEPS: [Step; 7] = [
+    Step::Change,
+    Step::ArriveOldest,
+    Step::ArriveNewest,
+    Step::Read,
+    Step::Confirm,
+    Step::Clear,
+    Step::DropHandle,
+];
+
+const DEPTH: usize = 10;
+
+struct World {
+    link: FreezeNotices<Place>,
+    queue: Vec<Place>,
+    is_frozen: bool,
+    number: u64,
+    on_their_way: Vec<Announcement>,
+    /// Changes, and the first state, which is announced as well.
+    announced: usize,
+    told: Vec<bool>,
+    owes: bool,
+    is_cleared: bool,
+    clear_dones: usize,
+    is_dropped: bool,
+}
+
+impl World {
+    fn new() -> Self {
+        let first = Announcement {
+            number: 0,
+            is_frozen: false,
+        };
+        Self {
+            link: FreezeNotices::new(Place),
+            queue: Vec::new(),
+            is_frozen: false,
+            number: 0,
+            on_their_way: vec![first],
+            announced: 1,
+            told: Vec::new(),
+            owes: false,
+            is_cleared: false,
+            clear_dones: 0,
+            is_dropped: false,
+        }
+    }
+
+    fn take(&mut self, step: Step) -> bool {
+        match step {
+            Step::Change if self.on_their_way.len() < 3 => {
+                self.is_frozen = !self.is_frozen;
+                self.number += 1;
+                self.announced += 1;
+                let (number, is_frozen) = (self.number, self.is_frozen);
+                self.on_their_way.push(Announcement { number, is_frozen });
+            }
+            Step::ArriveOldest if !self.on_their_way.is_empty() => self.arrive(0),
+            Step::ArriveNewest if self.on_their_way.len() > 1 => {
+                self.arrive(self.on_their_way.len() - 1)
+            }
+            Step::Read if !self.queue.is_empty() => self.read(),
+            // User space can confirm only what is among the unconfirmed.
+            Step::Confirm if self.owes && !self.is_dropped => {
+                self.owes = false;
+                let place = self.link.confirm();
+                self.queue.extend(place);
+            }
+            Step::Clear if !self.is_cleared && !self.is_dropped => {
+                self.is_cleared = true;
+                let place = self.link.clear();
+                self.queue.extend(place);
+            }
+            // A request that was withdrawn belongs to no handle.
+            Step::DropHandle if !self.is_cleared && !self.is_dropped => {
+                self.is_dropped = true;
+                self.link.cancel();
+            }
+            _ => return false,
+        }
+        assert!(self.queue.len() <= 1, "queued twice");
+        true
+    }
+
+    fn arrive(&mut self, at: usize) {
+        let announcement = self.on_their_way.remove(at);
+        let place = self.link.announce(announcement);
+        assert!(place.is_none() || !(self.is_cleared || self.is_dropped));
+        self.queue.extend(place);
+        assert!(self.queue.len() <= 1, "queued twice");
+    }
+
+    fn read(&mut self) {
+        let place = self.queue.pop().unwrap();
+        match self.link.read(place) {
+            None => assert!(self.is_dropped, "queued, and nothing to say"),
+            Some(notice) => {
+                assert!(!self.is_dropped, "{notice:?} of a handle that is gone");
+                assert!(!self.owes, "{notice:?} before the last one was confirmed");
+                assert_eq!(self.clear_dones, 0, "{notice:?} after the end");
+                match notice {
+                    FreezeNotice::Frozen(is_frozen) => {
+                        assert!(!self.is_cleared, "told though it was withdrawn");
+                        self.told.push(is_frozen);
+                        self.owes = true;
+                    }
+                    FreezeNotice::ClearDone => {
+                        assert!(self.is_cleared);
+                        self.clear_dones += 1;
+                    }
+                }
+            }
+        }
+        assert!(self.told.len() <= self.announced, "an edge was told twice");
+    }
+
+    /// Everything arrives, is read and confirmed.
+    fn wind_up(mut self) {
+        while self.take(Step::ArriveOldest) || self.take(Step::Read) || self.take(Step::Confirm) {}
+        if self.is_dropped {
+            assert_eq!(self.clear_dones, 0);
+        } else if self.is_cleared {
+            assert_eq!(self.clear_dones, 1, "the end is told exactly once");
+        } else {
+            assert_eq!(
+                self.told.last(),
+                Some(&self.is_frozen),
+                "told last: what is not so"
+            );
+        }
+    }
+}
+
+fn run(taken: &[Step]) -> Option<World> {
+    let mut world = World::new();
+    taken.iter().all(|step| world.take(*step)).then_some(world)
+}
+
+fn explore(taken: &mut Vec<Step>, orders: &mut u64) {
+    let Some(world) = run(taken) else { return };
+    world.wind_up();
+    *orders += 1;
+    if taken.len() == DEPTH {
+        return;
+    }
+    for step in STEPS {
+        taken.push(step);
+        explore(taken, orders);
+        taken.pop();
+    }
+}
+
+#[test]
+fn every_order_of_news_and_answers() {
+    let mut orders = 0;
+    explore(&mut Vec::new(), &mut orders);
+    assert!(orders > 30_000, "only {orders} orders");
+}

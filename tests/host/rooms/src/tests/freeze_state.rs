@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Freezing a process, enumerated: every order of two who freeze, one who thaws, and transactions that
+//! come and end, next to a model that says it in other words (contract FRZ-1 to FRZ-7).
+
+use crate::freeze_state::{Announcement, Attempt, FreezeState, Reception, Standing};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Begin(usize),
+    /// As the driver does it: only when nothing is outstanding.
+    Complete(usize),
+    GiveUp(usize),
+    Thaw,
+    Call,
+    Oneway,
+    EndTransaction,
+    EndProcess,
+}
+
+const STEPS: [Step; 11] = [
+    Step::Begin(0),
+    Step::Begin(1),
+    Step::Complete(0),
+    Step::Complete(1),
+    Step::GiveUp(0),
+    Step::GiveUp(1),
+    Step::Thaw,
+    Step::Call,
+    Step::Oneway,
+    Step::EndTransaction,
+    Step::EndProcess,
+];
+
+/// How many steps are tried one after the other.
+const DEPTH: usize = 6;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Claim {
+    #[default]
+    None,
+    /// It still counts.
+    Good,
+    /// It was completed by the other.
+    Done,
+    /// Somebody thawed the process, or began anew.
+    Void,
+}
+
+/// The process as an outsider would tell it.
+#[derive(Default)]
+struct Model {
+    is_frozen: bool,
+    claims: [Claim; 2],
+    outstanding: u32,
+    missed: (bool, bool),
+    heard: bool,
+    announcements: u64,
+}
+
+impl Model {
+    fn is_freezing(&self) -> bool {
+        self.claims.contains(&Claim::Good)
+    }
+
+    fn void_claims(&mut self) {
+        for claim in self
+            .claims
+            .iter_mut()
+            .filter(|claim| **claim != Claim::None)
+        {
+            *claim = Claim::Void;
+        }
+    }
+
+    fn hear(&mut self, announcement: Option<Announcement>, is_frozen: bool) {
+        let is_news = self.heard != is_frozen;
+        assert_eq!(
+            announcement.is_some(),
+            is_news,
+            "an edge lost, or told twice"
+        );
+        if let Some(announcement) = announcement {
+            self.announcements += 1;
+            self.heard = is_frozen;
+            assert_eq!(announcement.number, self.announcements);
+            assert_eq!(announcement.is_frozen, is_frozen);
+        }
+    }
+}
+
+struct World {
+    state: FreezeState,
+    attempts: [Option<Attempt>; 2],
+    model: Model,
+    has_ended: bool,
+}
+
+impl World {
+    fn new() -> Self {
+        let (state, model) = (FreezeState::new(), Model::default());
+        Self {
+            state,
+            attempts: [None, None],
+            model,
+            has_ended: false,
+        }
+    }
+
+    /// Takes the step, if the driver could.
+    fn take(&mut self, step: Step) -> bool {
+        let model = &mut self.model;
+        match step {
+            Step::Begin(i) if self.attempts[i].is_none() && !self.has_ended => {
+                if !model.is_freezing() {
+                    model.void_claims();
+                }
+                self.attempts[i] = Some(self.state.begin());
+                (model.claims[i], model.is_frozen, model.missed) =
+                    (Claim::Good, false, (false, false));
+            }
+            Step::Complete(i) if self.attempts[i].is_some() && model.outstanding == 0 => {
+                let attempt = self.attempts[i].take().unwrap();
+                let (announcement, wake) = self.state.complete(attempt);
+                let claim = std::mem::take(&mut model.claims[i]);
+                assert_eq!(wake.is_needed(), claim == Claim::Good);
+                if claim == Claim::Good {
+                    model.is_frozen = true;
+                    for other in model
+                        .claims
+                        .iter_mut()
+                        .filter(|other| **other == Claim::Good)
+                    {
+                        *other = Claim::Done;
+                    }
+                    model.hear(announcement, true);
+                } else {
+                    assert_eq!(announcement, None);
+                }
+            }
+            Step::GiveUp(i) if self.attempts[i].is_some() => {
+                let announcement = self.state.give_up(self.attempts[i].take().unwrap());
+                let claim = std::mem::take(&mut model.claims[i]);
+                if claim == Claim::Good && !model.is_freezing() {
+                    model.hear(announcement, false);
+                } else {
+                    assert_eq!(announcement, None);
+                }
+            }
+            Step::Thaw if !self.has_ended => {
+                let (announcement, wake) = self.state.thaw();
+                assert_eq!(wake.is_needed(), model.is_freezing(), "a freezer sleeps on");
+                model.void_claims();
+                (model.is_frozen, model.missed) = (false, (false, false));
+                model.hear(announcement, false);
+            }
+            Step::Call | Step::Oneway if model.outstanding < 2 && !self.has_ended => {
+                self.arrive(step)
+            }
+            Step::EndTransaction if model.outstanding > 0 => {
+                model.outstanding -= 1;
+                let wake = self.state.end_transaction();
+                let is_awaited = model.outstanding == 0 && model.is_freezing();
+                assert_eq!(wake.is_needed(), is_awaited);
+            }
+            Step::EndProcess if !self.has_ended => {
+                self.has_ended = true;
+                assert_eq!(self.state.end().is_needed(), model.is_freezing());
+                model.void_claims();
+                (model.is_frozen, model.missed) = (false, (false, false));
+            }
+            _ => return false,
+        }
+        self.check();
+        true
+    }
+
+    fn arrive(&mut self, step: Step) {
+        let is_oneway = step == Step::Oneway;
+        let model = &mut self.model;
+        let is_closed = model.is_frozen || model.is_freezing();
+        let expected = match (is_closed, is_oneway) {
+            (false, _) => Reception::Taken,
+            (true, true) => Reception::Pending,
+            (true, false) => Reception::Refused,
+        };
+        assert_eq!(self.state.receive(is_oneway), expected);
+        model.missed.0 |= expected == Reception::Refused;
+        model.missed.1 |= expected == Reception::Pending;
+        if expected != Reception::Refused {
+            self.state.add_transaction();
+            model.outstanding += 1;
+        }
+    }
+
+    fn check(&self) {
+        let model = &self.model;
+        assert_eq!(self.state.outstanding(), model.outstanding);
+        assert_eq!(self.state.missed(), model.missed);
+        let last = self.state.last_announcement();
+        assert_eq!(
+            (last.number, last.is_frozen),
+            (model.announcements, model.heard)
+        );
+        if !model.is_freezing() && !self.has_ended {
+            assert_eq!(
+                model.heard, model.is_frozen,
+                "what was announced last is not so"
+            );
+        }
+        for (attempt, claim) in self.attempts.iter().zip(model.claims) {
+            let Some(attempt) = attempt else { continue };
+            let expected = match claim {
+                Claim::Good => Standing::Waiting {
+                    outstanding: model.outstanding,
+                },
+                Claim::Done => Standing::Completed,
+                Claim::Void => Standing::Overruled,
+                Claim::None => unreachable!("there is an attempt"),
+            };
+            assert_eq!(self.state.standing(attempt), expected);
+        }
+    }
+}
+
+/// Tries all that can follow. Attempts cannot be copied, so each order is run from the start.
+fn explore(taken: &mut Vec<Step>, orders: &mut u64) {
+    let mut world = World::new();
+    if !taken.iter().all(|step| world.take(*step)) {
+        return;
+    }
+    *orders += 1;
+    if taken.len() == DEPTH {
+        return;
+    }
+    for step in STEPS {
+        taken.push(step);
+        explore(taken, orders);
+        taken.pop();
+    }
+}
+
+#[test]
+fn every_order_of_two_freezers() {
+    let mut orders = 0;
+    explore(&mut Vec::new(), &mut orders);
+    assert!(orders > 30_000, "only {orders} orders");
+}
