@@ -5,6 +5,7 @@ use crate::stage::{eventually, Service};
 use crate::workshop::lock;
 use crate::workshop_aidl::IWorkshop::IWorkshop;
 use anyhow::{bail, ensure, Result};
+use nix::sys::signal::Signal;
 use rsbinder::{FrozenState, FrozenStateChangeCallback, ProcessState, WIBinder};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,10 +26,13 @@ fn freeze(service: &Service, enable: bool) -> Result<()> {
 
 pub fn a_frozen_service() -> Result<String> {
     let service = Service::start("cold", 1)?;
+    // The driver stops nobody by itself: Android freezes the process too, once Binder lets it.
     freeze(&service, true)?;
+    service.process.signal(Signal::SIGSTOP)?;
     let Err(call) = service.workshop.echo("hello") else { bail!("a frozen process answered") };
     (0..5).try_for_each(|number| service.workshop.post(number))?;
     let info = ProcessState::as_self().process_freeze_info(service.process.pid())?;
+    service.process.signal(Signal::SIGCONT)?;
     freeze(&service, false)?;
     let mut posted = Vec::new();
     eventually("the oneway calls arrive", || {
