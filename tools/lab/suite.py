@@ -60,8 +60,7 @@ def test():
     for name, driver in CONTRACT_LSM:
         title = f"contract {name} {driver} {' '.join(LSM)}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM))
-    real_clients(tally, clients.NAMES, "um", ("c",))
-    real_clients(tally, ("selftest", "stress", "gbinder"), "um", ("rust",))
+    real_clients(tally, clients.NAMES, "um", ("c", "rust"))
     real_clients(tally, ("stress",), "um-debug", ("rust",))
     _attempt(tally, "load and unload", lambda: _cycles(tally))
     _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
