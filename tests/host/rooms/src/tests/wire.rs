@@ -4,8 +4,8 @@
 
 use crate::defs::LARGEST_RETURN;
 use crate::defs::{
-    ioctl, Command, ExtendedError, FileArrayObject, FileObject, FlatObject, HandleCookie, NodeFlags,
-    NodeName, Object, PointerObject, Return, Strength, WriteRead,
+    ioctl, Command, ExtendedError, FileArrayObject, FileObject, FlatObject, HandleCookie,
+    NodeFlags, NodeName, Object, PointerObject, Return, Strength, WriteRead,
 };
 use crate::defs::{NodeDebugInfo, NodeInfoForRef, TransactionNotice, TransactionRequest};
 use proptest::prelude::*;
