@@ -175,7 +175,6 @@ impl Priority {
 }
 
 /// What a node says of the priority at which it is served, fixed with its flags.
-#[derive(Clone, Copy)]
 pub(crate) struct NodePriority {
     minimum: Urgency,
     inherits_real_time: bool,

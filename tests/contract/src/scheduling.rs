@@ -34,22 +34,25 @@ impl Actor {
     pub fn schedule(&self) -> Schedule {
         let mut parameter = libc::sched_param { sched_priority: 0 };
         // SAFETY: the kernel fills the parameter, which lives long enough.
-        let (policy, result) = unsafe {
-            (libc::sched_getscheduler(self.tid()), libc::sched_getparam(self.tid(), &mut parameter))
-        };
-        Errno::result(policy.min(result)).expect("look at the scheduling");
-        match policy & !RESET_ON_FORK {
+        let result = unsafe { libc::sched_getparam(self.tid(), &mut parameter) };
+        Errno::result(result).expect("look at the priority");
+        match self.policy() & !RESET_ON_FORK {
             libc::SCHED_FIFO => Fifo(parameter.sched_priority),
             libc::SCHED_RR => RoundRobin(parameter.sched_priority),
             _ => Nice(self.nice()),
         }
     }
 
-    /// Whether children of the thread start with an ordinary policy.
-    pub fn resets_on_fork(&self) -> bool {
+    /// The policy and its flag.
+    pub fn policy(&self) -> i32 {
         // SAFETY: no memory is involved.
         let policy = unsafe { libc::sched_getscheduler(self.tid()) };
-        Errno::result(policy).expect("look at the policy") & RESET_ON_FORK != 0
+        Errno::result(policy).expect("look at the policy")
+    }
+
+    /// Whether children of the thread start with an ordinary policy.
+    pub fn resets_on_fork(&self) -> bool {
+        self.policy() & RESET_ON_FORK != 0
     }
 
     /// Changes how the thread is scheduled.
