@@ -43,7 +43,7 @@ fn pid(port: &Port) -> Pid {
 fn call_after_a_disturbance(server: &Port) -> BinderTransactionData {
     let outcome = server.finish_raw();
     assert!(matches!(outcome.errno as i32, 0 | libc::EINTR), "{:?}", outcome.errno);
-    let taken = (outcome.errno as i32 == 0).then(|| outcome.returns()).unwrap_or_default();
+    let taken = if outcome.errno as i32 == 0 { outcome.returns() } else { Vec::new() };
     let call = taken.iter().find_map(|item| match item {
         Return::Transaction(call) => Some(*call),
         _ => None,
@@ -55,7 +55,7 @@ fn call_after_a_disturbance(server: &Port) -> BinderTransactionData {
 fn reply_after_a_disturbance(client: &Port) -> BinderTransactionData {
     let outcome = client.finish_raw();
     assert!(matches!(outcome.errno as i32, 0 | libc::EINTR), "{:?}", outcome.errno);
-    let taken = (outcome.errno as i32 == 0).then(|| outcome.returns()).unwrap_or_default();
+    let taken = if outcome.errno as i32 == 0 { outcome.returns() } else { Vec::new() };
     let reply = taken.iter().find_map(|item| match item {
         Return::Reply(reply) => Some(*reply),
         _ => None,
