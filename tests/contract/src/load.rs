@@ -5,6 +5,9 @@
 //! the question, so that each side knows what is right. Some questions bring an object along, which
 //! the server calls back before it answers; some answers bring one, which the client then calls.
 //!
+//! Some bring the end of a pipe, in an array of descriptors: the server writes into it what it was
+//! asked, and closes it with the buffer. The client sees that nobody has kept it.
+//!
 //! Both ask to be told of each other's death and change their minds. Some of the objects that the
 //! server gets it keeps until it is told that they are dead; what it still waits for it says when it
 //! is asked.
@@ -12,9 +15,13 @@
 use anyhow::{bail, ensure};
 use binder_sys::*;
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{poll, PollFd, PollFlags};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,6 +36,12 @@ const CODE_NODES: u32 = 1 << 31;
 
 /// In a code: the answer shall bring an object of the server's.
 const WITH_OBJECT: u32 = 1 << 30;
+
+/// In a code: the question brings a file, into which its first bytes are to be written.
+const WITH_FILE: u32 = 1 << 29;
+
+/// Where in its block the descriptor of such a question lies.
+const FILE_AT: u64 = 4;
 
 /// The pointer of the first node of a process; each call has its own.
 static NEXT_NODE: AtomicU64 = AtomicU64::new(0x1000);
@@ -166,7 +179,9 @@ impl Worker {
 
     fn serve(&mut self, call: &BinderTransactionData) -> anyhow::Result<()> {
         let question = self.process.space.read(call.buffer, call.data_size as usize);
-        if let Some(handle) = self.object(call)? {
+        if call.code & WITH_FILE != 0 {
+            self.write_to_file(call, &question[..8])?;
+        } else if let Some(handle) = self.object(call)? {
             // The buffer holds the object, so this comes before it is freed. The owner may be dead.
             self.link(handle);
             let mut parcel = Parcel::new();
@@ -192,6 +207,53 @@ impl Worker {
         self.out.free_buffer(call.buffer).reply(&parcel.to_caller(TransactionFlags::empty()));
         self.parcels.push(parcel);
         Ok(())
+    }
+
+    /// Writes into the file that a question has brought.
+    fn write_to_file(&self, call: &BinderTransactionData, bytes: &[u8]) -> anyhow::Result<()> {
+        let space = &self.process.space;
+        let offset = u64::from_ne_bytes(space.read(call.offsets, 8).as_slice().try_into()?);
+        let block = space.read(call.buffer + offset, std::mem::size_of::<BinderBufferObject>());
+        let block = BinderBufferObject::read_from_bytes(&block).expect("as many bytes");
+        let number = i32::from_ne_bytes(space.read(block.buffer + FILE_AT, 4).as_slice().try_into()?);
+        // SAFETY: the driver has installed the descriptor for us, and closes it no earlier than we
+        // give the buffer back.
+        let file = unsafe { BorrowedFd::borrow_raw(number) };
+        match nix::unistd::write(file, bytes) {
+            // Who asked has been killed.
+            Err(Errno::EPIPE) => Ok(()),
+            written => Ok(ensure!(written? == bytes.len(), "the pipe is full")),
+        }
+    }
+
+    /// A call of the server that brings the end of a pipe. Whether it was answered.
+    fn call_with_file(&mut self, random: &mut SmallRng) -> anyhow::Result<bool> {
+        let (ours, theirs) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let token: [u8; 8] = random.random();
+        let mut block = [0; 16];
+        block[FILE_AT as usize..][..4].copy_from_slice(&theirs.as_raw_fd().to_ne_bytes());
+        let mut parcel = Parcel::new();
+        parcel.bytes(&token);
+        parcel.object(&crate::sg::pointer_object(block.as_ptr() as u64, block.len() as u64));
+        parcel.object(&BinderFdArrayObject {
+            kind: ObjectType::FDA,
+            num_fds: 1,
+            parent_offset: FILE_AT,
+            ..Default::default()
+        });
+        let data = parcel.to_handle(0, WITH_FILE, TransactionFlags::empty());
+        self.out.transaction_sg(&BinderTransactionDataSg { data, buffers_size: block.len() as u64 });
+        self.parcels.push(parcel);
+        let end = self.work()?;
+        drop(theirs);
+        let mut fds = [PollFd::new(ours.as_fd(), PollFlags::empty())];
+        ensure!(poll(&mut fds, 20_000u16)? == 1, "somebody has kept a file");
+        let End::Answered(reply) = end else { return Ok(false) };
+        self.out.free_buffer(reply.buffer);
+        let mut got = Vec::new();
+        std::fs::File::from(ours).read_to_end(&mut got)?;
+        ensure!(got == token, "a file has wrong bytes");
+        Ok(true)
     }
 
     /// Asks to be told of the death of a node that came in a buffer, in one of several ways.
@@ -270,6 +332,9 @@ impl Worker {
 
     /// One call of the server with random contents, checked. Whether it was answered.
     fn checked_call(&mut self, random: &mut SmallRng, largest: usize) -> anyhow::Result<bool> {
+        if random.random_ratio(1, 8) {
+            return self.call_with_file(random);
+        }
         let (length, wanted) = (random.random_range(0..=largest), random.random_range(0..=largest));
         let mut question = vec![0; length.next_multiple_of(4)];
         random.fill_bytes(&mut question);
@@ -304,7 +369,8 @@ impl Worker {
 pub fn serve(path: &Path, threads: u32, ready: impl FnOnce()) {
     let process = Process::open(path).expect("open the device");
     let deadline = Instant::now() + Duration::from_secs(5);
-    while let Err(errno) = process.device.set_context_manager() {
+    let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
+    while let Err(errno) = process.device.set_context_manager_ext(&node) {
         assert!(errno == Errno::EBUSY && Instant::now() < deadline, "become context manager: {errno}");
         std::thread::yield_now();
     }

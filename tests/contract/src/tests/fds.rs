@@ -4,6 +4,7 @@
 
 use super::{failed, NO_ERROR};
 use crate::cases;
+use crate::freezer::Freezer;
 use crate::ops::WriteReadOp;
 use crate::port::{bytes, empty, object, Port};
 use crate::sg::{file_object, SgParcel};
@@ -46,6 +47,7 @@ cases! { "fds":
     lesson_c15_undeliverable_call ["TXN-28", "TXN-30", "WR-12", "lesson C15"],
     lesson_c15_undeliverable_oneway_call ["TXN-28", "WR-12", "lesson C15"],
     lesson_c15_undeliverable_reply ["TXN-28", "TXN-30", "lesson C15"],
+    lesson_c14_superseded_call_lets_go ["TXN-23", "OBJ-10", "lesson C14"],
     nothing_is_left_behind ["OBJ-10", "TXN-32"],
 }
 
@@ -661,6 +663,32 @@ fn lesson_c15_undeliverable_reply(t: &Stage) {
     // The call has ended all the same.
     client.drain();
     client.round_trip(0, &server, &bytes(b"again"), &empty());
+}
+
+fn lesson_c14_superseded_call_lets_go(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    // The node is busy with the first call until its buffer is freed; what comes now has to wait.
+    oneway(&client, &bytes(b"first"));
+    let first = server.wait_call();
+    assert_eq!(freezer.freeze(0), Ok(()));
+    let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
+    for line in &lines {
+        let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
+        let data = client.place(0, 7, &file_parcel(line.theirs));
+        client.start_transaction(&BinderTransactionData { flags, ..data });
+        client.wait_for(Return::TransactionPendingFrozen);
+        client.actor.close_file(line.theirs);
+    }
+    // Each has taken the place of the one before it.
+    lines[..2].iter().for_each(|line| line.expect_cut("the superseded call's"));
+    lines[2].expect_alive();
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(&first);
+    let call = server.wait_call();
+    lines[2].expect_reached_by(&server, server.received_fd(&call, 0));
+    server.free(&call);
+    assert_eq!(server.drain(), []);
 }
 
 fn nothing_is_left_behind(t: &Stage) {
