@@ -6,10 +6,13 @@
 //! contract has for it, nobody waits for ever, and what was tried works when tried again. What is leaked
 //! meanwhile shows when the driver is unloaded. Needs a kernel with fault injection (`um-debug`).
 
+use super::fds::Line;
 use crate::cases;
 use crate::ops::{Answer, Op, WriteReadOp};
 use crate::port::{bytes, empty, object, Port, ROOM};
+use crate::sg::{array_bytes, SgParcel};
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
@@ -31,6 +34,9 @@ cases! { "faults":
     receive_a_reply ["TXN-28", "WR-12"],
     take_a_count ["WR-5"],
     free_a_buffer ["OBJ-12"],
+    call_with_files_and_blocks ["TXN-1", "OBJ-10", "OBJ-FDA"],
+    receive_files ["TXN-27", "TXN-28", "TXN-32"],
+    free_files ["OBJ-11"],
     poll_a_thread ["POLL-1"],
 }
 
@@ -142,8 +148,13 @@ impl Cast {
 }
 
 /// New threads for each place: what happens the first time needs most memory.
-fn sweep_cast(t: &Stage, mut attempt: impl FnMut(&Cast, u32) -> bool) {
-    let (server, client) = (t.manager(), t.client());
+fn sweep_cast(t: &Stage, attempt: impl FnMut(&Cast, u32) -> bool) {
+    sweep_cast_of(t, t.manager(), attempt);
+}
+
+/// The same with another server.
+fn sweep_cast_of(t: &Stage, server: Port, mut attempt: impl FnMut(&Cast, u32) -> bool) {
+    let client = t.client();
     sweep(t, |nth| {
         let cast = Cast { server: server.looper(), client: client.thread() };
         let is_hit = attempt(&cast, nth);
@@ -352,6 +363,84 @@ fn free_a_buffer(t: &Stage) {
         let (_, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
         cast.server.reply(&empty());
         cast.client.wait_reply();
+        is_hit
+    });
+}
+
+/// A call whose block has a child and two descriptors, which go with the buffer.
+fn files_and_blocks(client: &Port, line: &Line) -> BinderTransactionDataSg {
+    let mut block = vec![0; 16];
+    block.extend(array_bytes(&[line.theirs, line.theirs]));
+    let mut parcel = SgParcel::new();
+    let outer = parcel.block(&client.arena, &block);
+    parcel.child(&client.arena, b"a child", outer, 8);
+    parcel.array(outer, 16, 2);
+    parcel.call(client)
+}
+
+/// Whoever has got the files of a call gives them back; then nobody has them.
+fn expect_no_files(cast: &Cast, line: Line) {
+    for item in cast.server.drain() {
+        if let Return::Transaction(call) = item {
+            cast.server.free(&call);
+        }
+    }
+    cast.client.actor.close_file(line.theirs);
+    line.expect_cut("the call's");
+}
+
+fn call_with_files_and_blocks(t: &Stage) {
+    sweep_cast_of(t, t.file_manager(), |cast, nth| {
+        let line = Line::to(&cast.client);
+        let mut commands = Commands::new();
+        commands.transaction_sg(&files_and_blocks(&cast.client, &line));
+        let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
+        check_refusal(&cast.client, nth);
+        expect_no_files(cast, line);
+        is_hit
+    });
+}
+
+fn receive_files(t: &Stage) {
+    sweep_cast_of(t, t.file_manager(), |cast, nth| {
+        let line = Line::to(&cast.client);
+        let idle = cast.server.actor.open_files();
+        cast.client.send(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
+        cast.server.nonblocking(true);
+        let args = WriteReadOp { room: ROOM, ..Default::default() };
+        let (answer, is_hit) = faulty(&cast.server, nth, Op::WriteRead { slot: cast.server.slot, args });
+        cast.server.nonblocking(false);
+        let Answer::WriteRead { errno, returns, .. } = answer else { panic!("{answer:?}") };
+        // What was written there was told, even if the ioctl fails behind that.
+        for item in Returns::new(&returns).map_while(Result::ok) {
+            if let Return::Transaction(call) = item {
+                cast.server.free(&call);
+            }
+        }
+        // What was not told was not installed, and what was told is closed.
+        // The C driver leaves files behind (lesson C15).
+        if t.driver == Driver::Rust || errno == 0 {
+            assert_eq!(cast.server.actor.open_files(), idle, "place {nth}");
+            expect_no_files(cast, line);
+        }
+        is_hit
+    });
+}
+
+fn free_files(t: &Stage) {
+    sweep_cast_of(t, t.file_manager(), |cast, nth| {
+        let line = Line::to(&cast.client);
+        cast.client.send(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
+        let call = cast.server.wait_call();
+        let mut commands = Commands::new();
+        commands.free_buffer(call.buffer);
+        let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
+        if errno != Errno::from_raw(0) {
+            cast.server.free(&call);
+        }
+        cast.client.actor.close_file(line.theirs);
+        let is_cut = line.is_cut();
+        t.known_difference(Driver::C, "without memory the files are never closed", is_cut);
         is_hit
     });
 }

@@ -84,8 +84,13 @@ impl Line {
     /// space, which we cannot see, so this waits a little for the end.
     #[track_caller]
     pub fn expect_cut(&self, what: &str) {
+        assert!(self.is_cut(), "{what}: somebody still has the file");
+    }
+
+    /// The same without a failure.
+    pub fn is_cut(&self) -> bool {
         let mut fds = [PollFd::new(self.ours.as_fd(), PollFlags::empty())];
-        assert_eq!(poll(&mut fds, 2000u16), Ok(1), "{what}: somebody still has the file");
+        poll(&mut fds, 2000u16) == Ok(1)
     }
 
     #[track_caller]
