@@ -222,7 +222,10 @@ impl Worker {
         match nix::unistd::write(file, bytes) {
             // Who asked has been killed.
             Err(Errno::EPIPE) => Ok(()),
-            written => Ok(ensure!(written? == bytes.len(), "the pipe is full")),
+            written => {
+                ensure!(written? == bytes.len(), "the pipe is full");
+                Ok(())
+            }
         }
     }
 
