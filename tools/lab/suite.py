@@ -13,10 +13,10 @@ from .versions import BUILD, ROOT
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 _CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
 
-# Where the contract must hold. The C driver is the oracle; upstream's Rust driver is there to compare.
-CONTRACT = (("um", "c", True), ("um", "rust", True), ("um", "upstream", False),
-            ("um-debug", "rust", True), ("x86_64", "c", True), ("x86_64", "rust", True),
-            ("x86_64-builtin", "rust", True))
+# Where the contract must hold. The C driver is the oracle. Upstream's Rust driver is compared by
+# `make contract-table`: each test that it fails takes seconds to do so.
+CONTRACT = (("um", "c", True), ("um", "rust", True), ("um-debug", "rust", True), ("x86_64", "c", True),
+            ("x86_64", "rust", True), ("x86_64-builtin", "rust", True))
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
 CONTRACT_LSM = (("um", "c"), ("um", "rust"), ("um-debug", "rust"))
@@ -84,7 +84,7 @@ def contract(tally, title, name, driver, counts=True, boot=()):
     program = programs.build("tests/contract")
     where = "-".join([name, *boot])
     argv = ["/lab/contract", "run", "--driver", driver, "--guest", where, "--record", f"/out/{RECORD}"]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=600, boot=boot)
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=1200, boot=boot)
     result = _run(title, name, job)
     found = _COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
