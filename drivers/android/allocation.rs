@@ -50,8 +50,6 @@ pub(crate) struct Layout {
     pub(crate) offsets_size: usize,
     /// Where the array of offsets begins, relative to the data.
     pub(crate) offsets_at: usize,
-    /// Where the area begins and ends that takes what pointers point to.
-    pub(crate) pointers: (usize, usize),
     /// How much of the end is for the sender's security context; 0 if there is none.
     context_size: usize,
     total: usize,
@@ -65,31 +63,37 @@ impl Layout {
         let offsets_size = usize::try_from(request.offsets_size).map_err(|_| EINVAL)?;
         let buffers_size = usize::try_from(request.buffers_size).map_err(|_| EINVAL)?;
         let offsets_at = aligned(data_size)?;
-        let context_size = context_size
-            .checked_next_multiple_of(size_of::<u64>())
-            .ok_or(EINVAL)?;
-        let pointers_at = offsets_at
+        let context_size = aligned_to::<u64>(context_size)?;
+        let total = offsets_at
             .checked_add(aligned(offsets_size)?)
+            .and_then(|total| total.checked_add(aligned(buffers_size).ok()?))
+            .and_then(|total| total.checked_add(context_size))
             .ok_or(EINVAL)?;
-        let pointers_end = pointers_at
-            .checked_add(aligned(buffers_size)?)
-            .ok_or(EINVAL)?;
-        let total = pointers_end.checked_add(context_size).ok_or(EINVAL)?;
         Ok(Self {
             data_size,
             offsets_size,
             offsets_at,
-            pointers: (pointers_at, pointers_end),
             context_size,
             total,
         })
+    }
+
+    /// Where the area begins and ends that takes what pointers point to: between the offsets and the
+    /// security context.
+    pub(crate) fn pointers(&self) -> Result<(usize, usize)> {
+        let start = self.offsets_at + aligned(self.offsets_size)?;
+        Ok((start, self.total - self.context_size))
     }
 }
 
 /// Rounds up to the size of a pointer.
 fn aligned(size: usize) -> Result<usize> {
-    size.checked_next_multiple_of(size_of::<usize>())
-        .ok_or(EINVAL)
+    aligned_to::<usize>(size)
+}
+
+/// Rounds up to the size of a `T`.
+fn aligned_to<T>(size: usize) -> Result<usize> {
+    size.checked_next_multiple_of(size_of::<T>()).ok_or(EINVAL)
 }
 
 /// A reserved range of a target's space. Whoever owns it fills it, and then has to hand it to

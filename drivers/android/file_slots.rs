@@ -54,7 +54,10 @@ impl Buffer {
     /// to `receiver`, and writes the numbers into the data. `None` if there are no files.
     ///
     /// `EMFILE` when the task may not have that many.
-    pub(crate) fn reserve_numbers(&self, receiver: &Process) -> Result<Option<ReservedNumbers>> {
+    pub(crate) fn reserve_numbers(
+        &self,
+        receiver: &Process,
+    ) -> Result<Option<KBox<ReservedNumbers>>> {
         match self.files() {
             [] => Ok(None),
             slots => reserve(slots, self.offset, receiver).map(Some),
@@ -62,7 +65,8 @@ impl Buffer {
     }
 
     /// Gives the files their numbers. What is to be closed with the buffer is remembered in it.
-    pub(crate) fn install_files(&mut self, reserved: ReservedNumbers) {
+    pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
+        let reserved = KBox::into_inner(reserved);
         let slots = self.take_files(reserved.to_close);
         // As many numbers as slots, in the same order.
         for (number, slot) in reserved.numbers.into_iter().zip(slots) {
@@ -71,7 +75,8 @@ impl Buffer {
     }
 }
 
-fn reserve(slots: &[FileSlot], start: usize, receiver: &Process) -> Result<ReservedNumbers> {
+#[cold]
+fn reserve(slots: &[FileSlot], start: usize, receiver: &Process) -> Result<KBox<ReservedNumbers>> {
     let mut numbers = KVVec::with_capacity(slots.len(), GFP_KERNEL)?;
     let is_closed = |slot: &&FileSlot| slot.closer == Closer::Driver;
     let mut to_close = match slots.iter().filter(is_closed).count() {
@@ -89,5 +94,6 @@ fn reserve(slots: &[FileSlot], start: usize, receiver: &Process) -> Result<Reser
         }
         numbers.push(reserved, GFP_KERNEL)?;
     }
-    Ok(ReservedNumbers { numbers, to_close })
+    let reserved = ReservedNumbers { numbers, to_close };
+    Ok(KBox::new(reserved, GFP_KERNEL)?)
 }

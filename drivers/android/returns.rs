@@ -288,7 +288,7 @@ fn prepare(
     thread: &Thread,
     transaction: &Transaction,
     has_room_on_stack: bool,
-) -> Result<Option<ReservedNumbers>> {
+) -> Result<Option<KBox<ReservedNumbers>>> {
     if !has_room_on_stack {
         thread.make_room_on_stack()?;
     }
@@ -303,7 +303,7 @@ fn prepare(
 fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
-    numbers: Option<ReservedNumbers>,
+    numbers: Option<KBox<ReservedNumbers>>,
     sink: &mut Sink,
 ) -> Result<StateGuard<'a>> {
     let (node, buffer, caller_pid) = match transaction.content() {
@@ -357,7 +357,7 @@ fn deliver_call<'a>(
 fn hand_over(
     thread: &Thread,
     mut buffer: Buffer,
-    numbers: Option<ReservedNumbers>,
+    numbers: Option<KBox<ReservedNumbers>>,
     purpose: Purpose,
 ) {
     if let Some(numbers) = numbers {

@@ -66,7 +66,7 @@ pub(crate) fn copy_in(
         return Ok(());
     }
     let offsets = copy_offsets(request, route.receiver, buffer)?;
-    let (start, end) = buffer.layout.pointers;
+    let (start, end) = buffer.layout.pointers()?;
     let mut writer = Writer {
         receiver: route.receiver,
         start: buffer.offset,
