@@ -74,7 +74,7 @@ def _parser():
     bench_options = guest_option(command("bench", _bench, "round trips of all drivers as a table"))
     bench_options.add_argument("--rounds", type=int)
     bench_options.add_argument("--icount", action="store_true", help="count instructions (x86_64)")
-    bench_options.add_argument("extra", nargs="*", help="more options for binder-bench run")
+    bench_options.add_argument("extra", nargs="*", help="more options for binder-bench throughput")
     command("clean", _clean, "remove what was built in this tree")
     command("purge", _purge, "remove the cache, shared by all checkouts")
     install = command("install", _install, "lay the driver into a kernel tree")

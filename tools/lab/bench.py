@@ -27,8 +27,8 @@ def run(name, rounds, icount, extra):
     files = []
     for turn in range(1, rounds + 1):
         for driver in drivers:
-            argv = ["/lab/binder-bench", "run", "--driver", driver, "--output", "/out/result.json",
-                    *(["--count"] if icount else []), *extra]
+            argv = ["/lab/binder-bench", "throughput", "--reply", "same", "--driver", driver,
+                    "--output", "/out/result.json", *(["--count"] if icount else []), *extra]
             job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
                             icount=icount, timeout=900)
             with say.Step(f"bench {name} {driver}, round {turn} of {rounds}") as step:

@@ -45,7 +45,7 @@ Cost = collections.namedtuple("Cost", "instructions locked calls")
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--driver", default="rust", choices=sorted(guest.MODULES))
-    parser.add_argument("--workload", default="binder", choices=["binder", "pipe", "seqpacket"])
+    parser.add_argument("--workload", default="binder", choices=["binder", "pipe", "seqpacket", "futex", "eventfd"])
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--top", type=int, default=70, help="functions to print (0: all)")
     args = parser.parse_args()
@@ -64,8 +64,8 @@ def boot(args, plugin, calls):
     """Counts by address, and the guest's functions, of a run with windows of `calls` round trips."""
     counts = plugin.with_name(f"counts-{calls}")
     guest.ICOUNT = [*_ICOUNT, "-plugin", f"{plugin},out={counts}"]
-    bench = (f"exec /lab/binder-bench run --driver {args.driver} --count --quiet --sizes {args.size} "
-             f"--workloads {args.workload} --windows 10,{calls}")
+    bench = (f"exec /lab/binder-bench throughput --driver {args.driver} --count --quiet --sizes {args.size} "
+             f"--reply same --carriers {args.workload} --windows 10,{calls}")
     job = guest.Job(argv=["/bin/sh", "-c", f"cat /proc/kallsyms > /out/kallsyms; {bench}"],
                     driver=args.driver, icount=True, timeout=600,
                     files={"/lab/binder-bench": programs.build("tools/binder-bench")})

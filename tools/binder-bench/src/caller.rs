@@ -1,61 +1,137 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The measured loops, written once for all workloads.
 
+use nix::time::clock_gettime;
+use nix::time::ClockId;
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::clock::Clock;
+use crate::crew::Answer;
+use crate::crew::Control;
+use crate::crew::Order;
+use crate::error::Context;
 use crate::error::Result;
 
-/// The client's end of some way to call a server and wait for its answer.
-pub trait Caller {
-    /// From now on requests carry so many bytes.
-    fn set_size(&mut self, size: u32);
+/// Room for the samples of one block: more than a block of ten seconds has.
+pub const ROOM: usize = 1 << 20;
 
-    /// One round trip.
+/// What a client is told before it measures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Bytes of a request.
+    pub size: u32,
+    /// Whatever else varies; each workload says what it means.
+    pub variant: u32,
+}
+
+/// The client's end of a workload.
+pub trait Caller {
+    /// Whether [`Caller::prepare`] does anything.
+    const PREPARES: bool = false;
+
+    /// From now on calls are like this.
+    fn set(&mut self, setting: Setting) -> Result<()>;
+
+    /// What must be done before each call and is not measured.
+    fn prepare(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// One call: as many units as the workload's batch.
     fn call(&mut self) -> Result<()>;
 }
 
 /// What a client saw in one block.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// Clock at the first start.
     pub start: u64,
-    /// Clock at the last end.
+    /// Clock at the last end; what was not measured in between has been left out.
     pub end: u64,
-    /// Ticks of each round trip.
+    /// Ticks of each call.
     pub ticks: Vec<u64>,
+    /// Calls before those that count, and those.
+    pub calls: u64,
+    /// CPU time of the client for the calls that count, in nanoseconds. None if it cannot be told from that of
+    /// preparations.
+    pub cpu_ns: Option<u64>,
 }
 
 /// When a block ends: whichever comes first.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Limit {
-    /// After so many round trips.
+    /// After so many calls.
     pub calls: u64,
     /// After so many ticks.
     pub ticks: u64,
 }
 
-/// Times each round trip. One reading of the clock ends a sample and starts the next.
-pub fn timed<C: Caller>(caller: &mut C, clock: &Clock, limit: Limit, samples: &mut Samples) -> Result<()> {
+/// A client's life: wait for an order, call, report.
+pub fn obey<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock) -> Result<()> {
+    let mut samples = Samples { ticks: Vec::with_capacity(ROOM), ..Default::default() };
+    control.answer(&Answer::Ready)?;
+    loop {
+        match control.order()? {
+            Order::Block { setting, warmup, limit } => {
+                caller.set(setting)?;
+                counted(&mut caller, clock, warmup)?;
+                timed(&mut caller, clock, limit, &mut samples)?;
+                samples.calls = warmup + samples.ticks.len() as u64;
+                samples = control.hand_over(samples)?;
+            }
+            Order::Window { setting, calls } => {
+                caller.set(setting)?;
+                let ticks = counted(&mut caller, clock, calls)?;
+                control.answer(&Answer::Ticks(ticks))?;
+            }
+        }
+    }
+}
+
+/// Times each call. Without preparations, one reading of the clock ends a sample and starts the next.
+fn timed<C: Caller>(caller: &mut C, clock: &Clock, limit: Limit, samples: &mut Samples) -> Result<()> {
     samples.ticks.clear();
     let room = samples.ticks.capacity().min(limit.calls as usize);
+    let cpu = cpu_ns()?;
     samples.start = clock.now();
-    samples.end = samples.start;
+    let mut now = samples.start;
     let deadline = samples.start.saturating_add(limit.ticks);
-    while samples.ticks.len() < room && samples.end < deadline {
+    while samples.ticks.len() < room && now < deadline {
+        let mut start = now;
+        if C::PREPARES {
+            caller.prepare()?;
+            start = clock.now();
+        }
         caller.call()?;
-        let now = clock.now();
-        samples.ticks.push(now - samples.end);
-        samples.end = now;
+        now = clock.now();
+        samples.ticks.push(now - start);
     }
+    samples.end = if C::PREPARES { samples.start + samples.ticks.iter().sum::<u64>() } else { now };
+    samples.cpu_ns = if C::PREPARES { None } else { Some(cpu_ns()?.saturating_sub(cpu)) };
     Ok(())
 }
 
-/// Counts the ticks of `calls` round trips together, with nothing else inside.
-pub fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> {
-    let start = clock.now();
+/// Counts the ticks of `calls` calls together, with nothing else inside but what must be.
+fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> {
+    let mut ticks = 0;
+    let mut start = clock.now();
     for _ in 0..calls {
+        if C::PREPARES {
+            caller.prepare()?;
+            start = clock.now();
+        }
         caller.call()?;
+        if C::PREPARES {
+            ticks += clock.now() - start;
+        }
     }
-    Ok(clock.now() - start)
+    Ok(if C::PREPARES { ticks } else { clock.now() - start })
+}
+
+fn cpu_ns() -> Result<u64> {
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).context("CPU time of the client")?;
+    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 #[cfg(test)]
@@ -63,10 +139,13 @@ mod tests {
     use super::*;
     use crate::clock::Source;
 
+    #[derive(Default)]
     struct Nothing(u64);
 
     impl Caller for Nothing {
-        fn set_size(&mut self, _size: u32) {}
+        fn set(&mut self, _setting: Setting) -> Result<()> {
+            Ok(())
+        }
 
         fn call(&mut self) -> Result<()> {
             self.0 += 1;
@@ -74,19 +153,50 @@ mod tests {
         }
     }
 
+    /// Its preparations take long, its calls do not.
+    struct Prepared;
+
+    impl Caller for Prepared {
+        const PREPARES: bool = true;
+
+        fn set(&mut self, _setting: Setting) -> Result<()> {
+            Ok(())
+        }
+
+        fn prepare(&mut self) -> Result<()> {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            Ok(())
+        }
+
+        fn call(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
     fn a_block_ends_at_either_limit_and_never_outgrows_its_room() {
         let clock = Clock::calibrated(Some(Source::Monotonic)).unwrap();
-        let (mut caller, mut samples) =
-            (Nothing(0), Samples { ticks: Vec::with_capacity(100), ..Default::default() });
+        let mut caller = Nothing::default();
+        let mut samples = Samples { ticks: Vec::with_capacity(100), ..Default::default() };
         timed(&mut caller, &clock, Limit { calls: 7, ticks: u64::MAX }, &mut samples).unwrap();
         assert_eq!((caller.0, samples.ticks.len()), (7, 7));
         assert_eq!(samples.ticks.iter().sum::<u64>(), samples.end - samples.start);
+        assert!(samples.cpu_ns.is_some());
         timed(&mut caller, &clock, Limit { calls: 1_000_000, ticks: u64::MAX }, &mut samples).unwrap();
         assert_eq!(samples.ticks.len(), 100);
         timed(&mut caller, &clock, Limit { calls: 100, ticks: 0 }, &mut samples).unwrap();
         assert!(samples.ticks.is_empty());
         counted(&mut caller, &clock, 5).unwrap();
         assert_eq!(caller.0, 112);
+    }
+
+    #[test]
+    fn preparations_are_not_measured() {
+        let clock = Clock::calibrated(Some(Source::Monotonic)).unwrap();
+        let mut samples = Samples { ticks: Vec::with_capacity(100), ..Default::default() };
+        timed(&mut Prepared, &clock, Limit { calls: 3, ticks: u64::MAX }, &mut samples).unwrap();
+        assert!(samples.end - samples.start < 20_000_000, "{samples:?}");
+        assert_eq!(samples.cpu_ns, None);
+        assert!(counted(&mut Prepared, &clock, 3).unwrap() < 20_000_000);
     }
 }

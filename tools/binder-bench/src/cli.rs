@@ -9,17 +9,26 @@ use clap::Subcommand;
 use clap::ValueEnum;
 
 use crate::clock::Source;
-use crate::result::Workload;
+use crate::result::Carrier;
+use crate::workload;
+use crate::workload::fds;
+use crate::workload::objects;
+use crate::workload::oneway;
+use crate::workload::rpc;
+use crate::workload::throughput;
+use crate::workload::Workload;
 
-/// Measures Binder drivers over raw ioctls, next to pipe and SEQPACKET ping-pongs in the same run.
+/// Measures Binder drivers over raw ioctls, next to pipes, sockets, futexes and eventfds in the same run.
 ///
 /// Run it once per boot and driver, boots of the drivers taking turns, then give all results to `report`:
 ///
-///   binder-bench run --driver c --output c-1.json
+///   binder-bench throughput --driver c --output c-1.json
 ///   binder-bench report *.json
 ///
+/// It brings its own context manager and its own device where binderfs is there, so nothing else is disturbed.
+///
 /// Exit codes: 0 done, 1 a system call or the driver failed, 2 bad argument, 3 no Binder here, 4 not permitted,
-/// 5 a process of the benchmark died or hung, 6 a result file cannot be used.
+/// 5 a process of the benchmark died or hung, 6 a result file cannot be used, 7 no context manager (or a foreign one).
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 pub struct Cli {
@@ -31,54 +40,120 @@ pub struct Cli {
 /// What to do.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Measure the driver that is loaded now.
+    /// Measure several workloads with their usual options, into one result.
     Run(Box<RunArgs>),
+    /// AOSP's binderThroughputTest: client/server pairs times payloads.
+    Throughput(Box<One<throughput::Options>>),
+    /// AOSP's binderRpcBenchmark: ping, arrays of bytes, a string of two pages, a new binder.
+    Rpc(Box<One<rpc::Options>>),
+    /// Batches of calls that nobody answers.
+    Oneway(Box<One<oneway::Options>>),
+    /// Files sent along with calls.
+    Fds(Box<One<fds::Options>>),
+    /// Binder objects sent along with calls, dropped each time or held.
+    Objects(Box<One<objects::Options>>),
     /// Merge results into a table.
     Report(ReportArgs),
     /// Print the JSON schema of result files.
     Schema,
 }
 
-/// What and how to measure.
+impl Command {
+    /// What there is to be measured, if anything.
+    pub fn measurement(self) -> Result<(Common, Vec<Box<dyn Workload>>), Command> {
+        match self {
+            Command::Run(args) => {
+                let workloads = args.workloads();
+                Ok((args.common, workloads))
+            }
+            Command::Throughput(one) => Ok(one.parts()),
+            Command::Rpc(one) => Ok(one.parts()),
+            Command::Oneway(one) => Ok(one.parts()),
+            Command::Fds(one) => Ok(one.parts()),
+            Command::Objects(one) => Ok(one.parts()),
+            other => Err(other),
+        }
+    }
+}
+
+/// Several workloads.
 #[derive(Args)]
 pub struct RunArgs {
+    /// Which workloads, in this order.
+    #[arg(long, value_delimiter = ',', default_value = "all", value_parser = workload_names())]
+    pub workloads: Vec<String>,
+    /// What is the same for all.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl RunArgs {
+    fn workloads(&self) -> Vec<Box<dyn Workload>> {
+        let wanted = |name: &str| self.workloads.iter().any(|wish| wish == name || wish == "all");
+        workload::all().into_iter().filter(|(name, _)| wanted(name)).map(|(_, workload)| workload).collect()
+    }
+}
+
+fn workload_names() -> clap::builder::PossibleValuesParser {
+    let names = workload::all().into_iter().map(|(name, _)| name);
+    ["all"].into_iter().chain(names).collect::<Vec<_>>().into()
+}
+
+/// One workload with its options.
+#[derive(Args)]
+pub struct One<O: Args> {
+    /// What only this workload has.
+    #[command(flatten)]
+    pub options: O,
+    /// What all have.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl<O: Args + Workload + 'static> One<O> {
+    fn parts(self) -> (Common, Vec<Box<dyn Workload>>) {
+        (self.common, vec![Box::new(self.options)])
+    }
+}
+
+/// Where, how and how long to measure.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
     /// Label of the driver in the result: `rust`, `c`, `upstream` …
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub driver: String,
     /// Where to find a device.
     #[command(flatten)]
     pub device: DeviceArgs,
-    /// What carries the calls.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Workload::Binder, Workload::Pipe, Workload::Seqpacket])]
-    pub workloads: Vec<Workload>,
-    /// Payloads in bytes; a reply is as large as its request.
-    #[arg(long, value_delimiter = ',', default_values_t = [0, 4096, 65536], value_parser = clap::value_parser!(u32).range(0..=131072))]
-    pub sizes: Vec<u32>,
-    /// Numbers of client/server pairs that run at the same time.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8], value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub pairs: Vec<u32>,
-    /// Seconds for each combination of workload, payload and pairs, spread over short blocks.
+    /// Whose context manager to use.
+    #[arg(long, value_enum, default_value_t = Manager::Own)]
+    pub manager: Manager,
+    /// Who carries calls: `binder` and yardsticks out of `pipe,seqpacket,futex,eventfd`, or `all`. Usually all for
+    /// `throughput`, and `binder,pipe,seqpacket` for the rest.
+    #[arg(long, value_parser = carriers)]
+    pub carriers: Option<Carriers>,
+    /// Seconds for each point of measurement, spread over short blocks.
     #[arg(long, default_value_t = 0.5, value_parser = positive_seconds)]
     pub seconds: f64,
-    /// Round trips of each client for each combination, instead of a time.
+    /// Calls of each client for each point, instead of a time.
     #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub iterations: Option<u64>,
     /// Length of a block in milliseconds.
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub block_ms: u64,
-    /// Where the two processes of a pair run.
+    /// Where clients and their servers run.
     #[arg(long, value_enum, default_value_t = Placement::Same)]
     pub placement: Placement,
     /// CPUs to use. By default all; in User Mode Linux the first, since its CPUs usually share one of the host's.
     #[arg(long, value_delimiter = ',')]
     pub cpus: Option<Vec<usize>>,
-    /// Clock for single round trips; by default the time-stamp counter where it is steady.
+    /// Clock for single calls; by default the time-stamp counter where it is steady.
     #[arg(long, value_enum)]
     pub clock: Option<Source>,
-    /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`, one pair.
-    #[arg(long, conflicts_with_all = ["seconds", "iterations", "block_ms", "pairs", "clock"])]
+    /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
+    #[arg(long, conflicts_with_all = ["seconds", "iterations", "block_ms", "clock"])]
     pub count: bool,
-    /// Lengths of the short and the long window of `--count` in round trips, such as `10,40`.
+    /// Lengths of the short and the long window of `--count` in calls, such as `10,40`.
     #[arg(long, requires = "count", value_parser = two_lengths)]
     pub windows: Option<(u64, u64)>,
     /// Where to write the result, as JSON; `-` is the standard output.
@@ -90,10 +165,10 @@ pub struct RunArgs {
 }
 
 /// Where to find a device. Without any of these: `/dev/binderfs` if it is mounted, else an instance of our own.
-#[derive(Args)]
+#[derive(Args, Clone, Debug)]
 #[group(multiple = false)]
 pub struct DeviceArgs {
-    /// Use this device; it must not have a context manager yet.
+    /// Use this device; without `--manager existing` it must not have a context manager yet.
     #[arg(long)]
     pub device: Option<PathBuf>,
     /// Add a device of our own to the binderfs mounted here.
@@ -104,7 +179,16 @@ pub struct DeviceArgs {
     pub mount: bool,
 }
 
-/// Where the two processes of a pair run.
+/// Whose context manager to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Manager {
+    /// Our own, for this run.
+    Own,
+    /// A `binder-bench manage` that runs already on the device given with `--device`.
+    Existing,
+}
+
+/// Where clients and their servers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Placement {
     /// Both on one CPU; pairs take turns through the CPUs of `--cpus`.
@@ -126,10 +210,52 @@ impl Placement {
     }
 }
 
+/// Who carries calls in a run: each once, Binder first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Carriers(Vec<Carrier>);
+
+impl Carriers {
+    /// Binder and every yardstick.
+    pub fn all() -> Carriers {
+        Carriers(Carrier::value_variants().to_vec())
+    }
+
+    /// Binder, and what tells whether the machine was disturbed.
+    pub fn usual() -> Carriers {
+        Carriers(vec![Carrier::Binder, Carrier::Pipe, Carrier::Seqpacket])
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Carrier> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// All but Binder.
+    pub fn yardsticks(&self) -> impl Iterator<Item = Carrier> + '_ {
+        self.iter().filter(|&carrier| carrier != Carrier::Binder)
+    }
+
+    /// Whether Binder is among them.
+    pub fn binder(&self) -> bool {
+        self.0.contains(&Carrier::Binder)
+    }
+}
+
+fn carriers(text: &str) -> Result<Carriers, String> {
+    if text == "all" {
+        return Ok(Carriers::all());
+    }
+    let mut wanted =
+        text.split(',').map(|name| Carrier::from_str(name, false)).collect::<Result<Vec<_>, _>>()?;
+    wanted.sort_unstable();
+    wanted.dedup();
+    Ok(Carriers(wanted))
+}
+
 /// Which table to print.
 #[derive(Args)]
 pub struct ReportArgs {
-    /// Results of `run`.
+    /// Results of runs.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// The driver that the others are compared with.
@@ -178,15 +304,17 @@ mod tests {
     fn bad_arguments_are_refused() {
         for line in [
             "b run",
-            "b run --driver c --pairs 0",
-            "b run --driver c --sizes 131073",
+            "b run --driver c --workloads nonsense",
+            "b run --driver c --carriers telepathy",
+            "b throughput --driver c --pairs 0",
+            "b throughput --driver c --sizes 131073",
             "b run --driver c --seconds 0",
             "b run --driver c --seconds nan",
             "b run --driver c --iterations 5 --seconds 1",
             "b run --driver c --windows 5,6",
             "b run --driver c --count --windows 6,5",
             "b run --driver c --count --windows 6",
-            "b run --driver c --count --pairs 2",
+            "b run --driver c --count --seconds 2",
             "b run --driver c --device a --mount",
             "b report",
         ] {
@@ -196,9 +324,30 @@ mod tests {
 
     #[test]
     fn lists_are_split_at_commas() {
-        let Command::Run(run) = parse("b run --driver c --sizes 0,7 --pairs 3").unwrap().command else {
-            panic!("run was asked for")
+        let Command::Throughput(one) =
+            parse("b throughput --driver c --sizes 0,7 --pairs 3").unwrap().command
+        else {
+            panic!("throughput was asked for")
         };
-        assert_eq!((run.sizes, run.pairs), (vec![0, 7], vec![3]));
+        assert_eq!((one.options.sizes, one.options.pairs), (vec![0, 7], vec![3]));
+    }
+
+    #[test]
+    fn carriers_come_once_and_in_order() {
+        let seen = |text: &str| carriers(text).unwrap().iter().map(Carrier::name).collect::<Vec<_>>();
+        assert_eq!(seen("pipe,binder,pipe"), ["binder", "pipe"]);
+        assert_eq!(seen("all").len(), 5);
+        assert!(!carriers("futex").unwrap().binder());
+    }
+
+    #[test]
+    fn every_workload_has_a_subcommand_of_its_name() {
+        for (name, _) in workload::all() {
+            let (common, workloads) =
+                parse(&format!("b {name} --driver x")).unwrap().command.measurement().ok().unwrap();
+            assert_eq!((common.driver.as_str(), workloads.len()), ("x", 1));
+        }
+        let (_, workloads) = parse("b run --driver x").unwrap().command.measurement().ok().unwrap();
+        assert_eq!(workloads.len(), workload::all().len());
     }
 }

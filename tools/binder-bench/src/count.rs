@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Exact instructions per round trip, for a guest whose clock counts instructions.
+//! Exact instructions, for a guest whose clock counts instructions.
 //!
-//! A window of `n` round trips costs `a + n·b` instructions: `a` is the price of reading the clock and of the
-//! first, colder call, `b` is what we want. Two lengths of window give `b` without `a`. Now and then a timer
-//! interrupt or some work that the kernel puts off now and then falls into a window; the lower quartile of many
-//! windows, shorter than the time between two ticks, does not see it.
+//! A window of `n` calls costs `a + n·b` instructions: `a` is the price of reading the clock and of the first,
+//! colder call, `b` is what we want. Two lengths of window give `b` without `a`. A timer interrupt or some work that
+//! the kernel puts off falls into a window now and then; the lower quartile of many windows, shorter than the time
+//! between two ticks, does not see it.
 
-use crate::cli::RunArgs;
+use crate::cli::Common;
 use crate::crew::Answer;
 use crate::crew::Order;
 use crate::error::Error;
@@ -14,46 +14,56 @@ use crate::error::Result;
 use crate::result::Cell;
 use crate::result::Count;
 use crate::result::Measured;
-use crate::run::Point;
-use crate::run::Stage;
-use crate::run::PATIENCE;
+use crate::result::Ran;
+use crate::stage::Point;
+use crate::stage::Stage;
+use crate::stage::PATIENCE;
 use crate::stats::lower_quartile;
 
 /// Windows of each length; `profile/profile.py` knows this number too.
 const REPEATS: usize = 31;
 
-/// Round trips before the first window: by then every cache and free list is as it stays.
+/// Units before the first window: by then every cache and free list is as it stays.
 const WARMUP: u64 = 200;
 
 /// Measures all points, one after the other: in a deterministic guest there is nothing to average out.
-pub fn measure(stage: &mut Stage, points: &[Point], args: &RunArgs) -> Result<Vec<Cell>> {
-    points.iter().map(|point| measure_point(stage, point, windows(args, point.size))).collect()
+pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<Vec<Cell>> {
+    points.iter().map(|point| measure_point(stage, point, windows(common, point))).collect()
 }
 
 /// Window lengths: the long one stays below a million instructions or so, a quarter of a tick at 250 Hz.
-fn windows(args: &RunArgs, size: u32) -> (u64, u64) {
-    let usual = if size <= 16_384 { (10, 40) } else { (4, 16) };
-    args.windows.unwrap_or(usual)
+fn windows(common: &Common, point: &Point) -> (u64, u64) {
+    let usual = match (point.label.batch, point.label.size.max(point.label.reply)) {
+        (16.., _) => (1, 4),
+        (2.., _) | (_, 16_385..) => (4, 16),
+        _ => (10, 40),
+    };
+    common.windows.unwrap_or(usual)
 }
 
 fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Result<Cell> {
     let mut window = |calls: u64| -> Result<u64> {
-        let client = stage.clients(point)[0];
-        stage.crew.order(client, &Order::Window { size: point.size, calls })?;
+        let &[client] = &point.clients[..] else {
+            return Err(Error::Protocol("instructions are counted with one client only".into()));
+        };
+        stage.crew.order(client, &Order::Window { setting: point.setting, calls })?;
         match stage.crew.collect(&[client], PATIENCE)?.pop() {
             Some(Answer::Ticks(ticks)) => Ok(ticks),
             other => Err(Error::Protocol(format!("a client answered {other:?} to a window"))),
         }
     };
-    window(WARMUP)?;
+    window(WARMUP.div_ceil(point.label.batch.into()))?;
     let (mut t1, mut t2) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         t1.push(window(n1)?);
         t2.push(window(n2)?);
     }
-    let instructions = per_call((n1, &t1), (n2, &t2));
+    let instructions = per_call((n1, &t1), (n2, &t2)) / f64::from(point.label.batch);
     let measured = Measured::Count(Count { n1, n2, t1, t2, instructions });
-    Ok(Cell { workload: point.workload, size: point.size, pairs: point.pairs, measured })
+    let mut ran = Ran::default();
+    stage.seen_on(&point.clients, &mut ran.client);
+    stage.seen_on(&point.servers, &mut ran.server);
+    Ok(Cell { label: point.label.clone(), measured, cpu: None, ran })
 }
 
 fn per_call((n1, t1): (u64, &[u64]), (n2, t2): (u64, &[u64])) -> f64 {

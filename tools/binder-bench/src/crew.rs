@@ -32,6 +32,7 @@ use serde::Serialize;
 
 use crate::caller::Limit;
 use crate::caller::Samples;
+use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
@@ -39,20 +40,20 @@ use crate::error::Result;
 /// What the coordinator asks of a client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// Time single round trips.
+    /// Time single calls.
     Block {
-        /// Payload.
-        size: u32,
-        /// Round trips before the first that counts.
+        /// What they are like.
+        setting: Setting,
+        /// Calls before the first that counts.
         warmup: u64,
         /// When to stop.
         limit: Limit,
     },
-    /// Count round trips as a whole.
+    /// Count calls as a whole.
     Window {
-        /// Payload.
-        size: u32,
-        /// Round trips.
+        /// What they are like.
+        setting: Setting,
+        /// How many.
         calls: u64,
     },
 }
@@ -163,6 +164,11 @@ impl Crew {
                 Ok(Member(self.processes.len() - 1))
             }
         }
+    }
+
+    /// The process of a member.
+    pub fn pid(&self, member: Member) -> Pid {
+        self.processes[member.0].pid
     }
 
     /// Gives an order to a member.

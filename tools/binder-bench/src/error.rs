@@ -24,6 +24,9 @@ pub enum Error {
     /// A result file cannot be used.
     #[error("{0}")]
     BadInput(String),
+    /// The device has no context manager, though an existing one was asked for.
+    #[error("{0}")]
+    NoManager(String),
     /// The driver answered something that the protocol does not allow here.
     #[error("{0}")]
     Protocol(String),
@@ -50,6 +53,7 @@ impl Error {
             Error::Permission(_) => 4,
             Error::PeerDied(_) => 5,
             Error::BadInput(_) => 6,
+            Error::NoManager(_) => 7,
         })
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Measures Binder drivers, and compares what was measured.
 //!
-//! A reader starts with [`run`]: it sets up the processes ([`crew`]), has them measure one way of calling
-//! ([`binder`], [`stream`]) in short loops ([`caller`]), and writes a [`result`] file. [`report`] merges
+//! A reader starts with [`run`]: for each [`workload`] it has processes started on a [`stage`], times ([`measure`]) or
+//! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
+//! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files; [`stats`] says what may be concluded from them.
 
 use std::io::Write;
@@ -11,7 +12,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-mod binder;
 mod caller;
 mod cli;
 mod clock;
@@ -19,28 +19,34 @@ mod count;
 mod crew;
 mod device;
 mod error;
+mod exchange;
+mod measure;
 mod registry;
 mod report;
 mod result;
 mod run;
+mod stage;
 mod stats;
-mod stream;
+mod talk;
+mod workload;
+mod yardstick;
 
 use cli::Cli;
 use cli::Command;
+use cli::Common;
 use cli::ReportArgs;
-use cli::RunArgs;
 use error::Context;
 use error::Error;
 use error::Result;
 use report::Style;
 use result::RunFile;
+use workload::Workload;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Run(args) => run_command(&args),
-        Command::Report(args) => report_command(&args),
-        Command::Schema => schema_command(),
+    let outcome = match Cli::parse().command.measurement() {
+        Ok((common, workloads)) => run_command(&common, &workloads),
+        Err(Command::Report(args)) => report_command(&args),
+        Err(_) => schema_command(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,20 +57,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_command(args: &RunArgs) -> Result<()> {
-    let result = run::run(args)?;
-    let summary =
-        report::render(&report::merge(std::slice::from_ref(&result), &args.driver)?, Style::Terminal);
-    match args.output.as_deref() {
+fn run_command(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
+    let result = run::run(common, workloads)?;
+    let summary = || {
+        Ok(report::render(&report::merge(std::slice::from_ref(&result), &common.driver)?, Style::Terminal))
+    };
+    match common.output.as_deref() {
         Some(path) if path == Path::new("-") => print(&json(&result)?),
         Some(path) => {
             result.save(path)?;
-            if args.quiet {
+            if common.quiet {
                 return Ok(());
             }
-            print(&summary)
+            print(&summary()?)
         }
-        None => print(&summary),
+        None => print(&summary()?),
     }
 }
 

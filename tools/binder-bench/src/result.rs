@@ -3,6 +3,8 @@
 //!
 //! `binder-bench schema` prints the JSON schema that follows from these types.
 
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +19,7 @@ use crate::error::Error;
 use crate::error::Result;
 
 /// The version of this format; a file with another one is refused.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +30,7 @@ pub struct RunFile {
     pub driver: String,
     /// Where the run took place.
     pub environment: Environment,
-    /// One entry for each combination of workload, payload and number of pairs.
+    /// One entry for each thing that was measured.
     pub cells: Vec<Cell>,
 }
 
@@ -41,6 +43,8 @@ pub struct Environment {
     pub kernel: String,
     /// Machine as `uname` tells it.
     pub machine: String,
+    /// Model of the processor as `/proc/cpuinfo` tells it.
+    pub processor: String,
     /// CPUs that the run was allowed to use.
     pub cpus: Vec<usize>,
     /// Random id of the boot.
@@ -53,7 +57,7 @@ pub struct Environment {
     pub protocol: i32,
 }
 
-/// Who carries the request and the reply.
+/// Who carries a call from client to server.
 #[derive(
     Clone,
     Copy,
@@ -69,50 +73,146 @@ pub struct Environment {
     clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Workload {
-    /// A synchronous Binder transaction through an ordinary handle.
+pub enum Carrier {
+    /// The Binder driver.
     Binder,
-    /// Two pipes.
+    /// Yardstick: two pipes.
     Pipe,
-    /// A pair of `AF_UNIX` `SOCK_SEQPACKET` sockets.
+    /// Yardstick: a pair of `AF_UNIX` `SOCK_SEQPACKET` sockets.
     Seqpacket,
+    /// Yardstick: two futexes, the payload copied into shared memory.
+    Futex,
+    /// Yardstick: two eventfds, the payload copied into shared memory.
+    Eventfd,
 }
 
-impl Workload {
+impl Carrier {
     /// The name in tables and files.
     pub fn name(self) -> &'static str {
         match self {
-            Workload::Binder => "binder",
-            Workload::Pipe => "pipe",
-            Workload::Seqpacket => "seqpacket",
+            Carrier::Binder => "binder",
+            Carrier::Pipe => "pipe",
+            Carrier::Seqpacket => "seqpacket",
+            Carrier::Futex => "futex",
+            Carrier::Eventfd => "eventfd",
         }
     }
 }
 
-/// One point of the measurement: this workload, this payload, this many pairs at once.
+/// What is counted and timed.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Unit {
+    /// A call and its answer.
+    #[default]
+    #[serde(rename = "round trip")]
+    RoundTrip,
+    /// What the workload's description says.
+    #[serde(rename = "operation")]
+    Operation,
+}
+
+/// What tells one measurement of a run from all others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Label {
+    /// What the processes do with each other: a subcommand of binder-bench.
+    pub workload: String,
+    /// Which case of the workload; empty where it has only one.
+    pub case: String,
+    /// Who carries the calls.
+    pub carrier: Carrier,
+    /// What is measured.
+    pub unit: Unit,
+    /// Bytes of a request. For pipe and SEQPACKET 0 stands for one byte.
+    pub size: u32,
+    /// Bytes of its reply; the same holds.
+    pub reply: u32,
+    /// Clients at the same time. Each has a server of its own, but in `fanin`.
+    pub pairs: u32,
+    /// Units behind one sample, which is their average.
+    pub batch: u32,
+    /// Whatever else varies in this workload.
+    pub parameters: BTreeMap<String, u32>,
+}
+
+impl Label {
+    /// One null round trip after the other, by one client.
+    pub fn new(workload: &str, case: &str) -> Label {
+        Label {
+            workload: workload.into(),
+            case: case.into(),
+            carrier: Carrier::Binder,
+            unit: Unit::RoundTrip,
+            size: 0,
+            reply: 0,
+            pairs: 1,
+            batch: 1,
+            parameters: BTreeMap::new(),
+        }
+    }
+
+    /// The same with another parameter.
+    pub fn with(mut self, parameter: &str, value: u32) -> Label {
+        self.parameters.insert(parameter.into(), value);
+        self
+    }
+
+    /// Workload, case and parameters in a few words; without sizes, clients and carrier.
+    pub fn title(&self) -> String {
+        let mut words = vec![self.workload.clone()];
+        if !self.case.is_empty() {
+            words.push(self.case.clone());
+        }
+        words.extend(self.parameters.iter().map(|(name, value)| format!("{name}={value}")));
+        words.join(" ")
+    }
+}
+
+/// One measurement.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// Who carries the request.
-    pub workload: Workload,
-    /// Payload of the request in bytes, and of the reply. For pipe and SEQPACKET 0 stands for one byte.
-    pub size: u32,
-    /// Client/server pairs that ran at the same time.
-    pub pairs: u32,
-    /// What was measured.
+    /// What it is.
+    #[serde(flatten)]
+    pub label: Label,
+    /// What came out.
     pub measured: Measured,
+    /// CPU time of the processes; absent where instructions are counted, and where it cannot be told from that of
+    /// preparations.
+    pub cpu: Option<CpuTime>,
+    /// Where the processes ran.
+    pub ran: Ran,
+}
+
+/// CPU time of one unit, in user space and in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuTime {
+    /// Nanoseconds of the clients.
+    pub client_ns: f64,
+    /// Nanoseconds of the servers.
+    pub server_ns: f64,
+}
+
+/// CPUs that threads were seen on, at the end of each block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ran {
+    /// Threads of clients.
+    pub client: BTreeSet<usize>,
+    /// Threads of servers.
+    pub server: BTreeSet<usize>,
 }
 
 /// What was measured in a cell.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Measured {
-    /// Time of each round trip.
+    /// Time of each unit.
     Latency(Latency),
-    /// Guest instructions per round trip.
+    /// Guest instructions of a unit.
     Count(Count),
 }
 
-/// Times of all round trips of a cell.
+/// Times of all samples of a cell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// The short blocks that this cell was measured in, in the order of time.
@@ -121,38 +221,42 @@ pub struct Latency {
     pub histogram: Vec<(u64, u64)>,
 }
 
-/// One uninterrupted stretch of round trips of all pairs.
+/// One uninterrupted stretch of calls of all clients.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
-    /// Round trips of all clients.
+    /// Units of all clients.
     pub calls: u64,
     /// Nanoseconds from the first start to the last end among the clients.
     pub wall_ns: f64,
-    /// Average nanoseconds of a round trip.
+    /// Average nanoseconds of a unit.
     pub mean_ns: f64,
     /// Median.
     pub p50_ns: f64,
+    /// 90th percentile.
+    pub p90_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,
+    /// 99.9th percentile.
+    pub p999_ns: f64,
     /// Worst.
     pub max_ns: f64,
 }
 
 /// Exact instruction counts of a cell.
 ///
-/// A window is `n` round trips between two readings of the clock. Windows of both lengths alternate; the
+/// A window is `n` calls (of [`Label::batch`] units each) between two readings of the clock. Windows of both lengths alternate; the
 /// difference of their lower quartiles, divided by the difference of their lengths, has no trace of the readings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
-    /// Round trips in a short window.
+    /// Calls in a short window.
     pub n1: u64,
-    /// Round trips in a long window.
+    /// Calls in a long window.
     pub n2: u64,
     /// Instructions of each short window.
     pub t1: Vec<u64>,
     /// Instructions of each long window.
     pub t2: Vec<u64>,
-    /// Instructions per round trip.
+    /// Instructions per unit.
     pub instructions: f64,
 }
 
@@ -206,6 +310,7 @@ mod tests {
                 tool: "t".into(),
                 kernel: "k".into(),
                 machine: "m".into(),
+                processor: "p".into(),
                 cpus: vec![0],
                 boot_id: "b".into(),
                 clock: "tsc".into(),
@@ -213,9 +318,7 @@ mod tests {
                 protocol: 8,
             },
             cells: vec![Cell {
-                workload: Workload::Binder,
-                size: 0,
-                pairs: 1,
+                label: Label::new("nested", "").with("depth", 3),
                 measured: Measured::Count(Count {
                     n1: 1,
                     n2: 2,
@@ -223,6 +326,8 @@ mod tests {
                     t2: vec![5],
                     instructions: 2.0,
                 }),
+                cpu: None,
+                ran: Ran { client: BTreeSet::from([0]), server: BTreeSet::from([1]) },
             }],
         }
     }
@@ -235,6 +340,8 @@ mod tests {
         assert_eq!(back.driver, "c");
         let Measured::Count(count) = &back.cells[0].measured else { panic!("a count went in") };
         assert_eq!((count.n1, count.n2, &count.t2[..]), (1, 2, &[5][..]));
+        assert_eq!(back.cells[0].label.title(), "nested depth=3");
+        assert_eq!(back.cells[0].ran.server, BTreeSet::from([1]));
         assert!(!part_path(&path).exists());
         fs::remove_file(path).unwrap();
     }

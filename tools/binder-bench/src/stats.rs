@@ -20,19 +20,21 @@ pub fn new_histogram() -> Histogram<u64> {
     Histogram::new(3).expect("3 is a precision that the crate knows")
 }
 
-/// Sums up the round trips of one block; `None` when there are none.
-pub fn summarise(samples_ns: &[u64], wall_ns: f64, all: &mut Histogram<u64>) -> Option<Block> {
+/// Sums up the samples of one block, each the average of `batch` units; `None` when there are none.
+pub fn summarise(samples_ns: &[u64], batch: u32, wall_ns: f64, all: &mut Histogram<u64>) -> Option<Block> {
     let mut own = new_histogram();
     for &ns in samples_ns {
         own += ns;
     }
     *all += &own;
     (!own.is_empty()).then(|| Block {
-        calls: own.len(),
+        calls: own.len() * u64::from(batch),
         wall_ns,
         mean_ns: samples_ns.iter().sum::<u64>() as f64 / samples_ns.len() as f64,
         p50_ns: own.value_at_quantile(0.5) as f64,
+        p90_ns: own.value_at_quantile(0.9) as f64,
         p99_ns: own.value_at_quantile(0.99) as f64,
+        p999_ns: own.value_at_quantile(0.999) as f64,
         max_ns: samples_ns.iter().copied().max().unwrap_or(0) as f64,
     })
 }
@@ -112,7 +114,12 @@ impl Ratio {
     /// Whether the files allow to call one side faster: enough boots, an interval without 1, and a machine that
     /// treated both alike.
     pub fn decides(&self) -> bool {
-        self.boots >= MIN_BOOTS && (self.high < 1.0 || self.low > 1.0) && !self.disturbed()
+        self.boots >= MIN_BOOTS && self.excludes_one() && !self.disturbed()
+    }
+
+    /// Whether "no difference" lies outside of the interval.
+    pub fn excludes_one(&self) -> bool {
+        self.high < 1.0 || self.low > 1.0
     }
 
     /// Whether the yardsticks differ half as much as the drivers do.
@@ -194,11 +201,11 @@ mod tests {
     fn a_block_is_summed_up_exactly_where_it_must_be() {
         let mut all = new_histogram();
         let samples: Vec<u64> = (1..=1000).collect();
-        let block = summarise(&samples, 5.0, &mut all).unwrap();
-        assert_eq!((block.calls, block.mean_ns, block.max_ns), (1000, 500.5, 1000.0));
-        assert_eq!((block.p50_ns, block.p99_ns), (500.0, 990.0));
+        let block = summarise(&samples, 2, 5.0, &mut all).unwrap();
+        assert_eq!((block.calls, block.mean_ns, block.max_ns), (2000, 500.5, 1000.0));
+        assert_eq!((block.p50_ns, block.p90_ns, block.p99_ns, block.p999_ns), (500.0, 900.0, 990.0, 999.0));
         assert_eq!(all.len(), 1000);
-        assert!(summarise(&[], 0.0, &mut all).is_none());
+        assert!(summarise(&[], 1, 0.0, &mut all).is_none());
     }
 
     #[test]

@@ -33,7 +33,7 @@ judge() {
 expect_killed() {
 	status=5 words=$1 place=$2
 	shift 2
-	"$bench" run --driver x --quiet --seconds 20 --pairs 2 --sizes 0 "$@" >"$log" 2>&1 &
+	"$bench" throughput --driver x --quiet --seconds 20 --pairs 2 --sizes 0 "$@" >"$log" 2>&1 &
 	coordinator=$!
 	sleep 1
 	kill -9 "$(children "$coordinator" | sed -n "${place}p")"
@@ -54,20 +54,20 @@ survivors() {
 	fi
 }
 
-expect 2 "invalid value" run --driver x --sizes 999999
+expect 2 "invalid value" throughput --driver x --sizes 999999
 expect 2 "is not available" run --driver x --cpus 99
 expect 3 "not a Binder device" run --driver x --device /dev/null
 expect 3 "No such file" run --driver x --device /nonexistent
 expect 3 "not a mounted binderfs" run --driver x --binderfs /tmp
 expect 1 "cannot write" run --driver x --output /nonexistent/result.json
 expect 6 "No such file" report /nonexistent/result.json
-expect_killed "context manager was killed by SIGKILL" 1 --workloads binder
-expect_killed "binder server of pair 1 was killed by SIGKILL" 2 --workloads binder
-expect_killed "binder client of pair 1 was killed by SIGKILL" 3 --workloads binder --mount
-expect_killed "pipe server of pair 1 was killed by SIGKILL" 1 --workloads pipe
-expect_killed "seqpacket server of pair 2 was killed by SIGKILL" 3 --workloads seqpacket
+expect_killed "context manager was killed by SIGKILL" 1 --carriers binder
+expect_killed "binder server of pair 1 was killed by SIGKILL" 2 --carriers binder
+expect_killed "binder client of pair 1 was killed by SIGKILL" 3 --carriers binder --mount
+expect_killed "pipe server of pair 1 was killed by SIGKILL" 1 --carriers pipe
+expect_killed "seqpacket server of pair 2 was killed by SIGKILL" 3 --carriers seqpacket
 
-"$bench" run --driver x --quiet --seconds 20 --pairs 2 --sizes 0 >"$log" 2>&1 &
+"$bench" throughput --driver x --quiet --seconds 20 --pairs 2 --sizes 0 >"$log" 2>&1 &
 coordinator=$!
 sleep 1
 kill -9 "$coordinator"

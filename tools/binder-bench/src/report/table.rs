@@ -6,12 +6,13 @@ use comfy_table::CellAlignment;
 use comfy_table::Table;
 
 use super::CountRow;
+use super::Judged;
 use super::LatencyRow;
 use super::Ratios;
 use super::Report;
-use super::Subject;
+use crate::result::Label;
+use crate::result::Unit;
 use crate::stats::Ratio;
-use crate::stats::MIN_BOOTS;
 
 /// How to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +27,11 @@ pub enum Style {
 pub fn render(report: &Report, style: Style) -> String {
     let mut parts = Vec::new();
     if !report.latency.is_empty() {
-        parts.push(heading("Round trip in microseconds", style));
+        parts.push(heading("Microseconds", style));
         parts.push(latency_table(report, style));
     }
     if !report.counts.is_empty() {
-        parts.push(heading("Guest instructions per round trip", style));
+        parts.push(heading("Guest instructions", style));
         parts.push(count_table(report, style));
     }
     let mark = if style == Style::Markdown { "- " } else { "note: " };
@@ -66,15 +67,17 @@ fn new_table(style: Style, header: Vec<String>, text_columns: &[usize]) -> Table
 
 fn latency_table(report: &Report, style: Style) -> String {
     let base = &report.base;
-    let header = ["payload", "pairs", "", "avg", "p50", "p99", "max", "calls/s", "boots"].map(str::to_string);
+    let header = [
+        "workload", "bytes", "clients", "", "avg", "p50", "p90", "p99", "p99.9", "max", "CPU", "units/s",
+        "boots",
+    ];
     let ratios = [format!("avg ÷ {base} [95 %]"), format!("p50 ÷ {base} [95 %]")];
     let verdicts = ["by average", "by median"].map(str::to_string);
-    let header = header.into_iter().chain(ratios).chain(verdicts).collect();
-    let mut table = new_table(style, header, &[2, 11, 12]);
+    let header = header.map(str::to_string).into_iter().chain(ratios).chain(verdicts).collect();
+    let mut table = new_table(style, header, &[0, 3, 15, 16]);
     let mut last = None;
     for row in &report.latency {
-        let cell = (row.size, row.pairs);
-        let named = last.replace(cell) != Some(cell);
+        let named = last.replace(&row.label) != Some(&row.label);
         table.add_row(latency_cells(row, named));
     }
     table.to_string()
@@ -82,61 +85,68 @@ fn latency_table(report: &Report, style: Style) -> String {
 
 fn latency_cells(row: &LatencyRow, named: bool) -> Vec<String> {
     let us = |ns: f64| format!("{:.2}", ns / 1000.0);
-    let ratio =
-        |pick: fn(&Ratios) -> Ratio| row.ratios.as_ref().map_or(String::new(), |r| interval(&pick(r)));
-    vec![
-        if named { row.size.to_string() } else { String::new() },
-        if named { row.pairs.to_string() } else { String::new() },
+    let ratio = |pick: fn(&Ratios) -> &Judged| {
+        row.ratios.as_ref().map_or(String::new(), |r| interval(&pick(r).ratio))
+    };
+    let verdict =
+        |pick: fn(&Ratios) -> &Judged| row.ratios.as_ref().map_or(String::new(), |r| pick(r).verdict.clone());
+    let mut cells = place_cells(&row.label, named).to_vec();
+    if named {
+        cells[2] = row.label.pairs.to_string();
+    }
+    cells.extend([
         row.subject.name().to_string(),
         us(row.mean_ns),
         us(row.p50_ns as f64),
+        us(row.p90_ns as f64),
         us(row.p99_ns as f64),
+        us(row.p999_ns as f64),
         us(row.max_ns as f64),
+        row.cpu.map_or(String::new(), |cpu| us(cpu.client_ns + cpu.server_ns)),
         format!("{:.0}", row.calls_per_second),
         row.boots.to_string(),
-        ratio(|r| r.mean),
-        ratio(|r| r.p50),
-        verdict(row, |r| r.mean),
-        verdict(row, |r| r.p50),
-    ]
+        ratio(|r| &r.mean),
+        ratio(|r| &r.p50),
+        verdict(|r| &r.mean),
+        verdict(|r| &r.p50),
+    ]);
+    cells
+}
+
+/// What a row is about, where the row above is not about the same: workload, bytes, and a place to fill in.
+fn place_cells(label: &Label, named: bool) -> [String; 3] {
+    if !named {
+        return Default::default();
+    }
+    let bytes = match (label.size, label.reply) {
+        (size, reply) if size == reply => size.to_string(),
+        (size, reply) => format!("{size} → {reply}"),
+    };
+    let unit = if label.unit == Unit::Operation { " (operation)" } else { "" };
+    [label.title() + unit, bytes, String::new()]
 }
 
 fn interval(ratio: &Ratio) -> String {
     format!("{:.3} [{:.3}, {:.3}]", ratio.point, ratio.low, ratio.high)
 }
 
-/// A winner only where the interval allows one; yardsticks are no contestants.
-fn verdict(row: &LatencyRow, pick: fn(&Ratios) -> Ratio) -> String {
-    let (Subject::Driver(_), Some(ratios)) = (&row.subject, &row.ratios) else { return String::new() };
-    let ratio = pick(ratios);
-    if ratio.boots < MIN_BOOTS {
-        "too few boots".into()
-    } else if (ratio.high < 1.0 || ratio.low > 1.0) && ratio.disturbed() {
-        "machine disturbed".into()
-    } else if !ratio.decides() {
-        "no difference shown".into()
-    } else if ratio.point < 1.0 {
-        format!("{:.1} % faster", (1.0 - ratio.point) * 100.0)
-    } else {
-        format!("{:.1} % slower", (ratio.point - 1.0) * 100.0)
-    }
-}
-
 fn count_table(report: &Report, style: Style) -> String {
-    let header = ["payload", "", "instructions", "runs", "least … most"].map(str::to_string);
+    let header = ["workload", "bytes", "", "instructions", "runs", "least … most"].map(str::to_string);
     let header = header.into_iter().chain([format!("÷ {}", report.base)]).collect();
-    let mut table = new_table(style, header, &[1]);
+    let mut table = new_table(style, header, &[0, 2]);
     let mut last = None;
     for row in &report.counts {
-        let named = last.replace(row.size) != Some(row.size);
+        let named = last.replace(&row.label) != Some(&row.label);
         table.add_row(count_cells(row, named));
     }
     table.to_string()
 }
 
 fn count_cells(row: &CountRow, named: bool) -> Vec<String> {
+    let [workload, bytes, _] = place_cells(&row.label, named);
     vec![
-        if named { row.size.to_string() } else { String::new() },
+        workload,
+        bytes,
         row.subject.name().to_string(),
         format!("{:.1}", row.instructions),
         row.runs.to_string(),

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::result::Block;
-use crate::result::Cell;
 use crate::result::Environment;
+use crate::result::Ran;
 use crate::result::SCHEMA;
 
 fn environment(boot: usize) -> Environment {
@@ -12,6 +12,7 @@ fn environment(boot: usize) -> Environment {
         tool: "t".into(),
         kernel: "k".into(),
         machine: "m".into(),
+        processor: "p".into(),
         cpus: vec![0],
         boot_id: boot.to_string(),
         clock: "tsc".into(),
@@ -20,24 +21,29 @@ fn environment(boot: usize) -> Environment {
     }
 }
 
+fn cell(carrier: Carrier, measured: Measured) -> Cell {
+    let label = Label { carrier, ..Label::new("throughput", "") };
+    Cell { label, measured, cpu: None, ran: Ran::default() }
+}
+
 /// A boot whose round trips take about `ns`, a little different in each boot.
 fn boot(driver: &str, boot: usize, ns: u64) -> RunFile {
-    let cell = |workload, ns: u64| {
+    let made = |carrier, ns: u64| {
         let mut histogram = stats::new_histogram();
         let blocks: Vec<Block> = (0..10)
             .filter_map(|b| {
                 let samples: Vec<u64> = (0..100).map(|i| ns + i % 7 + b + boot as u64 * 3).collect();
-                stats::summarise(&samples, (ns * 100) as f64, &mut histogram)
+                stats::summarise(&samples, 1, (ns * 100) as f64, &mut histogram)
             })
             .collect();
         let measured = Measured::Latency(Latency { blocks, histogram: stats::to_pairs(&histogram) });
-        Cell { workload, size: 0, pairs: 1, measured }
+        cell(carrier, measured)
     };
     RunFile {
         schema: SCHEMA,
         driver: driver.into(),
         environment: environment(boot),
-        cells: vec![cell(Workload::Binder, ns), cell(Workload::Pipe, 30_000)],
+        cells: vec![made(Carrier::Binder, ns), made(Carrier::Pipe, 30_000)],
     }
 }
 
@@ -47,7 +53,7 @@ fn count(driver: &str, instructions: f64) -> RunFile {
         schema: SCHEMA,
         driver: driver.into(),
         environment: environment(0),
-        cells: vec![Cell { workload: Workload::Binder, size: 0, pairs: 1, measured }],
+        cells: vec![cell(Carrier::Binder, measured)],
     }
 }
 
@@ -62,13 +68,13 @@ fn drivers_are_kept_apart_and_yardsticks_merged() {
     assert_eq!((row(&report, "c").boots, row(&report, "rust").boots, row(&report, "pipe").boots), (3, 3, 6));
     assert_eq!((row(&report, "c").calls, row(&report, "pipe").calls), (3000, 6000));
     assert!(row(&report, "c").ratios.is_none());
-    let ratio = row(&report, "rust").ratios.unwrap().mean;
+    let ratio = row(&report, "rust").ratios.clone().unwrap().mean.ratio;
     assert!((ratio.point - 0.9).abs() < 0.001 && ratio.decides(), "{ratio:?}");
     let text = render(&report, Style::Terminal);
     assert!(text.contains("10.0 % faster"), "{text}");
     let columns: Vec<usize> =
         text.lines().filter(|l| l.contains('┆')).map(|l| l.matches('┆').count()).collect();
-    assert!(columns.len() == 4 && columns.iter().all(|&c| c == 12), "as many cells as headings: {columns:?}");
+    assert!(columns.len() == 4 && columns.iter().all(|&c| c == 16), "as many cells as headings: {columns:?}");
     assert!(report.remarks.is_empty(), "{:?}", report.remarks);
 }
 
@@ -97,8 +103,8 @@ fn a_machine_that_was_slower_for_one_driver_names_no_winner() {
         }
     }
     let report = merge(&files, "c").unwrap();
-    let ratios = row(&report, "rust").ratios.unwrap();
-    assert!(!ratios.mean.decides() && ratios.p50.decides(), "{ratios:?}");
+    let ratios = row(&report, "rust").ratios.clone().unwrap();
+    assert!(!ratios.mean.ratio.decides() && ratios.p50.ratio.decides(), "{ratios:?}");
     assert!(render(&report, Style::Terminal).contains("machine disturbed"));
 }
 
@@ -127,4 +133,21 @@ fn missing_base_and_mixed_kernels_are_said() {
     assert!(report.latency.iter().all(|r| r.ratios.is_none()));
     assert!(report.remarks.iter().any(|r| r.contains("no result of c")));
     assert!(report.remarks.iter().any(|r| r.contains("kernel: k / k2")));
+}
+
+#[test]
+fn a_workload_without_payloads_is_controlled_by_its_yardstick() {
+    let mut files: Vec<RunFile> =
+        (0..3).flat_map(|b| [boot("c", b, 20_000), boot("rust", b, 18_000)]).collect();
+    for file in &mut files {
+        file.cells[0].label.case = "transient".into();
+        file.cells[1].label.case = yardstick::CASE.into();
+    }
+    let report = merge(&files, "c").unwrap();
+    assert!(row(&report, "rust").ratios.clone().unwrap().mean.ratio.control.is_some());
+    for file in &mut files {
+        file.cells[1].label.workload = "other".into();
+    }
+    let report = merge(&files, "c").unwrap();
+    assert!(row(&report, "rust").ratios.clone().unwrap().mean.ratio.control.is_none());
 }

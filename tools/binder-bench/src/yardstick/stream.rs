@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The yardsticks: the same ping-pong over two pipes, and over a pair of SEQPACKET sockets.
+//! The same ping-pong over two pipes, and over a pair of SEQPACKET sockets.
 //!
 //! A message starts with its own length, so that a server knows when a pipe has brought all of it. A message
-//! without payload is one byte, the least that a pipe can carry. A reply is as long as its request.
+//! without payload is one byte, the least that a pipe can carry.
 
 use std::os::fd::OwnedFd;
 
@@ -16,6 +16,7 @@ use nix::unistd::read;
 use nix::unistd::write;
 
 use crate::caller::Caller;
+use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
@@ -107,11 +108,12 @@ impl StreamCaller {
 }
 
 impl Caller for StreamCaller {
-    fn set_size(&mut self, size: u32) {
+    fn set(&mut self, setting: Setting) -> Result<()> {
         // Lengths below that of the header all count as "no payload".
-        self.length = if (size as usize) < HEADER { 1 } else { size as usize };
+        self.length = if (setting.size as usize) < HEADER { 1 } else { setting.size as usize };
         assert!(self.length <= self.request.len(), "the request was made for the largest size");
         self.request[..HEADER].copy_from_slice(&(self.length as u32).to_ne_bytes());
+        Ok(())
     }
 
     #[inline(always)]
@@ -121,12 +123,12 @@ impl Caller for StreamCaller {
     }
 }
 
-/// Sends each request back, for ever.
-pub fn serve(end: End, largest: u32) -> Result<()> {
+/// Answers each request, for ever: with itself, or with one byte.
+pub fn serve(end: End, largest: u32, echo: bool) -> Result<()> {
     let mut room = vec![0; (largest as usize).max(HEADER)];
     loop {
         let length = end.receive(&mut room)?;
-        end.write(&room[..length])?;
+        end.write(&room[..if echo { length } else { 1 }])?;
     }
 }
 
@@ -135,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_yardsticks_carry_every_size_and_notice_the_end() {
+    fn both_carry_every_size_and_notice_the_end() {
         const LARGEST: u32 = 131_072;
-        for make in [End::pipes, End::seqpacket] {
+        for (make, echo) in [(End::pipes as fn() -> _, true), (End::pipes, false), (End::seqpacket, true)] {
             let (ours, theirs) = make().unwrap();
-            let server = std::thread::spawn(move || serve(theirs, LARGEST));
+            let server = std::thread::spawn(move || serve(theirs, LARGEST, echo));
             let mut caller = StreamCaller::new(ours, LARGEST);
             for size in [0, 1, 4, 5, 4096, 65_536, LARGEST, 0] {
-                caller.set_size(size);
+                caller.set(Setting { size, variant: 0 }).unwrap();
                 for _ in 0..3 {
                     caller.call().unwrap();
                 }

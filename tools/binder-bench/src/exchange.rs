@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The measured workload: a synchronous transaction through an ordinary handle, answered with as many bytes.
+//! The plain round trip: a synchronous transaction of bytes through an ordinary handle, and its reply.
 //!
 //! The command buffers are built once. A round trip only changes the address of the buffer to give back, and in
 //! the server the size of the reply, so that the benchmark's own share is small, fixed, and the same for every
@@ -14,19 +14,20 @@
 //! This is what libbinder does for a call that nobody else's work interrupts.
 
 use std::mem::offset_of;
+use std::sync::Arc;
 
 use binder_sys::codes::*;
 use binder_sys::BinderTransactionData;
 use binder_sys::BinderWriteRead;
-use binder_sys::Device;
 use binder_sys::TransactionFlags;
 use zerocopy::IntoBytes;
 
 use crate::caller::Caller;
+use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
-use crate::registry::Port;
+use crate::talk::Port;
 
 /// The code of the measured call; without meaning to anyone.
 const CALL: u32 = 1;
@@ -45,7 +46,7 @@ enum Arrival {
 
 /// A prebuilt `BC_FREE_BUFFER` plus `BC_TRANSACTION` or `BC_REPLY`, and the room for what comes back.
 struct Exchange {
-    port: Port,
+    port: Arc<Port>,
     io: BinderWriteRead,
     write: [u8; WRITE_SIZE],
     read: [u8; ROOM],
@@ -54,7 +55,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(port: Port, send: u32, data: &BinderTransactionData, awaited: u32) -> Exchange {
+    fn new(port: Arc<Port>, send: u32, data: &BinderTransactionData, awaited: u32) -> Exchange {
         let mut write = [0; WRITE_SIZE];
         write[..4].copy_from_slice(BC_FREE_BUFFER.as_bytes());
         write[FREE_SIZE..FREE_SIZE + 4].copy_from_slice(send.as_bytes());
@@ -153,7 +154,7 @@ pub struct BinderCaller {
 
 impl BinderCaller {
     /// A client that calls the node behind `handle`; no request will be larger than `largest`.
-    pub fn new(port: Port, handle: u32, largest: u32) -> BinderCaller {
+    pub fn new(port: Arc<Port>, handle: u32, largest: u32) -> BinderCaller {
         let payload = vec![0x5a; largest as usize];
         let data = BinderTransactionData {
             target: handle.into(),
@@ -167,9 +168,10 @@ impl BinderCaller {
 }
 
 impl Caller for BinderCaller {
-    fn set_size(&mut self, size: u32) {
-        assert!(size as usize <= self.payload.len(), "the payload was made for the largest size");
-        self.exchange.set_size(size.into());
+    fn set(&mut self, setting: Setting) -> Result<()> {
+        assert!(setting.size as usize <= self.payload.len(), "the payload was made for the largest size");
+        self.exchange.set_size(setting.size.into());
+        Ok(())
     }
 
     #[inline(always)]
@@ -187,8 +189,8 @@ impl Caller for BinderCaller {
     }
 }
 
-/// Answers each call with as many bytes of its own, for ever; no request will be larger than `largest`.
-pub fn serve(port: Port, largest: u32) -> Result<()> {
+/// Answers each call, for ever, with as many bytes as `reply` makes of the size of the request, at most `largest`.
+pub fn serve(port: Arc<Port>, largest: u32, reply: impl Fn(u64) -> u64) -> Result<()> {
     let payload = vec![0xa5; largest as usize];
     let data = BinderTransactionData { buffer: payload.as_ptr() as u64, ..Default::default() };
     let mut exchange = Exchange::new(port, BC_REPLY, &data, BR_TRANSACTION);
@@ -197,21 +199,10 @@ pub fn serve(port: Port, largest: u32) -> Result<()> {
         arrival = match arrival {
             Arrival::Buffer(buffer, size) => {
                 exchange.give_back(buffer);
-                exchange.set_size(size.min(largest.into()));
+                exchange.set_size(reply(size).min(largest.into()));
                 exchange.send()?
             }
             Arrival::Nothing => exchange.wait()?,
         };
     }
-}
-
-/// Opens a device and maps the usual space for what arrives.
-pub fn open(path: &std::path::Path) -> Result<Port> {
-    // What libbinder maps: one megabyte less the two guard pages.
-    const SPACE: usize = (1 << 20) - 2 * 4096;
-    let shown = path.display();
-    let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
-    let space = device.map(SPACE).context(format!("cannot map {shown}"))?;
-    device.set_max_threads(0).context("BINDER_SET_MAX_THREADS")?;
-    Ok(Port::new(device, space))
 }

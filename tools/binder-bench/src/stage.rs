@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a workload sets up: processes, and the points that can be measured with them.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::time::clock_getcpuclockid;
+use nix::time::clock_gettime;
+
+use crate::caller::obey;
+use crate::caller::Caller;
+use crate::caller::Setting;
+use crate::cli::Common;
+use crate::cli::Manager;
+use crate::cli::Placement;
+use crate::clock::Clock;
+use crate::crew::Answer;
+use crate::crew::Control;
+use crate::crew::Crew;
+use crate::crew::Member;
+use crate::device::Site;
+use crate::error::Result;
+use crate::registry;
+use crate::result::Label;
+use crate::talk::Talker;
+
+/// A process that has not been heard of for so long is hung.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Something to be measured: a label, and who is told to do what.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What the result calls it.
+    pub label: Label,
+    /// What its clients are told.
+    pub setting: Setting,
+    /// Who is measured.
+    pub clients: Vec<Member>,
+    /// Who works for them.
+    pub servers: Vec<Member>,
+}
+
+impl Point {
+    /// A point whose clients are told its size and nothing else.
+    pub fn new(label: Label) -> Point {
+        let setting = Setting { size: label.size, variant: 0 };
+        Point { label, setting, clients: Vec::new(), servers: Vec::new() }
+    }
+
+    /// The same with another variant.
+    pub fn variant(mut self, variant: u32) -> Point {
+        self.setting.variant = variant;
+        self
+    }
+
+    /// The same with these clients.
+    pub fn clients(mut self, members: &[Member]) -> Point {
+        self.clients = members.to_vec();
+        self
+    }
+
+    /// The same with these servers.
+    pub fn servers(mut self, members: &[Member]) -> Point {
+        self.servers = members.to_vec();
+        self
+    }
+}
+
+/// CPUs of the two sides of a pair; none is "wherever the scheduler likes".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Of the client.
+    pub client: Option<usize>,
+    /// Of the server.
+    pub server: Option<usize>,
+}
+
+/// The processes of a workload and its points.
+pub struct Stage {
+    /// The processes.
+    pub crew: Crew,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The device of the run.
+    pub device: PathBuf,
+    /// Only points that one client measures are wanted.
+    pub alone: bool,
+    placement: Placement,
+    cpus: Vec<usize>,
+    manager: Manager,
+    managed: bool,
+    points: Vec<Point>,
+}
+
+impl Stage {
+    /// Nobody there yet.
+    pub fn new(common: &Common, site: &Site, clock: Clock, cpus: &[usize]) -> Stage {
+        Stage {
+            crew: Crew::default(),
+            clock,
+            device: site.device.clone(),
+            alone: common.count,
+            placement: common.placement,
+            cpus: cpus.to_vec(),
+            manager: common.manager,
+            managed: false,
+            points: Vec::new(),
+        }
+    }
+
+    /// Where a pair sits.
+    pub fn seat(&self, pair: u32) -> Seat {
+        place(self.placement, pair as usize, &self.cpus)
+    }
+
+    /// Starts a process and waits until it is set up.
+    pub fn start(
+        &mut self,
+        name: String,
+        cpu: Option<usize>,
+        body: impl FnOnce(&mut Control) -> Result<()>,
+    ) -> Result<Member> {
+        let member = self.crew.start(name, cpu, body)?;
+        self.crew.await_ready(&[member], PATIENCE)?;
+        Ok(member)
+    }
+
+    /// Makes sure that there is a context manager, ours or the one that we were told to use.
+    pub fn need_manager(&mut self) -> Result<()> {
+        if self.managed {
+            return Ok(());
+        }
+        self.managed = true;
+        let device = self.device.clone();
+        if self.manager == Manager::Existing {
+            return registry::greet(&mut Talker::open(&device)?);
+        }
+        self.start("binder context manager".into(), None, move |control| {
+            registry::manage(Talker::open(&device)?, || control.answer(&Answer::Ready))
+        })
+        .map(drop)
+    }
+
+    /// Starts a server: a process with a node registered as `service`.
+    pub fn server(
+        &mut self,
+        name: String,
+        cpu: Option<usize>,
+        service: String,
+        serve: impl FnOnce(Talker) -> Result<()>,
+    ) -> Result<Member> {
+        self.need_manager()?;
+        let device = self.device.clone();
+        self.start(name, cpu, move |control| {
+            let mut talker = Talker::open(&device)?;
+            registry::register(&mut talker, &service, 1)?;
+            talker.out.enter_looper();
+            talker.flush()?;
+            control.answer(&Answer::Ready)?;
+            serve(talker)
+        })
+    }
+
+    /// Starts a client with a handle on a service.
+    pub fn client<C: Caller>(
+        &mut self,
+        name: String,
+        cpu: Option<usize>,
+        service: String,
+        make: impl FnOnce(Talker, u32) -> Result<C>,
+    ) -> Result<Member> {
+        self.need_manager()?;
+        let (device, clock) = (self.device.clone(), self.clock);
+        self.start(name, cpu, move |control| {
+            let mut talker = Talker::open(&device)?;
+            let handle = registry::look_up(&mut talker, &service)?;
+            obey(control, make(talker, handle)?, &clock)
+        })
+    }
+
+    /// Adds a point.
+    pub fn add(&mut self, point: Point) {
+        self.points.push(point);
+    }
+
+    /// All points that are wanted, each once.
+    pub fn points(&self) -> Vec<Point> {
+        let mut wanted: Vec<Point> = Vec::new();
+        for point in self.points.iter().filter(|p| !self.alone || p.clients.len() == 1) {
+            if wanted.iter().all(|known| known.label != point.label) {
+                wanted.push(point.clone());
+            }
+        }
+        wanted
+    }
+
+    /// CPU time that processes have used so far.
+    pub fn cpu_ns(&self, members: &[Member]) -> u64 {
+        let of = |&member: &Member| {
+            let time = clock_gettime(clock_getcpuclockid(self.crew.pid(member)).ok()?).ok()?;
+            Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+        };
+        members.iter().filter_map(of).sum()
+    }
+
+    /// CPUs that the threads of processes were on last.
+    pub fn seen_on(&self, members: &[Member], seen: &mut BTreeSet<usize>) {
+        for &member in members {
+            let tasks = format!("/proc/{}/task", self.crew.pid(member));
+            let Ok(entries) = std::fs::read_dir(tasks) else { continue };
+            let stats = entries.flatten().filter_map(|e| std::fs::read_to_string(e.path().join("stat")).ok());
+            seen.extend(stats.filter_map(|stat| last_cpu(&stat)));
+        }
+    }
+}
+
+/// The field `processor` of a task's `stat`: the 39th, where the second may hold spaces between its parentheses.
+fn last_cpu(stat: &str) -> Option<usize> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(39 - 3)?.parse().ok()
+}
+
+/// CPUs of the client and of the server of a pair.
+fn place(placement: Placement, pair: usize, cpus: &[usize]) -> Seat {
+    let cpu = |turn: usize| cpus.get(turn % cpus.len().max(1)).copied();
+    match placement {
+        Placement::Free => Seat { client: None, server: None },
+        Placement::Same => Seat { client: cpu(pair), server: cpu(pair) },
+        Placement::Other => Seat { client: cpu(2 * pair), server: cpu(2 * pair + 1) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_take_turns_through_the_cpus() {
+        let cpus = |seat: Seat| (seat.client, seat.server);
+        assert_eq!(cpus(place(Placement::Same, 3, &[4, 5])), (Some(5), Some(5)));
+        assert_eq!(cpus(place(Placement::Other, 0, &[4, 5])), (Some(4), Some(5)));
+        assert_eq!(cpus(place(Placement::Other, 1, &[4, 5, 6, 7])), (Some(6), Some(7)));
+        assert_eq!(cpus(place(Placement::Free, 1, &[4])), (None, None));
+        assert_eq!(cpus(place(Placement::Other, 1, &[9])), (Some(9), Some(9)));
+    }
+
+    #[test]
+    fn the_cpu_of_a_task_is_found_behind_any_name() {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let awkward = stat.replacen('(', "(a ) b ", 1);
+        let cpu = last_cpu(&stat).unwrap();
+        assert!(cpu < 4096);
+        assert_eq!(last_cpu(&awkward), Some(cpu));
+        assert_eq!(last_cpu("1 (x) S 1"), None);
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A thread that speaks to the driver: commands collected and written, returns read and handed out one by one.
+//!
+//! [`crate::exchange`] does the same with nothing but the few instructions that a plain round trip needs; this here
+//! is for everything else, and for what is not measured.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use binder_sys::codes::return_name;
+use binder_sys::BinderPtrCookie;
+use binder_sys::BinderTransactionData;
+use binder_sys::Commands;
+use binder_sys::Device;
+use binder_sys::FlatBinderObject;
+use binder_sys::Mapping;
+use binder_sys::Return;
+use binder_sys::Returns;
+use zerocopy::FromBytes;
+
+use crate::error::Context;
+use crate::error::Error;
+use crate::error::Result;
+
+/// What libbinder maps: one megabyte less the two guard pages.
+const SPACE: usize = (1 << 20) - 2 * 4096;
+
+/// Room for the returns of one read.
+const ROOM: usize = 8192;
+
+/// An opened device with its mapped space.
+#[derive(Debug)]
+pub struct Port {
+    device: Device,
+    space: Mapping,
+}
+
+impl Port {
+    /// Opens a device and maps the usual space for what arrives.
+    pub fn open(path: &Path) -> Result<Port> {
+        let shown = path.display();
+        let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
+        let space = device.map(SPACE).context(format!("cannot map {shown}"))?;
+        device.set_max_threads(0).context("BINDER_SET_MAX_THREADS")?;
+        Ok(Port { device, space })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Bytes of a message that has arrived, from an offset.
+    pub fn part<const N: usize>(&self, data: &BinderTransactionData, at: u64) -> Result<[u8; N]> {
+        if at + N as u64 > data.data_size || !self.space.contains(data.buffer, data.data_size as usize) {
+            return Err(Error::Protocol("a message of the benchmark arrived cut short".into()));
+        }
+        let mut bytes = [0; N];
+        self.space.read_into(data.buffer + at, &mut bytes);
+        Ok(bytes)
+    }
+
+    /// An object in a message that has arrived.
+    pub fn object(&self, data: &BinderTransactionData, at: u64) -> Result<FlatBinderObject> {
+        let bytes: [u8; size_of::<FlatBinderObject>()] = self.part(data, at)?;
+        FlatBinderObject::read_from_bytes(&bytes).map_err(|_| Error::Protocol("a bad object arrived".into()))
+    }
+}
+
+/// A thread's commands on their way to the driver, and returns on their way from it.
+#[derive(Debug)]
+pub struct Talker {
+    port: Arc<Port>,
+    /// Commands that the next exchange writes.
+    pub out: Commands,
+    room: Box<[u8; ROOM]>,
+    news: VecDeque<Return>,
+}
+
+impl Talker {
+    /// Opens a device for this thread.
+    pub fn open(path: &Path) -> Result<Talker> {
+        Port::open(path).map(|port| Talker::on(Arc::new(port)))
+    }
+
+    /// For another thread of the same process.
+    pub fn on(port: Arc<Port>) -> Talker {
+        Talker { port, out: Commands::new(), room: Box::new([0; ROOM]), news: VecDeque::new() }
+    }
+
+    /// What is opened and mapped.
+    pub fn port(&self) -> &Arc<Port> {
+        &self.port
+    }
+
+    /// Writes the commands and reads what there is, waiting for something if there is nothing.
+    pub fn exchange(&mut self) -> Result<()> {
+        let done = self.port.device.write_read(self.out.as_bytes(), &mut self.room[..]);
+        self.account(done.context("BINDER_WRITE_READ")?.write_consumed)?;
+        // `account` does not change how much was read.
+        let end = done.map_or(0, |done| done.read_consumed as usize);
+        for item in Returns::new(&self.room[..end]) {
+            self.news.push_back(item.map_err(|e| Error::Protocol(e.to_string()))?);
+        }
+        Ok(())
+    }
+
+    /// Writes the commands and reads nothing.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let written = self.port.device.write_all(self.out.as_bytes()).context("BINDER_WRITE_READ")?;
+        self.account(written)
+    }
+
+    fn account(&mut self, written: u64) -> Result<()> {
+        if written != self.out.len() as u64 {
+            return Err(Error::Protocol("the driver stopped in the middle of the commands".into()));
+        }
+        self.out.clear();
+        Ok(())
+    }
+
+    /// The next return that has arrived already, if any; requests for counts on nodes of ours are granted.
+    pub fn arrived(&mut self) -> Option<Return> {
+        loop {
+            match self.news.pop_front()? {
+                Return::Increfs(BinderPtrCookie { ptr, cookie }) => {
+                    self.out.increfs_done(ptr, cookie);
+                }
+                Return::Acquire(BinderPtrCookie { ptr, cookie }) => {
+                    self.out.acquire_done(ptr, cookie);
+                }
+                Return::Noop | Return::Release(_) | Return::Decrefs(_) => {}
+                item => return Some(item),
+            }
+        }
+    }
+
+    /// Waits for the next return that is neither an acknowledgement nor a failure.
+    pub fn next(&mut self) -> Result<Return> {
+        loop {
+            match self.arrived() {
+                None => self.exchange()?,
+                Some(Return::TransactionComplete) => {}
+                Some(item) => return self.check(item),
+            }
+        }
+    }
+
+    /// Tells failures from what a workload can go on with.
+    pub fn check(&self, item: Return) -> Result<Return> {
+        match item {
+            Return::DeadReply => Err(Error::PeerDied("the other side died (BR_DEAD_REPLY)".into())),
+            Return::FrozenReply => Err(Error::Protocol("the other side is frozen (BR_FROZEN_REPLY)".into())),
+            Return::FailedReply | Return::Error => {
+                let error = self.port.device.extended_error().unwrap_or_default();
+                Err(Error::Protocol(format!(
+                    "the driver could not carry out a call: {}, error {}",
+                    return_name(error.command).unwrap_or("BR_FAILED_REPLY"),
+                    error.param
+                )))
+            }
+            item => Ok(item),
+        }
+    }
+
+    /// Calls, and waits for the reply, whose buffer the caller gives back.
+    pub fn call(&mut self, data: &BinderTransactionData) -> Result<BinderTransactionData> {
+        self.out.transaction(data);
+        match self.next()? {
+            Return::Reply(reply) => Ok(reply),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Calls without waiting for more than the driver's acknowledgement, which is returned.
+    pub fn send(&mut self, data: &BinderTransactionData) -> Result<Return> {
+        self.out.transaction(data);
+        loop {
+            self.exchange()?;
+            if let Some(item) = self.arrived() {
+                return self.check(item);
+            }
+        }
+    }
+
+    /// Waits for a call.
+    pub fn next_call(&mut self) -> Result<BinderTransactionData> {
+        match self.next()? {
+            Return::Transaction(call) => Ok(call),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// Something came that this workload has no use for.
+pub fn unexpected(item: &Return) -> Error {
+    Error::Protocol(format!("the driver sent {item:?} in the middle of the measurement"))
+}

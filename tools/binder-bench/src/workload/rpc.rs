@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The cases of AOSP's binderRpcBenchmark over the kernel's Binder: parcels as large as libbinder makes them.
+//!
+//! The server gives back what it was given: nothing (`pingTransaction`), an array of bytes (`throughput/N`), a string
+//! of two pages (`repeatTwoPageString`, sent as UTF-16), or a new binder (`repeatBinder`). The odd sizes lie just below
+//! a page and powers of two of it, and around 64 KiB.
+
+use clap::Args;
+
+use binder_sys::BinderTransactionData;
+use binder_sys::FlatBinderObject;
+use binder_sys::Parcel;
+use binder_sys::TransactionFlags;
+
+use super::Workload;
+use crate::caller::Caller;
+use crate::caller::Setting;
+use crate::cli::Carriers;
+use crate::error::Result;
+use crate::exchange;
+use crate::exchange::BinderCaller;
+use crate::result::Label;
+use crate::stage::Point;
+use crate::stage::Stage;
+use crate::talk::Talker;
+use crate::yardstick;
+
+/// The subcommand.
+pub const NAME: &str = "rpc";
+
+/// What libbinder writes before the arguments of a call: strict mode, work source and a magic number, four bytes each,
+/// then `IBinderRpcBenchmark` in UTF-16 with its length and a final zero.
+const TOKEN: u32 = 12 + 4 + 2 * 20;
+
+/// What it writes before a result: whether there was an exception.
+const STATUS: u32 = 4;
+
+/// What it writes before an array or a string: the length.
+const LENGTH: u32 = 4;
+
+/// What it writes behind a binder: how stable its interface is.
+const STABILITY: [u8; 4] = 12u32.to_ne_bytes();
+
+/// Characters of two pages.
+const TWO_PAGES: u32 = 2 * 4096;
+
+/// Which arrays of bytes.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Bytes of the arrays of `throughput/N`.
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 1024, 2048, 4096, 8182, 16364, 32728, 65535, 65536, 65537], value_parser = clap::value_parser!(u32).range(1..=131_072))]
+    pub sizes: Vec<u32>,
+}
+
+/// A case whose parcels hold nothing but bytes.
+struct Bytes {
+    name: String,
+    request: u32,
+}
+
+impl Options {
+    fn cases(&self) -> Vec<Bytes> {
+        let padded = |length: u32| TOKEN + LENGTH + length.next_multiple_of(4);
+        let mut cases = vec![Bytes { name: "pingTransaction".into(), request: 0 }];
+        cases.extend(
+            self.sizes.iter().map(|n| Bytes { name: format!("throughput/{n}"), request: padded(*n) }),
+        );
+        cases.push(Bytes { name: "repeatTwoPageString".into(), request: padded(2 * (TWO_PAGES + 1)) });
+        cases
+    }
+}
+
+/// Bytes of a reply: what was in the request, behind another head.
+fn reply_size(request: u64) -> u64 {
+    request.checked_sub(u64::from(TOKEN)).map_or(0, |arguments| arguments + u64::from(STATUS))
+}
+
+impl Workload for Options {
+    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+        yardstick::add_to(NAME, carriers, stage)?;
+        if !carriers.binder() {
+            return Ok(());
+        }
+        let (cases, seat) = (self.cases(), stage.seat(0));
+        let largest = cases.iter().map(|c| c.request).max().unwrap_or(0);
+        let server = stage.server("rpc server".into(), seat.server, "rpc".into(), move |talker| {
+            exchange::serve(talker.port().clone(), largest, reply_size)
+        })?;
+        let client =
+            stage.client("rpc client".into(), seat.client, "rpc".into(), move |talker, handle| {
+                Ok(BinderCaller::new(talker.port().clone(), handle, largest))
+            })?;
+        for case in cases {
+            let mut label = Label::new(NAME, &case.name);
+            label.size = case.request;
+            label.reply = reply_size(case.request.into()) as u32;
+            stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+        }
+        let server = stage.server("binder server".into(), seat.server, "rpcBinder".into(), serve_binders)?;
+        let client =
+            stage.client("binder client".into(), seat.client, "rpcBinder".into(), |talker, handle| {
+                Ok(BinderRepeater { talker, handle, next: 1 << 32, parcel: Parcel::new(), previous: None })
+            })?;
+        let mut label = Label::new(NAME, "repeatBinder");
+        label.size = TOKEN + 28;
+        label.reply = STATUS + 28;
+        stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+        Ok(())
+    }
+}
+
+/// Sends a binder that the driver has not seen before, and gets it back.
+struct BinderRepeater {
+    talker: Talker,
+    handle: u32,
+    next: u64,
+    parcel: Parcel,
+    previous: Option<u64>,
+}
+
+impl Caller for BinderRepeater {
+    fn set(&mut self, _setting: Setting) -> Result<()> {
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<()> {
+        self.next += 16;
+        self.parcel.data.clear();
+        self.parcel.offsets.clear();
+        let object = FlatBinderObject::binder(self.next, self.next);
+        self.parcel.bytes(&[0; TOKEN as usize]).object(&object).bytes(&STABILITY);
+        if let Some(buffer) = self.previous.take() {
+            self.talker.out.free_buffer(buffer);
+        }
+        let call = self.parcel.to_handle(self.handle, 1, TransactionFlags::ACCEPT_FDS);
+        let reply: BinderTransactionData = self.talker.call(&call)?;
+        self.previous = Some(reply.buffer);
+        Ok(())
+    }
+}
+
+/// Takes hold of each binder, gives it back, and lets go of it, as libbinder does with a proxy.
+fn serve_binders(mut talker: Talker) -> Result<()> {
+    let mut parcel = Parcel::new();
+    loop {
+        let call = talker.next_call()?;
+        let handle = talker.port().object(&call, TOKEN.into())?.handle();
+        parcel.data.clear();
+        parcel.offsets.clear();
+        parcel
+            .bytes(&[0; STATUS as usize])
+            .object(&FlatBinderObject::strong_handle(handle))
+            .bytes(&STABILITY);
+        talker.out.increfs(handle).acquire(handle).free_buffer(call.buffer);
+        talker.out.reply(&parcel.to_caller(TransactionFlags::empty()));
+        talker.out.release(handle).decrefs(handle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parcels_are_as_large_as_libbinders() {
+        let cases = Options { sizes: vec![64, 8182, 65537] }.cases();
+        let sizes: Vec<(&str, u32, u64)> =
+            cases.iter().map(|c| (&c.name[..], c.request, reply_size(c.request.into()))).collect();
+        assert_eq!(
+            sizes,
+            [
+                ("pingTransaction", 0, 0),
+                ("throughput/64", 124, 72),
+                ("throughput/8182", 8244, 8192),
+                ("throughput/65537", 65600, 65548),
+                ("repeatTwoPageString", 16448, 16396),
+            ]
+        );
+    }
+}

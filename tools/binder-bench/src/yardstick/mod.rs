@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What to compare Binder with: other ways for two processes to take turns, in the same boot.
+//!
+//! They say how fast the machine is now, and what the kernel charges anyone for two context switches.
+
+pub mod handoff;
+pub mod stream;
+
+use crate::caller::obey;
+use crate::cli::Carriers;
+use crate::crew::Answer;
+use crate::crew::Member;
+use crate::error::Result;
+use crate::result::Carrier;
+use crate::result::Label;
+use crate::stage::Point;
+use crate::stage::Stage;
+use handoff::Bells;
+use handoff::HandoffCaller;
+use handoff::Table;
+use stream::End;
+use stream::StreamCaller;
+
+/// The case under which workloads without payloads of their own show a yardstick.
+pub const CASE: &str = "yardstick";
+
+/// Adds one null round trip of each yardstick to a workload.
+pub fn add_to(workload: &str, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+    for carrier in carriers.yardsticks() {
+        let pair = start(carrier, 1, Exchanged { largest: 0, echo: true }, stage)?;
+        let mut label = Label::new(workload, CASE);
+        label.carrier = carrier;
+        stage.add(Point::new(label).clients(&pair.0).servers(&pair.1));
+    }
+    Ok(())
+}
+
+/// What goes to and fro.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchanged {
+    /// The largest request.
+    pub largest: u32,
+    /// Whether a reply is as large as its request; else it is empty.
+    pub echo: bool,
+}
+
+/// Starts pairs of a yardstick: its clients and its servers.
+pub fn start(
+    carrier: Carrier,
+    pairs: u32,
+    exchanged: Exchanged,
+    stage: &mut Stage,
+) -> Result<(Vec<Member>, Vec<Member>)> {
+    let mut started = (Vec::new(), Vec::new());
+    for pair in 0..pairs {
+        let (client, server) = match carrier {
+            Carrier::Pipe => start_stream(carrier, pair, End::pipes()?, exchanged, stage)?,
+            Carrier::Seqpacket => start_stream(carrier, pair, End::seqpacket()?, exchanged, stage)?,
+            Carrier::Futex => start_handoff(carrier, pair, Bells::futex(), exchanged, stage)?,
+            Carrier::Eventfd => start_handoff(carrier, pair, Bells::eventfd()?, exchanged, stage)?,
+            Carrier::Binder => unreachable!("Binder is no yardstick"),
+        };
+        started.0.push(client);
+        started.1.push(server);
+    }
+    Ok(started)
+}
+
+fn names(carrier: Carrier, pair: u32) -> [String; 2] {
+    ["client", "server"].map(|role| format!("{} {role} of pair {}", carrier.name(), pair + 1))
+}
+
+fn start_stream(
+    carrier: Carrier,
+    pair: u32,
+    (ours, theirs): (End, End),
+    Exchanged { largest, echo }: Exchanged,
+    stage: &mut Stage,
+) -> Result<(Member, Member)> {
+    let ([client, server], seat, clock) = (names(carrier, pair), stage.seat(pair), stage.clock);
+    // Each process keeps only its own end, so that either notices when the other is gone.
+    let mut ends = (Some(ours), Some(theirs));
+    let server = stage.start(server, seat.server, |control| {
+        drop(ends.0.take());
+        control.answer(&Answer::Ready)?;
+        stream::serve(ends.1.take().expect("taken once"), largest, echo)
+    })?;
+    let client = stage.start(client, seat.client, |control| {
+        drop(ends.1.take());
+        obey(control, StreamCaller::new(ends.0.take().expect("taken once"), largest), &clock)
+    })?;
+    Ok((client, server))
+}
+
+fn start_handoff(
+    carrier: Carrier,
+    pair: u32,
+    bells: Bells,
+    Exchanged { largest, echo }: Exchanged,
+    stage: &mut Stage,
+) -> Result<(Member, Member)> {
+    let ([client, server], seat, clock) = (names(carrier, pair), stage.seat(pair), stage.clock);
+    let table = Table::new(largest, bells)?;
+    let server = stage.start(server, seat.server, |control| {
+        control.answer(&Answer::Ready)?;
+        handoff::serve(&table, echo)
+    })?;
+    let client =
+        stage.start(client, seat.client, |control| obey(control, HandoffCaller::new(&table), &clock))?;
+    Ok((client, server))
+}
