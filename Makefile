@@ -3,7 +3,7 @@
 #
 #   GUEST=um        User Mode Linux (default)     DRIVER=rust      ours (default)
 #   GUEST=x86_64    QEMU, two CPUs, preemption    DRIVER=c         the C driver
-#   GUEST=um-debug  lockdep, KASAN, ...           DRIVER=upstream  the kernel's other Rust driver
+#   GUEST=x86_64-debug  lockdep, KASAN, ...           DRIVER=upstream  the kernel's other Rust driver
 #   BUILTIN=1       x86-64 with our driver built into the kernel
 
 GUEST ?= um
@@ -21,7 +21,7 @@ CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
 .PHONY: help bench test contract contract-table fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
-	@echo 'make TARGET [GUEST=um|x86_64|um-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
+	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
 bench: $(PYTHON) ## round trips of our driver next to the others, as a table (ICOUNT=1: exact instructions, with GUEST=x86_64)

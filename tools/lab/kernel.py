@@ -28,19 +28,12 @@ class Guest:
 # What our own Kbuild says for our module, for upstream's.
 _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)
 
-# Lock debugging selects frame pointers, with which UML dies in seccomp mode; and where clang's data is
-# large (the module's code model), UML's linker script lays it outside of the kernel's own, where lockdep
-# does not look for locks.
-_UML_DEBUG = _UML_MODULES + (
-    "KCFLAGS=-fomit-frame-pointer -mlarge-data-threshold=2147483647 -Wno-unused-command-line-argument",
-)
-
 GUESTS = {
     g.name: g
     for g in (
         Guest("um", "um", ("common", "um"), flags=_UML_MODULES),
-        Guest("um-debug", "um", ("common", "um", "debug"), flags=_UML_DEBUG),
         Guest("x86_64", "x86_64", ("common", "x86_64")),
+        Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "builtin"), builtin=True),
     )
 }

@@ -107,7 +107,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("r09", "freeze listeners outlived their node, edges were lost", ""),
     lesson("r10", "dropping a superseded oneway call advanced the node's queue", ""),
     lesson("r11", "thread exit dropped pending work on counts", ""),
-    lesson("r12", "a sleeping lock on the handle table blocked a caller", "handles are under a spinlock; a debug kernel (`um-debug`) fails the suite when one sleeps or allocates under it"),
+    lesson("r12", "a sleeping lock on the handle table blocked a caller", "handles are under a spinlock; a debug kernel (`x86_64-debug`) fails the suite when one sleeps or allocates under it"),
     lesson("r13", "tables of names and numbers slipped", ""),
     lesson("r14", "the context manager could call itself", ""),
     lesson("r15", "empty fd arrays and unaligned offsets were parsed wrongly", ""),

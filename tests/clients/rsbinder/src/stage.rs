@@ -4,6 +4,7 @@
 use crate::workshop_aidl::IWorkshop::IWorkshop;
 use anyhow::{anyhow, ensure, Context, Result};
 use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use rsbinder::{hub, ProcessState, Strong};
 use std::io::{BufRead, BufReader};
@@ -63,6 +64,15 @@ impl Process {
     /// Send a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.pid()), signal)?)
+    }
+
+    /// Stop the process with all its threads, and return when they have stopped: until then a thread
+    /// of it may still take what comes.
+    pub fn stop(&self) -> Result<()> {
+        self.signal(Signal::SIGSTOP)?;
+        let status = waitpid(Pid::from_raw(self.pid()), Some(WaitPidFlag::WUNTRACED))?;
+        ensure!(matches!(status, WaitStatus::Stopped(..)), "not stopped but {status:?}");
+        Ok(())
     }
 
     /// The process's id.

@@ -28,7 +28,7 @@ pub fn a_frozen_service() -> Result<String> {
     let service = Service::start("cold", 1)?;
     // The driver stops nobody by itself: Android freezes the process too, once Binder lets it.
     freeze(&service, true)?;
-    service.process.signal(Signal::SIGSTOP)?;
+    service.process.stop()?;
     let Err(call) = service.workshop.echo("hello") else { bail!("a frozen process answered") };
     (0..5).try_for_each(|number| service.workshop.post(number))?;
     let info = ProcessState::as_self().process_freeze_info(service.process.pid())?;

@@ -26,7 +26,7 @@ pub fn in_order() -> Result<String> {
 
 pub fn full_space() -> Result<String> {
     let service = Service::start("floods", 1)?;
-    service.process.signal(Signal::SIGSTOP)?;
+    service.process.stop()?;
     let data = vec![7; 100_000];
     let mut sent = 0;
     let error = loop {
@@ -47,7 +47,7 @@ pub fn full_space() -> Result<String> {
 
 pub fn does_not_wait() -> Result<String> {
     let service = Service::start("stopped", 1)?;
-    service.process.signal(Signal::SIGSTOP)?;
+    service.process.stop()?;
     (0..20).try_for_each(|number| service.workshop.post(number))?;
     service.process.signal(Signal::SIGCONT)?;
     ensure!(arrived(&service, 20)?.into_iter().eq(0..20));
