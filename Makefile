@@ -18,11 +18,11 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench test contract contract-table fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
+.PHONY: help bench test contract contract-32 contract-table layouts fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
 bench: $(PYTHON) ## round trips of our driver next to the others, as a table (ICOUNT=1: exact instructions, with GUEST=x86_64)
 	@$(LAB) bench $(WHERE) $(if $(ICOUNT),--icount) $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -32,6 +32,12 @@ test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite
 
 contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests
 	@$(LAB) contract $(WHERE) --driver $(DRIVER)
+
+contract-32: $(PYTHON) ## the contract suite compiled for 32-bit tasks, on an x86-64 kernel
+	@$(LAB) contract-32 --driver $(DRIVER)
+
+layouts: $(PYTHON) ## whether Rust sees the kernel's structs as C does
+	@$(LAB) layouts $(WHERE)
 
 contract-table: $(PYTHON) ## the same against all three drivers, into docs/contract.md
 	@$(LAB) contract-table $(WHERE)

@@ -57,6 +57,9 @@ def _parser():
     command("check", _check, "format, clippy, checkpatch, docs")
     guest_option(command("contract", _contract, "the contract suite in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
+    command("contract-32", _contract_32, "the same for 32-bit tasks, on a kernel for them").add_argument(
+        "--driver", default="rust", choices=list(guest.MODULES))
+    guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
     guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
     real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
     real.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not C next to ours")
@@ -146,6 +149,19 @@ def _contract(arguments):
     title = f"contract {arguments.guest} {arguments.driver}"
     suite.contract(tally, title, arguments.guest, arguments.driver)
     suite.print_rules(arguments.guest)
+    return tally.finish()
+
+
+def _contract_32(arguments):
+    tally = suite.Tally()
+    title = f"contract x86_64-compat {arguments.driver} 32-bit"
+    suite.contract(tally, title, "x86_64-compat", arguments.driver, width=32)
+    return tally.finish()
+
+
+def _layouts(arguments):
+    tally = suite.Tally()
+    suite.layouts(tally, arguments.guest)
     return tally.finish()
 
 

@@ -47,7 +47,7 @@ def _complaints(argv, **options):
 
 
 def _rustfmt():
-    driver = _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs")
+    driver = _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs", "tests/layouts/*.rs")
     wrong = _complaints(["/usr/bin/rustfmt", "--check", "--edition", "2021", *driver],
                         env=proc.environment(), cwd=ROOT)
     for crate in crates():
@@ -82,7 +82,7 @@ def _clippy_driver():
 
 def _checkpatch():
     script = kernel.build("um").tree / "scripts/checkpatch.pl"
-    sources = _files("drivers/android/**/*.[ch]", "include/**/*.h")
+    sources = _files("drivers/android/**/*.[ch]", "include/**/*.h", "tests/layouts/*.[ch]")
     return _complaints(["perl", script, "--strict", "--no-tree", "--no-summary", "--terse",
                         "--showfile", "--ignore", "NEW_TYPEDEFS", "-f", *sources],
                        env=proc.environment(), cwd=ROOT)
@@ -90,7 +90,7 @@ def _checkpatch():
 
 def _spdx():
     sources = _files("**/*.rs", "**/*.[ch]", "**/*.py", "**/*.toml", "configs/*", "Makefile",
-                     "tools/lab/guest/*", "drivers/android/K*", "tests/clients/**/*")
+                     "tools/lab/guest/*", "drivers/android/K*", "tests/layouts/*", "tests/clients/**/*")
     return [f"{p.relative_to(ROOT)}: no SPDX line" for p in sources
             if p.name != "Cargo.lock" and "SPDX-License-Identifier: GPL-2.0" not in p.read_text()[:300]]
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from . import check, clients, guest, kernel, packages, programs, say
+from . import check, clients, guest, kernel, module, packages, programs, say
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -19,7 +19,14 @@ CONTRACT = (("um", "c", True), ("um", "rust", True), ("x86_64", "c", True), ("x8
             ("x86_64-debug", "rust", True), ("x86_64-builtin", "rust", True))
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
-CONTRACT_LSM = (("um", "c", ""), ("um", "rust", ""), ("x86_64-debug", "rust", "security"))
+CONTRACT_LSM = (("um", "c", ()), ("um", "rust", ()), ("x86_64-debug", "rust", ("security",)))
+# What is told to the driver by numbers, sizes and addresses is what a task's width could change; the
+# rest runs with `make contract-32`, on a kernel of its own that knows the other system calls of such tasks.
+CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
+GROUPS_32 = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::",
+             "objects::", "handles::", "fds::", "fd_arrays::", "pointers::", "freeze::")
+# One guest for each configuration of the kernel.
+LAYOUTS = ("um", "x86_64", "x86_64-debug")
 CYCLES = 100
 RECORD = "results.jsonl"
 
@@ -58,11 +65,17 @@ def test():
         title = f"contract {name} {driver}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
     for name, driver, only in CONTRACT_LSM:
-        title = f"contract {name} {driver} {' '.join(LSM)} {only}".rstrip()
+        title = " ".join(["contract", name, driver, *LSM, *only])
         _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM, only=only))
+    for name, driver in CONTRACT_32:
+        title = f"contract {name} {driver} 32-bit"
+        _attempt(tally, title, lambda: contract(tally, title, name, driver, only=GROUPS_32, width=32))
+    for name in LAYOUTS:
+        _attempt(tally, f"layouts {name}", lambda: layouts(tally, name))
     real_clients(tally, clients.NAMES, "um", ("c", "rust"))
     real_clients(tally, ("stress",), "x86_64-debug", ("rust",))
     _attempt(tally, "load and unload", lambda: _cycles(tally))
+    _attempt(tally, "module parameters", lambda: _parameters(tally))
     _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
     _attempt(tally, "soak", lambda: soak(tally, "um", 30))
     return tally.finish()
@@ -79,15 +92,16 @@ def checks(tally):
     _attempt(tally, "check", lambda: check.run(report))
 
 
-def contract(tally, title, name, driver, counts=True, boot=(), only=""):
-    """The contract suite in one guest against one driver, the guest booted with more words.
+def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64):
+    """The contract suite in one guest against one driver, for tasks of a width.
 
-    `only`: not all tests, but those whose names contain this.
+    `boot`: more words for the guest's command line. `only`: not all tests, but those whose names
+    contain one of these.
     """
-    program = programs.build("tests/contract")
-    where = "-".join([name, *boot])
+    where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
+    program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
     argv = ["/lab/contract", "run", "--driver", driver, "--guest", where, "--record", f"/out/{RECORD}"]
-    argv += ["--filter", only] if only else []
+    argv += [word for part in only for word in ("--filter", part)]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=1200, boot=boot)
     result = _run(title, name, job)
     found = _COUNTS.search(result.output)
@@ -102,6 +116,19 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=""):
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
     tally.add(title, passed, failed, counts)
+
+
+def layouts(tally, name):
+    """Whether Rust sees the structs of a guest's kernel as C does: then the module that compares them loads."""
+    made = "layouts_test.ko"
+    path = module.build(kernel.build(name), ROOT / "tests/layouts", "layouts", made)
+    job = guest.Job(argv=["insmod", f"/lab/{made}"], driver="none", files={f"/lab/{made}": path})
+    title = f"layouts {name}"
+    result = _run(title, name, job)
+    for line in result.kernel_log if not result.good else ():
+        if "layouts_test" in line:
+            print(f"    {line}")
+    tally.add(title, int(result.good), int(not result.good))
 
 
 def _record(name, driver):
@@ -190,6 +217,17 @@ def _cycles(tally):
         tally.add(title, int(result.good), int(not result.good))
 
 
+def _parameters(tally):
+    """What the parameter `devices` makes of its words: a driver's first load, so no driver is there before."""
+    for driver in ("c", "rust"):
+        argv = ["/lab/devices", guest.MODULES[driver]]
+        title = f"parameter devices um {driver}"
+        result = _run(title, "um", guest.Job(argv=argv, driver=driver, load=False))
+        if not result.good:
+            print(result.output)
+        tally.add(title, int(result.good), int(not result.good))
+
+
 def _host_tests(tally):
     packages.ensure("rust")
     for crate in check.crates():
@@ -214,9 +252,9 @@ def _host_tests(tally):
 
 def _tool_tests(tally):
     """The arithmetic behind the instruction profile, and what is read from other programs' output."""
-    for title, module, folder in (("profile arithmetic", "test_profile", "tools/binder-bench/profile"),
+    for title, unit, folder in (("profile arithmetic", "test_profile", "tools/binder-bench/profile"),
                                   ("GoogleTest's output", "lab.test_gtest", "tools")):
-        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", module], cwd=ROOT / folder,
+        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / folder,
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)
         if done.returncode:

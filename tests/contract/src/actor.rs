@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The conductor's side of an actor: give an order, wait for what came of it, see whether it blocks.
 
-use crate::agent::{receive, send, serve};
+use crate::agent::{install_wake_up_handler, receive, send, serve};
 use crate::ops::{Answer, Op};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sched::CloneFlags;
-use nix::sys::signal::{kill, Signal};
+use nix::sys::signal::{kill, SaFlags, Signal};
 use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, ForkResult, Pid};
@@ -52,7 +52,7 @@ impl Actor {
             ForkResult::Child => {
                 drop(ours);
                 nix::sched::unshare(flags).expect("new namespaces");
-                install_wake_up_handler();
+                install_wake_up_handler(SaFlags::empty());
                 serve(theirs);
                 std::process::exit(0)
             }
@@ -191,6 +191,16 @@ impl Actor {
         nix::errno::Errno::result(result).expect("send a signal");
     }
 
+    /// Has system calls of the process that a signal interrupts begin anew, where that is allowed.
+    pub fn restart_calls(&self) {
+        self.number(Op::RestartCalls { on: true }).expect("install a handler");
+    }
+
+    /// How many signals have interrupted the process.
+    pub fn signals(&self) -> u64 {
+        self.number(Op::CountSignals).expect("a number")
+    }
+
     /// Kills the whole process and waits until it is dead.
     pub fn kill(&self) {
         kill(self.pid, Signal::SIGKILL).expect("kill");
@@ -297,13 +307,4 @@ impl Actor {
         let result = unsafe { libc::prlimit(self.pid(), libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
         nix::errno::Errno::result(result).expect("set a limit");
     }
-}
-
-/// Lets `SIGUSR1` interrupt a system call and do nothing else.
-pub fn install_wake_up_handler() {
-    extern "C" fn nothing(_: i32) {}
-    use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet};
-    let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
-    // SAFETY: the handler does nothing, which is safe at any time.
-    unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("install a handler");
 }

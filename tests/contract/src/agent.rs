@@ -7,6 +7,7 @@ use nix::fcntl::{fcntl, FcntlArg, FdFlag, OFlag};
 use nix::sched::{unshare, CloneFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::mman::{mmap, mprotect, munmap, MapFlags, ProtFlags};
+use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet, Signal};
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
 use nix::unistd::{fork, getpid, gettid, seteuid, ForkResult, Uid};
 use std::cell::RefCell;
@@ -15,6 +16,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Longer than any message: payloads lie in the arena, and do not travel.
@@ -23,6 +25,19 @@ const MESSAGE: usize = 192 << 10;
 /// The devices and epoll sets of this process, which its threads share.
 static DEVICES: Mutex<Vec<Option<Arc<Device>>>> = Mutex::new(Vec::new());
 static EPOLLS: Mutex<Vec<Arc<Epoll>>> = Mutex::new(Vec::new());
+
+/// How many signals the handler has seen.
+static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+/// Lets `SIGUSR1` interrupt a system call, be counted, and do nothing else.
+pub fn install_wake_up_handler(flags: SaFlags) {
+    extern "C" fn count(_: i32) {
+        SIGNALS.fetch_add(1, Relaxed);
+    }
+    let action = SigAction::new(SigHandler::Handler(count), flags, SigSet::empty());
+    // SAFETY: the handler adds to a number, which is safe at any time.
+    unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("install a handler");
+}
 
 /// Sends one message, with a descriptor if there is one.
 pub fn send(channel: &OwnedFd, bytes: &[u8], fd: Option<&impl AsRawFd>) -> nix::Result<()> {
@@ -188,6 +203,14 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         Op::NonBlocking { slot, on } => device(slot)?.set_nonblocking(on).map(|()| done)?,
         Op::Thread => start_thread(fd.expect("a channel for the thread")),
         Op::SetUser { uid } => seteuid(Uid::from_raw(uid)).map(|()| done)?,
+        Op::RestartCalls { on } => {
+            install_wake_up_handler(if on { SaFlags::SA_RESTART } else { SaFlags::empty() });
+            done
+        }
+        Op::CountSignals => Answer::Number(u64::from(SIGNALS.load(Relaxed))),
+        Op::SetContext { context } => {
+            std::fs::write("/proc/thread-self/attr/current", context).map(|()| done).map_err(errno_of)?
+        }
         Op::GetPid => Answer::Number(getpid().as_raw() as u64),
         Op::PassOut { slot } => {
             *pass = Some(device(slot)?);
@@ -215,13 +238,16 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
     })
 }
 
+fn errno_of(error: std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
 /// Has the kernel fail at the n-th chance to during an operation.
 fn fail_nth(nth: u32, op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
     use std::os::unix::fs::FileExt;
-    let errno = |error: std::io::Error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
     let mut options = std::fs::OpenOptions::new();
-    let control = options.read(true).write(true).open("/proc/thread-self/fail-nth").map_err(errno)?;
-    control.write_all_at(nth.to_string().as_bytes(), 0).map_err(errno)?;
+    let control = options.read(true).write(true).open("/proc/thread-self/fail-nth").map_err(errno_of)?;
+    control.write_all_at(nth.to_string().as_bytes(), 0).map_err(errno_of)?;
     let answer = execute(op, None, pass).unwrap_or_else(|errno| Answer::Failed(errno as i32));
     let mut left = [0; 16];
     // What is left is 0 once the chance was taken. Reading it is one more chance.

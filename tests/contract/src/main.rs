@@ -47,9 +47,9 @@ enum Command {
     Run(RunArgs),
     /// Print the names of the tests and their rules
     List {
-        /// Only tests whose name or rules contain this
+        /// Only tests whose name contains this, or that name this rule
         #[arg(long)]
-        filter: Option<String>,
+        filter: Vec<String>,
     },
     /// Print which test checks which rule, as a markdown table
     Rules {
@@ -82,9 +82,9 @@ pub struct RunArgs {
     /// The guest's name, only for the report
     #[arg(long)]
     guest: Option<String>,
-    /// Only tests whose name or rules contain this
+    /// Only tests whose name contains this, or that name this rule; several times, any of them
     #[arg(long)]
-    filter: Option<String>,
+    filter: Vec<String>,
     /// Print one JSON object per test instead of a line
     #[arg(long)]
     json: bool,
@@ -106,7 +106,7 @@ fn main() -> anyhow::Result<()> {
             std::process::exit(i32::from(failed > 0));
         }
         Command::List { filter } => {
-            for test in suite::select(filter.as_deref()) {
+            for test in suite::select(&filter) {
                 println!("{} [{}]", test.name(), test.rules.join(", "));
             }
         }
@@ -122,7 +122,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Agent { channel, device } => {
-            actor::install_wake_up_handler();
+            agent::install_wake_up_handler(nix::sys::signal::SaFlags::empty());
             agent::serve_after_exec(channel, device);
         }
         Command::Soak(args) => soak::run(&args)?,

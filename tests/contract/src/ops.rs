@@ -80,6 +80,13 @@ pub enum Op {
     FailNth { nth: u32, op: Box<Op> },
     /// Become another user.
     SetUser { uid: u32 },
+    /// Whether a system call that a signal interrupts is begun anew, where its driver allows that:
+    /// `SA_RESTART`.
+    RestartCalls { on: bool },
+    /// Answers how many signals have interrupted the process.
+    CountSignals,
+    /// Take another context of the security module's.
+    SetContext { context: String },
     /// Answers the process's pid as it sees itself.
     GetPid,
     /// Answers a device descriptor, passed along with the answer.

@@ -57,9 +57,9 @@ pub struct Record {
 
 /// Runs the tests that the arguments select, and returns how many failed.
 pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
-    let tests: Vec<Test> = suite::select(args.filter.as_deref()).collect();
+    let tests: Vec<Test> = suite::select(&args.filter).collect();
     if tests.is_empty() {
-        bail!("no test matches {:?}", args.filter.as_deref().unwrap_or(""));
+        bail!("no test matches {}", args.filter.join(", "));
     }
     let mut records =
         args.record.as_ref().map(std::fs::File::create).transpose().context("make the record")?;

@@ -4,6 +4,7 @@
 use crate::stage::Stage;
 use crate::tests;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// The drivers that the suite knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
@@ -15,6 +16,18 @@ pub enum Driver {
     Rust,
     /// The kernel's own Rust driver.
     Upstream,
+}
+
+impl Driver {
+    /// A parameter of its module, as sysfs has it.
+    pub fn parameter(self, name: &str) -> PathBuf {
+        let module = match self {
+            Driver::C => "binder_linux",
+            Driver::Rust => "binder_rust",
+            Driver::Upstream => "rust_binder",
+        };
+        Path::new("/sys/module").join(module).join("parameters").join(name)
+    }
 }
 
 impl std::fmt::Display for Driver {
@@ -91,10 +104,13 @@ pub fn all() -> impl Iterator<Item = Test> {
     })
 }
 
-/// The tests whose name or rules contain the filter.
-pub fn select(filter: Option<&str>) -> impl Iterator<Item = Test> + '_ {
-    let wanted = filter.unwrap_or("");
-    all().filter(move |test| test.name().contains(wanted) || test.rules.iter().any(|rule| rule == &wanted))
+/// The tests that any of the filters selects, by a part of the name or by a rule; without a filter, all.
+pub fn select(filters: &[String]) -> impl Iterator<Item = Test> + '_ {
+    all().filter(move |test| {
+        let name = test.name();
+        let is_wanted = |filter: &String| name.contains(filter) || test.rules.contains(&filter.as_str());
+        filters.is_empty() || filters.iter().any(is_wanted)
+    })
 }
 
 #[cfg(test)]

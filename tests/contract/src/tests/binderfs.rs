@@ -16,6 +16,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 cases! { "binderfs":
+    devices_are_a_parameter ["PARAM-1"],
     fresh_mount_has_the_documented_files ["BFS-13", "BFS-11", "PARAM-2"],
     owners_modes_and_inodes ["BFS-2", "BFS-8"],
     features_read_one ["BFS-11"],
@@ -55,6 +56,18 @@ fn names(path: &Path) -> BTreeSet<String> {
 
 fn set<const N: usize>(items: [&str; N]) -> BTreeSet<String> {
     items.map(String::from).into()
+}
+
+fn devices_are_a_parameter(t: &Stage) {
+    let file = t.driver.parameter(if t.upstream() { "rust_devices" } else { "devices" });
+    assert_eq!(file.metadata().expect("the parameter").permissions().mode() & 0o777, 0o444);
+    let list = std::fs::read_to_string(file).expect("read the parameter");
+    let mut wanted: BTreeSet<_> =
+        list.trim_end().split(',').take_while(|name| !name.is_empty()).map(String::from).collect();
+    wanted.insert("binder-control".to_string());
+    let mut there = names(t.root());
+    there.retain(|name| t.device(name).metadata().expect("a file").file_type().is_char_device());
+    assert_eq!(there, wanted);
 }
 
 fn fresh_mount_has_the_documented_files(t: &Stage) {

@@ -27,6 +27,7 @@ cases! { "freeze":
     gives_up_in_time ["FRZ-2", "FRZ-5"],
     does_not_wait_without_a_timeout ["FRZ-2", "TXN-24"],
     interrupted ["FRZ-2", "FRZ-5"],
+    restarts_after_a_signal ["FRZ-2"],
     call_that_nobody_has_read ["FRZ-2", "TXN-24"],
     oneway_counts_until_it_is_read ["TXN-24"],
     reply_counts_until_it_is_read ["TXN-24"],
@@ -263,6 +264,26 @@ fn interrupted(t: &Stage) {
     server.reply(&empty());
     client.wait_reply();
     answers(&server, &other);
+}
+
+fn restarts_after_a_signal(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    freezer.port.actor.restart_calls();
+    client.start_call(0, 0, &empty());
+    let call = server.wait_call();
+    freezer.start(LONG);
+    for _ in 0..3 {
+        freezer.port.actor.interrupt();
+        freezer.port.actor.expect_blocked();
+        refuses(&t.client(), 0);
+    }
+    server.free(&call);
+    server.reply(&empty());
+    assert_eq!(freezer.finish(), Ok(()), "SA_RESTART has it wait on");
+    assert_eq!(freezer.port.actor.signals(), 3);
+    client.wait_reply();
+    refuses(&client, 0);
 }
 
 fn call_that_nobody_has_read(t: &Stage) {

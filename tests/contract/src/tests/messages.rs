@@ -36,12 +36,7 @@ struct Mask {
 
 impl Mask {
     fn of(driver: Driver) -> Self {
-        let module = match driver {
-            Driver::C => "binder_linux",
-            Driver::Rust => "binder_rust",
-            Driver::Upstream => "rust_binder",
-        };
-        let file = PathBuf::from(format!("/sys/module/{module}/parameters/debug_mask"));
+        let file = driver.parameter("debug_mask");
         let before = std::fs::read_to_string(&file).expect("read debug_mask");
         Self { file, before }
     }

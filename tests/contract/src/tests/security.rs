@@ -6,6 +6,7 @@
 
 use super::{failed, pattern};
 use crate::cases;
+use crate::ops::Op;
 use crate::port::{bytes, empty, object, Port};
 use crate::sg::SgParcel;
 use crate::stage::Stage;
@@ -23,6 +24,8 @@ cases! { "security":
     takes_space ["OBJ-3", "ALLOC-1"],
     wiped_when_asked_for ["OBJ-9", "ALLOC-6"],
     everything_passes_the_module ["LSM-1", "TXN-6"],
+    is_that_of_the_opener ["OBJ-9", "OPEN-1", "TXN-6"],
+    of_another_descriptor ["OBJ-9", "OPEN-1", "TXN-6"],
 }
 
 const WANTED: ObjectFlags = ObjectFlags::TXN_SECURITY_CTX;
@@ -39,11 +42,23 @@ fn has_module(t: &Stage, port: &Port) -> bool {
     t.needs("a security module that gives contexts (boot with lsm=selinux)", context_of(port).is_some())
 }
 
-/// Checks that a string with an end lies at an address of the server's, inside of the buffer.
+/// Has a process take another context, as far as a kernel without a policy knows any.
+#[track_caller]
+fn take_context(port: &Port, context: &str) {
+    port.actor.number(Op::SetContext { context: context.to_string() }).expect("another context");
+    assert_eq!(context_of(port).as_deref(), Some(context.as_bytes()));
+}
+
+/// Checks that the caller's context, as it is now, lies at an address of the server's.
 #[track_caller]
 fn expect_context(server: &Port, client: &Port, call: &BinderTransactionData, address: u64) {
-    let mut wanted = context_of(client).expect("a context");
-    wanted.push(0);
+    expect_words(server, &context_of(client).expect("a context"), call, address);
+}
+
+/// Checks that a string with an end lies at an address of the server's, behind all else of the buffer.
+#[track_caller]
+fn expect_words(server: &Port, words: &[u8], call: &BinderTransactionData, address: u64) {
+    let wanted = [words, &[0]].concat();
     assert_eq!(server.memory(address, wanted.len()), wanted);
     assert_eq!(address % 8, 0);
     assert!(address >= call.buffer + call.data_size, "inside of the data");
@@ -240,4 +255,37 @@ fn everything_passes_the_module(t: &Stage) {
     assert_eq!(server.actor.file_name(server.received_fd(&call, 1)), client.actor.file_name(fd));
     server.reply(&object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(client.object(&client.wait_reply()).binder, 0x10);
+}
+
+fn is_that_of_the_opener(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    let opener = context_of(&client).expect("a context");
+    for now in ["unlabeled", "file", "kernel", "port"] {
+        take_context(&client, now);
+        client.start_call(0, 0, &empty());
+        let (call, context) = server.wait_call_with_context();
+        expect_words(&server, &opener, &call, context);
+        finish(&server, &client, &call);
+    }
+}
+
+fn of_another_descriptor(t: &Stage) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    if !has_module(t, &client) {
+        return;
+    }
+    let first = context_of(&client).expect("a context");
+    take_context(&client, "unlabeled");
+    // What the process opens now is another process to the driver, with a context of its own.
+    let mut other = t.open_by(client.actor.clone());
+    other.map(crate::stage::SPACE).expect("map the space");
+    for (port, words) in [(&client, &first[..]), (&other, b"unlabeled")] {
+        port.start_call(0, 0, &empty());
+        let (call, context) = server.wait_call_with_context();
+        expect_words(&server, words, &call, context);
+        finish(&server, port, &call);
+    }
 }

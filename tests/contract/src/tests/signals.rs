@@ -2,7 +2,7 @@
 //! Signals: they end a wait, and lose nothing.
 
 use crate::cases;
-use crate::port::{bytes, empty};
+use crate::port::{bytes, empty, introduce};
 use crate::stage::Stage;
 use binder_sys::*;
 use nix::errno::Errno;
@@ -14,6 +14,9 @@ cases! { "signals":
     call_back_during_the_interruption ["TXN-11", "TXN-21"],
     storm ["WR-7", "TXN-21"],
     interrupted_waiter_is_no_longer_chosen ["TXN-21", "LOOP-6"],
+    reads_do_not_restart ["WR-7", "LOOP-8"],
+    written_commands_do_not_restart ["WR-1", "WR-7", "TXN-18"],
+    counts_do_not_restart ["WR-1", "WR-7"],
 }
 
 fn wait_for_work_ends(t: &Stage) {
@@ -108,4 +111,52 @@ fn interrupted_waiter_is_no_longer_chosen(t: &Stage) {
     assert_eq!(server.wait_call().code, 5);
     server.reply(&empty());
     client.wait_reply();
+}
+
+fn reads_do_not_restart(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    server.actor.restart_calls();
+    for signals in 1..=3 {
+        server.park();
+        server.actor.interrupt();
+        assert_eq!(server.finish_raw().errno, Errno::EINTR, "SA_RESTART means nothing to it");
+        assert_eq!(server.actor.signals(), signals);
+    }
+    client.round_trip(0, &server, &empty(), &empty());
+}
+
+fn written_commands_do_not_restart(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.actor.restart_calls();
+    for code in 0..3 {
+        client.start_call(0, code, &bytes(b"once"));
+        client.actor.expect_blocked();
+        client.actor.interrupt();
+        let outcome = client.finish_raw();
+        assert_eq!(outcome.errno, Errno::EINTR);
+        let mut call = Commands::new();
+        call.transaction(&BinderTransactionData::default());
+        assert_eq!(outcome.write_consumed as usize, call.len());
+        assert_eq!(server.wait_call().code, code);
+        server.reply(&empty());
+        client.free(&client.wait_reply());
+    }
+    assert_eq!((server.drain(), client.drain()), (vec![], vec![]), "nothing was sent twice");
+}
+
+fn counts_do_not_restart(t: &Stage) {
+    let (manager, server, client) = (t.manager(), t.server(), t.client());
+    let node = FlatBinderObject::binder(0x10, 0x11);
+    let handle = introduce(&manager, &server, node, &client);
+    client.actor.restart_calls();
+    let mut commands = Commands::new();
+    commands.acquire(handle);
+    client.start(&commands);
+    client.actor.expect_blocked();
+    client.actor.interrupt();
+    let outcome = client.finish_raw();
+    assert_eq!((outcome.errno, outcome.write_consumed as usize), (Errno::EINTR, commands.len()));
+    // Two counts, not three: what is let go of twice is gone.
+    client.send(|c| c.release(handle).release(handle));
+    assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);
 }
