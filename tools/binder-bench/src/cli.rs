@@ -11,10 +11,16 @@ use clap::ValueEnum;
 use crate::clock::Source;
 use crate::result::Carrier;
 use crate::workload;
+use crate::workload::death;
+use crate::workload::fanin;
 use crate::workload::fds;
+use crate::workload::freeze;
+use crate::workload::handles;
+use crate::workload::nested;
 use crate::workload::objects;
 use crate::workload::oneway;
 use crate::workload::rpc;
+use crate::workload::spam;
 use crate::workload::throughput;
 use crate::workload::Workload;
 
@@ -52,6 +58,18 @@ pub enum Command {
     Fds(Box<One<fds::Options>>),
     /// Binder objects sent along with calls, dropped each time or held.
     Objects(Box<One<objects::Options>>),
+    /// Many clients, one server process with a pool of threads.
+    Fanin(Box<One<fanin::Options>>),
+    /// Calls inside calls, down to some depth.
+    Nested(Box<One<nested::Options>>),
+    /// Freezing and thawing an idle process.
+    Freeze(Box<One<freeze::Options>>),
+    /// Death notifications: asked for and withdrawn, and sent.
+    Death(Box<One<death::Options>>),
+    /// A new handle in a process that has up to 100 000 already.
+    Handles(Box<One<handles::Options>>),
+    /// Oneway calls to a process whose space is nearly full.
+    Spam(Box<One<spam::Options>>),
     /// Merge results into a table.
     Report(ReportArgs),
     /// Print the JSON schema of result files.
@@ -71,6 +89,12 @@ impl Command {
             Command::Oneway(one) => Ok(one.parts()),
             Command::Fds(one) => Ok(one.parts()),
             Command::Objects(one) => Ok(one.parts()),
+            Command::Fanin(one) => Ok(one.parts()),
+            Command::Nested(one) => Ok(one.parts()),
+            Command::Freeze(one) => Ok(one.parts()),
+            Command::Death(one) => Ok(one.parts()),
+            Command::Handles(one) => Ok(one.parts()),
+            Command::Spam(one) => Ok(one.parts()),
             other => Err(other),
         }
     }

@@ -171,12 +171,23 @@ impl Stage {
         make: impl FnOnce(Talker, u32) -> Result<C>,
     ) -> Result<Member> {
         self.need_manager()?;
-        let (device, clock) = (self.device.clone(), self.clock);
-        self.start(name, cpu, move |control| {
+        let device = self.device.clone();
+        self.caller(name, cpu, move || {
             let mut talker = Talker::open(&device)?;
             let handle = registry::look_up(&mut talker, &service)?;
-            obey(control, make(talker, handle)?, &clock)
+            make(talker, handle)
         })
+    }
+
+    /// Starts a client of any kind.
+    pub fn caller<C: Caller>(
+        &mut self,
+        name: String,
+        cpu: Option<usize>,
+        make: impl FnOnce() -> Result<C>,
+    ) -> Result<Member> {
+        let clock = self.clock;
+        self.start(name, cpu, move |control| obey(control, make()?, &clock))
     }
 
     /// Adds a point.

@@ -4,7 +4,6 @@
 //! [`crate::exchange`] does the same with nothing but the few instructions that a plain round trip needs; this here
 //! is for everything else, and for what is not measured.
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,7 +74,8 @@ pub struct Talker {
     /// Commands that the next exchange writes.
     pub out: Commands,
     room: Box<[u8; ROOM]>,
-    news: VecDeque<Return>,
+    /// The part of `room` that holds returns which have arrived and not been handed out.
+    news: std::ops::Range<usize>,
 }
 
 impl Talker {
@@ -86,7 +86,7 @@ impl Talker {
 
     /// For another thread of the same process.
     pub fn on(port: Arc<Port>) -> Talker {
-        Talker { port, out: Commands::new(), room: Box::new([0; ROOM]), news: VecDeque::new() }
+        Talker { port, out: Commands::new(), room: Box::new([0; ROOM]), news: 0..0 }
     }
 
     /// What is opened and mapped.
@@ -96,14 +96,12 @@ impl Talker {
 
     /// Writes the commands and reads what there is, waiting for something if there is nothing.
     pub fn exchange(&mut self) -> Result<()> {
-        let done = self.port.device.write_read(self.out.as_bytes(), &mut self.room[..]);
-        self.account(done.context("BINDER_WRITE_READ")?.write_consumed)?;
-        // `account` does not change how much was read.
-        let end = done.map_or(0, |done| done.read_consumed as usize);
-        for item in Returns::new(&self.room[..end]) {
-            self.news.push_back(item.map_err(|e| Error::Protocol(e.to_string()))?);
-        }
-        Ok(())
+        self.room.copy_within(self.news.clone(), 0);
+        self.news = 0..self.news.len();
+        let done = self.port.device.write_read(self.out.as_bytes(), &mut self.room[self.news.end..]);
+        let done = done.context("BINDER_WRITE_READ")?;
+        self.news.end += done.read_consumed as usize;
+        self.account(done.write_consumed)
     }
 
     /// Writes the commands and reads nothing.
@@ -124,9 +122,12 @@ impl Talker {
     }
 
     /// The next return that has arrived already, if any; requests for counts on nodes of ours are granted.
-    pub fn arrived(&mut self) -> Option<Return> {
+    pub fn arrived(&mut self) -> Result<Option<Return>> {
         loop {
-            match self.news.pop_front()? {
+            let mut returns = Returns::new(&self.room[self.news.clone()]);
+            let Some(item) = returns.next() else { return Ok(None) };
+            self.news.start = self.news.end - returns.remaining();
+            match item.map_err(|e| Error::Protocol(e.to_string()))? {
                 Return::Increfs(BinderPtrCookie { ptr, cookie }) => {
                     self.out.increfs_done(ptr, cookie);
                 }
@@ -134,7 +135,7 @@ impl Talker {
                     self.out.acquire_done(ptr, cookie);
                 }
                 Return::Noop | Return::Release(_) | Return::Decrefs(_) => {}
-                item => return Some(item),
+                item => return Ok(Some(item)),
             }
         }
     }
@@ -142,7 +143,7 @@ impl Talker {
     /// Waits for the next return that is neither an acknowledgement nor a failure.
     pub fn next(&mut self) -> Result<Return> {
         loop {
-            match self.arrived() {
+            match self.arrived()? {
                 None => self.exchange()?,
                 Some(Return::TransactionComplete) => {}
                 Some(item) => return self.check(item),
@@ -181,7 +182,7 @@ impl Talker {
         self.out.transaction(data);
         loop {
             self.exchange()?;
-            if let Some(item) = self.arrived() {
+            if let Some(item) = self.arrived()? {
                 return self.check(item);
             }
         }

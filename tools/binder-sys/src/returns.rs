@@ -77,6 +77,11 @@ impl<'a> Returns<'a> {
         Self(bytes)
     }
 
+    /// Bytes that have not been decoded yet.
+    pub fn remaining(&self) -> usize {
+        self.0.len()
+    }
+
     fn payload<T: FromBytes + KnownLayout + Immutable>(&mut self, code: u32) -> Result<T, DecodeError> {
         let (value, rest) = T::read_from_prefix(self.0).map_err(|_| {
             self.0 = &[];
@@ -147,6 +152,8 @@ mod tests {
         bytes.extend_from_slice(BinderPtrCookie { ptr: 1, cookie: 2 }.as_bytes());
         bytes.extend(BR_FINISHED.to_ne_bytes());
         bytes.extend(BR_DEAD_REPLY.to_ne_bytes());
+        let mut returns = Returns::new(&bytes);
+        assert_eq!((returns.next(), returns.remaining()), (Some(Ok(Return::Noop)), bytes.len() - 4));
         let items: Result<Vec<_>, _> = Returns::new(&bytes).collect();
         assert_eq!(
             items.unwrap(),

@@ -4,10 +4,16 @@
 //! A workload starts its processes on a [`Stage`] and adds the points that can be measured with them. Its client is a
 //! [`crate::caller::Caller`]; the loops that time and count it are the same for all.
 
+pub mod death;
+pub mod fanin;
 pub mod fds;
+pub mod freeze;
+pub mod handles;
+pub mod nested;
 pub mod objects;
 pub mod oneway;
 pub mod rpc;
+pub mod spam;
 pub mod throughput;
 
 use clap::ArgMatches;
@@ -35,6 +41,12 @@ pub fn all() -> Vec<(&'static str, Box<dyn Workload>)> {
         (oneway::NAME, defaults::<oneway::Options>()),
         (fds::NAME, defaults::<fds::Options>()),
         (objects::NAME, defaults::<objects::Options>()),
+        (fanin::NAME, defaults::<fanin::Options>()),
+        (nested::NAME, defaults::<nested::Options>()),
+        (freeze::NAME, defaults::<freeze::Options>()),
+        (death::NAME, defaults::<death::Options>()),
+        (handles::NAME, defaults::<handles::Options>()),
+        (spam::NAME, defaults::<spam::Options>()),
     ]
 }
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Death notifications: asking for one and withdrawing it, and the death of nodes that someone watches.
+//!
+//! The nodes that die belong to another open file of the watching process, which is closed: so the time is that of the
+//! driver and not of a process that exits. Opening it and watching its nodes is not measured.
+
+use clap::Args;
+
+use binder_sys::FlatBinderObject;
+use binder_sys::Parcel;
+use binder_sys::Return;
+use binder_sys::TransactionFlags;
+use std::path::PathBuf;
+
+use super::Workload;
+use crate::caller::Caller;
+use crate::caller::Setting;
+use crate::cli::Carriers;
+use crate::error::Result;
+use crate::registry;
+use crate::result::Label;
+use crate::result::Unit;
+use crate::stage::Point;
+use crate::stage::Stage;
+use crate::talk::unexpected;
+use crate::talk::Talker;
+use crate::yardstick;
+
+/// The subcommand.
+pub const NAME: &str = "death";
+
+const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
+
+/// How many die.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Watched nodes of a process that goes away.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 64], value_parser = clap::value_parser!(u32).range(1..=400))]
+    pub nodes: Vec<u32>,
+}
+
+impl Workload for Options {
+    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+        yardstick::add_to(NAME, carriers, stage)?;
+        if !carriers.binder() {
+            return Ok(());
+        }
+        let seat = stage.seat(0);
+        let server = stage.server("watched server".into(), seat.server, NAME.into(), |mut talker| {
+            Err(unexpected(&talker.next()?))
+        })?;
+        let client =
+            stage.client("watcher of a server".into(), seat.client, NAME.into(), |mut talker, handle| {
+                talker.out.enter_looper();
+                talker.flush()?;
+                Ok(Requester { talker, handle })
+            })?;
+        let mut label = Label::new(NAME, "request and clear");
+        label.unit = Unit::Operation;
+        stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+
+        let device = stage.device.clone();
+        let watcher =
+            stage.client("watcher of nodes".into(), seat.client, NAME.into(), |mut talker, _| {
+                registry::register(&mut talker, WATCHER, 1)?;
+                talker.out.enter_looper();
+                talker.flush()?;
+                Ok(Watcher { talker, device, nodes: 0, prey: None })
+            })?;
+        for &nodes in &self.nodes {
+            let mut label = Label::new(NAME, "nodes die").with("nodes", nodes);
+            (label.batch, label.unit) = (nodes, Unit::Operation);
+            stage.add(Point::new(label).variant(nodes).clients(&[watcher]));
+        }
+        Ok(())
+    }
+}
+
+/// Asks to be told of the server's death, and takes it back.
+struct Requester {
+    talker: Talker,
+    handle: u32,
+}
+
+impl Caller for Requester {
+    fn set(&mut self, _setting: Setting) -> Result<()> {
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<()> {
+        self.talker.out.request_death(self.handle, 16).clear_death(self.handle, 16);
+        match self.talker.next()? {
+            Return::ClearDeathNotificationDone(_) => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// The name under which the dying nodes are handed over.
+const WATCHER: &str = "watcher";
+
+/// Watches nodes of an open file that it closes.
+struct Watcher {
+    talker: Talker,
+    device: PathBuf,
+    nodes: u32,
+    /// Who is about to die, and our handles on its nodes.
+    prey: Option<(Talker, Vec<u32>)>,
+}
+
+impl Caller for Watcher {
+    const PREPARES: bool = true;
+
+    /// The variant is the number of nodes.
+    fn set(&mut self, setting: Setting) -> Result<()> {
+        self.nodes = setting.variant;
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<()> {
+        let mut prey = Talker::open(&self.device)?;
+        let handle = registry::look_up(&mut prey, WATCHER)?;
+        let mut parcel = Parcel::new();
+        for node in 1..=u64::from(self.nodes) {
+            parcel.object(&FlatBinderObject::binder(node, node));
+        }
+        prey.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY))?;
+        let call = self.talker.next_call()?;
+        let mut handles = Vec::new();
+        for node in 0..u64::from(self.nodes) {
+            let handle = self.talker.port().object(&call, node * OBJECT)?.handle();
+            self.talker.out.acquire(handle).request_death(handle, handle.into());
+            handles.push(handle);
+        }
+        self.talker.out.free_buffer(call.buffer);
+        self.talker.flush()?;
+        self.prey = Some((prey, handles));
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<()> {
+        let Some((prey, handles)) = self.prey.take() else { return Ok(()) };
+        drop(prey);
+        for _ in &handles {
+            match self.talker.next()? {
+                Return::DeadBinder(cookie) => self.talker.out.dead_binder_done(cookie).release(cookie as u32),
+                other => return Err(unexpected(&other)),
+            };
+        }
+        self.talker.flush()
+    }
+}

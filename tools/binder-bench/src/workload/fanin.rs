@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Many clients, one server process with a pool of threads: where calls meet in the driver.
+
+use std::sync::mpsc;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::Workload;
+use crate::cli::Carriers;
+use crate::error::Error;
+use crate::error::Result;
+use crate::exchange;
+use crate::exchange::BinderCaller;
+use crate::result::Label;
+use crate::stage::Point;
+use crate::stage::Stage;
+use crate::talk::Talker;
+use crate::yardstick;
+
+/// The subcommand.
+pub const NAME: &str = "fanin";
+
+/// How many of each.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Clients at the same time.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 16], value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub clients: Vec<u32>,
+    /// Threads of the server.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4], value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: Vec<u32>,
+    /// Bytes of a request; a reply is empty.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=16_384))]
+    pub size: u32,
+}
+
+impl Workload for Options {
+    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+        yardstick::add_to(NAME, carriers, stage)?;
+        if !carriers.binder() {
+            return Ok(());
+        }
+        let clients: &[u32] = if stage.alone { &[1] } else { &self.clients };
+        for &threads in &self.threads {
+            self.set_up_server(threads, clients, stage)?;
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    fn set_up_server(&self, threads: u32, clients: &[u32], stage: &mut Stage) -> Result<()> {
+        let (size, service) = (self.size, format!("fanin{threads}"));
+        let name = format!("fan-in server of {threads} threads");
+        let server = stage
+            .server(name, stage.seat(0).server, service.clone(), move |talker| serve(&talker, threads))?;
+        let mut members = Vec::new();
+        for client in 0..clients.iter().copied().max().unwrap_or(1) {
+            let name = format!("fan-in client {} of {threads} threads", client + 1);
+            members.push(stage.client(
+                name,
+                stage.seat(client).client,
+                service.clone(),
+                move |talker, handle| Ok(BinderCaller::new(talker.port().clone(), handle, size)),
+            )?);
+        }
+        for &clients in clients {
+            let mut label = Label::new(NAME, "").with("threads", threads);
+            (label.size, label.pairs) = (size, clients);
+            stage.add(Point::new(label).clients(&members[..clients as usize]).servers(&[server]));
+        }
+        Ok(())
+    }
+}
+
+/// Serves with so many threads until one of them fails.
+fn serve(talker: &Talker, threads: u32) -> Result<()> {
+    let (failed, failures) = mpsc::channel();
+    for _ in 0..threads {
+        let (port, failed) = (Arc::clone(talker.port()), failed.clone());
+        std::thread::spawn(move || {
+            let mut talker = Talker::on(port);
+            talker.out.enter_looper();
+            let result = talker.flush().and_then(|()| exchange::serve(Arc::clone(talker.port()), 0, |_| 0));
+            // The receiver waits as long as the process lives.
+            let _ = failed.send(result);
+        });
+    }
+    failures.recv().unwrap_or_else(|_| Err(Error::Protocol("all threads of a server are gone".into())))
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Calls inside calls: while the client waits, the server calls it back, and so on, down to some depth.
+//!
+//! Each level goes to the thread that waits one level up, so two threads suffice for any depth.
+
+use clap::Args;
+
+use binder_sys::BinderTransactionData;
+use binder_sys::Parcel;
+use binder_sys::Return;
+use binder_sys::TransactionFlags;
+
+use super::Workload;
+use crate::caller::Caller;
+use crate::caller::Setting;
+use crate::cli::Carriers;
+use crate::error::Result;
+use crate::registry;
+use crate::result::Label;
+use crate::stage::Point;
+use crate::stage::Stage;
+use crate::talk::unexpected;
+use crate::talk::Talker;
+use crate::yardstick;
+
+/// The subcommand.
+pub const NAME: &str = "nested";
+
+/// What the client's own node is registered as.
+const CLIENT: &str = "nested client";
+
+/// How deep.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Calls inside each other.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8], value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub depth: Vec<u32>,
+}
+
+impl Workload for Options {
+    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+        yardstick::add_to(NAME, carriers, stage)?;
+        if !carriers.binder() {
+            return Ok(());
+        }
+        let seat = stage.seat(0);
+        let server = stage.server("nested server".into(), seat.server, NAME.into(), |mut talker| {
+            // The client is there as soon as it has called.
+            let call = talker.next_call()?;
+            let handle = registry::look_up(&mut talker, CLIENT)?;
+            let mut diver = Diver { talker, handle, depth: 0 };
+            diver.answer(&call)?;
+            loop {
+                let call = diver.talker.next_call()?;
+                diver.answer(&call)?;
+            }
+        })?;
+        let client =
+            stage.client("nested client".into(), seat.client, NAME.into(), |mut talker, handle| {
+                registry::register(&mut talker, CLIENT, 1)?;
+                Ok(Diver { talker, handle, depth: 0 })
+            })?;
+        for &depth in &self.depth {
+            let mut label = Label::new(NAME, "").with("depth", depth);
+            (label.size, label.batch) = (size_of_val(&depth) as u32, depth);
+            stage.add(Point::new(label).variant(depth).clients(&[client]).servers(&[server]));
+        }
+        Ok(())
+    }
+}
+
+/// Either side: who it calls, and at the top of all calls how deep it goes.
+struct Diver {
+    talker: Talker,
+    handle: u32,
+    depth: u32,
+}
+
+impl Diver {
+    /// Calls the other side, which calls back until `depth` calls are inside each other, and so does this side.
+    fn dive(&mut self, depth: u32) -> Result<()> {
+        let mut parcel = Parcel::new();
+        parcel.bytes(&(depth - 1).to_ne_bytes());
+        self.talker.out.transaction(&parcel.to_handle(self.handle, 1, TransactionFlags::empty()));
+        loop {
+            match self.talker.next()? {
+                Return::Transaction(call) => self.answer(&call)?,
+                Return::Reply(reply) => {
+                    self.talker.out.free_buffer(reply.buffer);
+                    return Ok(());
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Answers a call, with further calls before if it asks for them.
+    fn answer(&mut self, call: &BinderTransactionData) -> Result<()> {
+        let deeper = u32::from_ne_bytes(self.talker.port().part(call, 0)?);
+        if deeper > 0 {
+            self.dive(deeper)?;
+        }
+        self.talker.out.free_buffer(call.buffer);
+        self.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        self.talker.exchange()
+    }
+}
+
+impl Caller for Diver {
+    /// The variant is the depth.
+    fn set(&mut self, setting: Setting) -> Result<()> {
+        self.depth = setting.variant;
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<()> {
+        self.dive(self.depth)
+    }
+}
