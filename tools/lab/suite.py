@@ -263,12 +263,13 @@ def _tool_tests(tally):
 
 
 def _bench_errors(tally):
-    """What binder-bench says when something is wrong, with a driver loaded."""
+    """Whether binder-bench's workloads run with a driver loaded, and what it says when something is wrong."""
     files = {"/lab/binder-bench": programs.build("tools/binder-bench"),
              "/lab/guest.sh": ROOT / "tools/binder-bench/tests/guest.sh"}
     for driver in ("c", "rust"):
         title = f"binder-bench's errors um {driver}"
-        job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files)
+        job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files,
+                        timeout=300)
         result = _run(title, "um", job)
         tally.add(title, int(result.good), int(not result.good))
 

@@ -70,8 +70,14 @@ pub enum Command {
     Handles(Box<One<handles::Options>>),
     /// Oneway calls to a process whose space is nearly full.
     Spam(Box<One<spam::Options>>),
+    /// Be the context manager of a device, for runs with `--manager existing`; until it is killed.
+    Manage(ManageArgs),
     /// Merge results into a table.
     Report(ReportArgs),
+    /// Compare two results, or two lists of them, where both measured the same.
+    Compare(CompareArgs),
+    /// Print results as CSV: a line for each block of time and each window of instructions.
+    Csv(CsvArgs),
     /// Print the JSON schema of result files.
     Schema,
 }
@@ -285,12 +291,57 @@ pub struct ReportArgs {
     /// The driver that the others are compared with.
     #[arg(long, default_value = "c")]
     pub base: String,
-    /// As Markdown.
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+    /// Only the two tables that Rust Binder was first proposed with, for each driver next to the base.
     #[arg(long, conflicts_with = "json")]
+    pub rfc: bool,
+}
+
+/// How to print a report.
+#[derive(Args)]
+#[group(multiple = false)]
+pub struct Form {
+    /// As Markdown.
+    #[arg(long)]
     pub markdown: bool,
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What to compare.
+#[derive(Args)]
+pub struct CompareArgs {
+    /// What comes first: a result, or several boots of one driver with commas between them.
+    #[arg(value_delimiter = ',', num_args = 1, required = true)]
+    pub before: Vec<PathBuf>,
+    /// What is compared with it.
+    #[arg(value_delimiter = ',', num_args = 1, required = true)]
+    pub after: Vec<PathBuf>,
+    /// Compare also what comes from different machines or was measured differently.
+    #[arg(long)]
+    pub anyway: bool,
+    /// How to print it.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// What to print as CSV.
+#[derive(Args)]
+pub struct CsvArgs {
+    /// Results of runs.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// Whose manager to be.
+#[derive(Args)]
+pub struct ManageArgs {
+    /// The device.
+    #[arg(long)]
+    pub device: PathBuf,
 }
 
 fn two_lengths(text: &str) -> Result<(u64, u64), String> {
@@ -341,6 +392,10 @@ mod tests {
             "b run --driver c --count --seconds 2",
             "b run --driver c --device a --mount",
             "b report",
+            "b report --markdown --json x",
+            "b compare x",
+            "b csv",
+            "b manage",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
@@ -354,6 +409,14 @@ mod tests {
             panic!("throughput was asked for")
         };
         assert_eq!((one.options.sizes, one.options.pairs), (vec![0, 7], vec![3]));
+    }
+
+    #[test]
+    fn the_sides_of_a_comparison_may_be_lists() {
+        let Command::Compare(args) = parse("b compare a,b c").unwrap().command else {
+            panic!("compare was asked for")
+        };
+        assert_eq!((args.before.len(), args.after.len()), (2, 1));
     }
 
     #[test]

@@ -69,8 +69,8 @@ pub enum Answer {
     Ticks(u64),
     /// It cannot go on.
     Failed {
-        /// Whether that is because another process died.
-        peer: bool,
+        /// The exit code that this would be.
+        code: u8,
         /// Why.
         text: String,
     },
@@ -154,8 +154,7 @@ impl Crew {
                 let mut control = Control(theirs);
                 let result = settle(cpu).and_then(|()| body(&mut control));
                 if let Err(error) = result {
-                    let peer = matches!(error, Error::PeerDied(_));
-                    let _ = control.answer(&Answer::Failed { peer, text: error.to_string() });
+                    let _ = control.answer(&Answer::Failed { code: error.code(), text: error.to_string() });
                 }
                 std::process::exit(0);
             }
@@ -225,14 +224,14 @@ impl Crew {
 
     fn hear(&mut self, index: usize) -> Result<Answer> {
         match receive(&mut self.processes[index].control) {
-            Ok(Answer::Failed { peer, text }) => Err(self.post_mortem(index, Some((peer, text)))),
+            Ok(Answer::Failed { code, text }) => Err(self.post_mortem(index, Some((code, text)))),
             Ok(answer) => Ok(answer),
             Err(_) => Err(self.post_mortem(index, None)),
         }
     }
 
     /// Finds out who died first: a killed server matters more than the client that noticed.
-    fn post_mortem(&mut self, index: usize, said: Option<(bool, String)>) -> Error {
+    fn post_mortem(&mut self, index: usize, said: Option<(u8, String)>) -> Error {
         std::thread::sleep(Duration::from_millis(100));
         for process in &self.processes {
             if let Ok(WaitStatus::Signaled(_, signal, _)) = waitpid(process.pid, Some(WaitPidFlag::WNOHANG)) {
@@ -241,8 +240,7 @@ impl Crew {
         }
         let name = &self.processes[index].name;
         match said {
-            Some((true, text)) => Error::PeerDied(format!("{name}: {text}")),
-            Some((false, text)) => Error::Protocol(format!("{name}: {text}")),
+            Some((code, text)) => Error::of_another(code, format!("{name}: {text}")),
             None => Error::PeerDied(format!("the {name} ended without a word")),
         }
     }

@@ -46,7 +46,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// The exit code of this failure; listed in `--help`.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.code())
+    }
+
+    /// The same as a number, which another process can be told.
+    pub fn code(&self) -> u8 {
+        match self {
             Error::Io { .. } | Error::Protocol(_) => 1,
             Error::Usage(_) => 2,
             Error::NoBinder(_) => 3,
@@ -54,7 +59,20 @@ impl Error {
             Error::PeerDied(_) => 5,
             Error::BadInput(_) => 6,
             Error::NoManager(_) => 7,
-        })
+        }
+    }
+
+    /// A failure of another process, by its code.
+    pub fn of_another(code: u8, text: String) -> Error {
+        match code {
+            2 => Error::Usage(text),
+            3 => Error::NoBinder(text),
+            4 => Error::Permission(text),
+            5 => Error::PeerDied(text),
+            6 => Error::BadInput(text),
+            7 => Error::NoManager(text),
+            _ => Error::Protocol(text),
+        }
     }
 
     /// Wraps a failed system call on a Binder path: permission and absence have exit codes of their own.
@@ -83,5 +101,17 @@ impl<T> Context<T> for std::result::Result<T, Errno> {
 impl<T> Context<T> for io::Result<T> {
     fn context(self, what: impl Into<String>) -> Result<T> {
         self.map_err(|source| Error::Io { what: what.into(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_survives_the_way_to_another_process() {
+        for code in 1..=7 {
+            assert_eq!(Error::of_another(code, String::new()).code(), code);
+        }
     }
 }

@@ -4,10 +4,12 @@
 //! A reader starts with [`run`]: for each [`workload`] it has processes started on a [`stage`], times ([`measure`]) or
 //! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
-//! those files; [`stats`] says what may be concluded from them.
+//! those files, [`compare`] sets two sides of them next to each other, [`export`] makes CSV of them; [`stats`] says what
+//! may be concluded.
 
 use std::io::Write;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -15,11 +17,13 @@ use clap::Parser;
 mod caller;
 mod cli;
 mod clock;
+mod compare;
 mod count;
 mod crew;
 mod device;
 mod error;
 mod exchange;
+mod export;
 mod measure;
 mod registry;
 mod report;
@@ -34,18 +38,28 @@ mod yardstick;
 use cli::Cli;
 use cli::Command;
 use cli::Common;
+use cli::CompareArgs;
+use cli::DeviceArgs;
+use cli::Form;
+use cli::ManageArgs;
 use cli::ReportArgs;
+use device::Site;
 use error::Context;
 use error::Error;
 use error::Result;
+use report::Report;
 use report::Style;
 use result::RunFile;
+use talk::Talker;
 use workload::Workload;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command.measurement() {
         Ok((common, workloads)) => run_command(&common, &workloads),
         Err(Command::Report(args)) => report_command(&args),
+        Err(Command::Compare(args)) => compare_command(&args),
+        Err(Command::Csv(args)) => load(&args.files).and_then(|files| print(&export::csv(&files)?)),
+        Err(Command::Manage(args)) => manage_command(&args),
         Err(_) => schema_command(),
     };
     match outcome {
@@ -76,13 +90,34 @@ fn run_command(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
 }
 
 fn report_command(args: &ReportArgs) -> Result<()> {
-    let files = args.files.iter().map(|path| RunFile::load(path)).collect::<Result<Vec<_>>>()?;
-    let report = report::merge(&files, &args.base)?;
-    print(&match (args.json, args.markdown) {
+    let report = report::merge(&load(&args.files)?, &args.base)?;
+    if args.rfc {
+        let style = if args.form.markdown { Style::Markdown } else { Style::Terminal };
+        return print(&report::rfc::render(&report, style)?);
+    }
+    print_report(&report, &args.form)
+}
+
+fn compare_command(args: &CompareArgs) -> Result<()> {
+    print_report(&compare::compare(load(&args.before)?, load(&args.after)?, args.anyway)?, &args.form)
+}
+
+fn print_report(report: &Report, form: &Form) -> Result<()> {
+    print(&match (form.json, form.markdown) {
         (true, _) => json(&report)?,
-        (false, true) => report::render(&report, Style::Markdown),
-        (false, false) => report::render(&report, Style::Terminal),
+        (false, true) => report::render(report, Style::Markdown),
+        (false, false) => report::render(report, Style::Terminal),
     })
+}
+
+fn manage_command(args: &ManageArgs) -> Result<()> {
+    let site =
+        Site::prepare(&DeviceArgs { device: Some(args.device.clone()), binderfs: None, mount: false })?;
+    registry::manage(Talker::open(&site.device)?, || print("ready\n"))
+}
+
+fn load(paths: &[PathBuf]) -> Result<Vec<RunFile>> {
+    paths.iter().map(|path| RunFile::load(path)).collect()
 }
 
 fn schema_command() -> Result<()> {

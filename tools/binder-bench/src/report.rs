@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many result files, one answer: rows that can be compared, with how sure we may be.
 
+pub mod rfc;
 mod table;
 
 use std::collections::BTreeMap;
@@ -346,5 +347,7 @@ fn remarks(files: &[RunFile], base: &str) -> Vec<String> {
     remarks
 }
 
+#[cfg(test)]
+pub mod samples;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# What binder-bench says and returns when something is wrong, tried in a guest with a driver loaded.
+# Whether each workload of binder-bench works, and what it says and returns when something is wrong, tried in a guest
+# with a driver loaded.
 #
 #	guest.sh [BINDER-BENCH]
 #
@@ -33,7 +34,7 @@ judge() {
 expect_killed() {
 	status=5 words=$1 place=$2
 	shift 2
-	"$bench" throughput --driver x --quiet --seconds 20 --pairs 2 --sizes 0 "$@" >"$log" 2>&1 &
+	"$bench" "$@" --driver x --quiet --seconds 20 >"$log" 2>&1 &
 	coordinator=$!
 	sleep 1
 	kill -9 "$(children "$coordinator" | sed -n "${place}p")"
@@ -47,12 +48,35 @@ children() {
 }
 
 survivors() {
-	sleep 1
+	sleep 0.3
 	if pidof binder-bench program >/dev/null; then
 		echo "FAIL processes of $1 outlive it"
 		failed=1
 	fi
 }
+
+# works WORDS ARGUMENT...: this must succeed and say these words.
+works() {
+	words=$1
+	shift
+	expect 0 "$words" "$@"
+}
+
+for workload in throughput rpc oneway fds objects fanin nested freeze death handles spam; do
+	case $workload in
+	throughput) options='--pairs 1,3' ;;
+	handles) options='--refs 0,3000' ;;
+	*) options= ;;
+	esac
+	# shellcheck disable=SC2086 # options are words
+	works "$workload" "$workload" --driver x --iterations 3 --carriers all $options
+done
+"$bench" rpc --driver a --iterations 50 --quiet --output /tmp/a.json && "$bench" rpc --driver b --iterations 50 --quiet \
+	--output /tmp/b.json || failed=1
+works "b wall" report --base a --rfc /tmp/a.json /tmp/b.json
+works "pingTransaction" compare /tmp/a.json /tmp/b.json
+"$bench" rpc --driver c --iterations 50 --quiet --placement free --output /tmp/free.json || failed=1
+works "pingTransaction,,binder,round trip,0,0,1,1,block,0" csv /tmp/a.json
 
 expect 2 "invalid value" throughput --driver x --sizes 999999
 expect 2 "is not available" run --driver x --cpus 99
@@ -60,12 +84,40 @@ expect 3 "not a Binder device" run --driver x --device /dev/null
 expect 3 "No such file" run --driver x --device /nonexistent
 expect 3 "not a mounted binderfs" run --driver x --binderfs /tmp
 expect 1 "cannot write" run --driver x --output /nonexistent/result.json
+expect 1 "needs a guest under" run --driver x --count
 expect 6 "No such file" report /nonexistent/result.json
-expect_killed "context manager was killed by SIGKILL" 1 --carriers binder
-expect_killed "binder server of pair 1 was killed by SIGKILL" 2 --carriers binder
-expect_killed "binder client of pair 1 was killed by SIGKILL" 3 --carriers binder --mount
-expect_killed "pipe server of pair 1 was killed by SIGKILL" 1 --carriers pipe
-expect_killed "seqpacket server of pair 2 was killed by SIGKILL" 3 --carriers seqpacket
+echo '{}' >/tmp/foreign.json
+expect 6 "not a result" report /tmp/foreign.json
+expect 6 "cannot be compared: the placement differs" compare /tmp/a.json /tmp/free.json
+
+# Without the right to add a device, or to open one.
+mkdir -p /etc
+echo 'nobody:x:99:99::/:/bin/sh' >/etc/passwd
+chmod 600 /dev/binderfs/vndbinder
+for device in /dev/binderfs/vndbinder ''; do
+	status=4 words="Permission denied"
+	su nobody -c "$bench throughput --driver x --quiet ${device:+--device $device}" >"$log" 2>&1
+	judge $? "as nobody, on ${device:-a new device}"
+done
+
+# A context manager of someone's own: none, ours, and one too many.
+expect 7 "has no context manager" throughput --driver x --manager existing --device /dev/binderfs/hwbinder
+"$bench" manage --device /dev/binderfs/hwbinder >/tmp/manager 2>&1 &
+manager=$!
+until grep -q ready /tmp/manager; do sleep 0.1; done
+works "throughput" throughput --driver x --iterations 3 --pairs 1 --manager existing --device /dev/binderfs/hwbinder
+expect 3 "has a context manager already" throughput --driver x --device /dev/binderfs/hwbinder
+kill "$manager"
+wait "$manager" 2>/dev/null
+
+expect_killed "context manager was killed by SIGKILL" 1 throughput --pairs 2 --sizes 0 --carriers binder
+expect_killed "binder server of pair 1 was killed by SIGKILL" 2 throughput --pairs 2 --sizes 0 --carriers binder
+expect_killed "binder client of pair 1 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0 --carriers binder --mount
+expect_killed "pipe server of pair 1 was killed by SIGKILL" 1 throughput --pairs 2 --sizes 0 --carriers pipe
+expect_killed "seqpacket server of pair 2 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0 --carriers seqpacket
+expect_killed "futex server of pair 1 was killed by SIGKILL" 1 throughput --pairs 2 --sizes 0 --carriers futex
+expect_killed "oneway server was killed by SIGKILL" 2 oneway --sizes 0 --carriers binder
+expect_killed "nested server was killed by SIGKILL" 2 nested --carriers binder
 
 "$bench" throughput --driver x --quiet --seconds 20 --pairs 2 --sizes 0 >"$log" 2>&1 &
 coordinator=$!

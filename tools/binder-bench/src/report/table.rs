@@ -49,7 +49,8 @@ fn heading(text: &str, style: Style) -> String {
     }
 }
 
-fn new_table(style: Style, header: Vec<String>, text_columns: &[usize]) -> Table {
+/// A table with right-aligned columns, but for those of text.
+pub fn new_table(style: Style, header: Vec<String>, text_columns: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(match style {
         Style::Terminal => presets::UTF8_FULL_CONDENSED,

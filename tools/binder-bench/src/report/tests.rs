@@ -1,61 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The report says what the files say, and no more.
 
+use super::samples::boot;
+use super::samples::count;
 use super::*;
-use crate::result::Block;
-use crate::result::Environment;
-use crate::result::Ran;
-use crate::result::SCHEMA;
-
-fn environment(boot: usize) -> Environment {
-    Environment {
-        tool: "t".into(),
-        kernel: "k".into(),
-        machine: "m".into(),
-        processor: "p".into(),
-        cpus: vec![0],
-        boot_id: boot.to_string(),
-        clock: "tsc".into(),
-        placement: "same".into(),
-        protocol: 8,
-    }
-}
-
-fn cell(carrier: Carrier, measured: Measured) -> Cell {
-    let label = Label { carrier, ..Label::new("throughput", "") };
-    Cell { label, measured, cpu: None, ran: Ran::default() }
-}
-
-/// A boot whose round trips take about `ns`, a little different in each boot.
-fn boot(driver: &str, boot: usize, ns: u64) -> RunFile {
-    let made = |carrier, ns: u64| {
-        let mut histogram = stats::new_histogram();
-        let blocks: Vec<Block> = (0..10)
-            .filter_map(|b| {
-                let samples: Vec<u64> = (0..100).map(|i| ns + i % 7 + b + boot as u64 * 3).collect();
-                stats::summarise(&samples, 1, (ns * 100) as f64, &mut histogram)
-            })
-            .collect();
-        let measured = Measured::Latency(Latency { blocks, histogram: stats::to_pairs(&histogram) });
-        cell(carrier, measured)
-    };
-    RunFile {
-        schema: SCHEMA,
-        driver: driver.into(),
-        environment: environment(boot),
-        cells: vec![made(Carrier::Binder, ns), made(Carrier::Pipe, 30_000)],
-    }
-}
-
-fn count(driver: &str, instructions: f64) -> RunFile {
-    let measured = Measured::Count(Count { n1: 1, n2: 2, t1: vec![], t2: vec![], instructions });
-    RunFile {
-        schema: SCHEMA,
-        driver: driver.into(),
-        environment: environment(0),
-        cells: vec![cell(Carrier::Binder, measured)],
-    }
-}
 
 fn row<'a>(report: &'a Report, name: &str) -> &'a LatencyRow {
     report.latency.iter().find(|r| r.subject.name() == name).unwrap()
@@ -150,4 +98,23 @@ fn a_workload_without_payloads_is_controlled_by_its_yardstick() {
     }
     let report = merge(&files, "c").unwrap();
     assert!(row(&report, "rust").ratios.clone().unwrap().mean.ratio.control.is_none());
+}
+
+#[test]
+fn the_tables_of_the_rfc_have_fractions_and_leave_out_what_has_no_counterpart() {
+    let mut files: Vec<RunFile> =
+        (0..3).flat_map(|b| [boot("c", b, 20_000), boot("rust", b, 18_000)]).collect();
+    let text = rfc::render(&merge(&files, "c").unwrap(), Style::Markdown).unwrap();
+    assert!(text.contains("rust avg") && text.contains(" 0.900 ") && !text.contains("pipe"), "{text}");
+    for file in &mut files {
+        file.cells[0].label = Label::new("rpc", "pingTransaction");
+        file.cells[0].cpu = Some(CpuTime { client_ns: 9000.0, server_ns: 1.0 });
+    }
+    let text = rfc::render(&merge(&files, "c").unwrap(), Style::Terminal).unwrap();
+    assert!(
+        text.contains("pingTransaction") && text.contains(" 9.000 ") && text.contains(" 1.000 "),
+        "{text}"
+    );
+    files.retain(|f| f.driver == "rust");
+    assert!(matches!(rfc::render(&merge(&files, "c").unwrap(), Style::Terminal), Err(Error::BadInput(_))));
 }
