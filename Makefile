@@ -18,14 +18,23 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench test contract contract-32 contract-table layouts fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
+.PHONY: help bench bench-gate bench-exact profile test contract contract-32 contract-table layouts fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
-bench: $(PYTHON) ## round trips of our driver next to the others, as a table (ICOUNT=1: exact instructions, with GUEST=x86_64)
-	@$(LAB) bench $(WHERE) $(if $(ICOUNT),--icount) $(if $(ROUNDS),--rounds $(ROUNDS))
+bench: $(PYTHON) ## time and exact instructions of all three drivers, and build/report/index.html (ONLY=time|count|profile|report)
+	@$(LAB) bench $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs)
+
+bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
+	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update '$(UPDATE)')
+
+bench-exact: $(PYTHON) ## whether three runs of every driver count the same instructions
+	@$(LAB) bench-exact $(if $(ROUNDS),--rounds $(ROUNDS))
+
+profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096)
+	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE))
 
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak
 	@$(LAB) test

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, fuzz, guest, kernel, module, mutations, programs, say, suite
+from . import aosp, bench, cache, clients, fuzz, gate, guest, kernel, module, mutations, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -74,10 +74,16 @@ def _parser():
     soak.add_argument("--seconds", type=int, default=600)
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
-    bench_options = guest_option(command("bench", _bench, "round trips of all drivers as a table"))
-    bench_options.add_argument("--rounds", type=int)
-    bench_options.add_argument("--icount", action="store_true", help="count instructions (x86_64)")
-    bench_options.add_argument("extra", nargs="*", help="more options for binder-bench throughput")
+    bench_options = command("bench", _bench, "all drivers measured, and a report of it")
+    bench_options.add_argument("--only", default=",".join(bench.STAGES), metavar="STAGE,...",
+                               help=f"of {', '.join(bench.STAGES)}; the others keep their last results")
+    bench_options.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
+    bench_options.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
+    bench_options.add_argument("extra", nargs="*", help="more options for binder-bench run")
+    gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
+    gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
+    exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")
+    exact.add_argument("--rounds", type=int, default=3)
     command("clean", _clean, "remove what was built in this tree")
     command("purge", _purge, "remove the cache, shared by all checkouts")
     install = command("install", _install, "lay the driver into a kernel tree")
@@ -190,11 +196,11 @@ def _aosp(arguments):
 
 
 def _bench(arguments):
-    if arguments.icount and kernel.GUESTS[arguments.guest].arch != "x86_64":
-        raise say.LabError("exact counts need QEMU: make bench GUEST=x86_64 ICOUNT=1")
-    # Counts are the same in every run.
-    rounds = arguments.rounds or (1 if arguments.icount else 3)
-    return bench.run(arguments.guest, rounds, arguments.icount, arguments.extra)
+    stages = arguments.only.split(",")
+    unknown = set(stages) - set(bench.STAGES)
+    if unknown:
+        raise say.LabError(f"no stage {', '.join(unknown)}: there are {', '.join(bench.STAGES)}")
+    return bench.run(stages, arguments.rounds, arguments.extra, arguments.docs)
 
 
 def _clean(_arguments):

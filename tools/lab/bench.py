@@ -1,48 +1,132 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bench`: boot after boot, the drivers taking turns, and one table of all runs.
+"""`make bench`: boot after boot, the drivers taking turns, and one report of all runs.
 
 Turns (A B C, A B C, ...) keep a slow drift of the machine from looking like a difference between
 drivers. The programs of the benchmark say what is measured and how it is judged; here is only who
 runs when, and where.
 """
 
+import datetime
+import json
 import os
+import pathlib
 import subprocess
 
-from . import guest, kernel, programs, say
-from .versions import BUILD
+from . import guest, kernel, packages, programs, proc, say
+from .versions import BUILD, ROOT
 
 CRATE = "tools/binder-bench"
+DRIVERS = ("c", "rust", "upstream")
+STAGES = ("time", "count", "profile", "report")
+HOME = BUILD / "bench"
 
 
-def run(name, rounds, icount, extra):
-    """Measure in guest `name` and print the table; the exit status."""
-    drivers = ["rust"] if kernel.GUESTS[name].builtin else ["c", "rust", "upstream"]
+def run(stages, rounds, extra, to_docs):
+    """Go through `stages` and print what came out; the exit status. Stages left out keep their last results."""
+    packages.ensure("report")
     program = programs.build(CRATE)
-    built = kernel.build(name)
-    # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
-    pin = _quiet_cpu() if built.guest.arch == "um" else None
-    results = BUILD / "bench" / (name + ("-icount" if icount else ""))
-    results.mkdir(parents=True, exist_ok=True)
-    files = []
+    if "time" in stages:
+        series("time", "um", rounds, DRIVERS, program, extra)
+    if "count" in stages:
+        series("count", "x86_64", 1, DRIVERS, program, extra)
+    if "profile" in stages:
+        _profile(program)
+    for stage in ("time", "count"):
+        if stage in stages:
+            print()
+            subprocess.run([program, "report", *map(str, results(stage))], check=False)
+    if "report" in stages:
+        _report(program, to_docs)
+    return 0
+
+
+def results(stage):
+    """The result files of the last series."""
+    return sorted((HOME / stage).glob("*-*.json"))
+
+
+def series(stage, name, rounds, drivers, program, extra=()):
+    """Boot guest `name` with each driver `rounds` times; the result files, in place of those of the last series."""
+    folder = HOME / stage
+    folder.mkdir(parents=True, exist_ok=True)
+    began, loads, made = _now(), [], []
     for turn in range(1, rounds + 1):
         for driver in drivers:
-            argv = ["/lab/binder-bench", "throughput", "--reply", "same", "--driver", driver,
-                    "--output", "/out/result.json", *(["--count"] if icount else []), *extra]
-            job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
-                            icount=icount, timeout=900)
-            with say.Step(f"bench {name} {driver}, round {turn} of {rounds}") as step:
-                result = guest.run(built, job, lambda text: step.progress(text.strip()[-60:]))
-            if not result.good or "result.json" not in result.files:
-                why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
-                raise say.LabError(f"the benchmark failed on {driver}: {why}")
-            path = results / f"{driver}-{turn}.json"
-            path.write_bytes(result.files["result.json"])
-            files.append(path)
+            title = f"bench {stage} {driver}, round {turn} of {rounds}"
+            content = measure(title, name, driver, program, stage != "time", extra)
+            loads.append(os.getloadavg()[0])
+            path = folder / f"{driver}-{turn}.json"
+            path.write_bytes(content)
+            made.append(path)
+    for old in set(results(stage)) - set(made):
+        old.unlink()
+    _remember(stage, began=began, loads=loads, rounds=rounds)
+    return made
+
+
+def measure(title, name, driver, program, icount, extra=()):
+    """The result file of one boot."""
+    built = kernel.build(name)
+    argv = ["/lab/binder-bench", "run", "--driver", driver, "--output", "/out/result.json",
+            *(["--count"] if icount else []), *extra]
+    # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
+    pin = _quiet_cpu() if built.guest.arch == "um" else None
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
+                    icount=icount, timeout=1500)
+    with say.Step(title) as step:
+        result = guest.run(built, job, lambda text: step.progress(text.strip()[-60:]))
+    if not result.good or "result.json" not in result.files:
+        why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
+        raise say.LabError(f"the benchmark failed on {driver}: {why}\n"
+                           f"try it alone: make exec GUEST={name} DRIVER={driver} "
+                           f"RUN='{program} run --driver {driver}'")
+    return result.files["result.json"]
+
+
+def _profile(program):
+    """Take one null call apart on each driver."""
+    from report import profile
+
+    folder = HOME / "profile"
+    folder.mkdir(parents=True, exist_ok=True)
+    began = _now()
+    for driver in DRIVERS:
+        summary = profile.summary(profile.measure(driver, program))
+        (folder / f"{driver}.json").write_text(json.dumps(summary))
+    _remember("profile", began=began)
+
+
+def _report(program, to_docs):
+    from report import write
+
+    facts = HOME / "facts.json"
+    facts = json.loads(facts.read_text()) if facts.exists() else {}
+    profiles = sorted((HOME / "profile").glob("*.json"))
+    with say.Step("writing the report"):
+        page = write.report(program, results("time"), results("count"), profiles, facts, BUILD / "report")
+        if to_docs:
+            write.docs(BUILD / "report", ROOT / "docs/figures")
     print()
-    report = subprocess.run([program, "report", *map(str, files)])
-    say.note(f"the numbers are in {results}")
-    return report.returncode
+    say.note(f"open {page}")
+
+
+def _remember(stage, **facts):
+    """Keep when and from what a stage was measured."""
+    path = HOME / "facts.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[stage] = facts | {"commit": _commit()}
+    path.write_text(json.dumps(known, indent=1))
+
+
+def _commit():
+    if not (pathlib.Path(ROOT) / ".git").exists():
+        return "not in git"
+    changed = proc.output("git", "-C", ROOT, "status", "--porcelain", "-uno").strip()
+    return proc.output("git", "-C", ROOT, "rev-parse", "--short", "HEAD").strip() + (" and changes" if changed else "")
+
+
+def _now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
 def _quiet_cpu():

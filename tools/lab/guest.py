@@ -49,8 +49,9 @@ class Job:
     pin: int | None = None
     timeout: float = 120.0
     cpus: int = 2
-    # More words for the kernel's command line.
+    # More words for the kernel's command line, and for QEMU's.
     boot: tuple = ()
+    qemu: tuple = ()
 
 
 @dataclasses.dataclass
@@ -94,7 +95,7 @@ def _command(kernel, job, initrd, console):
     else:
         machine = ICOUNT if job.icount else _PARALLEL
         extra = ["norandmaps", "tsc=reliable"] if job.icount else []
-        argv = ["qemu-system-x86_64", *machine, "-m", "512", "-display", "none", "-no-reboot",
+        argv = ["qemu-system-x86_64", *machine, *job.qemu, "-m", "512", "-display", "none", "-no-reboot",
                 "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
                 "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
                 "-append", " ".join(["console=ttyS0 panic=-1 loglevel=5", *extra, *job.boot])]

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from . import check, clients, guest, kernel, module, packages, programs, say
+from . import check, clients, gate, guest, kernel, module, packages, programs, say
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -77,6 +77,7 @@ def test():
     _attempt(tally, "load and unload", lambda: _cycles(tally))
     _attempt(tally, "module parameters", lambda: _parameters(tally))
     _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
+    _attempt(tally, "instructions next to C's", lambda: _gate(tally))
     _attempt(tally, "soak", lambda: soak(tally, "um", 30))
     return tally.finish()
 
@@ -251,10 +252,11 @@ def _host_tests(tally):
 
 
 def _tool_tests(tally):
-    """The arithmetic behind the instruction profile, and what is read from other programs' output."""
-    for title, unit, folder in (("profile arithmetic", "test_profile", "tools/binder-bench/profile"),
-                                  ("GoogleTest's output", "lab.test_gtest", "tools")):
-        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / folder,
+    """The arithmetic behind reports, and what is read from other programs' output."""
+    packages.ensure("report")
+    for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
+                          ("what the gate lets pass", "lab.test_gate"), ("GoogleTest's output", "lab.test_gtest")):
+        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)
         if done.returncode:
@@ -272,6 +274,15 @@ def _bench_errors(tally):
                         timeout=300)
         result = _run(title, "um", job)
         tally.add(title, int(result.good), int(not result.good))
+
+
+def _gate(tally):
+    """Our instructions next to the C driver's, operation by operation."""
+    title = "instructions next to C's"
+    rows, failures = gate.judge(gate.read()["ratios"], gate.measure())
+    for line in [*rows, *(f"error: {failure}" for failure in failures)]:
+        print(f"    {line}")
+    tally.add(title, len(rows) - 1 - len(failures), len(failures))
 
 
 def _run(title, name, job):

@@ -26,16 +26,25 @@ def versions():
 
 def bindgen():
     """The folder of the pinned bindgen, built by cargo on first use."""
-    version = PINNED["bindgen"]["version"]
+    return _installed("bindgen", "bindgen-cli")
+
+
+def inferno():
+    """The folder of the pinned inferno, which draws flame graphs."""
+    return _installed("inferno", "inferno", "--no-default-features", "--features", "cli", "--bin", "inferno-flamegraph")
+
+
+def _installed(name, crate, *options):
+    version = PINNED[name]["version"]
 
     def make(part):
-        argv = [RUST["cargo"], "install", "bindgen-cli", "--locked", "--version", version,
+        argv = [RUST["cargo"], "install", crate, "--locked", "--version", version, *options,
                 "--root", part, "--target-dir", str(part) + ".target"]
         env = proc.environment(RUSTC=RUST["rustc"])
-        proc.logged(f"building bindgen {version}", "bindgen", argv, env=env)
+        proc.logged(f"building {name} {version}", name, argv, env=env)
         proc.output("rm", "-rf", str(part) + ".target")
 
-    return cache.entry(f"bindgen/{cache.key(version, versions()[0])}", make) / "bin"
+    return cache.entry(f"{name}/{cache.key(version, versions()[0])}", make) / "bin"
 
 
 def kernel_environment():

@@ -20,7 +20,7 @@ use crate::stage::Stage;
 use crate::stage::PATIENCE;
 use crate::stats::lower_quartile;
 
-/// Windows of each length; `profile/profile.py` knows this number too.
+/// Windows of each length; `tools/report/profile.py` knows this number too.
 const REPEATS: usize = 31;
 
 /// Units before the first window: by then every cache and free list is as it stays.

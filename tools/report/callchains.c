@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A QEMU TCG plugin: how often the guest's kernel executed each block of instructions, by call chain.
+ *
+ * Interface version 1 cannot read registers, but it tells where a call stores its return address, and
+ * where a return finds it. So every kernel stack has a shadow here, named by the aligned piece of memory
+ * that it lies in: a call adds a frame at its place, a return or a call at a higher place ends all frames
+ * below. Context switches, exceptions and abandoned stacks need no further care.
+ *
+ * A chain is the places of calls from the outermost to the innermost, as of a stack trace. At exit the
+ * plugin writes
+ *
+ *	chain ID CALLER PLACE		the chain CALLER, and then a call at PLACE; chain 0 has no call
+ *	block CHAIN ADDRESS EXECUTIONS INSTRUCTIONS LOCKED
+ *	user INSTRUCTIONS		all of user space
+ *
+ * INSTRUCTIONS and LOCKED are those of all executions, LOCKED those with a LOCK prefix.
+ *
+ * Meant for one CPU without mitigations that replace calls and returns (see configs/x86_64.config).
+ * Debian ships a QEMU that loads plugins, but not the header, so the part of the interface that is used
+ * here is declared below, after QEMU's documentation of TCG plugins.
+ *
+ *	cc -shared -fPIC -O2 -fvisibility=hidden -o callchains.so callchains.c
+ *	qemu-system-x86_64 ... -plugin ./callchains.so,out=FILE
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_info;
+
+enum { INLINE_ADD_U64 = 0 };
+enum { CB_NO_REGS = 0 };
+enum { MEM_ANY = 3 };
+
+typedef void (*translated_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+typedef void (*exit_cb)(qemu_plugin_id_t id, void *data);
+typedef void (*block_cb)(unsigned int cpu, void *data);
+typedef void (*memory_cb)(unsigned int cpu, uint32_t info, uint64_t address, void *data);
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, translated_cb cb);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, exit_cb cb, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, block_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr, uint64_t value);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, memory_cb cb, int flags, int kind,
+				      void *data);
+bool qemu_plugin_mem_is_store(uint32_t info);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+
+EXPORT int qemu_plugin_version = 1;
+
+/* The kernel's THREAD_SIZE: stacks are aligned to it. */
+#define STACK_SHIFT 14
+#define DEPTH 256
+
+struct chain {
+	uint32_t id;
+	uint64_t place;
+	struct chain *caller;
+	struct chain *callees;
+	struct chain *sibling;
+};
+
+struct frame {
+	uint64_t slot;
+	struct chain *chain;
+};
+
+struct stack {
+	uint64_t id;
+	size_t depth;
+	struct frame frames[DEPTH];
+	struct stack *next;
+};
+
+/* What the translator made of the code at an address; there may be several of different lengths. */
+struct block {
+	uint64_t address;
+	uint64_t instructions;
+	uint64_t locked;
+	struct tally *latest;
+};
+
+/* One block within one chain. */
+struct tally {
+	struct chain *chain;
+	struct block *block;
+	uint64_t executions;
+	struct tally *next;
+};
+
+#define BUCKETS (1 << 18)
+static struct tally *tallies[BUCKETS];
+#define STACK_BUCKETS (1 << 10)
+static struct stack *stacks[STACK_BUCKETS];
+
+static struct chain outermost;
+static struct chain *current = &outermost;
+static uint32_t chains = 1;
+static uint64_t user_instructions;
+static uint64_t too_deep;
+static const char *out_path;
+
+static void *make(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory)
+		abort();
+	return memory;
+}
+
+static struct chain *extend(struct chain *caller, uint64_t place)
+{
+	struct chain *chain;
+
+	for (chain = caller->callees; chain; chain = chain->sibling)
+		if (chain->place == place)
+			return chain;
+	chain = make(sizeof(*chain));
+	chain->id = chains++;
+	chain->place = place;
+	chain->caller = caller;
+	chain->sibling = caller->callees;
+	caller->callees = chain;
+	return chain;
+}
+
+static struct stack *stack_of(uint64_t slot)
+{
+	uint64_t id = slot >> STACK_SHIFT;
+	struct stack **bucket = &stacks[id % STACK_BUCKETS];
+	struct stack *stack;
+
+	for (stack = *bucket; stack; stack = stack->next)
+		if (stack->id == id)
+			return stack;
+	stack = make(sizeof(*stack));
+	stack->id = id;
+	stack->next = *bucket;
+	*bucket = stack;
+	return stack;
+}
+
+/* The stack grows down: frames at `slot` and below are over. */
+static void end_frames(struct stack *stack, uint64_t slot)
+{
+	while (stack->depth && stack->frames[stack->depth - 1].slot <= slot)
+		stack->depth--;
+	current = stack->depth ? stack->frames[stack->depth - 1].chain : &outermost;
+}
+
+/* QEMU 7.2 mistakes reads for writes where callbacks ask for one of them only; so they ask for both. */
+static void called(unsigned int cpu, uint32_t info, uint64_t slot, void *place)
+{
+	struct stack *stack;
+
+	(void)cpu;
+	if (!qemu_plugin_mem_is_store(info))
+		return; /* where an indirect call finds its target */
+	stack = stack_of(slot);
+	end_frames(stack, slot);
+	if (stack->depth == DEPTH) {
+		too_deep++;
+		return;
+	}
+	current = extend(current, (uint64_t)(uintptr_t)place);
+	stack->frames[stack->depth++] = (struct frame){ slot, current };
+}
+
+static void returned(unsigned int cpu, uint32_t info, uint64_t slot, void *data)
+{
+	(void)cpu;
+	(void)info;
+	(void)data;
+	end_frames(stack_of(slot), slot);
+}
+
+static struct tally *tally_of(struct chain *chain, struct block *block)
+{
+	uint64_t hash = ((uintptr_t)chain >> 4) * 0x9e3779b97f4a7c15u ^ ((uintptr_t)block >> 4);
+	struct tally **bucket = &tallies[hash % BUCKETS];
+	struct tally *tally;
+
+	for (tally = *bucket; tally; tally = tally->next)
+		if (tally->chain == chain && tally->block == block)
+			return tally;
+	tally = make(sizeof(*tally));
+	tally->chain = chain;
+	tally->block = block;
+	tally->next = *bucket;
+	*bucket = tally;
+	return tally;
+}
+
+static void executed(unsigned int cpu, void *data)
+{
+	struct block *block = data;
+
+	(void)cpu;
+	if (!block->latest || block->latest->chain != current)
+		block->latest = tally_of(current, block);
+	block->latest->executions++;
+}
+
+struct decoded {
+	bool locked;
+	bool call;
+	bool ret;
+};
+
+/* Legacy prefixes in any order, LOCK among them, then perhaps REX, then the opcode. */
+static struct decoded decode(const struct qemu_plugin_insn *insn)
+{
+	static const uint8_t others[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3 };
+	const uint8_t *byte = qemu_plugin_insn_data(insn);
+	const uint8_t *end = byte + qemu_plugin_insn_size(insn);
+	struct decoded is = { 0 };
+
+	for (; byte < end && (*byte == 0xf0 || memchr(others, *byte, sizeof(others))); byte++)
+		is.locked |= *byte == 0xf0;
+	if (byte < end && (*byte & 0xf0) == 0x40)
+		byte++;
+	if (byte < end) {
+		is.ret = *byte == 0xc3 || *byte == 0xc2;
+		is.call = *byte == 0xe8 || (*byte == 0xff && byte + 1 < end && (byte[1] >> 3 & 7) == 2);
+	}
+	return is;
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	uint64_t address = qemu_plugin_tb_vaddr(tb);
+	struct block *block;
+
+	(void)id;
+	if (!(address >> 63)) {
+		qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &user_instructions, count);
+		return;
+	}
+	block = make(sizeof(*block));
+	block->address = address;
+	block->instructions = count;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, CB_NO_REGS, block);
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		struct decoded is = decode(insn);
+
+		block->locked += is.locked;
+		if (is.call)
+			qemu_plugin_register_vcpu_mem_cb(insn, called, CB_NO_REGS, MEM_ANY,
+							 (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn));
+		if (is.ret)
+			qemu_plugin_register_vcpu_mem_cb(insn, returned, CB_NO_REGS, MEM_ANY, NULL);
+	}
+}
+
+static void write_chains(FILE *out, const struct chain *chain)
+{
+	for (const struct chain *callee = chain->callees; callee; callee = callee->sibling) {
+		fprintf(out, "chain %u %u %016" PRIx64 "\n", callee->id, chain->id, callee->place);
+		write_chains(out, callee);
+	}
+}
+
+static void at_exit(qemu_plugin_id_t id, void *data)
+{
+	FILE *out = fopen(out_path, "w");
+
+	(void)id;
+	(void)data;
+	if (!out) {
+		perror(out_path);
+		return;
+	}
+	if (too_deep)
+		fprintf(stderr, "callchains: %" PRIu64 " calls were deeper than %d\n", too_deep, DEPTH);
+	write_chains(out, &outermost);
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct tally *t = tallies[i]; t; t = t->next)
+			fprintf(out, "block %u %016" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", t->chain->id,
+				t->block->address, t->executions, t->executions * t->block->instructions,
+				t->executions * t->block->locked);
+	fprintf(out, "user %" PRIu64 "\n", user_instructions);
+	if (fclose(out))
+		perror(out_path);
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
+{
+	(void)info;
+	for (int i = 0; i < argc; i++)
+		if (!strncmp(argv[i], "out=", 4))
+			out_path = strdup(argv[i] + 4);
+	if (!out_path) {
+		fprintf(stderr, "callchains: say where to write, with out=FILE\n");
+		return 1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+	return 0;
+}

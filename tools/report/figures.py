@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures: small panels, each legible alone at the width of a phone, and rows of them for the docs.
+
+A panel is a function that draws on axes. Colours have roles; in an SVG they become CSS variables, so
+that one drawing serves a light and a dark page.
+"""
+
+import collections
+import io
+import re
+
+import matplotlib
+from matplotlib import pyplot, ticker
+
+matplotlib.use("agg")
+
+# Role: (light, dark). No colour stands for two roles.
+PALETTE = {
+    "ink": ("#24292f", "#e6edf3"), "muted": ("#67707a", "#9198a1"), "grid": ("#dde1e6", "#353b43"),
+    "paper": ("#fefefe", "#15181c"),
+    "c": ("#59636e", "#b4bec9"), "rust": ("#c2410c", "#ff8f52"), "upstream": ("#1f63c6", "#71b3ff"),
+    "yardstick": ("#9aa3ad", "#707983"),
+}
+NAMES = {"c": "C", "rust": "Rust Binder", "upstream": "upstream Rust"}
+_MARKS = {"c": "o", "rust": "s", "upstream": "^"}
+_WIDTH, _PIXEL = 3.9, 1 / 96
+
+# title and caption are text; draw takes axes; height in inches.
+Panel = collections.namedtuple("Panel", "title draw height", defaults=(2.7,))
+Figure = collections.namedtuple("Figure", "name caption panels")
+
+matplotlib.rcParams.update({
+    "svg.fonttype": "none", "svg.hashsalt": "binder", "font.family": "sans-serif", "font.size": 8,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
+    "axes.titlesize": 9, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 9,
+    "axes.labelsize": 8, "xtick.labelsize": 8, "ytick.labelsize": 8, "axes.axisbelow": True,
+    "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "ytick.minor.size": 0,
+    "lines.linewidth": 1.6, "lines.markersize": 4, "savefig.facecolor": PALETTE["paper"][0],
+})
+for name in ("text.color", "axes.titlecolor"):
+    matplotlib.rcParams[name] = PALETTE["ink"][0]
+for name in ("xtick.color", "ytick.color", "axes.labelcolor"):
+    matplotlib.rcParams[name] = PALETTE["muted"][0]
+matplotlib.rcParams["axes.edgecolor"] = matplotlib.rcParams["grid.color"] = PALETTE["grid"][0]
+
+
+def colour(who):
+    return PALETTE.get(who, PALETTE["yardstick"])[0]
+
+
+def svg(panels, alone=False):
+    """The panels in a row. With `alone` it brings its colours for light and dark along."""
+    out = io.BytesIO()
+    drawn = _drawn(panels)
+    drawn.savefig(out, format="svg", transparent=not alone, metadata={"Date": None, "Creator": None})
+    pyplot.close(drawn)
+    text = out.getvalue().decode()
+    text = text[text.index("<svg"):]
+    text = re.sub(r"font: ([^;\"]*?)(\d+(?:\.\d+)?px) [^;\"]*", r"font: \1\2 system-ui, sans-serif", text)
+    for role, (light, _) in PALETTE.items():
+        text = re.sub(light, f"var(--{role})", text, flags=re.I)
+    # Some roles are attributes, where var() has no meaning.
+    assert not re.search(r"\s(fill|stroke)=\"var", text)
+    return text.replace("<defs>", f"<style>{theme(':root')}</style><defs>", 1) if alone else text
+
+
+def png(panels):
+    """The same in the light colours."""
+    out = io.BytesIO()
+    drawn = _drawn(panels)
+    drawn.savefig(out, format="png", dpi=160)
+    pyplot.close(drawn)
+    return out.getvalue()
+
+
+def theme(selector):
+    """The palette as CSS."""
+    light, dark = ("".join(f"--{role}:{pair[i]};" for role, pair in PALETTE.items()) for i in (0, 1))
+    return f"{selector}{{{light}}}@media(prefers-color-scheme:dark){{{selector}{{{dark}}}}}"
+
+
+def _drawn(panels):
+    height = max(panel.height for panel in panels)
+    figure, grid = pyplot.subplots(1, len(panels), figsize=(_WIDTH * len(panels), height), squeeze=False,
+                                   constrained_layout=True)
+    for axes, panel in zip(grid[0], panels):
+        axes.set_title(panel.title)
+        panel.draw(axes)
+    return figure
+
+
+def curves(lines, xlabel, ylabel, xs, xnames, log=False):
+    """A function that draws `lines`, (who, {x: (middle, low, high)}), over the places `xs`, labelled at
+    their ends. The band between low and high is drawn where there is one."""
+
+    def draw(axes):
+        ends = []
+        place = {x: index for index, x in enumerate(xs)}
+        for who, points in lines:
+            there = [x for x in xs if x in points]
+            if not there:
+                continue
+            across = [place[x] for x in there]
+            middle, low, high = zip(*(points[x] for x in there))
+            yardstick = who not in NAMES
+            axes.plot(across, middle, color=colour(who), marker=_MARKS.get(who, ""), clip_on=False,
+                      linewidth=1.0 if yardstick else 1.6, linestyle=(0, (4, 2)) if yardstick else "-",
+                      zorder=2 if yardstick else 3 + (who == "rust"))
+            if any(l < h for l, h in zip(low, high)):
+                axes.fill_between(across, low, high, color=colour(who), alpha=0.13, linewidth=0)
+            ends.append((middle[-1], across[-1], NAMES.get(who, who), colour(who)))
+        if log:
+            axes.set_yscale("log")
+            plain_ticks(axes.yaxis)
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set_xticks(range(len(xs)), xnames)
+        axes.set_xlim(-0.15, len(xs) - 0.85)
+        axes.set_xlabel(xlabel)
+        axes.set_title(ylabel, loc="right", fontsize=7, fontweight="normal", color=PALETTE["muted"][0])
+        axes.grid(axis="y", linewidth=0.6)
+        _label_ends(axes, ends)
+
+    return draw
+
+
+def plain_ticks(axis):
+    """Numbers as people write them on a logarithmic axis."""
+    axis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 2, 5), numticks=12))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _label_ends(axes, ends, gap=9.5):
+    """Write each line's name behind its last point, moved up or down until none overlaps another."""
+    axes.figure.canvas.draw()
+    points = axes.get_window_extent().height / axes.figure.dpi * 72
+    to_axes = axes.transData + axes.transAxes.inverted()
+    placed = sorted((to_axes.transform((x, y))[1] * points, x, y, name, shade) for y, x, name, shade in ends)
+    heights = [item[0] for item in placed]
+    for _ in range(50):
+        for index in range(1, len(heights)):
+            lack = gap - (heights[index] - heights[index - 1])
+            if lack > 0.01:
+                heights[index - 1] -= lack / 2
+                heights[index] += lack / 2
+    for height, (_, x, y, name, shade) in zip(heights, placed):
+        wanted = height - to_axes.transform((x, y))[1] * points
+        axes.annotate(name, (x, y), xytext=(7, wanted), textcoords="offset points", va="center",
+                      color=shade, fontsize=8, annotation_clip=False)
+
+
+def dots(rows, drivers, xlabel="÷ C"):
+    """A function that draws ratios to C: `rows` are (label, {who: (ratio, low, high, sure)}), C is the line
+    at 1. An interval that was not sure is drawn pale."""
+
+    def draw(axes):
+        for index, (_, ratios) in enumerate(rows):
+            height = len(rows) - 1 - index
+            axes.axhline(height, color=PALETTE["grid"][0], linewidth=0.6, zorder=1)
+            for who in drivers:
+                if who not in ratios:
+                    continue
+                ratio, low, high, sure = ratios[who]
+                lift = {"rust": 0.13, "upstream": -0.13}.get(who, 0) if high > low else 0
+                if high > low:
+                    axes.plot([low, high], [height + lift] * 2, color=colour(who), linewidth=2.2,
+                              alpha=0.55 if sure else 0.25, solid_capstyle="butt", zorder=3)
+                axes.plot([ratio], [height + lift], marker=_MARKS[who], color=colour(who), markersize=5,
+                          markerfacecolor=colour(who) if sure else PALETTE["paper"][0], zorder=4)
+        axes.axvline(1, color=colour("c"), linewidth=1.4, zorder=2)
+        axes.annotate("C", (1, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points",
+                      color=colour("c"), ha="center", fontweight="bold")
+        axes.set_title(axes.get_title("left"), pad=18)
+        axes.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)])
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.tick_params(axis="y", labelcolor=PALETTE["ink"][0])
+        axes.set_xlabel(xlabel)
+        axes.spines["bottom"].set_visible(False)
+        axes.grid(axis="x", linewidth=0.6)
+
+    return draw
+
+
+def bars(rows, xlabel, limit=None, every=100):
+    """A function that draws `rows`, (label, [(who, value)]), as groups of bars with their values behind."""
+
+    def draw(axes):
+        height, ticks = 0.0, []
+        for label, values in reversed(rows):
+            start = height
+            for who, value in reversed(values):
+                axes.barh(height, value, color=colour(who), height=0.82)
+                axes.annotate(f"{value:,.0f}".replace(",", " "), (max(value, 0), height), xytext=(3, 0),
+                              textcoords="offset points", va="center", fontsize=6.5, color=colour(who))
+                height += 1
+            ticks.append(((start + height - 1) / 2, label))
+            height += 0.7 if len(values) > 1 else 0.0
+        axes.set_yticks([t for t, _ in ticks], [l for _, l in ticks])
+        axes.tick_params(axis="y", labelcolor=PALETTE["ink"][0])
+        axes.set_ylim(-0.7, height)
+        axes.set_xlim(0, limit or axes.get_xlim()[1] * 1.12)
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(4))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda v, _: f"{v:,.0f}".replace(",", " ")))
+        axes.set_xlabel(xlabel)
+        axes.spines["bottom"].set_visible(False)
+        axes.grid(axis="x", linewidth=0.6)
+
+    return draw
+
+
+def percentiles(lines, ylabel):
+    """A function that draws `lines`, (who, [(fraction of calls, µs)]), with the tail spread out: each step to
+    the right is ten times fewer calls."""
+
+    def draw(axes):
+        least = 1e-1
+        for who, points in lines:
+            rest = [1 - fraction for fraction, _ in points]
+            axes.plot(rest, [value for _, value in points], color=colour(who), drawstyle="steps-post",
+                      linewidth=1.0 if who not in NAMES else 1.5,
+                      linestyle=(0, (4, 2)) if who not in NAMES else "-", zorder=3 + (who == "rust"),
+                      label=NAMES.get(who, who))
+            least = min(least, min(rest))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(1, least)
+        shown = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999]
+        shown = [s for s in shown if 1 - s >= least * 0.99]
+        axes.xaxis.set_major_locator(ticker.FixedLocator([1 - s for s in shown]))
+        axes.xaxis.set_major_formatter(ticker.FixedFormatter([f"p{s * 100:g}" for s in shown]))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        plain_ticks(axes.yaxis)
+        axes.set_title(ylabel, loc="right", fontsize=7, fontweight="normal", color=PALETTE["muted"][0])
+        axes.grid(linewidth=0.6)
+        legend(axes)
+
+    return draw
+
+
+def legend(axes):
+    """Names in their own colours, no box."""
+    box = axes.legend(frameon=False, fontsize=7.5, loc="upper left", handlelength=1.2, labelspacing=0.25,
+                      borderaxespad=0.2)
+    for line, text in zip(box.get_lines(), box.get_texts()):
+        text.set_color(line.get_color())

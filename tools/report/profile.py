@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the instructions of one round trip go: by call chain, function, room and class, exactly.
+
+Two boots under `-icount` that differ only in the number of round trips, with a QEMU plugin that counts
+what the kernel executes by call chain: the difference, divided by the extra round trips, is what one costs.
+
+    PYTHONPATH=tools python3 -m report.profile --driver rust --size 0
+
+A function's `calls` is how often the block at its first instruction ran; `locked` counts LOCK-prefixed
+instructions. Functions that the compiler inlined count as the function that they were inlined into.
+"""
+
+import argparse
+import bisect
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from lab import guest, kernel, module, programs, say
+
+HERE = pathlib.Path(__file__).resolve().parent
+# binder-bench measures this many windows of each of its two lengths.
+WINDOWS = 31
+SHORT, LONG = 50, 100
+
+# What a function of the kernel proper is for, by its name; the first match counts.
+CLASSES = (
+    ("copies", r"rep_(movs|stos)|copy_(to|from|user)|memset|memcpy|memmove|strscpy|clear_user|get_user|put_user"),
+    ("memory", r"kmalloc|kfree|slab|kmem_cache|list_lru|mem_cgroup|lru|alloc_pages|krealloc|memcg"),
+    ("locks", r"spin_(un|try)?lock|mutex|rcu|rwsem|^(up|down)_|read_(un)?lock|write_(un)?lock|preempt_count"),
+    ("trees", r"^rb_|^__rb_"),
+    ("system call", r"syscall|sys_|entry_|^fd|__fget|fput|security_|ioctl|exit_to_user|irqentry"),
+    ("scheduler", r"sched|pick_|enqueue|dequeue|entity|wake|ttwu|switch|update_(curr|load|rq|cfs|protect|deadline|min)"
+                  r"|load_avg|prev_task|next_task|task_|resched|vruntime|wait|ktime_get|hrtimer|timerqueue|clock"
+                  r"|task|cpu_|timekeeping|lag"),
+)
+USER, DRIVER, OTHER = "benchmark itself", "driver", "other"
+# What comes in between and would come without a round trip, too: more or less of it in each boot.
+_BETWEEN = re.compile(r"^(asm_)?(sysvec_|common_interrupt)|^ret_from_fork_asm$|^common_startup")
+# Where the kernel is entered on behalf of a program.
+_ENTRY = re.compile(r"^__x64_sys_|^asm_exc_")
+
+Function = collections.namedtuple("Function", "address name module")
+Cost = collections.namedtuple("Cost", "instructions locked calls")
+# What a plugin counted: {chain: (caller, place)}, {(chain, address): (executions, instructions, locked)}.
+Counts = collections.namedtuple("Counts", "chains blocks user")
+USER_FUNCTION = Function(0, "user space", "")
+
+
+def measure(driver, program, size=0, carrier="binder"):
+    """Chains and what they cost, of one round trip of binder-bench, and the source files of the driver's C."""
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = pathlib.Path(folder) / "callchains.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", plugin,
+                        HERE / "callchains.c"], check=True)
+        (few, symbols), (many, same) = (_boot(driver, program, size, carrier, plugin, calls) for calls in (SHORT, LONG))
+    if symbols != same:
+        raise say.LabError("two boots put functions at different addresses: is `norandmaps` gone?")
+    with say.Step("taking the difference"):
+        costs = difference(few, many, symbols, (LONG - SHORT) * WINDOWS)
+    return {"driver": driver, "size": size, "chains": costs, "files": _files_of(driver)}
+
+
+def _boot(driver, program, size, carrier, plugin, calls):
+    """What the plugin counted in a run with windows of `calls` round trips, and the guest's functions."""
+    counts = plugin.with_name(f"counts-{calls}")
+    bench = (f"exec /lab/binder-bench throughput --driver {driver} --count --quiet --sizes {size} "
+             f"--reply same --carriers {carrier} --windows 10,{calls}")
+    job = guest.Job(argv=["/bin/sh", "-c", f"cat /proc/kallsyms > /out/kallsyms; {bench}"],
+                    driver=driver, icount=True, timeout=600, qemu=("-plugin", f"{plugin},out={counts}"),
+                    files={"/lab/binder-bench": program})
+    built = kernel.build("x86_64")
+    with say.Step(f"profile {driver}, windows of {calls}"):
+        result = guest.run(built, job)
+    if not result.good:
+        raise say.LabError(f"the profile failed on {driver}: {'; '.join(result.problems) or result.output}")
+    with open(counts) as lines:
+        return read_counts(lines), read_symbols(result.files["kallsyms"].decode())
+
+
+def read_counts(lines):
+    """The plugin's file. An address may have been translated several times, in different lengths."""
+    chains, blocks, user = {0: None}, collections.defaultdict(lambda: [0, 0, 0]), 0
+    for line in lines:
+        kind, *words = line.split()
+        if kind == "chain":
+            chains[int(words[0])] = int(words[1]), int(words[2], 16)
+        elif kind == "block":
+            block = blocks[int(words[0]), int(words[1], 16)]
+            for index, word in enumerate(words[2:]):
+                block[index] += int(word)
+        elif kind == "user":
+            user = int(words[0])
+    return Counts(chains, dict(blocks), user)
+
+
+def read_symbols(text):
+    """The kernel's and its modules' functions, by address; the first name of each address."""
+    functions = {}
+    for line in text.splitlines():
+        address, kind, name, *inside = line.split()
+        if kind in "tTwW" and int(address, 16):
+            functions.setdefault(int(address, 16), (name, inside[0].strip("[]") if inside else ""))
+    names = demangle([name for name, _ in functions.values()])
+    return sorted(Function(a, names.get(n, n), m) for a, (n, m) in functions.items())
+
+
+def demangle(names):
+    rust = [name for name in names if name.startswith("_R")]
+    for tool in ("llvm-cxxfilt-22", "llvm-cxxfilt", "rustfilt"):
+        try:
+            out = subprocess.run([tool], input="\n".join(rust), text=True, capture_output=True, check=True)
+        except FileNotFoundError:
+            continue
+        return dict(zip(rust, (shorten(line) for line in out.stdout.splitlines())))
+    return {}
+
+
+def shorten(name):
+    """Without the hashes that v0 mangling puts behind crate names."""
+    return re.sub(r"\[[0-9a-f]{8,}\]", "", name)
+
+
+def difference(few, many, symbols, calls):
+    """{chain of functions, outermost first: Cost} of one round trip, without what does not belong to it."""
+    costs = collections.defaultdict(lambda: [0.0, 0.0, 0.0])
+    names = _Naming(symbols)
+    for counts, sign in ((few, -1), (many, 1)):
+        paths = names.paths(counts.chains)
+        for (chain, address), (executions, instructions, locked) in counts.blocks.items():
+            place = names.place(address)
+            cost = costs[paths[chain], place]
+            cost[0] += sign * instructions / calls
+            cost[1] += sign * locked / calls
+            cost[2] += sign * executions / calls if address == names.function(place).address else 0
+    user = (many.user - few.user) / calls
+    found = {names.spell(path) + (names.function(place),): Cost(*cost)
+             for (path, place), cost in costs.items() if any(abs(c) > 1e-6 for c in cost)}
+    calls = {function.name: cost.calls for function, cost in by_function(found).items()}
+    found = {path: cost for path, cost in found.items() if _belongs(path, calls)}
+    return found | ({(USER_FUNCTION,): Cost(user, 0.0, 0.0)} if user else {})
+
+
+def _belongs(path, calls):
+    """Whether a chain is part of a round trip: not an interrupt, and not in a system call or an exception that
+    not even every other round trip makes, which is how processes start and end."""
+    if any(_BETWEEN.match(function.name) for function in path):
+        return False
+    entry = next((function.name for function in path if _ENTRY.match(function.name)), None)
+    return entry is None or calls.get(entry, 0) >= 0.5
+
+
+class _Naming:
+    """From addresses to functions, and from chains of calls to paths of functions.
+
+    Functions and paths are numbers here, the same in both boots; a path is known by that of its caller and
+    its last function.
+    """
+
+    def __init__(self, symbols):
+        self._symbols = symbols
+        self._starts = [function.address for function in symbols]
+        self._paths, self._known = [None], {}
+
+    def place(self, address):
+        return bisect.bisect_right(self._starts, address) - 1
+
+    def function(self, place):
+        return self._symbols[place] if place >= 0 else Function(0, "before the kernel", "")
+
+    def paths(self, chains):
+        """{chain: its path}"""
+        found = {0: 0}
+        for chain in chains:
+            todo = []
+            while chain not in found:
+                todo.append(chain)
+                chain = chains[chain][0]
+            for chain in reversed(todo):
+                caller, address = chains[chain]
+                path = found[caller], self.place(address)
+                if path not in self._known:
+                    self._known[path] = len(self._paths)
+                    self._paths.append(path)
+                found[chain] = self._known[path]
+        return found
+
+    def spell(self, path):
+        """The functions of a path, outermost first."""
+        functions = []
+        while self._paths[path]:
+            path, place = self._paths[path]
+            functions.append(self.function(place))
+        return tuple(reversed(functions))
+
+
+def by_function(costs):
+    """{function: Cost}, whatever called it."""
+    sums = collections.defaultdict(lambda: [0.0, 0.0, 0.0])
+    for path, cost in costs.items():
+        for index, value in enumerate(cost):
+            sums[path[-1]][index] += value
+    return {function: Cost(*cost) for function, cost in sums.items()}
+
+
+def classify(function):
+    """What a function is for."""
+    if function.name == USER_FUNCTION.name:
+        return USER
+    if function.module in guest.MODULES.values():
+        return DRIVER
+    return next((label for label, pattern in CLASSES if re.search(pattern, function.name)), OTHER)
+
+
+def room(function, files):
+    """The source file of a driver's function: by its path if it is Rust, else by the object that it is in."""
+    modules = re.findall(r"\brust_binder::(?:kernel_ext::)?([a-z_0-9]+)::", function.name)
+    if modules:
+        return modules[0] + ".rs"
+    if re.search(r"\brust_binder::", function.name):
+        return "rust_binder.rs"
+    if "::" in function.name:
+        return "kernel crate"
+    return files.get(function.name, OTHER)
+
+
+def _files_of(driver):
+    """{C function: source file}, from the objects that a driver's module was linked from."""
+    built = kernel.build("x86_64")
+    path = module.build(built) if driver == "rust" else built.module(driver)
+    files = {}
+    for part in path.parent.glob("*.o"):
+        if part.stem in (path.stem, path.stem + ".mod"):
+            continue
+        listing = subprocess.run(["nm", part], text=True, capture_output=True, check=True).stdout
+        for line in listing.splitlines():
+            *_, kind, name = line.split()
+            if kind in "tT":
+                files[name] = part.stem + ".c"
+    return files
+
+
+def summary(profile):
+    """What a report needs, as plain data: instructions by class, room and function, and folded chains."""
+    functions = by_function(profile["chains"])
+    classes, rooms = collections.Counter(), collections.Counter()
+    for function, cost in functions.items():
+        classes[classify(function)] += cost.instructions
+        if classify(function) == DRIVER:
+            rooms[room(function, profile["files"])] += cost.instructions
+    rows = [{"name": f.name, "module": f.module, "class": classify(f),
+             "room": room(f, profile["files"]) if classify(f) == DRIVER else None, **c._asdict()}
+            for f, c in sorted(functions.items(), key=lambda item: -item[1].instructions)]
+    folded = collections.Counter()
+    for path, cost in profile["chains"].items():
+        folded[";".join(f.name.replace(";", ",") for f in path)] += cost.instructions
+    return {"driver": profile["driver"], "size": profile["size"],
+            "instructions": sum(c.instructions for c in functions.values()),
+            "locked": sum(c.locked for c in functions.values()),
+            "classes": dict(classes.most_common()), "rooms": dict(rooms.most_common()),
+            "functions": rows, "folded": dict(folded)}
+
+
+def show(data, top):
+    print(f"null call through {data['driver']}, {data['size']} bytes: {data['instructions']:.1f} instructions, "
+          f"{data['locked']:.1f} locked, per round trip\n")
+    for title in ("classes", "rooms"):
+        for name, instructions in data[title].items():
+            if abs(instructions) >= 0.05:
+                print(f"{instructions:10.1f}  {name}")
+        print()
+    print(f"{'instr.':>10} {'locked':>7} {'calls':>7}  function")
+    for row in data["functions"][: top or None]:
+        if abs(row["instructions"]) >= 0.05:
+            where = f"{row['name']} [{row['room']}]" if row["room"] else row["name"]
+            print(f"{row['instructions']:10.1f} {row['locked']:7.2f} {row['calls']:7.2f}  {where}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--driver", default="rust", choices=sorted(guest.MODULES))
+    parser.add_argument("--carrier", default="binder", help="or a yardstick: pipe, seqpacket, futex, eventfd")
+    parser.add_argument("--size", type=int, default=0)
+    parser.add_argument("--top", type=int, default=70, help="functions to print (0: all)")
+    parser.add_argument("--json", type=pathlib.Path, help="where to write all of it, too")
+    args = parser.parse_args()
+    try:
+        data = summary(measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier))
+    except say.LabError as error:
+        sys.exit(f"error: {error}")
+    if args.json:
+        args.json.write_text(json.dumps(data))
+    show(data, args.top)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the report shows, in which order: sections with their figures and tables, from what was measured."""
+
+import collections
+
+from . import data, figures
+
+# A table is (headers, rows of texts); the first `texts` columns are words, the others numbers.
+Table = collections.namedtuple("Table", "headers rows texts", defaults=(1,))
+Section = collections.namedtuple("Section", "anchor title note figures table flames", defaults=(None, ()))
+
+ECHO = "throughput"
+_YARDSTICKS = ("pipe", "seqpacket", "futex", "eventfd")
+_SHOWN_ROOMS = 12
+
+
+def build(times, counts, profiles):
+    """All sections for which there is something to show."""
+    makers = ((_instructions, counts), (_breakdown, profiles), (_ratios, times), (_pairs, times),
+              (_payloads, times), (_tails, times))
+    return [section for make, measured in makers if measured for section in [make(measured)] if section]
+
+
+def number(value):
+    return f"{value:,.0f}".replace(",", " ")
+
+
+def _instructions(counts):
+    cells = sorted({cell for cell, _ in counts.counts}, key=lambda cell: cell.order)
+    rivals = [d for d in counts.drivers() if d != data.BASE]
+    rows, table = [], []
+    for cell in cells:
+        row = {who: counts.counts[cell, who] for who in [data.BASE, *rivals] if (cell, who) in counts.counts}
+        ratios = {who: (r["ratio"],) * 3 + (True,) for who, r in row.items() if r.get("ratio")}
+        if ratios:
+            rows.append((cell.label, ratios))
+        if row:
+            table.append([cell.label, *(_count(row.get(who)) for who in [data.BASE, *rivals]),
+                          *(_ratio(row.get(who)) for who in rivals)])
+    names = [figures.NAMES.get(d, d) for d in counts.drivers()]
+    headers = ["operation", *names, *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals)]
+    panels = [figures.Panel("Instructions, ratio to C", figures.dots(rows, rivals, "÷ C, lower is better"),
+                            0.9 + 0.17 * len(rows))]
+    note = ("Guest instructions of one operation, all processes and the kernel together, counted exactly under "
+            "<code>qemu -icount</code>: no noise, so no interval. Left of the line is less work than the C driver.")
+    return Section("instructions", "Instructions per operation", note,
+                   [figures.Figure("instructions", "Instructions per operation, ratio to the C driver", panels)],
+                   Table(headers, table))
+
+
+def _count(row):
+    return number(row["instructions"]) if row else "–"
+
+
+def _ratio(row):
+    return f"{row['ratio']:.3f}" if row and row.get("ratio") else "–"
+
+
+def _breakdown(profiles):
+    order = {who: index for index, who in enumerate(figures.NAMES)}
+    profiles = sorted(profiles, key=lambda p: order.get(p["driver"], 9))
+    classes = sorted({c for p in profiles for c in p["classes"]},
+                     key=lambda c: -max(p["classes"].get(c, 0) for p in profiles))
+    rows = [(c, [(p["driver"], p["classes"].get(c, 0)) for p in profiles]) for c in classes]
+    panels = [figures.Panel("By purpose", figures.bars(rows, "instructions, lower is better"),
+                            0.6 + 0.105 * len(rows) * (len(profiles) + 0.7))]
+    widest = max(max(p["rooms"].values(), default=0) for p in profiles) * 1.15
+    for profile in profiles:
+        who = profile["driver"]
+        top = [(name, [(who, value)]) for name, value in profile["rooms"].items() if value >= 0.5]
+        rest = sum(values[0][1] for _, values in top[_SHOWN_ROOMS:])
+        top = top[:_SHOWN_ROOMS] + ([("other files", [(who, rest)])] if rest else [])
+        title = f"{figures.NAMES[who]}: the driver's files"
+        panels.append(figures.Panel(title, figures.bars(top, "instructions", widest), 0.6 + 0.165 * len(top)))
+    table = [[c, *(number(p["classes"].get(c, 0)) for p in profiles)] for c in classes]
+    table.append(["all", *(number(p["instructions"]) for p in profiles)])
+    table.append(["with LOCK prefix", *(number(p["locked"]) for p in profiles)])
+    note = ("One null round trip, taken apart by a QEMU plugin that counts every block by its call chain. "
+            "Functions of the kernel proper are grouped by what they are for, the driver's by source file; what the "
+            "compiler inlined counts where it was inlined. In the flame graphs a frame is as wide as the "
+            "instructions under it: click to zoom.")
+    headers = ["purpose", *(figures.NAMES[p["driver"]] for p in profiles)]
+    return Section("breakdown", "Where one null call goes", note,
+                   [figures.Figure("breakdown", "Instructions of one null round trip", panels)],
+                   Table(headers, table), [p["driver"] for p in profiles])
+
+
+def _ratios(times):
+    rivals = [d for d in times.drivers() if d != data.BASE]
+    rows, table = [], []
+    for cell in sorted({cell for cell, who in times.latency if who in rivals}, key=lambda cell: cell.order):
+        ratios = {}
+        for who in rivals:
+            row = times.latency.get((cell, who))
+            if row and row["ratios"]:
+                ratio = row["ratios"]["p50"]
+                ratios[who] = ratio["point"], ratio["low"], ratio["high"], _sure(ratio)
+                table.append([cell.label, figures.NAMES.get(who, who), f"{row['p50_ns'] / 1000:.2f}",
+                              f"{row['p99_ns'] / 1000:.2f}",
+                              f"{ratio['point']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]",
+                              ratio["verdict"], row["ratios"]["mean"]["verdict"]])
+        if ratios:
+            rows.append((cell.label, ratios))
+    if not rows:
+        return None
+    half = (len(rows) + 1) // 2 if len(rows) > 24 else len(rows)
+    panels = [figures.Panel("Median time, ratio to C", figures.dots(part, rivals, "÷ C with 95 % interval, lower is better"),
+                            0.9 + 0.2 * len(part)) for part in (rows[:half], rows[half:]) if part]
+    note = ("User Mode Linux at native speed. Bars are 95 % intervals of the ratio of medians (bootstrap over boots "
+            "and blocks); hollow and pale where they do not allow to name a winner, because the interval contains 1 or "
+            "because pipes and sockets, which know nothing of the driver, differed as well.")
+    headers = ["case", "driver", "p50 µs", "p99 µs", "p50 ÷ C [95 %]", "by median", "by average"]
+    return Section("time", "Time per operation", note,
+                   [figures.Figure("time", "Median time per operation, ratio to the C driver", panels)],
+                   Table(headers, table, 2))
+
+
+def _sure(ratio):
+    return ratio["verdict"].endswith(("faster", "slower"))
+
+
+def _lines(times, cells, across, figure="p50"):
+    """[(who, {x: (middle of all boots, least, most)})] for curves through `cells`, x being `across(cell)`."""
+    boots = data.boots(times, f"{figure}_ns")
+    lines = []
+    for who in [*times.drivers(), *_YARDSTICKS]:
+        points = {across(cell): boots[cell, who] for cell in cells if (cell, who) in boots}
+        if points:
+            lines.append((who, points))
+    return lines
+
+
+def _echo(times):
+    return sorted({cell for cell, who in times.latency
+                   if cell.workload == ECHO and who in times.drivers() and not cell.parameters})
+
+
+def _pairs(times):
+    cells = _echo(times)
+    pairs = sorted({cell.pairs for cell in cells})
+    if len(pairs) < 2:
+        return None
+    panels = []
+    for size in sorted({cell.size for cell in cells}):
+        lines = _lines(times, [c for c in cells if c.size == size], lambda cell: cell.pairs)
+        panels.append(figures.Panel(data.bytes_name(size) if size else "No payload", figures.curves(
+            lines, "clients at the same time", "median, µs", pairs, list(map(str, pairs)))))
+    note = ("As many clients and servers as the axis says, each pair on its own, all on one device and one CPU. A boot "
+            "stands for the median of its blocks: lines are the middle boot, bands reach from the fastest to the slowest. "
+            "Lower is better.")
+    return Section("pairs", "Latency over pairs", note,
+                   [figures.Figure("pairs", "Median round trip over pairs", panels)])
+
+
+def _payloads(times):
+    cells = [cell for cell in _echo(times) if cell.pairs == 1]
+    sizes = sorted({cell.size for cell in cells})
+    if len(sizes) < 3:
+        return None
+    names = list(map(data.bytes_name, sizes))
+    panels = [figures.Panel(title, figures.curves(_lines(times, cells, lambda cell: cell.size, figure),
+                                                  "payload", "µs", sizes, names, log=figure == "p99"))
+              for title, figure in (("Median", "p50"), ("99th percentile", "p99"))]
+    return Section("payloads", "Latency over payload", "One pair. Lines and bands as above. Lower is better.",
+                   [figures.Figure("payloads", "Round trip over payload", panels)])
+
+
+def _tails(times):
+    cells = [cell for cell in _echo(times) if cell.pairs == 1]
+    panels = []
+    for cell in cells:
+        points = data.percentiles(times, cell)
+        lines = [(who, points[who]) for who in [*times.drivers(), *_YARDSTICKS] if who in points]
+        title = data.bytes_name(cell.size) if cell.size else "No payload"
+        panels.append(figures.Panel(title, figures.percentiles(lines, "µs")))
+    note = ("Every call of every boot: the share of calls that took at most so long, one step right for each tenth of "
+            "calls that remain. On a machine that does other work, the right end tells about that work. Lower is better.")
+    return Section("tails", "How slow the slow calls are", note,
+                   [figures.Figure("tails", "Percentiles of the round trip", panels)])

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The report from made-up results.
+
+    PYTHONPATH=tools python3 -m unittest report.test_report
+"""
+
+import re
+import unittest
+
+from . import data, figures, page, sections
+
+DRIVERS = ("c", "rust", "upstream")
+SIZES, PAIRS = (0, 4096, 65536), (1, 4)
+
+
+def cell_fields(size, pairs, measured, carrier="binder"):
+    return {"workload": "throughput", "case": "", "carrier": carrier, "size": size, "reply": 0, "pairs": pairs,
+            "parameters": {}, "measured": measured}
+
+
+def latency(scale):
+    block = {name: 1000.0 * scale for name in ("mean_ns", "p50_ns", "p99_ns")}
+    return {"latency": {"blocks": [block] * 3, "histogram": [[900, 50], [1100, 40], [5000, 10]]}}
+
+
+def made_up():
+    """Times of three drivers in two boots each, ours half of C's."""
+    files, rows = [], {}
+    for index, driver in enumerate(DRIVERS):
+        for boot in (1, 2):
+            cells = [cell_fields(s, p, latency(boot + index)) for s in SIZES for p in PAIRS]
+            files.append({"driver": driver, "cells": cells, "environment": {"kernel": "<k>", "cpus": [0], "boot_id": "x"}})
+        for size in SIZES:
+            for pairs in PAIRS:
+                ratio = {"point": 0.5, "low": 0.4, "high": 0.6, "verdict": "50.0 % faster"}
+                row = {"p50_ns": 1000, "p99_ns": 5000, "ratios": {"p50": ratio, "mean": ratio} if index else None,
+                       "instructions": 100.0 + index, "ratio": (100 + index) / 100 if index else None}
+                rows[data.Cell("throughput", size=size, pairs=pairs), driver] = row
+    return data.Results([], files, rows, rows, [])
+
+
+PROFILE = {"driver": "rust", "classes": {"driver": 60.0, "scheduler": 40.0}, "rooms": {"send.rs": 60.0},
+           "instructions": 100.0, "locked": 3.0}
+
+
+class Data(unittest.TestCase):
+    def test_boots_are_summed_up_by_their_middle_and_their_ends(self):
+        boots = data.boots(made_up(), "p50_ns")
+        self.assertEqual(boots[data.Cell("throughput"), "c"], (1.5, 1.0, 2.0))
+
+    def test_percentiles_start_at_none_and_stop_where_ten_calls_are_left(self):
+        curves = data.percentiles(made_up(), data.Cell("throughput"))
+        self.assertEqual(curves["c"], [(0.0, 0.9), (0.5, 1.1), (0.9, 5.0)])
+
+    def test_names_tell_cells_apart_and_labels_are_short(self):
+        one = data.Cell("fanin", size=4096, pairs=8, parameters=(("threads", 4),))
+        self.assertEqual(one.name, "fanin size=4096 reply=0 pairs=8 threads=4")
+        self.assertEqual(one.label, "fanin 4 threads × 8")
+        self.assertEqual(data.Cell("rpc", "throughput/65537", 65609).label, "rpc throughput/65537")
+        self.assertEqual(data.Cell("throughput", size=4096).label, "throughput 4 KiB")
+
+    def test_drivers_come_in_their_order(self):
+        self.assertEqual(made_up().drivers(), list(DRIVERS))
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shown = sections.build(made_up(), made_up(), [PROFILE])
+        flames = {"rust": '<svg width="1200" height="392"></svg>'}
+        cls.text = page.render(cls.shown, [("0.5", "what", "note")], [("guest kernel", "<k>")], flames,
+                               {"a.json": b"{}"})
+
+    def test_every_section_is_there(self):
+        self.assertEqual([s.anchor for s in self.shown],
+                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails"])
+        for section in self.shown:
+            self.assertIn(f"id={section.anchor}>", self.text)
+
+    def test_sections_without_measurements_are_left_out(self):
+        self.assertEqual([s.anchor for s in sections.build(None, None, [PROFILE])], ["breakdown"])
+
+    def test_it_needs_nothing_from_elsewhere(self):
+        found = re.findall(r"(?:src|href)\s*=\s*['\"]?([^'\"> ]+)", self.text)
+        self.assertTrue(found)
+        for target in found:
+            self.assertRegex(target, r"^(data:|#)")
+        self.assertNotIn("url(http", self.text)
+
+    def test_text_is_escaped(self):
+        self.assertNotIn("<k>", self.text)
+        self.assertIn("&lt;k&gt;", self.text)
+
+
+class Figures(unittest.TestCase):
+    def setUp(self):
+        (self.figure,) = sections.build(made_up(), None, [])[1].figures
+
+    def test_colours_follow_the_page(self):
+        text = figures.svg(self.figure.panels[:1])
+        for role in ("rust", "c", "upstream", "grid"):
+            self.assertIn(f"var(--{role})", text)
+        self.assertNotRegex(text, r"(fill|stroke): #")
+
+    def test_alone_a_figure_brings_its_colours_for_light_and_dark(self):
+        text = figures.svg(self.figure.panels[:1], alone=True)
+        self.assertIn(f"--rust:{figures.PALETTE['rust'][0]}", text)
+        self.assertIn("prefers-color-scheme:dark", text)
+
+    def test_no_colour_stands_for_two_roles(self):
+        light = [pair[0] for pair in figures.PALETTE.values()]
+        self.assertEqual(len(light), len(set(light)))
+
+    def test_the_same_data_give_the_same_file(self):
+        panels = self.figure.panels[:1]
+        self.assertEqual(figures.svg(panels), figures.svg(panels))
+
+    def test_a_picture_is_one(self):
+        self.assertTrue(figures.png(self.figure.panels[:1]).startswith(b"\x89PNG"))
+
+
+if __name__ == "__main__":
+    unittest.main()
