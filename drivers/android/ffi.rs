@@ -6,6 +6,7 @@
 //! does nothing else.
 
 use crate::{
+    buffers,
     context::Context,
     ioctls,
     process::Process,
@@ -31,17 +32,23 @@ extern "C" {
 }
 
 /// The devices: they can be opened as long as this exists.
-pub(crate) struct Devices(());
+pub(crate) struct Devices {
+    // Dropped after the devices are gone.
+    _pool: buffers::PoolHandle,
+}
 
 impl Devices {
     /// Makes the filesystem known, and the devices that the module's parameters ask for.
     pub(crate) fn make() -> Result<Self> {
         // SAFETY: Called once, from module init, before there is a device that could be opened.
         unsafe { registry::OPENED.init() };
+        // SAFETY: As above.
+        unsafe { buffers::POOL.init() };
+        let pool = buffers::PoolHandle::make()?;
         // SAFETY: Called from module init, in process context; what the devices call back is ready:
-        // the registry is initialised, and nothing else needs to be.
+        // the registry is initialised, the pool is there, and nothing else needs to be.
         to_result(unsafe { rust_binderfs_init() })?;
-        Ok(Self(()))
+        Ok(Self { _pool: pool })
     }
 }
 

@@ -7,7 +7,7 @@
 //! end is told in [`crate::teardown`].
 
 use crate::{
-    allocation::Delivered,
+    buffers::{self, Buffers},
     context::Context,
     death::DeathLink,
     debug::note,
@@ -19,7 +19,6 @@ use crate::{
     node::Node,
     priority,
     priority_rules::Priority,
-    range_alloc::RangeAllocator,
     registry,
     stats::{Counted, Kind},
     thread::{Rest, Thread},
@@ -74,9 +73,8 @@ pub(crate) struct Process {
     /// Handles on other processes' nodes. Taken before any process's state lock.
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
-    /// Which ranges of `pages` hold buffers. Nothing is locked while it is held.
-    #[pin]
-    pub(crate) buffers: SpinLock<RangeAllocator<Delivered>>,
+    /// Which ranges of `pages` hold buffers.
+    pub(crate) buffers: Arc<Buffers>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
     /// What `poll` waits on. Here rather than in a thread, for epoll keeps hold of it (lesson R18).
@@ -267,7 +265,10 @@ impl Process {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
         let leader = ARef::from(task.group_leader());
-        let pages = Arc::pin_init(PageRange::new(mm), GFP_KERNEL)?;
+        let pool = buffers::pool()?;
+        let buffers = Buffers::new()?;
+        let pages = PageRange::new(mm, pool, buffers.clone());
+        let pages = Arc::pin_init(pages, GFP_KERNEL)?;
         let pollers = PollCondVarBox::new(c"Process::pollers", kernel::static_lock_class!())?;
         let process = Arc::pin_init(
             pin_init!(Self {
@@ -278,7 +279,7 @@ impl Process {
                 credential: ARef::from(credential),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),
-                buffers <- new_spinlock!(RangeAllocator::new(0), "Process::buffers"),
+                buffers,
                 pages,
                 pollers,
                 freezers <- new_condvar!("Process::freezers"),

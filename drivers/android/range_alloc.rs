@@ -181,6 +181,39 @@ pub(crate) struct RangeAllocator<T, const FEW_RANGES: usize = FEW> {
     oneway_free: u32,
     /// A spammer was reported, and space has been low ever since.
     spam_reported: bool,
+    reach: Reach,
+}
+
+/// How far from the start of a space ranges were reserved, lately and before that.
+///
+/// The lowest gap is preferred, so this is what a steady use of the space keeps using. "Lately" is
+/// since whoever asks for idle memory began to go round again: the [round](RangeAllocator::is_idle).
+struct Reach {
+    /// In this round.
+    now: u32,
+    /// In the round before.
+    before: u32,
+    round: u32,
+}
+
+impl Reach {
+    const NOWHERE: Self = Reach {
+        now: 0,
+        before: 0,
+        round: 0,
+    };
+
+    /// Whether what begins at `start` was beyond reach in `round` and the one before.
+    fn is_beyond(&mut self, start: usize, round: u32) -> bool {
+        if round != self.round {
+            *self = Reach {
+                now: 0,
+                before: self.now,
+                round,
+            };
+        }
+        start >= self.now.max(self.before) as usize
+    }
 }
 
 impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
@@ -196,6 +229,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             size,
             oneway_free: size / 2,
             spam_reported: false,
+            reach: Reach::NOWHERE,
         }
     }
 
@@ -243,6 +277,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             }
         };
 
+        self.reach.now = self.reach.now.max(offset + size);
         Ok(Reserved {
             offset: offset as usize,
             size: size as usize,
@@ -329,6 +364,15 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             },
             _ => false,
         }
+    }
+
+    /// Whether the memory behind `start..end` can go: no range in use has a byte in it, and none was
+    /// reserved that reached as far lately.
+    ///
+    /// Whoever asks goes round all of the space again and again, and says with another `round` that
+    /// another time begins. "Lately" is in this round and the one before.
+    pub(crate) fn is_idle(&mut self, start: usize, end: usize, round: u32) -> bool {
+        self.reach.is_beyond(start, round) && !self.touches(start, end)
     }
 
     /// All ranges in use, by ascending offset.

@@ -26,6 +26,7 @@
 mod kernel_ext;
 
 mod allocation;
+mod buffers;
 mod commands;
 mod context;
 mod death;
@@ -77,6 +78,10 @@ module! {
         handoff: u8 {
             default: 1,
             description: "Wake whoever serves a call on the CPU of the caller that waits for it",
+        },
+        charge_buffers: bool {
+            default: false,
+            description: "Charge the pages of buffers to the memory cgroup of the process that receives them",
         },
     },
 }

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A range of pages that a driver fills and one process reads through a mapping.
+//! A range of pages that a driver fills and one process reads through a mapping, and that the kernel
+//! takes back when memory is short.
 //!
 //! A driver that hands data to a process can copy it twice, into kernel memory and out again, or
 //! once, into pages that the process has mapped read-only. [`PageRange`] is for the second way. The
 //! process makes one mapping; the driver then makes pages appear in it as they are needed, from
-//! whatever context it runs in, and copies into them.
+//! whatever context it runs in, and copies into them. Pages that nobody needs for a while go back to
+//! the kernel through the shrinker of the [`PagePool`] that the range belongs to.
 //!
 //! # The life of a page
 //!
 //! ```text
-//!              populate                              PageRange dropped
-//!   absent ───────────────► present ──────────────────────────────────────────► freed
-//!   (to touch it            (mapped for the process,      ▲
-//!   is SIGBUS)               written by the kernel)       │ the process's own page table keeps
-//!      ▲                        ┊                         │ what it has mapped until the mapping
-//!      └┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┘                         │ goes, however long that takes
-//!               (reclaim)
+//!               populate
+//!    absent ───────────────► present ───────────────────────────► freed
+//!    (to touch it            (mapped for the process,     range      ▲
+//!    is SIGBUS)               written by the kernel,      dropped    │ when no reader can have
+//!       ▲                     on the pool's list)                    │ found it any more, and no
+//!       │                        │ reclaim                           │ page table shows it
+//!       └────────────────────────┴───────────────────────────────────┘
 //! ```
 //!
-//! A page is zeroed when it is allocated and never again: until reclaim takes it, the process only
-//! ever finds its own old data in it.
+//! A page is zeroed when it is allocated and never again: until it is freed, the process only ever
+//! finds its own old data in it, and when it is freed, nobody finds it.
 //!
-//! **Reclaim** (dotted) does not exist yet. Its place is a method `evict(index)` next to
-//! [`populate`](PageRange::populate): under `populating` it lowers `frontier` below the page, takes
-//! the page out of its slot, zaps it from the mapping, and frees it after a grace period of an SRCU
-//! domain in whose read sections [`with_bytes`](PageRange::with_bytes) will then run. Which pages
-//! are not in use is the caller's knowledge, and so is when to ask.
+//! A page is on the list from the moment it appears until it goes, in use or not. Using it costs
+//! nothing that way. It is reclaim that finds out what is idle, by asking the range's [`Owner`].
 //!
 //! # The life of a mapping
 //!
@@ -39,30 +38,63 @@
 //! All of this is one word, [`frontier`](PageRange), so that the question that is asked for each
 //! message, "is this still mapped, and are the pages there?", costs one load and one comparison.
 //!
+//! # Where to find what
+//!
+//! Here: making a mapping and making pages appear. [`slots`]: what a present page is. [`access`]:
+//! reading and writing. [`reclaim`]: how a page goes. [`pool`]: what ranges have in common.
+//! [`vma_ops`]: what the kernel calls when a process does something to its mapping.
+//!
+//! # Locks, outermost first
+//!
+//! | lock | taken by | how |
+//! |---|---|---|
+//! | mmap lock of the process | `mmap` and `munmap`, which call us | |
+//! | [`PagePool`]'s turn | reclaim | tries |
+//! | | the end of a range | waits |
+//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate) | waits |
+//! | | reclaim | tries |
+//! | VMA lock, mmap lock | `populate` | waits |
+//! | | reclaim | tries |
+//! | whatever the [`Owner`] takes | reclaim | must not wait |
+//! | lock of the list | all of them | a spinlock of `list_lru` |
+//!
+//! Reclaim runs in whatever context memory is allocated in, perhaps with any of these held by its own
+//! thread, and therefore waits for none of them.
+//!
 //! # What may differ between kernels
 //!
 //! This is written for 7.3. The fields of a VMA that the `kernel` crate has no abstraction for
 //! (operations, private data, position in the file) are touched in [`vma_ops`] and nowhere else.
 
 use kernel::{
-    bindings,
     mm::{
         virt::{VmaNew, VmaRef},
         Mm, MmWithUser,
     },
     new_mutex,
-    page::{Page, PAGE_SHIFT, PAGE_SIZE},
+    page::{PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, Mutex, SetOnce,
+        rcu, Arc, Mutex, SetOnce,
     },
-    uaccess::UserPtr,
 };
 
+#[path = "page_range/access.rs"]
+mod access;
+#[path = "page_range/pool.rs"]
+mod pool;
+#[path = "page_range/reclaim.rs"]
+mod reclaim;
+#[path = "page_range/slots.rs"]
+mod slots;
 #[path = "page_range/vma_ops.rs"]
 mod vma_ops;
+
+pub use pool::PagePool;
+pub use reclaim::Owner;
+use slots::{OwnedRecord, Slot};
 
 /// The process has not made its mapping yet.
 const NEVER: isize = -2;
@@ -85,6 +117,8 @@ const GONE: isize = -1;
 /// }
 ///
 /// fn tell(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
+///     // `this.messages`, the owner of the range, knows from here on that these bytes are in use.
+///     this.messages.lock().reserve(offset, message.len())?;
 ///     this.pages.populate(offset, offset + message.len())?;
 ///     this.pages.write(offset, message)?;
 ///     let address = this.pages.address().ok_or(ESRCH)?;
@@ -96,12 +130,14 @@ const GONE: isize = -1;
 ///
 /// - If `frontier >= 0`, then `mapping` is populated, and the slots of the first `frontier` bytes
 ///   hold pages.
-/// - A slot that holds a page owns it, and holds it until `self` is dropped.
-/// - Slots change from empty to a page only, and only under `populating`.
-/// - `frontier` changes from [`NEVER`] to 0, then upwards, then to [`GONE`], and no other way.
+/// - Slots change only under `populating`, and so does `frontier`, except that it becomes [`GONE`] at
+///   any time and stays so.
+/// - `frontier` changes from [`NEVER`] to 0, then up and down, then to [`GONE`], and no other way.
+/// - A record in a slot is on the pool's list, or off it while somebody has the pool's turn or holds
+///   `populating`.
 /// - A VMA whose operations are [`vma_ops::OPERATIONS`] and whose private data is `self` owns a
 ///   reference count on `self`.
-#[pin_data]
+#[pin_data(PinnedDrop)]
 pub struct PageRange {
     /// How many bytes from the start of the mapping are backed by pages without interruption, or
     /// [`NEVER`], or [`GONE`].
@@ -113,11 +149,16 @@ pub struct PageRange {
     /// The address space of the process. Pinned down as a structure (`mmgrab`), not as a living
     /// address space (`mmget`): this must not keep the memory of a dead process.
     mm: ARef<Mm>,
+    /// Who knows what is in use.
+    owner: Arc<dyn Owner>,
+    /// How often reclaim has asked for all pages; see [`reclaim`]. Guarded by the pool's turn.
+    round: Atomic<u32>,
     /// Makes those wait for each other who find the same page missing.
     ///
     /// Outside of the mmap lock and the VMA lock.
     #[pin]
     populating: Mutex<()>,
+    pool: Arc<PagePool>,
 }
 
 /// What is known for good once the process has made its mapping.
@@ -134,47 +175,26 @@ impl Mapping {
     fn size(&self) -> usize {
         self.slots.len() << PAGE_SHIFT
     }
-}
 
-/// The place of one page: null, or a page that belongs to the slot.
-struct Slot(Atomic<*mut bindings::page>);
-
-impl Slot {
-    fn page(&self) -> Option<*mut bindings::page> {
-        let page = self.0.load(ordering::Acquire);
-        (!page.is_null()).then_some(page)
-    }
-
-    /// Puts a page into an empty slot.
-    fn fill(&self, page: Page) {
-        // The slot owns the page from here on, until it is dropped.
-        let page = core::mem::ManuallyDrop::new(page);
-        self.0.store(page.as_ptr(), ordering::Release);
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let page = *self.0.get_mut();
-        if !page.is_null() {
-            // SAFETY: By the type invariants of `PageRange` the slot owns the page, which `fill`
-            // took from a `Page`, that is, a page of order 0. The slot is going away, so nobody
-            // else can get the pointer from it; what the process has mapped holds page references
-            // of its own.
-            unsafe { bindings::__free_pages(page, 0) };
-        }
+    /// Where the page at `index` is seen.
+    fn address_of(&self, index: usize) -> usize {
+        self.address + (index << PAGE_SHIFT)
     }
 }
 
 impl PageRange {
-    /// A range for a mapping that will be made in `mm`.
-    pub fn new(mm: &Mm) -> impl PinInit<Self> {
+    /// A range for a mapping that will be made in `mm`. `owner` is who will be asked when the pool has
+    /// to give pages back.
+    pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
         let mm = ARef::from(mm);
         // INVARIANT: There is no mapping yet, and there are no slots.
         pin_init!(Self {
             frontier: Atomic::new(NEVER),
             mapping: SetOnce::new(),
             mm,
+            owner,
+            round: Atomic::new(0),
+            pool,
             populating <- new_mutex!((), "PageRange::populating"),
         })
     }
@@ -202,7 +222,7 @@ impl PageRange {
         let pages = usize::min(vma.end() - address, limit) >> PAGE_SHIFT;
         let mut slots = KVVec::with_capacity(pages, GFP_KERNEL)?;
         for _ in 0..pages {
-            slots.push(Slot(Atomic::new(core::ptr::null_mut())), GFP_KERNEL)?;
+            slots.push(Slot::new(), GFP_KERNEL)?;
         }
         let mapping = Mapping {
             address,
@@ -240,7 +260,7 @@ impl PageRange {
     /// How many pages are present. Walks all slots: for statistics.
     pub fn pages_present(&self) -> usize {
         let slots = self.mapping.as_ref().map_or(&[][..], |m| &m.slots[..]);
-        slots.iter().filter(|slot| slot.page().is_some()).count()
+        slots.iter().filter(|slot| slot.is_filled()).count()
     }
 
     /// Makes sure that the process sees pages at the offsets `start..end`.
@@ -270,7 +290,7 @@ impl PageRange {
             return Err(EFAULT);
         }
         let indices = start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE);
-        let missing = |&index: &usize| mapping.slots[index].page().is_none();
+        let missing = |&index: &usize| !mapping.slots[index].is_filled();
         if !indices.clone().any(|index| missing(&index)) {
             return Ok(());
         }
@@ -281,35 +301,41 @@ impl PageRange {
         let mm = MmWithUser::into_mmput_async(mm);
 
         let _populating = self.populating.lock();
-        let result = indices.filter(missing).try_for_each(|index| {
-            let page = Page::alloc_page(GFP_KERNEL | __GFP_HIGHMEM | __GFP_ZERO)?;
-            self.insert_page(&mm, mapping.address + (index << PAGE_SHIFT), &page)?;
-            // INVARIANT: The slot is empty, as only holders of `populating` fill slots.
-            mapping.slots[index].fill(page);
-            Ok(())
-        });
+        let _charge = self.pool.charge(&mm);
+        let result = indices
+            .filter(missing)
+            .try_for_each(|index| self.add_page(&mm, mapping, index));
         self.advance_frontier(mapping);
         result
     }
 
+    /// Makes a missing page appear. The caller holds `populating`.
+    fn add_page(&self, mm: &MmWithUser, mapping: &Mapping, index: usize) -> Result {
+        let record = OwnedRecord::new(&self.pool, self, index)?;
+        self.insert_page(mm, mapping.address_of(index), &record)?;
+        // SAFETY: The slot is that of the record, and the pool that of this range.
+        unsafe { mapping.slots[index].fill(record, &self.pool) }
+    }
+
     /// Maps a page at `address` in the process.
-    fn insert_page(&self, mm: &MmWithUser, address: usize, page: &Page) -> Result {
+    fn insert_page(&self, mm: &MmWithUser, address: usize, record: &OwnedRecord) -> Result {
         if let Some(vma) = mm.lock_vma_under_rcu(address) {
-            return self.insert_page_locked(&vma, address, page);
+            return self.insert_page_locked(&vma, address, record);
         }
         let lock = mm.mmap_read_lock();
         let vma = lock.vma_lookup(address).ok_or(ESRCH)?;
-        self.insert_page_locked(vma, address, page)
+        self.insert_page_locked(vma, address, record)
     }
 
-    fn insert_page_locked(&self, vma: &VmaRef, address: usize, page: &Page) -> Result {
+    fn insert_page_locked(&self, vma: &VmaRef, address: usize, record: &OwnedRecord) -> Result {
         // A VMA at the right address need not be the right one: the process may have unmapped
         // ours and mapped something else, with other rights, in its place.
         if !vma_ops::shows(vma, self) || !self.is_mapped() {
             return Err(ESRCH);
         }
         let vma = vma.as_mixedmap_vma().ok_or(ESRCH)?;
-        vma.vm_insert_page(address, page).map_err(|_| ENOMEM)
+        vma.vm_insert_page(address, &record.page())
+            .map_err(|_| ENOMEM)
     }
 
     /// Moves the frontier to the first page that is not present. The caller holds `populating`.
@@ -322,124 +348,32 @@ impl PageRange {
         let known = present >> PAGE_SHIFT;
         let more = mapping.slots[known..]
             .iter()
-            .take_while(|slot| slot.page().is_some())
+            .take_while(|slot| slot.is_filled())
             .count();
         let new = ((known + more) << PAGE_SHIFT) as isize;
-        // INVARIANT: The slots before `new` have been seen to hold pages, which they keep. If the
-        // exchange fails, the mapping went meanwhile, and `GONE` stays.
+        // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
+        // `populating` is held. If the exchange fails, the mapping went meanwhile, and `GONE` stays.
         let _ = self.frontier.cmpxchg(old, new, ordering::Release);
     }
+}
 
-    /// Copies `len` bytes from the current process's memory at `from` to the offset `offset`.
-    /// May sleep.
-    ///
-    /// Errors: `EFAULT` if the source cannot be read, or if the pages of the target are not
-    /// [populated](Self::populate). Part of the data may have been copied then.
-    #[inline]
-    pub fn copy_from_user(&self, offset: usize, from: UserPtr, len: usize) -> Result {
-        self.with_bytes(offset, len, |page, done, len| {
-            let from = from.wrapping_byte_add(done).as_const_ptr();
-            // SAFETY: `with_bytes` gives a pointer that is valid for writes of `len` bytes, which
-            // are inside one page, so there is nothing for the checks to find that `_` leaves out.
-            // The source may be any address at all. That others read or write the same bytes at
-            // the same time is as good for this C function as it is for its source; see
-            // `with_bytes`.
-            let left = unsafe { bindings::_copy_from_user(page.cast(), from, len) };
-            if left == 0 {
-                Ok(())
-            } else {
-                Err(EFAULT)
-            }
-        })
-    }
-
-    /// Copies `bytes` to the offset `offset`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
-    #[inline]
-    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
-        self.with_bytes(offset, bytes.len(), |page, done, len| {
-            // SAFETY: `with_bytes` gives a pointer that is valid for writes of `len` bytes and
-            // tells how many of `bytes` it has given pointers for: `done + len <= bytes.len()`.
-            // Page memory and `bytes` do not overlap: there are no references to page memory.
-            unsafe {
-                let from = bytes.as_ptr().add(done);
-                bindings::memcpy(page.cast(), from.cast(), len);
-            }
-            Ok(())
-        })
-    }
-
-    /// Fills `bytes` from the offset `offset`.
-    ///
-    /// What comes back may be anything that anyone wrote there: in this respect it is like reading
-    /// from user space.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
-    #[inline]
-    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result {
-        self.with_bytes(offset, bytes.len(), |page, done, len| {
-            // SAFETY: As in `write`, the other way round. All bit patterns are valid for bytes.
-            unsafe {
-                let to = bytes.as_mut_ptr().add(done);
-                bindings::memcpy(to.cast(), page.cast(), len);
-            }
-            Ok(())
-        })
-    }
-
-    /// Writes zeroes to the offsets `offset..offset + len`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
-    pub fn zero(&self, offset: usize, len: usize) -> Result {
-        self.with_bytes(offset, len, |page, _, len| {
-            // SAFETY: `with_bytes` gives a pointer that is valid for writes of `len` bytes.
-            unsafe { bindings::memset(page.cast(), 0, len) };
-            Ok(())
-        })
-    }
-
-    /// Calls `f` for the part of `offset..offset + len` in each page, with a pointer to it, how
-    /// much went before it, and how long it is.
-    ///
-    /// The pointer is valid for reads and writes of that length on this thread during the call.
-    ///
-    /// # Races
-    ///
-    /// The process that has the range mapped reads the same memory whenever it likes, and nothing
-    /// here keeps two threads of the kernel from using the same offsets at once. Therefore no
-    /// reference to page memory is ever made, and Rust code never reads or writes it: it is only
-    /// handed to `memcpy`, `memset` and `_copy_from_user`, for which the kernel's own memory
-    /// model holds. By that, racing copies leave some mixture of their bytes and have no other
-    /// effect.
-    #[inline(always)]
-    fn with_bytes(
-        &self,
-        offset: usize,
-        len: usize,
-        mut f: impl FnMut(*mut u8, usize, usize) -> Result,
-    ) -> Result {
-        let mapping = self.mapping.as_ref().ok_or(EFAULT)?;
-        let mut done = 0;
-        while done < len {
-            let at = offset.checked_add(done).ok_or(EFAULT)?;
-            let slot = mapping.slots.get(at >> PAGE_SHIFT).ok_or(EFAULT)?;
-            let page = slot.page().ok_or(EFAULT)?;
-            let in_page = at & (PAGE_SIZE - 1);
-            let part = usize::min(len - done, PAGE_SIZE - in_page);
-
-            // SAFETY: The slot owns this page, and keeps it while `self` is borrowed, by the type
-            // invariants.
-            let mapped = unsafe { bindings::kmap_local_page(page) };
-            // SAFETY: `in_page` is less than the size of the page that is mapped there.
-            let start = unsafe { mapped.cast::<u8>().add(in_page) };
-            let result = f(start, done, part);
-            // SAFETY: `mapped` is from `kmap_local_page` on this thread; `f` cannot have left
-            // mappings of its own behind: none of the functions given by this file makes any.
-            unsafe { bindings::kunmap_local(mapped) };
-            result?;
-            done += part;
+#[pinned_drop]
+impl PinnedDrop for PageRange {
+    fn drop(self: Pin<&mut Self>) {
+        let Some(mapping) = self.mapping.as_ref() else {
+            return;
+        };
+        // With the turn, nobody else has taken a record off the list, so all of them are there.
+        let turn = self.pool.turn();
+        let readers = rcu::read_lock();
+        for record in mapping
+            .slots
+            .iter()
+            .filter_map(|slot| slot.record(&readers))
+        {
+            // SAFETY: The record is on the list.
+            unsafe { turn.remove(record) };
         }
-        Ok(())
+        // The slots, which are dropped after this, free the records.
     }
 }

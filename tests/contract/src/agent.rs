@@ -6,7 +6,7 @@ use binder_sys::{BinderWriteRead, Device, Errno};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag, OFlag};
 use nix::sched::{unshare, CloneFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::mman::{mmap, mprotect, munmap, MapFlags, ProtFlags};
+use nix::sys::mman::{mmap, mmap_anonymous, mprotect, mremap, munmap, MRemapFlags, MapFlags, ProtFlags};
 use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet, Signal};
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
 use nix::unistd::{fork, getpid, gettid, seteuid, ForkResult, Uid};
@@ -168,9 +168,15 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             done
         }
         Op::Duplicate { slot } => keep(device(slot)?.duplicate()?),
-        Op::Map { .. } | Op::Unmap { .. } | Op::Protect { .. } | Op::Touch { .. } | Op::Copy { .. } => {
-            memory(op)?
-        }
+        Op::Map { .. }
+        | Op::Unmap { .. }
+        | Op::Protect { .. }
+        | Op::Cover { .. }
+        | Op::Move { .. }
+        | Op::Advise { .. }
+        | Op::Fill { .. }
+        | Op::Touch { .. }
+        | Op::Copy { .. } => memory(op)?,
         Op::WriteRead { slot, args } => write_read(&*device(slot)?, args),
         Op::Ioctl { slot, number, mut argument } => {
             assert!(binder_sys::ioctl::size_of_number(number) <= argument.len());
@@ -287,6 +293,33 @@ fn memory(op: Op) -> nix::Result<Answer> {
         Op::Protect { address, length, protection } => {
             // SAFETY: as above.
             unsafe { mprotect(pointer(address)?, length, ProtFlags::from_bits_retain(protection))? };
+            0
+        }
+        Op::Cover { address, length } => {
+            let at = NonZeroUsize::new(address as usize).ok_or(Errno::EFAULT)?;
+            let length = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
+            let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+            let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_FIXED;
+            // SAFETY: as for `Op::Unmap`.
+            unsafe { mmap_anonymous(Some(at), length, protection, flags)? }.as_ptr() as u64
+        }
+        Op::Move { address, length } => {
+            let (none, flags) = (ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE);
+            let size = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
+            // SAFETY: a new anonymous mapping replaces nothing.
+            let room = unsafe { mmap_anonymous(None, size, none, flags)? };
+            let how = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
+            // SAFETY: what is moved is as for `Op::Unmap`; what is replaced was just made.
+            unsafe { mremap(pointer(address)?, length, length, how, Some(room))? }.as_ptr() as u64
+        }
+        Op::Advise { address, length, advice } => {
+            // SAFETY: as for `Op::Unmap`: whatever the advice does, nothing refers to the range.
+            Errno::result(unsafe { libc::madvise(address as *mut c_void, length, advice) })?;
+            0
+        }
+        Op::Fill { address, length, byte } => {
+            // SAFETY: the conductor names a range that `Op::Cover` has made.
+            unsafe { std::ptr::write_bytes(address as *mut u8, byte, length) };
             0
         }
         Op::Touch { address } => {

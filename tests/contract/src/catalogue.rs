@@ -101,7 +101,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("r04", "offsets were read back from memory that the receiver maps", ""),
     lesson("r05", "spam detection did not count the request itself", ""),
     lesson("r06", "cleanup walked 64-bit offsets in pointer-sized steps", ""),
-    lesson("r07", "nobody had ever run the shrinker's callback", "the shrinker is a later issue"),
+    lesson("r07", "nobody had ever run the shrinker's callback", ""),
     lesson("r08", "extended errors went into a copy", ""),
     lesson("r09", "freeze listeners outlived their node, edges were lost", ""),
     lesson("r10", "dropping a superseded oneway call advanced the node's queue", ""),

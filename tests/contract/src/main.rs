@@ -26,6 +26,7 @@ mod rules;
 mod runner;
 mod scheduling;
 mod sg;
+mod shrinker;
 mod soak;
 mod stage;
 mod suite;

@@ -44,6 +44,14 @@ pub enum Op {
     Unmap { address: u64, length: usize },
     /// Change a range's protection.
     Protect { address: u64, length: usize, protection: i32 },
+    /// Map new memory of its own in place of whatever is in a range.
+    Cover { address: u64, length: usize },
+    /// Move a mapping to wherever there is room. Answers the new address.
+    Move { address: u64, length: usize },
+    /// `madvise(2)` for a range.
+    Advise { address: u64, length: usize, advice: i32 },
+    /// Write a byte everywhere in a range of memory that can be written.
+    Fill { address: u64, length: usize, byte: u8 },
     /// Touch a byte of memory, which may end the process.
     Touch { address: u64 },
     /// Copy memory into the arena.

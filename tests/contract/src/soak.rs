@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Hours in minutes: servers and clients at work, one of them killed every few milliseconds.
+//! Hours in minutes: servers and clients at work, one of them killed every few milliseconds, and the
+//! pages that they do not use taken away all the time.
 //!
 //! What is checked: every answer that arrives has the right bytes; nobody waits for ever; and when all
 //! clients are gone, the servers that live have nothing that anybody holds, and have been told of every
@@ -9,6 +10,7 @@
 use crate::child;
 use crate::load::{self, Work};
 use crate::runner;
+use crate::shrinker::Shrinker;
 use anyhow::{bail, Context};
 use binder_sys::fs::mount_at;
 use clap::Args;
@@ -150,10 +152,23 @@ fn soak(args: &SoakArgs) -> anyhow::Result<String> {
         let client = crowd.start_client(index);
         crowd.clients.push(client);
     }
+    let squeezer = start_squeezer()?;
     let kills = rampage(&mut crowd, Duration::from_secs(args.seconds))?;
+    end(squeezer)?;
     quiet_down(&mut crowd)?;
     let answered = crowd.answered.load(Ordering::Relaxed);
     Ok(format!("soak ok: {} s, seed {}, {kills} kills, {answered} calls checked", args.seconds, args.seed))
+}
+
+/// Starts a process that has idle pages taken back, again and again.
+fn start_squeezer() -> anyhow::Result<Pid> {
+    let debugfs = Path::new("/tmp/debugfs");
+    std::fs::create_dir_all(debugfs)?;
+    let shrinker = Shrinker::find(debugfs).context("no shrinker; that needs CONFIG_SHRINKER_DEBUG")?;
+    Ok(child::spawn(move || loop {
+        shrinker.scan();
+        std::thread::sleep(Duration::from_millis(2));
+    }))
 }
 
 /// Kills one process after the other; returns how many.

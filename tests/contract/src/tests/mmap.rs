@@ -28,6 +28,9 @@ cases! { "mmap":
     partly_unmapped_target ["MMAP-7"],
     delivered_buffers_can_be_freed_after_unmap ["MMAP-7", "OBJ-12"],
     lesson_r03_new_mapping_at_the_old_address_gets_nothing ["MMAP-7"],
+    lesson_r03_mapping_over_ours_gets_nothing ["MMAP-7"],
+    moved_target ["MMAP-7"],
+    pages_thrown_away_stay_away ["MMAP-5"],
 }
 
 const READ: ProtFlags = ProtFlags::PROT_READ;
@@ -180,4 +183,46 @@ fn lesson_r03_new_mapping_at_the_old_address_gets_nothing(t: &Stage) {
     let refused = !client.actor.is_blocked();
     t.known_difference(Driver::Upstream, "the call goes to pages that nobody can see", refused);
     assert_eq!(manager.memory(address, 64), [0; 64], "the new mapping has its own pages");
+}
+
+fn lesson_r03_mapping_over_ours_gets_nothing(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &bytes(b"secret"), &empty());
+    let (address, length) = manager.space.expect("a space");
+    manager.actor.number(Op::Cover { address, length }).expect("map something else there");
+    client.start_call(0, 0, &bytes(b"intruder"));
+    let refused = !client.actor.is_blocked();
+    t.known_difference(Driver::Upstream, "the call goes to pages that nobody can see", refused);
+    assert_eq!(manager.memory(address, 64), [0; 64], "the new mapping has its own pages");
+}
+
+fn moved_target(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"delivered"));
+    let call = manager.wait_call();
+    let (address, length) = manager.space.expect("a space");
+    let moved = manager.actor.number(Op::Move { address, length }).expect("move the space");
+    assert_ne!(moved, address);
+    assert_eq!(manager.memory(moved + (call.buffer - address), 9), b"delivered", "moved with the space");
+    manager.free(&call);
+    manager.reply(&empty());
+    client.wait_reply();
+    if t.upstream() {
+        return;
+    }
+    expect_unreachable(t, &client);
+}
+
+/// A process may throw its view of a page away; it gets no other by that, and harms nobody.
+fn pages_thrown_away_stay_away(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &bytes(b"seen"), &empty());
+    let (address, length) = manager.space.expect("a space");
+    let advice = libc::MADV_DONTNEED;
+    manager.actor.number(Op::Advise { address, length, advice }).expect("throw pages away");
+    client.start_call(0, 0, &bytes(b"not seen"));
+    let call = manager.wait_call();
+    manager.actor.start(Op::Touch { address: call.buffer });
+    assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
 }

@@ -39,6 +39,7 @@ mod oneway;
 mod pointers;
 mod poll;
 mod realtime;
+mod reclaim;
 mod replies;
 mod security;
 mod signals;
@@ -66,6 +67,7 @@ pub const GROUPS: &[Group] = &[
     failures::GROUP,
     nested::GROUP,
     buffers::GROUP,
+    reclaim::GROUP,
     objects::GROUP,
     fds::GROUP,
     fd_arrays::GROUP,

@@ -20,6 +20,8 @@ enum Plan {
     Anywhere(fn(usize) -> Step, usize),
     TakeAny,
     Look(usize, usize),
+    /// Is this idle? Perhaps as the first question of a round.
+    Ask(usize, usize, bool),
 }
 
 fn kind() -> impl Strategy<Value = CallKind> {
@@ -41,6 +43,8 @@ fn plan(space: usize, largest: usize) -> impl Strategy<Value = Plan> {
         1 => (action(), 0..=space).prop_map(|(a, offset)| Plan::Anywhere(a, offset)),
         1 => Just(Plan::TakeAny),
         2 => (0..=space, 0..=space).prop_map(|(start, end)| Plan::Look(start, end)),
+        2 => (0..=space, 0..=space, prop::bool::weighted(0.3))
+            .prop_map(|(start, end, first)| Plan::Ask(start, end, first)),
     ]
 }
 
@@ -59,6 +63,7 @@ fn live<const FEW: usize>(space: usize, plans: &[Plan]) {
             Plan::Anywhere(action, offset) => pair.step(action(*offset)),
             Plan::TakeAny => pair.step(Step::TakeAny),
             Plan::Look(start, end) => pair.compare_touches(*start, *end),
+            Plan::Ask(start, end, first) => pair.compare_idle(*start, *end, *first),
         }
     }
     pair.finish();

@@ -144,6 +144,10 @@ pub(super) struct Pair<const FEW: usize> {
     real: RangeAllocator<u64, FEW>,
     pub(super) model: Model,
     next_payload: u64,
+    /// Who asks for idle memory has come round so many times.
+    round: u32,
+    /// Where ranges ended that were reserved in this round, and in the one before.
+    ends: [Vec<usize>; 2],
 }
 
 impl<const FEW: usize> Pair<FEW> {
@@ -152,6 +156,8 @@ impl<const FEW: usize> Pair<FEW> {
             real: RangeAllocator::new(size),
             model: Model::new(size),
             next_payload: 0,
+            round: 0,
+            ends: Default::default(),
         }
     }
 
@@ -159,7 +165,9 @@ impl<const FEW: usize> Pair<FEW> {
     pub(super) fn step(&mut self, step: Step) {
         match step {
             Step::Reserve(size, kind) => {
-                assert_eq!(self.reserve(size, kind), self.model.reserve(size, kind));
+                let real = self.reserve(size, kind);
+                assert_eq!(real, self.model.reserve(size, kind));
+                self.ends[0].extend(real.map(|reserved| reserved.offset + reserved.size));
             }
             Step::Deliver(offset) => {
                 let payload = self.next_payload;
@@ -230,13 +238,25 @@ impl<const FEW: usize> Pair<FEW> {
 
     /// Asks about `start..end` and compares.
     pub(super) fn compare_touches(&self, start: usize, end: usize) {
-        let wanted = start < end
-            && self
-                .model
-                .used
-                .iter()
-                .any(|(&offset, range)| offset < end && offset + range.size > start);
+        let wanted = self.touches(start, end);
         assert_eq!(self.real.touches(start, end), wanted, "{start}..{end}");
+    }
+
+    fn touches(&self, start: usize, end: usize) -> bool {
+        let mut used = self.model.used.iter();
+        start < end && used.any(|(&offset, range)| offset < end && offset + range.size > start)
+    }
+
+    /// Asks whether `start..end` is idle, perhaps as the first of a round, and compares.
+    pub(super) fn compare_idle(&mut self, start: usize, end: usize, is_new_round: bool) {
+        if is_new_round {
+            self.round += 1;
+            self.ends[1] = std::mem::take(&mut self.ends[0]);
+        }
+        let is_beyond = self.ends.iter().flatten().all(|reach| *reach <= start);
+        let wanted = is_beyond && !self.touches(start, end);
+        let real = atomic(|| self.real.is_idle(start, end, self.round));
+        assert_eq!(real, wanted, "{start}..{end} in round {}", self.round);
     }
 
     /// Gives everything back, and checks that nothing is left.

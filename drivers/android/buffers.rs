@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The space that a process receives data in, as far as it is divided into buffers; and what the
+//! spaces of all processes have in common, the pool of their pages.
+
+use crate::{allocation::Delivered, kernel_ext::page_range, range_alloc::RangeAllocator};
+use core::ops::Range;
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        lock::{spinlock::SpinLockBackend, Guard},
+        Arc,
+        SpinLock, //
+    }, //
+};
+
+kernel::sync::global_lock! {
+    // SAFETY: `ffi::Devices::make` initialises the lock before anything looks at it.
+    pub(crate) unsafe(uninit) static POOL: Mutex<Option<Arc<page_range::PagePool>>> = None;
+}
+
+/// The pool of all spaces' pages: a device can be opened as long as this exists. A process that has
+/// one open keeps the pool alive.
+pub(crate) struct PoolHandle(());
+
+impl PoolHandle {
+    /// Makes the pool. `ENOMEM`.
+    pub(crate) fn make() -> Result<Self> {
+        let charges_owner = crate::module_parameters::charge_buffers.value();
+        *POOL.lock() = Some(page_range::PagePool::new(c"binder-buffers", charges_owner)?);
+        Ok(Self(()))
+    }
+}
+
+/// The pool. `ENODEV` when the module is about to go, and there is none.
+pub(crate) fn pool() -> Result<Arc<page_range::PagePool>> {
+    POOL.lock().clone().ok_or(ENODEV)
+}
+
+impl Drop for PoolHandle {
+    fn drop(&mut self) {
+        let pool = POOL.lock().take();
+        drop(pool);
+    }
+}
+
+/// Which ranges of a process's space hold buffers.
+#[pin_data]
+pub(crate) struct Buffers {
+    #[pin]
+    ranges: SpinLock<RangeAllocator<Delivered>>,
+}
+
+impl Buffers {
+    /// A space that is not there yet.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let init = pin_init!(Self {
+            ranges <- new_spinlock!(RangeAllocator::new(0), "Buffers::ranges"),
+        });
+        Arc::pin_init(init, GFP_KERNEL)
+    }
+
+    /// Locks the ranges. Nothing else is locked while this is held.
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, RangeAllocator<Delivered>, SpinLockBackend> {
+        self.ranges.lock()
+    }
+}
+
+impl page_range::Owner for Buffers {
+    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut()) {
+        let Some(mut ranges) = self.ranges.try_lock() else {
+            return;
+        };
+        if ranges.is_idle(bytes.start, bytes.end, round) {
+            evict();
+        }
+    }
+}

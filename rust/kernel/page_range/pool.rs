@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What all page ranges of a driver have in common: the list of their pages, and the shrinker through
+//! which the kernel takes pages back.
+
+use super::{slots::Record, PageRange};
+use kernel::{
+    alloc::AllocError,
+    bindings,
+    error::to_result,
+    ffi::{c_char, c_ulong, c_void},
+    mm::Mm,
+    new_mutex,
+    prelude::*,
+    sync::{
+        lock::{mutex::MutexBackend, Guard},
+        rcu, Arc, Mutex,
+    },
+    types::Opaque,
+};
+
+use core::{
+    marker::PhantomData,
+    mem::{size_of, ManuallyDrop},
+    ptr::{null_mut, NonNull},
+};
+
+extern "C" {
+    fn kernel_ext_shrinker_alloc(name: *const c_char) -> *mut c_void;
+    fn kernel_ext_charge_begin(charge: *mut [*mut c_void; 2], mm: *mut c_void);
+    fn kernel_ext_charge_end(charge: *mut [*mut c_void; 2]);
+}
+
+/// The pages of many [`PageRange`](super::PageRange)s, and the shrinker that gives idle ones back.
+///
+/// A driver makes one for itself, and each range keeps it alive. The shrinker is known to the kernel
+/// as long as the pool exists; with `CONFIG_SHRINKER_DEBUG` it can be looked at and called in debugfs.
+///
+/// Dropping the pool waits for running calls of the shrinker and for an RCU grace period.
+///
+/// # Invariants
+///
+/// - The list's links are those of [`Record`]s which are in slots of ranges of this pool.
+/// - A record is taken off the list by whoever has the `turn` only, and is back on the list, or out
+///   of its slot for good, before the turn ends.
+#[pin_data]
+pub struct PagePool {
+    // What follows is dropped in this order: no call of the shrinker is left when the list goes, and no
+    // record is left when their cache goes.
+    shrinker: Shrinker,
+    #[pin]
+    list: List,
+    cache: RecordCache,
+    /// Held by who takes records off the list. Reclaim never waits for it.
+    #[pin]
+    turn: Mutex<()>,
+    charges_owner: bool,
+}
+
+impl PagePool {
+    /// A pool whose shrinker and slab cache are known by `name`.
+    ///
+    /// If `charges_owner`, pages are charged to the memory cgroup of the process that they are shown
+    /// to, whoever makes them appear, and are taken back when that cgroup is short of memory. Otherwise
+    /// they are nobody's.
+    ///
+    /// May sleep. Fails with `ENOMEM`.
+    pub fn new(name: &CStr, charges_owner: bool) -> Result<Arc<Self>> {
+        let shrinker = Shrinker::new(name)?;
+        let known_as = shrinker.0.as_ptr();
+        let cache = RecordCache::new(name)?;
+        let pool = Arc::pin_init(
+            try_pin_init!(Self {
+                list <- List::new(&shrinker),
+                shrinker,
+                cache,
+                turn <- new_mutex!((), "PagePool::turn"),
+                charges_owner,
+            }),
+            GFP_KERNEL,
+        )?;
+        // SAFETY: The shrinker is the pool's, and not registered, so nobody else uses it. The pool is
+        // pinned in its `Arc`, and frees the shrinker, which waits for running calls, before anything
+        // else of it goes.
+        unsafe {
+            (*known_as).private_data = Arc::as_ptr(&pool).cast_mut().cast();
+            (*known_as).count_objects = Some(count);
+            (*known_as).scan_objects = Some(scan);
+            bindings::shrinker_register(known_as);
+        }
+        Ok(pool)
+    }
+
+    /// How memory for pages and records is to be allocated.
+    pub(super) fn flags(&self) -> bindings::gfp_t {
+        if self.charges_owner {
+            // Not to have the owner killed by the OOM killer because somebody sends it something.
+            let or_fail = 1 << bindings::___GFP_RETRY_MAYFAIL_BIT;
+            bindings::GFP_KERNEL_ACCOUNT | or_fail
+        } else {
+            bindings::GFP_KERNEL
+        }
+    }
+
+    /// Lets what the calling task allocates with [`flags`](Self::flags) be charged to whom this pool
+    /// charges, until the result is dropped.
+    pub(super) fn charge<'a>(&self, mm: &'a Mm) -> Option<Charge<'a>> {
+        self.charges_owner.then(|| Charge::begin(mm))
+    }
+
+    /// Memory for a record.
+    pub(super) fn alloc_record(&self) -> Result<NonNull<Record>, AllocError> {
+        // SAFETY: Cache and list live as long as the pool. With the list given, there is a list of the
+        // cgroup that is charged when this succeeds.
+        let memory = unsafe {
+            let cache = self.cache.0.as_ptr();
+            bindings::kmem_cache_alloc_lru_noprof(cache, self.list.inner.get(), self.flags())
+        };
+        NonNull::new(memory.cast()).ok_or(AllocError)
+    }
+
+    /// Puts a record onto the list, as the last that reclaim will ask for.
+    ///
+    /// # Safety
+    ///
+    /// The record must be on no list, in the slot that it names, and that of a range of this pool.
+    pub(super) unsafe fn add(&self, record: NonNull<Record>) {
+        // SAFETY: A record in a slot is valid.
+        let links = unsafe { record.as_ref() }.links();
+        // SAFETY: The link is part of no list and is in slab memory of this pool's cache, by which
+        // `list_lru` finds out where it belongs.
+        unsafe { bindings::list_lru_add_obj(self.list.inner.get(), links) };
+    }
+
+    /// How many records there are on the list of a node and cgroup.
+    pub(super) fn count(&self, control: &bindings::shrink_control) -> c_ulong {
+        // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of the
+        // shrinker.
+        unsafe { bindings::list_lru_count_one(self.list.inner.get(), control.nid, control.memcg) }
+    }
+
+    /// Waits for the right to take records off the list.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        Turn {
+            pool: self,
+            _turn: self.turn.lock(),
+        }
+    }
+
+    /// The right to take records off the list, unless somebody else has it.
+    pub(super) fn try_turn(&self) -> Option<Turn<'_>> {
+        Some(Turn {
+            pool: self,
+            _turn: self.turn.try_lock()?,
+        })
+    }
+}
+
+/// The right to take records off the list of a pool.
+pub(super) struct Turn<'a> {
+    pool: &'a PagePool,
+    _turn: Guard<'a, (), MutexBackend>,
+}
+
+impl Turn<'_> {
+    /// Takes the first record off the list of a node and cgroup.
+    pub(super) fn take_first(&mut self, control: &bindings::shrink_control) -> Option<Taken<'_>> {
+        let mut taken: *mut bindings::list_head = null_mut();
+        let mut how_many = 1;
+        // SAFETY: As in `count`. The callback gets the pointer that it asks for.
+        unsafe {
+            bindings::list_lru_walk_one(
+                self.pool.list.inner.get(),
+                control.nid,
+                control.memcg,
+                Some(take),
+                (&raw mut taken).cast(),
+                &mut how_many,
+            )
+        };
+        let record = Record::from_links(NonNull::new(taken)?);
+        // INVARIANT: The record was on the list, and is off it now.
+        Some(Taken {
+            record,
+            pool: self.pool,
+        })
+    }
+
+    /// Takes a record off the list for good.
+    ///
+    /// # Safety
+    ///
+    /// The record must be on the list.
+    pub(super) unsafe fn remove(&self, record: &Record) {
+        // SAFETY: Promised by the caller.
+        unsafe { bindings::list_lru_del_obj(self.pool.list.inner.get(), record.links()) };
+    }
+}
+
+/// A record that was taken off the list. When dropped, it is put back as the last.
+///
+/// # Invariants
+///
+/// The record is valid, on no list, and in the slot that it names. Nobody takes it out of there, and its
+/// range is not dropped: for that it would have to be on the list, or the turn be somebody else's.
+pub(super) struct Taken<'a> {
+    record: NonNull<Record>,
+    pool: &'a PagePool,
+}
+
+impl<'a> Taken<'a> {
+    /// The record.
+    pub(super) fn record(&self) -> &Record {
+        // SAFETY: The record is valid by the type invariants.
+        unsafe { self.record.as_ref() }
+    }
+
+    /// The range that shows the page; it is there until the turn is over.
+    pub(super) fn range(&self) -> &'a PageRange {
+        // SAFETY: By the type invariants the range is not dropped before the turn is over, which 'a does
+        // not outlive. Should its end have begun, and wait for the turn, then there is an exclusive
+        // reference to it, which is not used meanwhile; as `PageRange` is pinned for good (it is not
+        // `Unpin`), such a reference is not assumed to be the only one.
+        unsafe { self.record().range.as_ref() }
+    }
+
+    /// The address of the record.
+    pub(super) fn as_ptr(&self) -> *mut Record {
+        self.record.as_ptr()
+    }
+
+    /// Does not put it back. It has to be taken out of its slot, or was.
+    pub(super) fn keep(self) -> NonNull<Record> {
+        ManuallyDrop::new(self).record
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants it is on no list, and in its slot, that of a range of this pool.
+        unsafe { self.pool.add(self.record) };
+    }
+}
+
+/// Takes one link off a list, and tells which.
+///
+/// # Safety
+///
+/// To be called by `list_lru_walk_one`, with a pointer to where the link is to be told.
+unsafe extern "C" fn take(
+    link: *mut bindings::list_head,
+    list: *mut bindings::list_lru_one,
+    taken: *mut c_void,
+) -> bindings::lru_status {
+    // SAFETY: The link is on the list, whose lock is held.
+    unsafe { bindings::list_lru_isolate(list, link) };
+    // SAFETY: Promised by the caller.
+    unsafe { *taken.cast() = link };
+    bindings::lru_status::LRU_REMOVED
+}
+
+/// How many pages there are that might be idle. In any context in which memory may be allocated.
+///
+/// # Safety
+///
+/// To be called by the kernel, for the shrinker of a [`PagePool`].
+unsafe extern "C" fn count(
+    shrinker: *mut bindings::shrinker,
+    control: *mut bindings::shrink_control,
+) -> c_ulong {
+    // SAFETY: `PagePool::new` stored a pointer to the pool, which outlives calls of its shrinker.
+    let pool = unsafe { &*(*shrinker).private_data.cast::<PagePool>() };
+    // SAFETY: Valid during this call.
+    match pool.count(unsafe { &*control }) {
+        // CAST: A negative number that C takes as a large one.
+        0 => bindings::SHRINK_EMPTY as c_ulong,
+        some => some,
+    }
+}
+
+/// Gives idle pages back. In any context in which memory may be allocated.
+///
+/// # Safety
+///
+/// As for [`count`].
+unsafe extern "C" fn scan(
+    shrinker: *mut bindings::shrinker,
+    control: *mut bindings::shrink_control,
+) -> c_ulong {
+    // SAFETY: As in `count`.
+    let pool = unsafe { &*(*shrinker).private_data.cast::<PagePool>() };
+    // SAFETY: Valid during this call, and not used by others meanwhile.
+    let control = unsafe { &mut *control };
+    match pool.reclaim(control) {
+        Some(freed) => freed,
+        // CAST: As in `count`.
+        None => bindings::SHRINK_STOP as c_ulong,
+    }
+}
+
+/// A shrinker, registered or not.
+struct Shrinker(NonNull<bindings::shrinker>);
+
+// SAFETY: A shrinker may be freed by any thread.
+unsafe impl Send for Shrinker {}
+// SAFETY: Nothing can be done with a shared reference.
+unsafe impl Sync for Shrinker {}
+
+impl Shrinker {
+    fn new(name: &CStr) -> Result<Self> {
+        // SAFETY: The name is valid during this call, which copies it.
+        let shrinker = unsafe { kernel_ext_shrinker_alloc(name.as_char_ptr()) };
+        Ok(Self(NonNull::new(shrinker.cast()).ok_or(ENOMEM)?))
+    }
+}
+
+impl Drop for Shrinker {
+    fn drop(&mut self) {
+        // SAFETY: The shrinker is from `shrinker_alloc`, and freed once.
+        unsafe { bindings::shrinker_free(self.0.as_ptr()) };
+    }
+}
+
+/// A list for each node and memory cgroup.
+#[pin_data(PinnedDrop)]
+struct List {
+    #[pin]
+    inner: Opaque<bindings::list_lru>,
+}
+
+// SAFETY: Whatever is done with the list, it is done under its own locks.
+unsafe impl Send for List {}
+// SAFETY: As above.
+unsafe impl Sync for List {}
+
+impl List {
+    fn new(shrinker: &Shrinker) -> impl PinInit<Self, Error> + '_ {
+        let init = Opaque::try_ffi_init(move |list: *mut bindings::list_lru| {
+            // SAFETY: `list` is valid for writes; all zeroes is what C starts with.
+            unsafe { list.write_bytes(0, 1) };
+            // SAFETY: As above; the shrinker is valid, and has its number already.
+            to_result(unsafe { bindings::__list_lru_init(list, true, shrinker.0.as_ptr()) })
+        });
+        try_pin_init!(Self { inner <- init }? Error)
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for List {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: The list was initialised, and is pinned. It is empty: each record is in a slot of a
+        // range, each range holds a reference to the pool, and the pool is being dropped.
+        unsafe { bindings::list_lru_destroy(self.inner.get()) };
+    }
+}
+
+/// The slab cache of records.
+struct RecordCache(NonNull<bindings::kmem_cache>);
+
+// SAFETY: Any thread may use or destroy a slab cache.
+unsafe impl Send for RecordCache {}
+// SAFETY: As above.
+unsafe impl Sync for RecordCache {}
+
+impl RecordCache {
+    fn new(name: &CStr) -> Result<Self> {
+        let mut arguments = bindings::kmem_cache_args::default();
+        // Counted as what can be had back; and by itself, so that what is left of it is noticed.
+        let flags = 1 << bindings::_slab_flag_bits__SLAB_RECLAIM_ACCOUNT
+            | 1 << bindings::_slab_flag_bits__SLAB_NO_MERGE;
+        // SAFETY: The name is valid during this call, which copies it, and so are the arguments.
+        let cache = unsafe {
+            bindings::__kmem_cache_create_args(
+                name.as_char_ptr(),
+                // CAST: A few words.
+                size_of::<Record>() as u32,
+                &mut arguments,
+                flags,
+            )
+        };
+        Ok(Self(NonNull::new(cache).ok_or(ENOMEM)?))
+    }
+}
+
+impl Drop for RecordCache {
+    fn drop(&mut self) {
+        // Records that were taken from their slots may still wait for their readers.
+        rcu::rcu_barrier();
+        // SAFETY: All records have been freed: those in slots with their ranges, of which none is left,
+        // and the others by now. Nobody will allocate another.
+        unsafe { bindings::kmem_cache_destroy(self.0.as_ptr()) };
+    }
+}
+
+/// While this exists, the calling task's accounted allocations are charged to the memory cgroup of a
+/// process.
+pub(super) struct Charge<'a> {
+    /// The cgroup, and the one before. Only C looks into it.
+    state: [*mut c_void; 2],
+    /// Also makes this type stay on its thread.
+    _mm: PhantomData<(&'a Mm, *mut ())>,
+}
+
+impl<'a> Charge<'a> {
+    fn begin(mm: &'a Mm) -> Self {
+        let mut state = [null_mut(); 2];
+        // SAFETY: `mm` is valid; `state` has room for what C writes. It is given to
+        // `kernel_ext_charge_end` by the same task.
+        unsafe { kernel_ext_charge_begin(&mut state, mm.as_raw().cast()) };
+        Self {
+            state,
+            _mm: PhantomData,
+        }
+    }
+}
+
+impl Drop for Charge<'_> {
+    fn drop(&mut self) {
+        // SAFETY: The state is from `kernel_ext_charge_begin` in this task.
+        unsafe { kernel_ext_charge_end(&mut self.state) };
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How pages go that nobody needs.
+//!
+//! The shrinker takes one record after the other off the pool's list. A page that its range's
+//! [`Owner`] calls idle is taken out of its slot, out of the process's page table, and is freed once
+//! nobody can be reading or writing it; every other page goes to the end of the list:
+//!
+//! ```text
+//!   list ──► turn ──► populating ──► VMA ──► owner ──► slot cleared ──► unmapped ──► grace period
+//!    ▲                    │           │        │
+//!    └────────────────────┴───────────┴────────┘  not to be had without waiting, or not idle
+//! ```
+//!
+//! # What is idle
+//!
+//! Reclaim goes round: when it asks for a page that it has asked for in the current round of the
+//! page's range already, that range's next round begins. The number of the round is what an owner
+//! needs to tell what was used since the last round, and the one before, without having to write
+//! anything down when a page is used.
+
+use super::{
+    pool::{PagePool, Taken},
+    slots::{Record, RetiredRecord},
+    vma_ops, Mapping, PageRange,
+};
+use kernel::{
+    bindings,
+    ffi::c_ulong,
+    mm::{virt::VmaRef, MmWithUser},
+    page::{PAGE_SHIFT, PAGE_SIZE},
+    sync::atomic::ordering,
+};
+
+use core::ops::Range;
+
+/// Who knows which bytes of a [`PageRange`] are in use.
+///
+/// Whatever an owner says, nothing worse can come of it than that data is lost: with an owner that
+/// calls bytes idle that somebody has [populated](PageRange::populate) and is going to use, that use
+/// fails with `EFAULT`.
+pub trait Owner: Send + Sync {
+    /// Calls `evict` if none of `bytes`, which are those of one page, is in use, or is likely to be
+    /// soon. Nobody may begin to use them before `evict` returns: it is to be called with the lock
+    /// held under which that is decided.
+    ///
+    /// `round` is another number when reclaim has asked for all pages of the range and begins anew.
+    ///
+    /// Must not wait for anything: this is called while memory is being allocated, anywhere. `evict`
+    /// does not wait either, and may be called under a spinlock.
+    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut());
+}
+
+impl PagePool {
+    /// Asks for as many pages as `control` says, and gives back those that are idle. Says how many
+    /// these were; [`None`] if somebody else is at it.
+    ///
+    /// Waits for nothing.
+    pub(super) fn reclaim(&self, control: &mut bindings::shrink_control) -> Option<c_ulong> {
+        // Pages that are not idle go to the end of the list. Each is asked for once.
+        let budget = control.nr_to_scan.min(self.count(control));
+        let (mut asked, mut freed) = (0, 0);
+        while asked < budget {
+            // The turn is over after each page, so that a range that is dropped does not have to wait
+            // for more than that.
+            let Some(mut turn) = self.try_turn() else {
+                break;
+            };
+            let Some(record) = turn.take_first(control) else {
+                break;
+            };
+            asked += 1;
+            let retired = record.range().evict(record);
+            freed += c_ulong::from(retired.is_some());
+        }
+        control.nr_scanned = asked;
+        (asked != 0 || budget == 0).then_some(freed)
+    }
+}
+
+impl PageRange {
+    /// Takes the page of `record` away, if it is idle and that needs no waiting. Otherwise the record is
+    /// back on the list.
+    fn evict(&self, record: Taken<'_>) -> Option<RetiredRecord> {
+        let _populating = self.populating.try_lock()?;
+        let mapping = self.mapping.as_ref()?;
+        let Some(mm) = self.mm.mmget_not_zero() else {
+            // What page tables there still are have references of their own.
+            return self.withdraw_if_idle(mapping, record);
+        };
+        // This must not be where the address space is torn down; see `populate_slow`.
+        let mm = MmWithUser::into_mmput_async(mm);
+        let address = mapping.address_of(record.record().index as usize);
+        if let Some(vma) = mm.lock_vma_under_rcu(address) {
+            return self.evict_from(&vma, mapping, record);
+        }
+        let lock = mm.mmap_read_trylock()?;
+        match lock.vma_lookup(address) {
+            Some(vma) => self.evict_from(vma, mapping, record),
+            None => self.withdraw_if_idle(mapping, record),
+        }
+    }
+
+    /// Takes an idle page away from a process that may see it through `vma`. The caller holds
+    /// `populating`.
+    fn evict_from(
+        &self,
+        vma: &VmaRef,
+        mapping: &Mapping,
+        record: Taken<'_>,
+    ) -> Option<RetiredRecord> {
+        let address = mapping.address_of(record.record().index as usize);
+        let retired = self.withdraw_if_idle(mapping, record)?;
+        // Another mapping at this address is none of our business. Ours is gone then, and the page is
+        // out of the page table with it; or it was moved, and keeps a reference of its own.
+        if vma_ops::shows(vma, self) {
+            vma.zap_vma_range(address, PAGE_SIZE);
+        }
+        Some(retired)
+    }
+
+    /// Takes the page of `record` out of its slot, if the owner says that it is idle. From then on who
+    /// populates the page waits for `populating`, which the caller holds, and so finds it out of the
+    /// page table, too.
+    fn withdraw_if_idle(&self, mapping: &Mapping, record: Taken<'_>) -> Option<RetiredRecord> {
+        let index = record.record().index as usize;
+        let round = self.round_of(record.record());
+        let start = index << PAGE_SHIFT;
+        let mut record = Some(record);
+        let mut retired = None;
+        let mut evict = || {
+            if let Some(record) = record.take() {
+                self.lower_frontier(start);
+                retired = mapping.slots[index].clear(record);
+            }
+        };
+        self.owner
+            .evict_if_idle(start..start + PAGE_SIZE, round, &mut evict);
+        retired
+    }
+
+    /// Says no more than that the pages before `end` are present. The caller holds `populating`.
+    fn lower_frontier(&self, end: usize) {
+        // CAST: Sizes of mappings fit into an `isize`.
+        let end = end as isize;
+        let old = self.frontier.load(ordering::Relaxed);
+        if old > end {
+            // INVARIANT: Less is said than before. If the exchange fails, the mapping went
+            // meanwhile, and `GONE` stays.
+            let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
+        }
+    }
+
+    /// The round in which reclaim asks for a page of this range now. The caller has the pool's turn.
+    fn round_of(&self, record: &Record) -> u32 {
+        let mut round = self.round.load(ordering::Relaxed);
+        if record.asked_in.load(ordering::Relaxed) == round {
+            round = round.wrapping_add(1);
+            self.round.store(round, ordering::Relaxed);
+        }
+        record.asked_in.store(round, ordering::Relaxed);
+        round
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The driver's shrinker, through which the kernel takes memory back, as debugfs shows it.
+//!
+//! `count` says for each cgroup and node how many pages might be had back, `scan` has some of them
+//! looked at. Needs `CONFIG_SHRINKER_DEBUG` and root.
+
+use nix::mount::{mount, MsFlags};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How often reclaim has to come round for a page that nobody uses, whatever the driver: ours lets a
+/// page pass that was used since it came last, and once more.
+const ROUNDS: usize = 3;
+
+/// The shrinker of whichever Binder driver is loaded.
+#[derive(Clone)]
+pub struct Shrinker(PathBuf);
+
+impl Shrinker {
+    /// Finds it, after mounting debugfs on an empty directory. `None` if the kernel shows none.
+    pub fn find(debugfs: &Path) -> Option<Self> {
+        mount(Some("debugfs"), debugfs, Some("debugfs"), MsFlags::empty(), None::<&str>).ok()?;
+        let mut all = debugfs.join("shrinker").read_dir().ok()?.filter_map(Result::ok);
+        let of_driver = all.find(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // A mounted binderfs has a shrinker of its own, as every filesystem.
+            name.contains("binder") && !name.starts_with("sb-")
+        })?;
+        Some(Self(of_driver.path()))
+    }
+
+    /// Each cgroup's number, and the pages on each node.
+    fn counts(&self) -> io::Result<Vec<(u64, Vec<u64>)>> {
+        let text = std::fs::read_to_string(self.0.join("count"))?;
+        let numbers = |line: &str| -> Option<(u64, Vec<u64>)> {
+            let mut words = line.split_whitespace().map(|word| word.parse().ok());
+            Some((words.next()??, words.collect::<Option<_>>()?))
+        };
+        text.lines().map(|line| numbers(line).ok_or(io::ErrorKind::InvalidData.into())).collect()
+    }
+
+    /// How many pages might be had back.
+    pub fn pages(&self) -> u64 {
+        let counts = self.counts().expect("the shrinker's count");
+        counts.iter().flat_map(|(_, nodes)| nodes).sum()
+    }
+
+    /// Has all pages looked at once.
+    pub fn scan(&self) {
+        for (cgroup, nodes) in self.counts().expect("the shrinker's count") {
+            for (node, pages) in nodes.iter().enumerate().filter(|(_, pages)| **pages != 0) {
+                let scan = |cgroup| std::fs::write(self.0.join("scan"), format!("{cgroup} {node} {pages}"));
+                // A shrinker that knows nothing of cgroups wants 0 for whatever it counts.
+                if scan(cgroup).is_err() {
+                    scan(0).expect("scan");
+                }
+            }
+        }
+    }
+
+    /// Has all pages looked at often enough that those go which nobody uses.
+    pub fn squeeze(&self) {
+        for _ in 0..ROUNDS {
+            self.scan();
+        }
+    }
+}

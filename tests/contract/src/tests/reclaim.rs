@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Pages that nobody uses go when memory is short, and nobody notices.
+
+use super::pattern;
+use crate::cases;
+use crate::child;
+use crate::load;
+use crate::ops::Op;
+use crate::port::{bytes, empty, Port};
+use crate::shrinker::Shrinker;
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::Pid;
+use std::time::{Duration, Instant};
+
+cases! { "reclaim":
+    lesson_r07_idle_pages_go_and_come_back ["lesson R07", "ALLOC-5"],
+    pages_in_use_stay ["ALLOC-5"],
+    edges_in_use_stay ["ALLOC-5", "ALLOC-4"],
+    what_went_is_not_there ["ALLOC-5", "MMAP-5"],
+    what_comes_back_is_zeroed ["ALLOC-6", "MMAP-5"],
+    what_is_used_again_and_again_stays ["ALLOC-5"],
+    source_that_is_not_there_yet ["TXN-1", "ALLOC-5"],
+    after_unmap ["ALLOC-5", "MMAP-7"],
+    after_a_move ["ALLOC-5", "MMAP-7"],
+    pages_thrown_away_come_back ["ALLOC-5", "MMAP-5"],
+    pages_of_the_dead ["ALLOC-5", "REL-2"],
+    lesson_r03_nothing_is_taken_from_others ["lesson R03", "ALLOC-5", "MMAP-7"],
+    under_load ["ALLOC-5", "ALLOC-4", "TXN-21"],
+    while_servers_die ["ALLOC-5", "REL-2"],
+    while_mappings_come_and_go ["ALLOC-5", "MMAP-7", "MMAP-8"],
+}
+
+const PAGE: usize = 4096;
+
+fn shrinker(t: &Stage) -> Option<Shrinker> {
+    let found = Shrinker::find(&t.directory("debugfs"));
+    t.needs("CONFIG_SHRINKER_DEBUG", found.is_some());
+    found
+}
+
+/// A call of this many bytes, freed by the receiver but not answered yet. Gives where it was.
+fn freed_call(client: &Port, manager: &Port, data: &[u8]) -> u64 {
+    client.start_call(0, 0, &bytes(data));
+    let call = manager.wait_call();
+    assert_eq!(manager.data(&call), data);
+    manager.free(&call);
+    call.buffer
+}
+
+fn answer(client: &Port, manager: &Port) {
+    manager.reply(&empty());
+    client.free(&client.wait_reply());
+}
+
+fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    for seed in 0..3 {
+        let (question, reply) = (pattern(64 * PAGE, seed), pattern(40 * PAGE, seed + 10));
+        client.round_trip(0, &manager, &bytes(&question), &bytes(&reply));
+        let full = shrinker.pages();
+        assert!(full >= 104, "{full} pages");
+        shrinker.squeeze();
+        assert!(shrinker.pages() + 100 <= full, "{} of {full} pages are left", shrinker.pages());
+    }
+}
+
+fn pages_in_use_stay(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let data = pattern(20 * PAGE, 1);
+    client.start_call(0, 0, &bytes(&data));
+    let call = manager.wait_call();
+    shrinker.squeeze();
+    assert_eq!(manager.data(&call), data, "what was delivered");
+    manager.free(&call);
+    answer(&client, &manager);
+}
+
+fn edges_in_use_stay(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let manager = t.manager();
+    let clients = [t.client(), t.client(), t.client()];
+    let data = |seed| pattern(3 * PAGE + 1000, seed);
+    let loopers = [manager.clone(), manager.looper(), manager.looper()];
+    let mut calls = Vec::new();
+    for (index, client) in clients.iter().enumerate() {
+        client.start_call(0, 0, &bytes(&data(index)));
+        calls.push(loopers[index].wait_call());
+    }
+    // Its first and last page are its neighbours', too.
+    manager.free(&calls[1]);
+    shrinker.squeeze();
+    for index in [0, 2] {
+        assert_eq!(manager.data(&calls[index]), data(index), "call {index}");
+        manager.free(&calls[index]);
+    }
+    for (client, looper) in clients.iter().zip(&loopers) {
+        looper.reply(&empty());
+        client.wait_reply();
+    }
+}
+
+fn what_went_is_not_there(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let buffer = freed_call(&client, &manager, &pattern(8 * PAGE, 1));
+    shrinker.squeeze();
+    manager.actor.start(Op::Touch { address: buffer + 3 * PAGE as u64 });
+    assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
+}
+
+fn what_comes_back_is_zeroed(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let buffer = freed_call(&client, &manager, &[0x5e; 2 * PAGE]);
+    answer(&client, &manager);
+    assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody wants the page");
+    shrinker.squeeze();
+    client.start_call(0, 0, &bytes(b"x"));
+    let call = manager.wait_call();
+    assert_eq!(call.buffer, buffer, "the same place");
+    let rest = manager.memory(buffer + 8, PAGE - 8);
+    assert!(rest.iter().all(|byte| *byte == 0), "what was there before");
+    manager.free(&call);
+    answer(&client, &manager);
+}
+
+fn what_is_used_again_and_again_stays(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let buffer = freed_call(&client, &manager, &[0x5e; 1000]);
+    answer(&client, &manager);
+    for _ in 0..5 {
+        shrinker.scan();
+        client.round_trip(0, &manager, &bytes(b"short"), &empty());
+    }
+    let rest = manager.memory(buffer + 64, 64);
+    t.ours_alone("the page that each call uses goes each time", rest == [0x5e; 64]);
+}
+
+/// What a sender has not touched yet, or never will, is copied all the same.
+fn source_that_is_not_there_yet(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    // Everything in the arena is new to the process: each page of it has to be found first.
+    let data = pattern(30 * PAGE + 7, 3);
+    client.round_trip(0, &manager, &bytes(&data), &empty());
+    // Nobody has ever touched this.
+    let nothing = client.arena.reserve(20 * PAGE);
+    let call = BinderTransactionData { buffer: nothing, ..client.place(0, 0, &bytes(&data[..20 * PAGE])) };
+    client.start_transaction(&call);
+    let call = manager.wait_call();
+    assert_eq!(manager.data(&call), vec![0; 20 * PAGE]);
+    manager.free(&call);
+    answer(&client, &manager);
+    // Half of it cannot be read at all.
+    let end = client.arena.end();
+    let call = BinderTransactionData {
+        buffer: end - 2 * PAGE as u64,
+        ..client.place(0, 0, &bytes(&data[..4 * PAGE]))
+    };
+    assert_eq!(client.refused(&call), Return::FailedReply);
+    client.round_trip(0, &manager, &bytes(&data), &empty());
+}
+
+fn after_unmap(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(&pattern(30 * PAGE, 1)));
+    let call = manager.wait_call();
+    manager.unmap();
+    shrinker.squeeze();
+    manager.free(&call);
+    shrinker.squeeze();
+    answer(&client, &manager);
+}
+
+/// What was moved is the process's to keep.
+fn after_a_move(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let data = pattern(30 * PAGE, 1);
+    let buffer = freed_call(&client, &manager, &data);
+    let (address, length) = manager.space.expect("a space");
+    let moved = manager.actor.number(Op::Move { address, length }).expect("move the space");
+    shrinker.squeeze();
+    let kept = manager.memory(moved + (buffer - address), data.len()) == data;
+    assert!(kept, "taken from where it was moved to");
+    answer(&client, &manager);
+}
+
+fn pages_thrown_away_come_back(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let data = pattern(30 * PAGE, 1);
+    client.round_trip(0, &manager, &bytes(&data), &empty());
+    let (address, length) = manager.space.expect("a space");
+    let advice = libc::MADV_DONTNEED;
+    manager.actor.number(Op::Advise { address, length, advice }).expect("throw pages away");
+    shrinker.squeeze();
+    client.round_trip(0, &manager, &bytes(&data), &empty());
+}
+
+fn pages_of_the_dead(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let before = shrinker.pages();
+    freed_call(&client, &manager, &pattern(100 * PAGE, 1));
+    manager.kill();
+    client.wait_refusal();
+    let deadline = Instant::now() + crate::actor::PATIENCE;
+    while shrinker.pages() > before + 10 {
+        shrinker.scan();
+        assert!(Instant::now() < deadline, "{} pages are left", shrinker.pages());
+    }
+}
+
+/// What another mapping shows at the address of ours is not taken away with our pages.
+fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let (manager, client) = (t.manager(), t.client());
+    let data = pattern(16 * PAGE, 1);
+    client.start_call(0, 0, &bytes(&data));
+    let call = manager.wait_call();
+    let (address, length) = manager.space.expect("a space");
+    manager.actor.number(Op::Cover { address, length }).expect("map something else there");
+    manager.actor.number(Op::Fill { address, length, byte: 0xa7 }).expect("write to it");
+    manager.free(&call);
+    shrinker.squeeze();
+    assert!(manager.memory(address, length).iter().all(|byte| *byte == 0xa7), "not ours to take");
+    answer(&client, &manager);
+}
+
+/// A process that squeezes all the time.
+struct Squeezer(Pid);
+
+impl Squeezer {
+    fn start(shrinker: &Shrinker) -> Self {
+        let shrinker = shrinker.clone();
+        Self(child::spawn(move || loop {
+            shrinker.scan();
+        }))
+    }
+}
+
+impl Drop for Squeezer {
+    fn drop(&mut self) {
+        let _ = kill(self.0, Signal::SIGKILL);
+        let _ = waitpid(self.0, None);
+    }
+}
+
+fn start_server(t: &Stage, threads: u32) -> Pid {
+    let path = t.device("binder");
+    child::ready(|ready| load::serve(&path, threads, ready))
+}
+
+fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
+    let client = |seed| {
+        let path = t.device("binder");
+        let largest = [200, 9000, 60_000, 200_000][seed as usize % 4];
+        child::spawn(move || {
+            let work = load::Work { threads: 2, calls: 60, largest, seed, tolerate_death };
+            load::call(&path, &work).expect("answers");
+        })
+    };
+    (0..4).map(client).collect()
+}
+
+fn all_well(children: Vec<Pid>) {
+    for pid in children {
+        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
+    }
+}
+
+fn end(server: Pid) {
+    kill(server, Signal::SIGKILL).expect("kill");
+    waitpid(server, None).expect("wait");
+}
+
+fn under_load(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let server = start_server(t, 4);
+    let squeezers = [Squeezer::start(&shrinker), Squeezer::start(&shrinker)];
+    all_well(start_clients(t, false));
+    drop(squeezers);
+    end(server);
+}
+
+fn while_servers_die(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let _squeezer = Squeezer::start(&shrinker);
+    let mut server = start_server(t, 3);
+    let clients = start_clients(t, true);
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(20));
+        end(server);
+        server = start_server(t, 3);
+    }
+    all_well(clients);
+    end(server);
+}
+
+fn while_mappings_come_and_go(t: &Stage) {
+    let Some(shrinker) = shrinker(t) else { return };
+    let _squeezer = Squeezer::start(&shrinker);
+    for round in 0..20 {
+        let (manager, client) = (t.manager(), t.client());
+        let data = pattern(50 * PAGE, round);
+        freed_call(&client, &manager, &data);
+        manager.reply(&bytes(&data));
+        let reply = client.wait_reply();
+        let child = client.actor.fork();
+        if round % 3 == 0 {
+            client.unmap();
+        } else {
+            assert_eq!(client.data(&reply), data);
+        }
+        child.kill();
+        if round % 2 == 0 {
+            client.kill();
+        }
+        manager.kill();
+    }
+}
