@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from . import check, clients, gate, guest, kernel, module, packages, programs, say
+from . import check, clients, gate, guest, kernel, module, packages, proc, programs, say
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -20,6 +20,8 @@ CONTRACT = (("um", "c", True), ("um", "rust", True), ("x86_64", "c", True), ("x8
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
 CONTRACT_LSM = (("um", "c", ()), ("um", "rust", ()), ("x86_64-debug", "rust", ("security",)))
+# The module can refuse things only if it has a policy, and cannot be rid of it again.
+CONTRACT_POLICY = (("um", "c"), ("um", "rust"))
 # What is told to the driver by numbers, sizes and addresses is what a task's width could change; the
 # rest runs with `make contract-32`, on a kernel of its own that knows the other system calls of such tasks.
 CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
@@ -67,6 +69,9 @@ def test():
     for name, driver, only in CONTRACT_LSM:
         title = " ".join(["contract", name, driver, *LSM, *only])
         _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM, only=only))
+    for name, driver in CONTRACT_POLICY:
+        title = f"contract {name} {driver} with a policy"
+        _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM, only=("policy::",), policy=True))
     for name, driver in CONTRACT_32:
         title = f"contract {name} {driver} 32-bit"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, only=GROUPS_32, width=32))
@@ -93,17 +98,22 @@ def checks(tally):
     _attempt(tally, "check", lambda: check.run(report))
 
 
-def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64):
+def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64,
+             policy=False):
     """The contract suite in one guest against one driver, for tasks of a width.
 
     `boot`: more words for the guest's command line. `only`: not all tests, but those whose names
-    contain one of these.
+    contain one of these. `policy`: whether the security module gets that of the tests.
     """
     where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
     program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
     argv = ["/lab/contract", "run", "--driver", driver, "--guest", where, "--record", f"/out/{RECORD}"]
     argv += [word for part in only for word in ("--filter", part)]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=1200, boot=boot)
+    files = {"/lab/contract": program}
+    if policy:
+        argv += ["--policy", "/lab/policy"]
+        files["/lab/policy"] = _policy()
+    job = guest.Job(argv=argv, driver=driver, files=files, timeout=1200, boot=boot)
     result = _run(title, name, job)
     found = _COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
@@ -117,6 +127,15 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
     tally.add(title, passed, failed, counts)
+
+
+def _policy():
+    """The tests' policy of SELinux, compiled."""
+    packages.ensure("policy")
+    made = BUILD / "policy"
+    # Whatever the policy does not name is allowed. The version is one that the compiler and the kernel know.
+    proc.output("checkpolicy", "-U", "allow", "-c", "33", "-o", made, ROOT / "tests/contract/policy.conf")
+    return made
 
 
 def layouts(tally, name):

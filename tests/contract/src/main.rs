@@ -95,6 +95,9 @@ pub struct RunArgs {
     /// Seconds that a test may take; debug kernels on busy machines are slow
     #[arg(long, default_value_t = 30)]
     timeout: u64,
+    /// Have SELinux load this policy first: for the tests of group `policy`
+    #[arg(long)]
+    policy: Option<std::path::PathBuf>,
     /// Run the selection this often
     #[arg(long, default_value_t = 1)]
     repeat: u32,

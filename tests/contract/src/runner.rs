@@ -61,6 +61,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     if tests.is_empty() {
         bail!("no test matches {}", args.filter.join(", "));
     }
+    if let Some(policy) = &args.policy {
+        // One write, for the module wants it whole.
+        std::fs::write("/sys/fs/selinux/load", std::fs::read(policy)?).context("load the policy")?;
+    }
     let mut records =
         args.record.as_ref().map(std::fs::File::create).transpose().context("make the record")?;
     let (mut passed, mut failed, mut differences, mut skipped) = (0, 0, 0, 0);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tests, one module a group. What several of them need is here.
-//!
-//! Groups for file descriptors and scatter-gather, death notifications and freezing
-//! follow with the commands that they are about.
 
 use crate::suite::Group;
 use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY, BR_OK};
@@ -37,6 +34,7 @@ mod nodes;
 mod objects;
 mod oneway;
 mod pointers;
+mod policy;
 mod poll;
 mod realtime;
 mod reclaim;
@@ -73,6 +71,7 @@ pub const GROUPS: &[Group] = &[
     fd_arrays::GROUP,
     pointers::GROUP,
     security::GROUP,
+    policy::GROUP,
     oneway::GROUP,
     spam::GROUP,
     nice::GROUP,

@@ -25,6 +25,7 @@ cases! { "objects":
     four_byte_alignment_is_enough ["OBJ-1"],
     no_senders_pointers_leak ["OBJ-2"],
     lesson_c06_r06_failure_undoes_what_was_done ["OBJ-10"],
+    lesson_c06_what_was_not_reached_keeps_its_counts ["OBJ-10"],
     failure_keeps_the_senders_counts ["OBJ-10"],
     reply_carries_objects ["OBJ-1"],
 }
@@ -243,6 +244,29 @@ fn lesson_c06_r06_failure_undoes_what_was_done(t: &Stage) {
     assert_eq!(server.object(&server.wait_call()).handle(), 1);
     server.reply(&empty());
     client.wait_reply();
+}
+
+fn lesson_c06_what_was_not_reached_keeps_its_counts(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    let behind = object(FlatBinderObject::binder(0x2000, 0));
+    client.start_call(0, 0, &behind);
+    let call = server.wait_call();
+    let handle = server.object(&call).handle();
+    server.send(|c| c.acquire(handle));
+    server.free(&call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    client.answer_counts();
+    for _ in 0..3 {
+        let mut parcel = object(FlatBinderObject::strong_handle(NO_HANDLE));
+        parcel.object(&FlatBinderObject::binder(0x2000, 0));
+        client.refused(&client.place(0, 0, &parcel));
+    }
+    // The receiver has the one count that it took.
+    assert_eq!(client.answer_counts(), []);
+    server.round_trip(handle, &client, &empty(), &empty());
+    server.send(|c| c.release(handle));
+    assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::FailedReply);
 }
 
 fn failure_keeps_the_senders_counts(t: &Stage) {

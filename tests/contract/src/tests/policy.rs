@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+//! In whose name the security module is asked: that of whoever opened the device, whatever the process
+//! has become since.
+//!
+//! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
+//! question that Binder asks; the runner loads it if told to, once and for all.
+
+use super::failed;
+use crate::actor::Actor;
+use crate::cases;
+use crate::ops::Op;
+use crate::port::{bytes, empty, object, Port};
+use crate::sg::file_object;
+use crate::stage::{Stage, SPACE};
+use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR;
+use binder_sys::*;
+use nix::errno::Errno;
+use std::rc::Rc;
+
+cases! { "policy":
+    caller_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
+    callee_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
+    oneway_calls_are_asked_about ["LSM-1", "TXN-9"],
+    replies_are_not_asked_about ["LSM-1", "TXN-9"],
+    manager_is_whoever_opened ["LSM-1", "CTX-1", "OPEN-1"],
+    sender_of_nodes_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
+    sender_of_handles_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
+    taker_of_files_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
+}
+
+/// The type that may do everything; each other may do all but one thing.
+const ALL: &str = "all";
+
+const OWN_CONTEXT: &str = "/proc/self/attr/current";
+
+fn context(kind: &str) -> String {
+    format!("tests_u:tests_r:{kind}_t")
+}
+
+fn has_policy(t: &Stage) -> bool {
+    let context_now = std::fs::read_to_string(OWN_CONTEXT).unwrap_or_default();
+    let is_loaded = context_now.trim_end_matches('\0') == context(ALL);
+    t.needs("the policy of `policy.conf` (boot with lsm=selinux, run --policy)", is_loaded)
+}
+
+/// Makes the test's own process one of another type.
+fn become_one(kind: &str) {
+    std::fs::write(OWN_CONTEXT, context(kind)).expect("another context");
+}
+
+/// A new process that opens the device as one type, and goes on as another.
+fn opened_as(t: &Stage, first: &str, later: &str) -> Port {
+    let actor = Rc::new(Actor::new());
+    let change =
+        |kind: &str| actor.number(Op::SetContext { context: context(kind) }).expect("another context");
+    change(first);
+    let mut port = t.open_by(actor.clone());
+    port.map(SPACE).expect("map the space");
+    change(later);
+    port
+}
+
+/// The context manager, opened as one type by who goes on as another.
+fn manager_as(t: &Stage, first: &str, later: &str) -> Port {
+    let port = opened_as(t, first, later);
+    let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
+    port.ioctl(ioctl::BINDER_SET_CONTEXT_MGR_EXT, node).expect("become context manager");
+    port.enter_looper();
+    port
+}
+
+#[track_caller]
+fn expect_refused(client: &Port, parcel: &Parcel) {
+    assert_eq!(client.refused(&client.place(0, 0, parcel)), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EPERM));
+}
+
+/// Sends a parcel to the manager, which has to arrive, and gets an answer.
+#[track_caller]
+fn expect_taken(client: &Port, manager: &Port, parcel: &Parcel) {
+    client.start_call(0, 7, parcel);
+    let call = manager.wait_call();
+    assert_eq!(call.code, 7);
+    manager.free(&call);
+    manager.reply(&empty());
+    client.free(&client.wait_reply());
+}
+
+fn caller_is_whoever_opened(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let manager = t.manager();
+    expect_refused(&opened_as(t, "may_not_call", ALL), &bytes(b"no"));
+    expect_taken(&opened_as(t, ALL, "may_not_call"), &manager, &bytes(b"yes"));
+    assert_eq!(manager.drain(), []);
+}
+
+fn callee_is_whoever_opened(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let manager = manager_as(t, "may_not_be_called", ALL);
+    expect_refused(&t.client(), &empty());
+    manager.kill();
+    let manager = manager_as(t, ALL, "may_not_be_called");
+    expect_taken(&t.client(), &manager, &empty());
+}
+
+fn oneway_calls_are_asked_about(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
+    assert_eq!(client.refused(&call), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EPERM));
+    assert_eq!(manager.drain(), []);
+}
+
+fn replies_are_not_asked_about(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let manager = manager_as(t, "may_not_call", "may_not_call");
+    expect_taken(&t.client(), &manager, &empty());
+}
+
+fn manager_is_whoever_opened(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let refused = opened_as(t, "may_not_manage", ALL);
+    let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
+    assert_eq!(errno, Errno::EACCES, "what the module says");
+    let taken = opened_as(t, ALL, "may_not_manage");
+    assert_eq!(taken.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
+}
+
+fn sender_of_nodes_is_whoever_opened(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let (manager, node) = (t.manager(), object(FlatBinderObject::binder(0x10, 0)));
+    let client = opened_as(t, "may_not_transfer", ALL);
+    expect_refused(&client, &node);
+    // Nobody holds what was refused, and data passes.
+    assert_eq!(client.drain(), []);
+    expect_taken(&client, &manager, &bytes(b"data"));
+    expect_taken(&opened_as(t, ALL, "may_not_transfer"), &manager, &node);
+}
+
+fn sender_of_handles_is_whoever_opened(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let manager = t.manager();
+    for (first, later) in [("may_not_transfer", ALL), (ALL, "may_not_transfer")] {
+        let client = opened_as(t, first, later);
+        client.start_call(0, 0, &empty());
+        manager.free(&manager.wait_call());
+        manager.reply(&object(FlatBinderObject::binder(0x10, 0)));
+        let reply = client.wait_reply();
+        let handle = object(FlatBinderObject::strong_handle(client.object(&reply).handle()));
+        match first {
+            ALL => expect_taken(&client, &manager, &handle),
+            _ => expect_refused(&client, &handle),
+        }
+    }
+}
+
+fn taker_of_files_is_whoever_opened(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    // A file is of the type of whoever opened it.
+    become_one("private");
+    let (ours, _other_end) = nix::unistd::pipe().expect("a pipe");
+    become_one(ALL);
+    for (first, later) in [("may_not_take_private_files", ALL), (ALL, "may_not_take_private_files")] {
+        let (manager, client) = (manager_as(t, first, later), t.client());
+        let fd = client.actor.give(&ours);
+        let mut parcel = Parcel::new();
+        parcel.object(&file_object(fd));
+        let before = manager.actor.open_files();
+        match first {
+            ALL => expect_taken(&client, &manager, &parcel),
+            _ => expect_refused(&client, &parcel),
+        }
+        if first != ALL {
+            assert_eq!(manager.actor.open_files(), before);
+        }
+        manager.kill();
+    }
+}
