@@ -4,16 +4,19 @@
 //!
 //! What to change is decided in [`crate::priority_rules`]; here it is asked of the scheduler and done.
 //! Nothing is done when nothing differs, which costs a call a few comparisons: its priority is noted
-//! when it is made, looked at when it is delivered, and again when it has been answered. All functions
-//! are about the calling task, and are to be called with no lock held unless they only look.
+//! when it is made, looked at when it is delivered, and again when it has been answered. Functions are
+//! about the calling task, and to be called with no lock held unless they only look, where they do
+//! not say otherwise.
 
 use crate::{
+    kernel_ext::sched,
     node::Node,
     priority_rules::{Limits, Priority}, //
 };
-use kernel::prelude::*;
-
-use crate::kernel_ext::sched;
+use kernel::{
+    prelude::*,
+    task::Task, //
+};
 
 /// How the calling task is scheduled. Looks only.
 #[inline]
@@ -30,6 +33,20 @@ pub(crate) fn begin_service(caller: Priority, node: &Node) -> Priority {
         return own;
     }
     change_as_permitted(own, node.priority.to_serve_call(caller, own))
+}
+
+/// Makes a task that sleeps and is about to be given a call of `caller` on `node` as urgent as serving
+/// that asks for, so that nothing of middling urgency keeps it from running when it is woken. Gives
+/// what it was, if it was changed. What makes it less urgent is left to [`begin_service`].
+#[cold]
+pub(crate) fn raise_sleeper(sleeper: &Task, caller: Priority, node: &Node) -> Option<Priority> {
+    let own = Priority::from_word(sched::of(sleeper));
+    let wanted = node.priority.to_serve_call(caller, own)?;
+    let limits = Limits::from_word(sched::limits(sleeper));
+    let permitted = limits.permit(wanted, own);
+    permitted
+        .is_more_urgent_than(own)
+        .then(|| Priority::from_word(sched::set(sleeper, permitted.word())))
 }
 
 /// Becomes as urgent as serving a oneway call on `node` asks for. There is no way back but to wait for

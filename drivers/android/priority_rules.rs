@@ -154,6 +154,11 @@ impl Priority {
         (self.0 ^ other.0) & !Self::RESET_ON_FORK == 0
     }
 
+    /// Whether a task of this priority goes before one of `other`.
+    pub(crate) fn is_more_urgent_than(self, other: Self) -> bool {
+        self.urgency().outranks(other.urgency())
+    }
+
     fn unless_like(self, own: Self) -> Option<Self> {
         (!self.is_like(own)).then_some(self)
     }
@@ -216,6 +221,12 @@ impl NodePriority {
     /// that it takes a closer look.
     pub(crate) const fn is_served_unchanged(&self, caller: Priority, own: Priority) -> bool {
         caller.0 == own.0 && caller.0 < self.as_caller_below
+    }
+
+    /// Whether a call of `caller` is served by a thread that shares the CPU with others.
+    pub(crate) const fn is_served_as_sharing(&self, caller: Priority) -> bool {
+        let demands_real_time = matches!(self.minimum, Urgency::RealTime { .. });
+        !(demands_real_time || caller.is_real_time() && self.inherits_real_time)
     }
 
     /// How urgently a call is served; for a oneway call, `caller` is the thread that serves it.

@@ -82,6 +82,9 @@ pub(crate) struct Process {
     /// What those wait on who freeze the process.
     #[pin]
     pub(crate) freezers: CondVar,
+    /// What threads wait on to whom a call is promised, if something else has woken them.
+    #[pin]
+    pub(crate) promises: CondVar,
     /// Nothing new can reach the process. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
     _counted: Counted,
@@ -187,14 +190,29 @@ impl ProcessState {
         }
     }
 
-    /// Notes that a thread is about to be woken. `false` when it was awake.
+    /// Notes that a thread is about to be woken. `false` when it is awake, or will be woken by whoever
+    /// has promised it a call.
     pub(crate) fn rouse(&mut self, thread: &Arc<Thread>) -> bool {
+        self.change_rest(thread, Rest::Awake)
+    }
+
+    /// Notes that a sleeping thread is about to be given a call. `false` when it does not sleep.
+    pub(crate) fn promise(&mut self, thread: &Arc<Thread>) -> bool {
+        self.change_rest(thread, Rest::Promised)
+    }
+
+    /// Ends the rest of a thread that sleeps and has not been promised anything.
+    fn change_rest(&mut self, thread: &Arc<Thread>, rest: Rest) -> bool {
         let state = thread.state(self);
-        let rest = core::mem::replace(&mut state.rest, Rest::Awake);
-        if rest == Rest::ForAnyWork {
+        let before = state.rest;
+        if matches!(before, Rest::Awake | Rest::Promised) {
+            return false;
+        }
+        state.rest = rest;
+        if before == Rest::ForAnyWork {
             self.remove_idle(thread);
         }
-        rest != Rest::Awake
+        true
     }
 
     /// Takes a thread out of the list of idle ones, if it is there.
@@ -283,6 +301,7 @@ impl Process {
                 pages,
                 pollers,
                 freezers <- new_condvar!("Process::freezers"),
+                promises <- new_condvar!("Process::promises"),
                 has_ended: AtomicFlag::new(false),
                 _counted: Counted::new(Kind::Process),
             }),

@@ -97,6 +97,9 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
             own.rest = Rest::ForOwnWork;
         }
         process = park::sleep(process);
+        while thread.state(&mut process).rest == Rest::Promised {
+            thread.process.promises.wait(&mut process);
+        }
         process.rouse(thread);
     }
 }
@@ -154,7 +157,7 @@ fn tell_all<'a>(
                 match numbers {
                     Ok(numbers) => return deliver_call(thread, transaction, numbers, sink),
                     // Only the caller hears of it (contract TXN-27).
-                    Err(_) => transaction.refuse(Refusal::UNDELIVERABLE),
+                    Err(_) => refuse(transaction),
                 }
             }
             Found::Reply(transaction) => return deliver_reply(thread, transaction, sink),
@@ -218,8 +221,9 @@ fn look(
             }
             Work::Call(mut call) => {
                 call.put_ticket(ticket);
-                let stack = &thread.state(process).stack;
-                let has_room = stack.len() < stack.capacity();
+                let own = thread.state(process);
+                call.saved_priority = own.raised_from.take();
+                let has_room = own.stack.len() < own.stack.capacity();
                 return Found::Call(call, has_room);
             }
             Work::Outcome(mut outcome) => {
@@ -329,13 +333,13 @@ fn deliver_call<'a>(
             "call {} cannot be written to its receiver",
             transaction.id
         );
-        transaction.refuse(Refusal::UNDELIVERABLE);
+        refuse(transaction);
         return Err(error);
     }
     match transaction.take_content() {
         Content::Call { node, buffer } => {
-            transaction.saved_priority =
-                priority::begin_service(transaction.caller_priority, &node);
+            let own = priority::begin_service(transaction.caller_priority, &node);
+            transaction.saved_priority.get_or_insert(own);
             hand_over(thread, buffer, numbers, Purpose::Call(node));
         }
         Content::Oneway { node, buffer, .. } => {
@@ -351,6 +355,15 @@ fn deliver_call<'a>(
     // There is room: it was looked for or made, and only this thread makes the stack grow.
     let _ = stack.push_within_capacity(Frame::Incoming(transaction));
     Ok(process)
+}
+
+/// A call cannot be given to the calling thread, which goes back to what it was before the call came.
+fn refuse(mut transaction: KBox<Transaction>) {
+    let saved_priority = transaction.saved_priority.take();
+    transaction.refuse(Refusal::UNDELIVERABLE);
+    if let Some(saved) = saved_priority {
+        priority::end_service(saved);
+    }
 }
 
 /// The thread knows of a buffer: lets it have the files in it, and free it.

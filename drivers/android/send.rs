@@ -325,13 +325,24 @@ fn submit(
         let wake = Wake::Nobody;
         return Ok(Submitted { wake, reception });
     }
+    let promised_to = transaction.promise(&mut state, route);
+    if let Some(server) = &promised_to {
+        drop(state);
+        let raised_from = transaction.raise(server);
+        state = target.lock_state();
+        server.keep_promise(&mut state, raised_from);
+    }
     let call = Work::Call(transaction);
-    let wake = match route {
+    let wake = match promised_to.as_ref().or(route) {
         None => state.push_to_process(ticket, call),
         Some(thread) => state
             .push_to_thread(thread, ticket, call, Urgency::Now)
             .of(thread),
     };
+    drop(state);
+    if promised_to.is_some() {
+        target.promises.notify_all();
+    }
     Ok(Submitted { wake, reception })
 }
 
@@ -363,7 +374,9 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, hint);
     // Only now: until the caller runs, the thread is what it waits for.
-    priority::end_service(saved_priority);
+    if let Some(saved) = saved_priority {
+        priority::end_service(saved);
+    }
 }
 
 /// Takes the call that the thread serves off its stack. Says whether the thread was told already

@@ -11,6 +11,7 @@ use crate::{
     error::Refusal,
     kernel_ext::park::WakeHint,
     priority,
+    priority_rules::Priority,
     process::{Process, ProcessState},
     registry,
     thread::{Frame, Thread},
@@ -27,10 +28,13 @@ use kernel::{
 impl Thread {
     /// The thread has nothing more to do with the driver: `BINDER_THREAD_EXIT`, or its process ends.
     pub(crate) fn end(self: &Arc<Self>) {
-        let Some((record, spare)) = self.close() else {
+        let Some((record, spare, raised_from)) = self.close() else {
             return;
         };
         drop((record, spare));
+        if let Some(saved) = raised_from {
+            self.end_service(saved);
+        }
         while let Some(frame) = self.pop_frame() {
             if let Frame::Incoming(transaction) = frame {
                 note!(
@@ -38,8 +42,8 @@ impl Thread {
                     "call {} loses whoever serves it",
                     transaction.id
                 );
-                if self.is_current() {
-                    priority::end_service(transaction.saved_priority);
+                if let Some(saved) = transaction.saved_priority {
+                    self.end_service(saved);
                 }
                 transaction.refuse(Refusal::DIED);
             }
@@ -49,17 +53,25 @@ impl Thread {
         }
     }
 
+    /// The thread will not serve what it was made urgent for. One that does not run is dead.
+    fn end_service(&self, saved: Priority) {
+        if self.is_current() {
+            priority::end_service(saved);
+        }
+    }
+
     /// Lets nothing arrive any more. Gives what only the running thread needs, to be dropped without
-    /// the lock; nothing if that was done before.
-    fn close(&self) -> Option<(impl Sized, impl Sized)> {
+    /// the lock, and what it was if it was made more urgent; nothing if that was done before.
+    fn close(&self) -> Option<(impl Sized, impl Sized, Option<Priority>)> {
         let mut process = self.process.lock_state();
         if self.has_ended.load(Relaxed) {
             return None;
         }
         self.has_ended.store(true, Relaxed);
         let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&self.id);
-        let spare = self.state(&mut process).spare_transaction.take();
-        Some((record, spare))
+        let state = self.state(&mut process);
+        let spare = state.spare_transaction.take();
+        Some((record, spare, state.raised_from.take()))
     }
 
     fn pop_frame(&self) -> Option<Frame> {

@@ -9,6 +9,9 @@ use crate::{
     defs::{ExtendedError, Return},
     error::Refusal,
     kernel_ext::park::{self, WakeHint},
+    node::Node,
+    priority,
+    priority_rules::Priority,
     process::{Pid, Process, ProcessState, StateGuard},
     stats::{Counted, Kind},
     transaction::Transaction,
@@ -47,6 +50,9 @@ pub(crate) struct Thread {
 pub(crate) struct ThreadState {
     pub(crate) looper: Looper,
     pub(crate) rest: Rest,
+    /// What the thread was before whoever queued a call for it made it more urgent, until it takes
+    /// that call.
+    pub(crate) raised_from: Option<Priority>,
     /// Calls made and calls being served, the innermost last.
     pub(crate) stack: KVec<Frame>,
     pub(crate) work: WorkQueue,
@@ -71,6 +77,10 @@ pub(crate) enum Rest {
     ForOwnWork,
     /// Its own work or anything for the process; the thread is in the list of idle threads.
     ForAnyWork,
+    /// A call that somebody is about to queue for it, who makes it more urgent before. Whatever else
+    /// wakes it, it does not go on until that is done: else it could have served the call, and be
+    /// what it was, before it is raised. As long it is in the driver, so it and its process do not end.
+    Promised,
 }
 
 /// What user space said of the thread's place in the pool.
@@ -108,6 +118,7 @@ impl ThreadState {
         Self {
             looper: Looper::default(),
             rest: Rest::Awake,
+            raised_from: None,
             stack: KVec::new(),
             work: WorkQueue::new(),
             is_work_urgent: false,
@@ -219,6 +230,19 @@ impl Thread {
     /// Whether this is the record of the calling task.
     pub(crate) fn is_current(&self) -> bool {
         core::ptr::eq(self.task.as_ptr(), Task::current_raw())
+    }
+
+    /// Makes the thread urgent enough to serve a call of `caller` on `node`, which is
+    /// [promised](Rest::Promised) to it. Gives what it was, if that changes it. No lock may be held.
+    pub(crate) fn raise(&self, caller: Priority, node: &Node) -> Option<Priority> {
+        priority::raise_sleeper(&self.task, caller, node)
+    }
+
+    /// Ends a promise: what was promised is queued under the same lock.
+    pub(crate) fn keep_promise(&self, process: &mut ProcessState, raised_from: Option<Priority>) {
+        let state = self.state(process);
+        state.rest = Rest::ForOwnWork;
+        state.raised_from = raised_from;
     }
 
     /// Makes the thread runnable. To be called with no lock held.

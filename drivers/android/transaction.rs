@@ -51,8 +51,8 @@ pub(crate) struct Transaction {
     pub(crate) caller: Arc<Thread>,
     /// How that was scheduled when it made the call.
     pub(crate) caller_priority: Priority,
-    /// How the thread that serves the call was scheduled before.
-    pub(crate) saved_priority: Priority,
+    /// How the thread that serves the call was scheduled before; `None` until that begins to change.
+    pub(crate) saved_priority: Option<Priority>,
     content: Content,
     /// A place in whatever queue comes next; `None` while waiting in one.
     ticket: Option<WorkTicket>,
@@ -98,7 +98,7 @@ impl Transaction {
             sender_euid: Kuid::current_euid(),
             caller: caller.clone(),
             caller_priority: Priority::default(),
-            saved_priority: Priority::default(),
+            saved_priority: None,
             content: Content::Empty,
             ticket: Some(WorkTicket::new(GFP_KERNEL)?),
             _counted: Counted::new(Kind::Transaction),
@@ -186,6 +186,33 @@ impl Transaction {
             };
         }
         Ok(reception)
+    }
+
+    /// The thread that is going to be given this call and has to be made more urgent before, if one
+    /// sleeps that will be: the call is promised to it from here on. Threads that share the CPU with
+    /// others are left to themselves, for they differ by little.
+    pub(crate) fn promise(
+        &self,
+        target: &mut ProcessState,
+        route: Option<&Arc<Thread>>,
+    ) -> Option<Arc<Thread>> {
+        let Content::Call { node, .. } = &self.content else {
+            return None;
+        };
+        if node.priority.is_served_as_sharing(self.caller_priority) {
+            return None;
+        }
+        // Under the lock it is not the last reference: the list or the caller has another.
+        let server = route.or(target.idle.last())?.clone();
+        target.promise(&server).then_some(server)
+    }
+
+    /// Makes the thread to whom the call is promised as urgent as serving it asks for.
+    pub(crate) fn raise(&self, server: &Thread) -> Option<Priority> {
+        match &self.content {
+            Content::Call { node, .. } => server.raise(self.caller_priority, node),
+            _ => None,
+        }
     }
 
     /// The number of the process that made the call, as the calling task sees it; 0 when there is

@@ -37,7 +37,6 @@ pub(crate) fn current() -> u32 {
 
 /// How `task` is scheduled, without the flag. In any context; of a task that runs elsewhere the answer
 /// may be outdated, or mixed of what was and what comes.
-#[allow(dead_code)] // Until somebody wakes a task at another priority.
 pub(crate) fn of(task: &Task) -> u32 {
     // SAFETY: `task` is a valid, counted task for the whole call, which reads some of its fields.
     unsafe { kernel_ext_sched_of(task.as_ptr().cast()) }

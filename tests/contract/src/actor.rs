@@ -113,7 +113,8 @@ impl Actor {
         self.busy.borrow().is_some()
     }
 
-    fn answered(&self, limit: Duration) -> bool {
+    /// Whether the answer to the order that is out comes within a time.
+    pub fn answered(&self, limit: Duration) -> bool {
         let mut fds = [PollFd::new(self.channel.as_fd(), PollFlags::POLLIN)];
         let limit = PollTimeout::try_from(limit).expect("a short time");
         poll(&mut fds, limit).expect("poll") > 0

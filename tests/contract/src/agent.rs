@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The actor's own side: a loop that takes an operation, executes it, and answers.
 
+use crate::arena::counter_at;
 use crate::ops::{Answer, Op, Slot, WriteReadOp};
 use binder_sys::{BinderWriteRead, Device, Errno};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag, OFlag};
@@ -222,6 +223,12 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             *pass = Some(device(slot)?);
             done
         }
+        Op::Spin { counter, stop } => {
+            while counter_at(stop).load(Relaxed) == 0 {
+                counter_at(counter).fetch_add(1, Relaxed);
+            }
+            done
+        }
         Op::Unshare { flags } => unshare(CloneFlags::from_bits_retain(flags)).map(|()| done)?,
         Op::FailNth { nth, op } => fail_nth(nth, *op, pass)?,
         Op::TakeFile => Answer::Number(fd.expect("a descriptor").into_raw_fd() as u64),
@@ -345,9 +352,16 @@ fn write_read(device: &Device, args: WriteReadOp) -> Answer {
         read_consumed: args.read_consumed,
         read_buffer: args.read_buffer.unwrap_or(returns.as_mut_ptr() as u64),
     };
+    let look = |at| {
+        if let Some(watch) = args.watch {
+            counter_at(watch.seen + at).store(counter_at(watch.counter).load(Relaxed), Relaxed);
+        }
+    };
+    look(0);
     // SAFETY: the read buffer has `room` bytes; where the conductor claims more or another address, it
     // is one that is not mapped, or the driver is expected to write less.
     let errno = unsafe { device.write_read_raw(&mut argument) }.err().map_or(0, |errno| errno as i32);
+    look(8);
     Answer::WriteRead {
         errno,
         write_consumed: argument.write_consumed,

@@ -54,9 +54,7 @@ impl Arena {
 
     /// A number that all processes see. It lives as long as the process: the mapping is never undone.
     pub fn counter(&self) -> &'static AtomicU64 {
-        let address = self.reserve(std::mem::size_of::<AtomicU64>()) as *mut u64;
-        // SAFETY: the piece is aligned, zeroed, never unmapped, and used as nothing else.
-        unsafe { AtomicU64::from_ptr(address) }
+        counter_at(self.reserve(std::mem::size_of::<AtomicU64>()))
     }
 
     /// The first address after the arena. It cannot be accessed.
@@ -80,4 +78,12 @@ impl Arena {
         unsafe { std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), length) };
         bytes
     }
+}
+
+/// The number at an address in the arena that serves as nothing else.
+pub fn counter_at(address: u64) -> &'static AtomicU64 {
+    assert_eq!(address % std::mem::align_of::<AtomicU64>() as u64, 0);
+    // SAFETY: the address is aligned and lies in the arena, which is never unmapped; that the conductor
+    // names only such is what makes it an address of a counter.
+    unsafe { AtomicU64::from_ptr(address as *mut u64) }
 }

@@ -27,6 +27,15 @@ pub struct WriteReadOp {
     pub read_consumed: u64,
     /// An address for the returns, if not the true one.
     pub read_buffer: Option<u64>,
+    /// Look at a counter right before and right after the call.
+    pub watch: Option<Watch>,
+}
+
+/// A counter in the arena, and where in the arena to write what it said: two numbers of 64 bits.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Watch {
+    pub counter: u64,
+    pub seen: u64,
 }
 
 /// One thing to do.
@@ -54,6 +63,8 @@ pub enum Op {
     Fill { address: u64, length: usize, byte: u8 },
     /// Touch a byte of memory, which may end the process.
     Touch { address: u64 },
+    /// Count up a number in the arena, without ever sleeping, until another is not 0.
+    Spin { counter: u64, stop: u64 },
     /// Copy memory into the arena.
     Copy { from: u64, to: u64, length: usize },
     /// `BINDER_WRITE_READ`. Answers what came of it.

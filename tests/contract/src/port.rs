@@ -7,7 +7,7 @@
 
 use crate::actor::Actor;
 use crate::arena::Arena;
-use crate::ops::{Answer, Op, Slot, WriteReadOp};
+use crate::ops::{Answer, Op, Slot, Watch, WriteReadOp};
 use binder_sys::*;
 use nix::sys::mman::{MapFlags, ProtFlags};
 use std::cell::RefCell;
@@ -220,6 +220,12 @@ impl Port {
     pub fn start(&self, commands: &Commands) {
         let commands = commands.as_bytes().to_vec();
         self.start_raw(WriteReadOp { commands, room: ROOM, ..Default::default() });
+    }
+
+    /// The same, with an eye on a counter before and after.
+    pub fn start_watching(&self, commands: &Commands, watch: Watch) {
+        let commands = commands.as_bytes().to_vec();
+        self.start_raw(WriteReadOp { commands, room: ROOM, watch: Some(watch), ..Default::default() });
     }
 
     /// Orders a read.

@@ -3,6 +3,8 @@
 
 use crate::actor::Actor;
 use nix::errno::Errno;
+use nix::sched::{sched_setaffinity, CpuSet};
+use nix::unistd::Pid;
 
 /// What the kernel adds to a policy that children do not inherit.
 const RESET_ON_FORK: i32 = libc::SCHED_RESET_ON_FORK;
@@ -70,6 +72,11 @@ impl Actor {
         assert_eq!(self.schedule(), wanted);
     }
 
+    /// Keeps the thread on one CPU.
+    pub fn pin(&self, cpu: usize) {
+        pin(Pid::from_raw(self.tid()), cpu);
+    }
+
     /// Changes the policy, nothing else.
     pub fn set_policy(&self, policy: i32, priority: i32) {
         let parameter = libc::sched_param { sched_priority: priority };
@@ -94,4 +101,11 @@ impl Actor {
         let result = unsafe { libc::prlimit(self.pid(), resource, &limit, std::ptr::null_mut()) };
         Errno::result(result).expect("prlimit");
     }
+}
+
+/// Keeps a thread on one CPU; 0 is the calling one.
+pub fn pin(thread: Pid, cpu: usize) {
+    let mut only = CpuSet::new();
+    only.set(cpu).expect("a CPU");
+    sched_setaffinity(thread, &only).expect("stay on a CPU");
 }

@@ -131,7 +131,10 @@ impl Stage {
     pub fn known_difference(&self, driver: Driver, why: &str, holds: bool) -> bool {
         if !holds {
             assert!(self.driver == driver, "{why}");
-            self.differences.borrow_mut().push(why.to_string());
+            let mut differences = self.differences.borrow_mut();
+            if !differences.iter().any(|known| known == why) {
+                differences.push(why.to_string());
+            }
         }
         holds
     }

@@ -2,14 +2,19 @@
 //! Real-time priorities travel with calls of nodes that want them to, as on Android's kernels. Neither
 //! the C driver nor the kernel's Rust driver does that; there each test is an expected difference.
 
-use crate::actor::Actor;
+use crate::actor::{Actor, PATIENCE};
+use crate::arena::counter_at;
 use crate::cases;
-use crate::port::{empty, introduce, Port};
-use crate::scheduling::{Fifo, Nice, RoundRobin, Schedule};
+use crate::ops::{Op, Watch, WriteReadOp};
+use crate::port::{empty, introduce, Port, ROOM};
+use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
 use crate::stage::Stage;
 use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR_EXT, BINDER_THREAD_EXIT};
 use binder_sys::*;
+use nix::unistd::Pid;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 cases! { "realtime":
     call_is_served_at_the_callers ["TXN-31"],
@@ -30,6 +35,9 @@ cases! { "realtime":
     limit_of_the_server ["TXN-31", "LSM-2"],
     server_without_a_limit_gets_the_best_it_may ["TXN-31", "LSM-2"],
     server_keeps_what_it_has ["TXN-31", "LSM-2"],
+    server_is_raised_before_it_runs ["TXN-31"],
+    signals_do_not_come_between ["TXN-31", "WR-7"],
+    undelivered_call_restores ["TXN-31", "TXN-27"],
 }
 
 /// Node flags: real-time callers are inherited from.
@@ -89,6 +97,13 @@ impl Cast {
         self.server.answer_counts();
     }
 
+    /// Calls a server that waits, and leaves it with the call: now it is the client who has to make
+    /// the server urgent, before waking it.
+    fn call_waiting(&self, caller: Schedule) -> BinderTransactionData {
+        self.server.park();
+        self.call(caller)
+    }
+
     /// Calls and leaves the server with the call.
     fn call(&self, caller: Schedule) -> BinderTransactionData {
         self.client.actor.set_schedule(caller);
@@ -96,13 +111,33 @@ impl Cast {
         self.server.wait_call()
     }
 
-    /// One call of a caller, served in another way.
+    /// One call of a caller, served in another way by a server that comes for it, and by one that waits.
     #[track_caller]
     fn served(&self, t: &Stage, caller: Schedule, wanted: Schedule) {
-        self.call(caller);
-        expect(t, &self.server, wanted);
-        self.answer();
-        expect(t, &self.server, Nice(0));
+        for call in [Self::call, Self::call_waiting] {
+            call(self, caller);
+            expect(t, &self.server, wanted);
+            self.answer();
+            expect(t, &self.server, Nice(0));
+        }
+    }
+
+    /// Lets the server exit and come back as often as it is interrupted. Whether it gets the call then: the
+    /// C driver interrupts also who has been given one, and a call ends with its thread.
+    fn call_outlives_its_server(&self) -> bool {
+        while self.server.finish_raw().errno == Errno::EINTR {
+            self.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
+            self.server.enter_looper();
+            self.server.start_read();
+            let deadline = Instant::now() + PATIENCE;
+            while !self.server.actor.answered(Duration::from_millis(1)) {
+                if self.client.actor.answered(Duration::ZERO) {
+                    return false;
+                }
+                assert!(Instant::now() < deadline, "nobody gets the call");
+            }
+        }
+        true
     }
 
     fn answer(&self) {
@@ -314,4 +349,80 @@ fn server_keeps_what_it_has(t: &Stage) {
         cast.answer();
         expect(t, &cast.server, Fifo(30));
     }
+}
+
+/// Client and server share a CPU with a thread that would run before the server as it is, but not
+/// before the client: it must not get to run between the two.
+fn server_is_raised_before_it_runs(t: &Stage) {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if !t.needs("two CPUs", cpus >= 2) {
+        return;
+    }
+    pin(Pid::from_raw(0), 1);
+    let cast = cast(t, INHERIT | ANY);
+    let bystander = Actor::new();
+    for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
+        actor.pin(0);
+    }
+    let arena = cast.client.arena.clone();
+    let watch = || Watch { counter: arena.reserve(8), seen: arena.reserve(16) };
+    let (clients, stop) = (watch(), arena.reserve(8));
+    let servers = Watch { counter: clients.counter, ..watch() };
+
+    cast.server.start_watching(&Commands::new(), servers);
+    cast.server.actor.expect_blocked();
+    cast.client.actor.set_schedule(Fifo(50));
+    bystander.set_schedule(Fifo(20));
+    bystander.start(Op::Spin { counter: clients.counter, stop });
+    while counter_at(clients.counter).load(Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    let mut commands = Commands::new();
+    commands.transaction(&cast.client.place(cast.handle, 0, &empty()));
+    cast.client.start_watching(&commands, clients);
+    // A server that is not raised gets to run when the bystander has ended.
+    let _ = cast.server.actor.answered(Duration::from_millis(300));
+    counter_at(stop).store(1, Relaxed);
+    bystander.finish();
+    cast.server.wait_call();
+    cast.answer();
+    let (sent, received) = (counter_at(clients.seen), counter_at(servers.seen + 8));
+    let (sent, received) = (sent.load(Relaxed), received.load(Relaxed));
+    assert!(sent > 0);
+    let why = format!("the bystander counted from {sent} to {received} while a call was on its way");
+    t.ours_alone(&why, sent == received);
+}
+
+/// Between being chosen for a call and getting it the server is woken by something else, and ends if it
+/// can.
+fn signals_do_not_come_between(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    cast.client.actor.set_schedule(Fifo(20));
+    for _ in 0..300 {
+        if !cast.server.actor.is_busy() {
+            cast.server.park();
+        }
+        cast.client.start_call(cast.handle, 0, &empty());
+        cast.server.actor.interrupt();
+        if cast.call_outlives_its_server() {
+            expect(t, &cast.server, Fifo(20));
+            cast.answer();
+            expect(t, &cast.server, Nice(0));
+        } else {
+            assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
+        }
+    }
+}
+
+/// A call that cannot be written to the server leaves it as it was.
+fn undelivered_call_restores(t: &Stage) {
+    let cast = cast(t, INHERIT | ANY);
+    cast.client.actor.set_schedule(Fifo(20));
+    let read_buffer = Some(BAD_ADDRESS);
+    cast.server.start_raw(WriteReadOp { room: ROOM, read_buffer, read_consumed: 4, ..Default::default() });
+    cast.server.actor.expect_blocked();
+    cast.client.start_call(cast.handle, 0, &empty());
+    assert_eq!(cast.server.finish_raw().errno, Errno::EFAULT);
+    assert_eq!(cast.client.wait_refusal(), Return::FailedReply);
+    assert_eq!(cast.server.actor.schedule(), Nice(0));
 }
