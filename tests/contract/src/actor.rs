@@ -11,10 +11,21 @@ use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, ForkResult, Pid};
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+/// Milliseconds that an actor may take over one operation.
+static PATIENCE_MS: AtomicU64 = AtomicU64::new(4000);
+
+/// Sets how long an actor may take over one operation, for all tests that begin after this.
+pub fn set_patience(time: Duration) {
+    PATIENCE_MS.store(time.as_millis() as u64, Relaxed);
+}
+
 /// How long an actor may take over one operation before the test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(4);
+pub fn patience() -> Duration {
+    Duration::from_millis(PATIENCE_MS.load(Relaxed))
+}
 
 /// A thread of another process that executes one operation at a time.
 pub struct Actor {
@@ -127,7 +138,7 @@ impl Actor {
 
     fn finish_with_fd(&self) -> (Answer, Option<OwnedFd>) {
         let op = self.busy.borrow_mut().take().expect("an order is out");
-        assert!(self.answered(PATIENCE), "blocked in {op}");
+        assert!(self.answered(patience()), "blocked in {op}");
         let (bytes, fd) = receive(&self.channel).unwrap_or_else(|| panic!("the actor died in {op}"));
         (postcard::from_bytes(&bytes).expect("an answer"), fd)
     }
@@ -158,7 +169,7 @@ impl Actor {
     /// answer is therefore asleep inside the order.
     pub fn is_blocked(&self) -> bool {
         assert!(self.is_busy(), "nothing was ordered");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while Instant::now() < deadline {
             if self.answered(Duration::ZERO) {
                 return false;
@@ -217,7 +228,7 @@ impl Actor {
                 _ => None,
             };
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while !matches!(self.state(), None | Some('Z' | 'X')) {
             assert!(Instant::now() < deadline, "the process does not end");
             std::thread::yield_now();

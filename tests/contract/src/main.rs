@@ -95,6 +95,9 @@ pub struct RunArgs {
     /// Seconds that a test may take; debug kernels on busy machines are slow
     #[arg(long, default_value_t = 30)]
     timeout: u64,
+    /// Seconds that a single step of a test may take; less where many are known to fail
+    #[arg(long, default_value_t = 4)]
+    patience: u64,
     /// Have SELinux load this policy first: for the tests of group `policy`
     #[arg(long)]
     policy: Option<std::path::PathBuf>,

@@ -147,7 +147,7 @@ impl Port {
 
     /// `BINDER_SET_CONTEXT_MGR`, again while an earlier manager is being released.
     pub fn set_context_manager(&self) -> nix::Result<()> {
-        let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+        let deadline = std::time::Instant::now() + crate::actor::patience();
         loop {
             match self.ioctl(ioctl::BINDER_SET_CONTEXT_MGR, 0i32) {
                 Err(Errno::EBUSY) if std::time::Instant::now() < deadline => std::thread::yield_now(),

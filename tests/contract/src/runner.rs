@@ -61,6 +61,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     if tests.is_empty() {
         bail!("no test matches {}", args.filter.join(", "));
     }
+    crate::actor::set_patience(Duration::from_secs(args.patience));
     if let Some(policy) = &args.policy {
         // One write, for the module wants it whole.
         std::fs::write("/sys/fs/selinux/load", std::fs::read(policy)?).context("load the policy")?;

@@ -254,7 +254,7 @@ fn holder_with_everything(t: &Stage) {
     holder.kill();
     owner.reply(&empty());
     owner.free(&call);
-    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::actor::patience();
     while owner.node_debug_info(0).ptr != 0 {
         owner.answer_counts();
         assert!(std::time::Instant::now() < deadline, "{:?}", owner.node_debug_info(0));
@@ -294,7 +294,7 @@ fn object_in_an_unread_reply(t: &Stage) {
     server.wait_call();
     server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
     client.kill();
-    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::actor::patience();
     while server.node_debug_info(0).ptr != 0 {
         server.answer_counts();
         assert!(std::time::Instant::now() < deadline, "{:?}", server.node_debug_info(0));

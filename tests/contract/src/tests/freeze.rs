@@ -428,7 +428,7 @@ fn serving_process_dies(t: &Stage) {
 /// The process will not be found any more.
 #[track_caller]
 fn gone(freezer: &Freezer) {
-    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::actor::patience();
     while freezer.info() != Err(Errno::EINVAL) {
         assert!(std::time::Instant::now() < deadline, "still there");
         std::thread::yield_now();

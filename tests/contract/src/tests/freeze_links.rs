@@ -360,7 +360,7 @@ fn owner_is_dead(t: &Stage) {
 
 #[track_caller]
 fn gone(freezer: &Freezer) {
-    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::actor::patience();
     while freezer.info() != Err(Errno::EINVAL) {
         assert!(std::time::Instant::now() < deadline, "still there");
         std::thread::yield_now();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults that an incumbent once had and that no other group is about.
 
-use crate::actor::PATIENCE;
+use crate::actor::patience;
 use crate::cases;
 use crate::ops::Op;
 use crate::port::{bytes, empty, introduce, object};
@@ -45,7 +45,7 @@ fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
         owner.actor.wait_dead();
         // Each is told to be withdrawn, once, and before that perhaps of the death.
         let (mut died, mut withdrawn) = (Vec::new(), Vec::new());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while withdrawn.len() < handles.len() && Instant::now() < deadline {
             for item in holder.drain() {
                 match item {
@@ -83,7 +83,7 @@ fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
         std::thread::sleep(std::time::Duration::from_micros(300 * (round % 8)));
         holder.write(&request);
         let mut died = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while died.len() < handles.len() && Instant::now() < deadline {
             for item in holder.drain() {
                 match item {
@@ -113,7 +113,7 @@ fn objects_for_someone_who_dies(t: &Stage) {
         manager.kill();
         assert!(matches!(client.wait_refusal(), Return::DeadReply | Return::FailedReply));
         // Nobody holds any of them, and their owner hears of it.
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while client.node_debug_info(0).ptr != 0 {
             client.answer_counts();
             assert!(Instant::now() < deadline, "still held: {:?}", client.node_debug_info(0));

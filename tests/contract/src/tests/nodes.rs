@@ -274,7 +274,7 @@ fn undelivered_object_goes_with_its_target(t: &Stage) {
     manager.kill();
     assert_eq!(owner.wait_refusal(), Return::DeadReply);
     // The announcement may have been read already or not; in the end the node is gone.
-    let deadline = std::time::Instant::now() + crate::actor::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::actor::patience();
     while owner.node_debug_info(0).ptr != 0 {
         owner.answer_counts();
         assert!(std::time::Instant::now() < deadline, "{:?}", owner.node_debug_info(0));

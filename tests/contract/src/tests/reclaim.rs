@@ -211,7 +211,7 @@ fn pages_of_the_dead(t: &Stage) {
     freed_call(&client, &manager, &pattern(100 * PAGE, 1));
     manager.kill();
     client.wait_refusal();
-    let deadline = Instant::now() + crate::actor::PATIENCE;
+    let deadline = Instant::now() + crate::actor::patience();
     while shrinker.pages() > before + 10 {
         shrinker.scan();
         assert!(Instant::now() < deadline, "{} pages are left", shrinker.pages());

@@ -2,7 +2,7 @@
 //! What else happens to tasks while they use the driver: they are stopped, traced, frozen, forked, and
 //! become other programs. Nothing that was on its way is lost.
 
-use crate::actor::PATIENCE;
+use crate::actor::patience;
 use crate::cases;
 use crate::ops::Op;
 use crate::port::{bytes, empty, introduce, Port};
@@ -114,7 +114,7 @@ impl Freezer {
     fn set(&self, frozen: bool) {
         std::fs::write(self.0.join("cgroup.freeze"), u8::from(frozen).to_string()).expect("cgroup.freeze");
         let wanted = format!("frozen {}", u8::from(frozen));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while !std::fs::read_to_string(self.0.join("cgroup.events")).expect("cgroup.events").contains(&wanted)
         {
             assert!(Instant::now() < deadline, "the cgroup does not become {wanted}");
