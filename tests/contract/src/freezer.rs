@@ -67,4 +67,14 @@ impl Freezer {
         assert_eq!(info.pid, self.pid);
         Ok((info.sync_recv, info.async_recv))
     }
+
+    /// Waits until the process is not found any more.
+    #[track_caller]
+    pub fn wait_gone(&self) {
+        let deadline = std::time::Instant::now() + crate::actor::patience();
+        while self.info() != Err(Errno::EINVAL) {
+            assert!(std::time::Instant::now() < deadline, "still there");
+            std::thread::yield_now();
+        }
+    }
 }

@@ -14,6 +14,7 @@
 mod actor;
 mod agent;
 mod arena;
+mod cast;
 mod catalogue;
 mod child;
 mod freezer;

@@ -475,6 +475,11 @@ impl Port {
 
     /// Answers the owner's pending count requests, and returns all that came.
     pub fn answer_counts(&self) -> Vec<Return> {
+        self.answer_counts_by(self)
+    }
+
+    /// The same, answered by another thread of the process.
+    pub fn answer_counts_by(&self, answering: &Port) -> Vec<Return> {
         let mut items = self.passed();
         items.extend(self.drain());
         let mut commands = Commands::new();
@@ -485,7 +490,7 @@ impl Port {
                 _ => &mut commands,
             };
         }
-        self.write(&commands);
+        answering.write(&commands);
         items
     }
 }
@@ -511,22 +516,36 @@ pub fn object(object: FlatBinderObject) -> Parcel {
 /// it. The holder has one strong count of its own; the manager keeps nothing.
 #[track_caller]
 pub fn introduce(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &Port) -> u32 {
-    owner.start_call(0, 0, &object(node));
+    let handle = give_in_a_call(manager, owner, node);
+    let here = give_in_a_reply(manager, holder, FlatBinderObject::strong_handle(handle));
+    manager.send(|c| c.release(handle));
+    here
+}
+
+/// Gives the context manager an object, and returns the handle that it gets for it. It has one strong
+/// count of its own.
+#[track_caller]
+pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) -> u32 {
+    giving.start_call(0, 0, &object(given));
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();
     manager.send(|c| c.acquire(handle));
     manager.free(&call);
     manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    giving.free(&giving.wait_reply());
+    handle
+}
 
-    holder.start_call(0, 0, &empty());
-    let call = manager.wait_call();
-    manager.free(&call);
-    manager.reply(&object(FlatBinderObject::strong_handle(handle)));
-    manager.send(|c| c.release(handle));
-    let reply = holder.wait_reply();
-    let handle = holder.object(&reply).handle();
-    holder.send(|c| c.acquire(handle));
-    holder.free(&reply);
+/// Has a process ask the context manager for an object, and returns the handle that it gets for it. It
+/// has one strong count of its own.
+#[track_caller]
+pub fn give_in_a_reply(manager: &Port, asking: &Port, given: FlatBinderObject) -> u32 {
+    asking.start_call(0, 0, &empty());
+    manager.free(&manager.wait_call());
+    manager.reply(&object(given));
+    let reply = asking.wait_reply();
+    let handle = asking.object(&reply).handle();
+    asking.send(|c| c.acquire(handle));
+    asking.free(&reply);
     handle
 }

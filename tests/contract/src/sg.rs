@@ -4,6 +4,7 @@
 use crate::arena::Arena;
 use crate::port::Port;
 use binder_sys::*;
+use nix::errno::Errno;
 use zerocopy::{Immutable, IntoBytes};
 
 /// What lies before the first object: no block may be described at offset 0 (lesson C18).
@@ -123,3 +124,14 @@ impl Port {
         array_fds(&self.memory(block.buffer + array.parent_offset, 4 * array.num_fds as usize))
     }
 }
+
+/// Sends a parcel to the manager, which is refused; returns the errno.
+#[track_caller]
+pub fn refused(client: &Port, parcel: &SgParcel) -> i32 {
+    let (code, errno) = client.refused_sg(&parcel.call(client));
+    assert_eq!(code, codes::BR_FAILED_REPLY);
+    errno
+}
+
+/// As it says it where it finds the data wrong.
+pub const EINVAL: i32 = -(Errno::EINVAL as i32);

@@ -6,7 +6,7 @@ use super::{failed, pattern};
 use crate::cases;
 use crate::ops::{Op, WriteReadOp};
 use crate::port::{bytes, empty, Port};
-use crate::sg::{array_bytes, SgParcel};
+use crate::sg::{array_bytes, refused, SgParcel, EINVAL};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
@@ -186,16 +186,6 @@ fn lesson_r15_empty(t: &Stage) {
         assert_eq!(server.drain(), []);
     }
 }
-
-/// Sends a parcel to the manager, which is refused; returns the errno.
-#[track_caller]
-fn refused(client: &Port, parcel: &SgParcel) -> i32 {
-    let (code, errno) = client.refused_sg(&parcel.call(client));
-    assert_eq!(code, codes::BR_FAILED_REPLY);
-    errno
-}
-
-const EINVAL: i32 = -(Errno::EINVAL as i32);
 
 fn not_accepted(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
@@ -400,6 +390,17 @@ fn no_number_left(t: &Stage) {
     assert_eq!(server.actor.open_files(), before);
 }
 
+/// A block with these arrays, of place and count, is refused as wrong.
+#[track_caller]
+fn expect_wrong(client: &Port, block: &[u8], arrays: &[(u64, u64)]) {
+    let mut parcel = SgParcel::new();
+    let parent = parcel.block(&client.arena, block);
+    for (offset, count) in arrays {
+        parcel.array(parent, *offset, *count);
+    }
+    assert_eq!(refused(client, &parcel), EINVAL, "{arrays:?}");
+}
+
 fn parent_must_be_an_earlier_block(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
@@ -455,10 +456,7 @@ fn must_be_aligned(t: &Stage) {
     let line = Line::to(&client);
     let block = array_bytes(&[line.theirs; 4]);
     for offset in [1, 2, 3, 5, 7] {
-        let mut parcel = SgParcel::new();
-        let parent = parcel.block(&client.arena, &block);
-        parcel.array(parent, offset, 1);
-        assert_eq!(refused(&client, &parcel), EINVAL, "{offset}");
+        expect_wrong(&client, &block, &[(offset, 1)]);
     }
     // The same at the sender's end.
     for odd in [1, 2, 3] {
@@ -492,11 +490,7 @@ fn must_come_in_order(t: &Stage) {
     let block = array_bytes(&[line.theirs; 8]);
     // Each pair in one block: place and count of the first, place of the second.
     for (first, count, second) in [(0, 1, 0), (8, 1, 4), (8, 1, 8), (0, 4, 12), (16, 2, 0), (28, 1, 24)] {
-        let mut parcel = SgParcel::new();
-        let parent = parcel.block(&client.arena, &block);
-        parcel.array(parent, first, count);
-        parcel.array(parent, second, 1);
-        assert_eq!(refused(&client, &parcel), EINVAL, "{first}+{count}, {second}");
+        expect_wrong(&client, &block, &[(first, count), (second, 1)]);
     }
     // A pointer over descriptors, and descriptors over a pointer.
     for second in [0, 4, 8, 12] {

@@ -6,7 +6,7 @@ use super::{failed, NO_ERROR};
 use crate::cases;
 use crate::freezer::Freezer;
 use crate::ops::WriteReadOp;
-use crate::port::{bytes, empty, object, Port};
+use crate::port::{bytes, empty, give_in_a_reply, Port};
 use crate::sg::{file_object, SgParcel};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -374,28 +374,16 @@ fn not_accepted_by_the_node(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-/// Gives a node of the server's to the client, in a reply.
-fn get_handle(server: &Port, client: &Port, node: FlatBinderObject) -> u32 {
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
-    server.reply(&object(node));
-    let reply = client.wait_reply();
-    let handle = client.object(&reply).handle();
-    client.send(|c| c.acquire(handle));
-    client.free(&reply);
-    handle
-}
-
 fn flags_of_the_first_object_count(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&client);
     let accepts = ObjectFlags::ACCEPTS_FDS;
     let (open, shut) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
-    let open_handle = get_handle(&server, &client, open.with_flags(accepts));
-    let shut_handle = get_handle(&server, &client, shut);
+    let open_handle = give_in_a_reply(&server, &client, open.with_flags(accepts));
+    let shut_handle = give_in_a_reply(&server, &client, shut);
     // Sent again with other flags: too late.
-    assert_eq!(get_handle(&server, &client, open), open_handle);
-    assert_eq!(get_handle(&server, &client, shut.with_flags(accepts)), shut_handle);
+    assert_eq!(give_in_a_reply(&server, &client, open), open_handle);
+    assert_eq!(give_in_a_reply(&server, &client, shut.with_flags(accepts)), shut_handle);
     let parcel = file_parcel(line.theirs);
     assert_eq!(client.refused(&client.place(shut_handle, 0, &parcel)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));

@@ -422,17 +422,7 @@ fn serving_process_dies(t: &Stage) {
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()), "nothing is left that would not be at rest");
-    gone(&freezer);
-}
-
-/// The process will not be found any more.
-#[track_caller]
-fn gone(freezer: &Freezer) {
-    let deadline = std::time::Instant::now() + crate::actor::patience();
-    while freezer.info() != Err(Errno::EINVAL) {
-        assert!(std::time::Instant::now() < deadline, "still there");
-        std::thread::yield_now();
-    }
+    freezer.wait_gone();
 }
 
 fn process_dies_while_it_is_frozen(t: &Stage) {
@@ -442,7 +432,7 @@ fn process_dies_while_it_is_frozen(t: &Stage) {
     tell(&client, b"never read");
     tell(&client, b"nor this");
     server.kill();
-    gone(&freezer);
+    freezer.wait_gone();
     let refused = client.refused(&client.place(0, 0, &empty()));
     assert_eq!(refused, Return::DeadReply, "dead rather than frozen");
 }

@@ -349,7 +349,7 @@ fn lesson_r09_the_last_notification_is_the_final_state(t: &Stage) {
 fn owner_is_dead(t: &Stage) {
     let (server, holder, freezer) = cast(t);
     server.kill();
-    gone(&freezer);
+    freezer.wait_gone();
     assert_eq!(holder.refused(&holder.place(0, 0, &empty())), Return::DeadReply);
     holder.passed();
     holder.send(|c| c.request_freeze(0, COOKIE));
@@ -358,21 +358,12 @@ fn owner_is_dead(t: &Stage) {
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
 }
 
-#[track_caller]
-fn gone(freezer: &Freezer) {
-    let deadline = std::time::Instant::now() + crate::actor::patience();
-    while freezer.info() != Err(Errno::EINVAL) {
-        assert!(std::time::Instant::now() < deadline, "still there");
-        std::thread::yield_now();
-    }
-}
-
 fn owner_dies(t: &Stage) {
     let (server, holder, freezer) = linked(t);
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
     server.kill();
-    gone(&freezer);
+    freezer.wait_gone();
     assert_eq!(holder.drain(), [], "the frozen die silently");
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
@@ -589,5 +580,5 @@ fn owner_dies_while_links_come_and_go(t: &Stage) {
         assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
         assert_eq!(port.drain(), vec![cleared(COOKIE); ROUNDS]);
     }
-    gone(&freezer);
+    freezer.wait_gone();
 }

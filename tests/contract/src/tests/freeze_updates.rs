@@ -57,15 +57,37 @@ fn busy(t: &Stage) -> (Port, Port, Freezer, BinderTransactionData) {
     (server, client, freezer, call)
 }
 
+/// Sends two equal updates to a process that is not frozen, whose node is busy: "one", and "two".
+#[track_caller]
+fn queue_behind(client: &Port) {
+    for word in [b"one", b"two"] {
+        let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
+        client.start_transaction(&call);
+        client.wait_for(Return::TransactionComplete);
+    }
+}
+
+/// Thaws the server and ends the call that kept its node busy.
+#[track_caller]
+fn resume(server: &Port, freezer: &Freezer, call: &BinderTransactionData) {
+    assert_eq!(freezer.thaw(), Ok(()));
+    server.free(call);
+}
+
+/// Everything that the server still has to hear, in this order.
+#[track_caller]
+fn hear_all(server: &Port, words: &[&[u8]]) {
+    words.iter().for_each(|word| hear(server, word));
+    assert_eq!(server.drain(), []);
+}
+
 fn supersedes_an_equal_call_that_waits(t: &Stage) {
     let (server, client, freezer, call) = busy(t);
     update(&client, 1, b"old");
     update(&client, 1, b"newer");
     update(&client, 1, b"newest");
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
-    hear(&server, b"newest");
-    assert_eq!(server.drain(), []);
+    resume(&server, &freezer, &call);
+    hear_all(&server, &[b"newest"]);
     assert_eq!(client.drain(), []);
 }
 
@@ -74,21 +96,14 @@ fn goes_to_the_tail(t: &Stage) {
     update(&client, 1, b"old one");
     update(&client, 2, b"two");
     update(&client, 1, b"new one");
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
-    hear(&server, b"two");
-    hear(&server, b"new one");
-    assert_eq!(server.drain(), []);
+    resume(&server, &freezer, &call);
+    hear_all(&server, &[b"two", b"new one"]);
 }
 
 fn only_while_frozen(t: &Stage) {
     let (server, client, freezer, call) = busy(t);
     assert_eq!(freezer.thaw(), Ok(()));
-    for word in [b"one", b"two"] {
-        let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
-        client.start_transaction(&call);
-        client.wait_for(Return::TransactionComplete);
-    }
+    queue_behind(&client);
     server.free(&call);
     hear(&server, b"one");
     hear(&server, b"two");
@@ -102,9 +117,7 @@ fn not_what_is_queued_for_the_process(t: &Stage) {
     update(&client, 1, b"old");
     update(&client, 1, b"new");
     assert_eq!(freezer.thaw(), Ok(()));
-    hear(&server, b"next");
-    hear(&server, b"new");
-    assert_eq!(server.drain(), []);
+    hear_all(&server, &[b"next", b"new"]);
 }
 
 fn only_equal_calls(t: &Stage) {
@@ -115,12 +128,8 @@ fn only_equal_calls(t: &Stage) {
     tell(&client, 1, b"another flag", UPDATE.union(TransactionFlags::CLEAR_BUF));
     tell(&client, 1, b"no update", TransactionFlags::ONE_WAY);
     update(&other, 1, b"another process");
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
-    for data in [&b"first"[..], b"another code", b"another flag", b"no update", b"another process"] {
-        hear(&server, data);
-    }
-    assert_eq!(server.drain(), []);
+    resume(&server, &freezer, &call);
+    hear_all(&server, &[b"first", b"another code", b"another flag", b"no update", b"another process"]);
 }
 
 fn equal_by_process_not_by_thread(t: &Stage) {
@@ -128,20 +137,14 @@ fn equal_by_process_not_by_thread(t: &Stage) {
     let thread = client.thread();
     update(&client, 1, b"of one thread");
     update(&thread, 1, b"of another");
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
-    hear(&server, b"of another");
-    assert_eq!(server.drain(), []);
+    resume(&server, &freezer, &call);
+    hear_all(&server, &[b"of another"]);
 }
 
 fn the_first_of_several(t: &Stage) {
     let (server, client, freezer, call) = busy(t);
     assert_eq!(freezer.thaw(), Ok(()));
-    for word in [b"one", b"two"] {
-        let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
-        client.start_transaction(&call);
-        client.wait_for(Return::TransactionComplete);
-    }
+    queue_behind(&client);
     // Those two keep the process from being frozen, but it takes no calls any more.
     freezer.start(LONG);
     update(&client, 1, b"six");
@@ -180,8 +183,7 @@ fn lesson_c14_lets_go_of_what_it_holds(t: &Stage) {
     update(&client, 1, b"nothing in it");
     let released = client.answer_counts();
     assert!(matches!(released[..], [Return::Release(_), Return::Decrefs(_)]), "{released:?}");
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
+    resume(&server, &freezer, &call);
     hear(&server, b"nothing in it");
 }
 
@@ -192,10 +194,8 @@ fn gives_its_space_back(t: &Stage) {
     for _ in 0..20 {
         update(&client, 1, &large);
     }
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
-    hear(&server, &large);
-    assert_eq!(server.drain(), []);
+    resume(&server, &freezer, &call);
+    hear_all(&server, &[&large]);
 }
 
 fn counts_once(t: &Stage) {
@@ -204,8 +204,7 @@ fn counts_once(t: &Stage) {
         update(&client, 1, b"again");
     }
     assert_eq!(freezer.info(), Ok((2, 1)));
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
+    resume(&server, &freezer, &call);
     hear(&server, b"again");
     assert_eq!(freezer.info(), Ok((0, 0)));
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -217,8 +216,7 @@ fn sender_of_the_superseded_is_dead(t: &Stage) {
     update(&other, 1, b"last words");
     other.kill();
     update(&client, 1, b"of the living");
-    assert_eq!(freezer.thaw(), Ok(()));
-    server.free(&call);
+    resume(&server, &freezer, &call);
     hear(&server, b"last words");
     hear(&server, b"of the living");
 }

@@ -3,7 +3,7 @@
 
 use super::NO_HANDLE;
 use crate::cases;
-use crate::port::{empty, introduce, object, Port};
+use crate::port::{empty, give_in_a_call, introduce, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
@@ -28,13 +28,7 @@ cases! { "handles":
 
 /// Sends a node to the manager, who keeps a count; returns its handle there.
 fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
-    owner.start_call(0, 0, &object(FlatBinderObject::binder(ptr, 0)));
-    let call = manager.wait_call();
-    let handle = manager.object(&call).handle();
-    manager.send(|c| c.acquire(handle));
-    manager.free(&call);
-    manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    let handle = give_in_a_call(manager, owner, FlatBinderObject::binder(ptr, 0));
     owner.answer_counts();
     handle
 }

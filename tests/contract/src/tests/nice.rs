@@ -3,15 +3,14 @@
 //! goes back afterwards.
 
 use super::NO_HANDLE;
-use crate::actor::Actor;
 use crate::cases;
+use crate::cast::{cast, cast_with, node, opened_at, Cast};
 use crate::port::{empty, introduce, object, Port};
-use crate::scheduling::{Nice, Schedule};
+use crate::scheduling::Nice;
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR_EXT, BINDER_THREAD_EXIT};
 use binder_sys::*;
-use std::rc::Rc;
 
 cases! { "nice":
     call_is_served_at_the_callers ["TXN-31"],
@@ -43,41 +42,6 @@ cases! { "nice":
 /// A node that demands nothing.
 const ANY: u32 = 19;
 
-const NODE: FlatBinderObject = FlatBinderObject::binder(0x100, 0x200);
-
-fn node(flags: u32) -> FlatBinderObject {
-    NODE.with_flags(ObjectFlags::from_bits_retain(flags))
-}
-
-/// A client that holds a server's node.
-struct Cast {
-    manager: Port,
-    server: Port,
-    client: Port,
-    handle: u32,
-}
-
-fn cast(t: &Stage, flags: u32) -> Cast {
-    cast_with(t, t.server(), flags)
-}
-
-fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
-    let (manager, client) = (t.manager(), t.client());
-    let handle = introduce(&manager, &server, node(flags), &client);
-    server.answer_counts();
-    Cast { manager, server, client, handle }
-}
-
-/// A new process, scheduled before it opens the device.
-fn opened_at(t: &Stage, schedule: Schedule) -> Port {
-    let actor = Rc::new(Actor::new());
-    actor.set_schedule(schedule);
-    let mut port = t.open_by(actor);
-    port.map(crate::stage::SPACE).expect("map the space");
-    port.enter_looper();
-    port
-}
-
 /// Fails if a thread is not scheduled as it should be, unless the driver cares for no priority at all.
 #[track_caller]
 fn expect(t: &Stage, port: &Port, nice: i32) {
@@ -87,25 +51,13 @@ fn expect(t: &Stage, port: &Port, nice: i32) {
 }
 
 impl Cast {
-    /// Calls and leaves the server with the call.
-    fn call(&self, nice: i32) -> BinderTransactionData {
-        self.client.actor.set_schedule(Nice(nice));
-        self.client.start_call(self.handle, 0, &empty());
-        self.server.wait_call()
-    }
-
     /// One call at a nice value, served at another.
     #[track_caller]
-    fn served(&self, t: &Stage, nice: i32, wanted: i32) {
-        self.call(nice);
+    fn served_at(&self, t: &Stage, nice: i32, wanted: i32) {
+        self.call(Nice(nice));
         expect(t, &self.server, wanted);
         self.answer();
         expect(t, &self.server, 0);
-    }
-
-    fn answer(&self) {
-        self.server.reply(&empty());
-        self.client.wait_reply();
     }
 
     fn tell(&self) {
@@ -119,21 +71,21 @@ impl Cast {
 fn call_is_served_at_the_callers(t: &Stage) {
     let cast = cast(t, ANY);
     for nice in [5, -7, 0, 18, 19, -20, 1] {
-        cast.served(t, nice, nice);
+        cast.served_at(t, nice, nice);
     }
 }
 
 fn node_demands_a_minimum(t: &Stage) {
     let cast = cast(t, 3);
     for (caller, served) in [(10, 3), (4, 3), (3, 3), (2, 2), (0, 0), (-15, -15), (19, 3)] {
-        cast.served(t, caller, served);
+        cast.served_at(t, caller, served);
     }
 }
 
 fn plain_node_demands_zero(t: &Stage) {
     let cast = cast(t, 0);
     for (caller, served) in [(10, 0), (0, 0), (-3, -3)] {
-        cast.served(t, caller, served);
+        cast.served_at(t, caller, served);
     }
 }
 
@@ -141,7 +93,7 @@ fn minimum_is_not_signed(t: &Stage) {
     // What user space means by 0xec is -20; what it gets is no demand at all.
     let cast = cast(t, 0xec);
     for nice in [10, 0, -3] {
-        cast.served(t, nice, nice);
+        cast.served_at(t, nice, nice);
     }
 }
 
@@ -151,7 +103,7 @@ fn first_flags_of_a_node_count(t: &Stage) {
     cast.manager.wait_call();
     cast.manager.reply(&empty());
     cast.server.wait_reply();
-    cast.served(t, 10, 3);
+    cast.served_at(t, 10, 3);
 }
 
 fn manager_chooses_its_minimum(t: &Stage) {
@@ -159,8 +111,8 @@ fn manager_chooses_its_minimum(t: &Stage) {
     manager.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node(7)).expect("become context manager");
     let server = manager.clone();
     let cast = Cast { manager, server, client, handle: 0 };
-    cast.served(t, 12, 7);
-    cast.served(t, 2, 2);
+    cast.served_at(t, 12, 7);
+    cast.served_at(t, 2, 2);
 }
 
 fn callers_counts_when_it_calls(t: &Stage) {
@@ -202,7 +154,7 @@ fn chain_inherits(t: &Stage) {
     let last = t.server();
     let on_last = introduce(&cast.manager, &last, node(ANY), &cast.server);
     last.answer_counts();
-    cast.call(6);
+    cast.call(Nice(6));
     cast.server.start_call(on_last, 0, &empty());
     last.wait_call();
     expect(t, &last, 6);
@@ -218,7 +170,7 @@ fn call_back_inherits(t: &Stage) {
     let cast = cast(t, ANY);
     let back = introduce(&cast.manager, &cast.client, node(ANY), &cast.server);
     cast.client.answer_counts();
-    cast.call(6);
+    cast.call(Nice(6));
     // In the middle of a chain somebody becomes more urgent, and takes those along that he waits for.
     cast.server.actor.set_schedule(Nice(-2));
     cast.server.start_call(back, 0, &empty());
@@ -235,7 +187,7 @@ fn call_back_inherits(t: &Stage) {
 fn reply_restores_whatever_happened(t: &Stage) {
     let cast = cast(t, ANY);
     for meanwhile in [15, -15, 0] {
-        cast.call(5);
+        cast.call(Nice(5));
         cast.server.actor.set_schedule(Nice(meanwhile));
         cast.answer();
         expect(t, &cast.server, 0);
@@ -244,7 +196,7 @@ fn reply_restores_whatever_happened(t: &Stage) {
 
 fn failed_reply_restores(t: &Stage) {
     let cast = cast(t, ANY);
-    cast.call(5);
+    cast.call(Nice(5));
     let data = cast.server.place(0, 0, &empty());
     let unreadable = BinderTransactionData { data_size: 8, buffer: cast.server.arena.end(), ..data };
     cast.server.reply_with(&unreadable);
@@ -254,7 +206,7 @@ fn failed_reply_restores(t: &Stage) {
 
 fn reply_without_a_call_restores_nothing(t: &Stage) {
     let cast = cast(t, ANY);
-    cast.served(t, 5, 5);
+    cast.served_at(t, 5, 5);
     cast.server.actor.set_schedule(Nice(7));
     let mut commands = Commands::new();
     commands.reply(&cast.server.place(0, 0, &empty()));
@@ -269,7 +221,7 @@ fn reply_without_a_call_restores_nothing(t: &Stage) {
 
 fn reply_to_the_dead_restores(t: &Stage) {
     let cast = cast(t, ANY);
-    cast.call(5);
+    cast.call(Nice(5));
     cast.client.kill();
     expect(t, &cast.server, 5);
     let mut commands = Commands::new();
@@ -280,7 +232,7 @@ fn reply_to_the_dead_restores(t: &Stage) {
 
 fn exit_of_the_server_restores(t: &Stage) {
     let cast = cast(t, ANY);
-    cast.call(5);
+    cast.call(Nice(5));
     cast.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
     let seen = cast.server.actor.schedule();
@@ -297,7 +249,7 @@ fn waiting_for_the_pool_resets(t: &Stage) {
     expect(t, &cast.server, 0);
     // Where it waits nobody resets it: the next call begins from there.
     cast.server.actor.set_schedule(Nice(11));
-    cast.call(-4);
+    cast.call(Nice(-4));
     expect(t, &cast.server, -4);
     cast.answer();
     expect(t, &cast.server, 11);
@@ -307,7 +259,7 @@ fn waiting_for_the_pool_resets(t: &Stage) {
 
 fn waiting_for_a_reply_does_not(t: &Stage) {
     let cast = cast(t, ANY);
-    cast.call(9);
+    cast.call(Nice(9));
     cast.client.actor.expect_blocked();
     assert_eq!(cast.client.actor.schedule(), Nice(9));
     cast.answer();
@@ -328,8 +280,8 @@ fn default_is_the_openers(t: &Stage) {
 fn threads_differ(t: &Stage) {
     let cast = cast(t, ANY);
     let (other, looper) = (t.client(), cast.server.looper());
-    let handle = introduce(&cast.manager, &cast.server, NODE, &other);
-    cast.call(5);
+    let handle = introduce(&cast.manager, &cast.server, node(0), &other);
+    cast.call(Nice(5));
     other.actor.set_schedule(Nice(-5));
     other.start_call(handle, 0, &empty());
     looper.wait_call();
@@ -345,7 +297,7 @@ fn limit_of_the_server(t: &Stage) {
     let cast = cast(t, ANY);
     cast.server.actor.restrict(-2, 0);
     for (caller, served) in [(-10, -2), (-2, -2), (-1, -1), (10, 10)] {
-        cast.served(t, caller, served);
+        cast.served_at(t, caller, served);
     }
 }
 
@@ -353,14 +305,14 @@ fn server_that_may_not_choose(t: &Stage) {
     let cast = cast(t, ANY);
     cast.server.actor.restrict(20, 0);
     for caller in [-10, 10] {
-        cast.served(t, caller, 0);
+        cast.served_at(t, caller, 0);
     }
 }
 
 fn way_back_is_not_limited(t: &Stage) {
     let cast = cast_with(t, opened_at(t, Nice(-5)), ANY);
     cast.server.actor.restrict(0, 0);
-    cast.call(3);
+    cast.call(Nice(3));
     expect(t, &cast.server, 3);
     cast.answer();
     if !t.upstream() {
@@ -374,7 +326,7 @@ fn policies_that_share_are_kept(t: &Stage) {
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         cast.server.park();
         cast.server.actor.set_policy(policy, 0);
-        cast.call(5);
+        cast.call(Nice(5));
         expect(t, &cast.server, 5);
         assert_eq!(cast.server.actor.policy(), policy);
         cast.answer();

@@ -4,7 +4,7 @@
 use super::{failed, pattern, NO_HANDLE};
 use crate::cases;
 use crate::port::{bytes, empty, Port};
-use crate::sg::{pointer_object, SgParcel};
+use crate::sg::{pointer_object, refused, SgParcel, EINVAL};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
@@ -328,16 +328,6 @@ fn more_room_than_needed(t: &Stage) {
     client.start_sg(&SgParcel { room: 64, ..SgParcel::new() }.call(&client));
     finish(&server, &client, &server.wait_call());
 }
-
-/// Sends a parcel to the manager, which is refused; returns the errno.
-#[track_caller]
-fn refused(client: &Port, parcel: &SgParcel) -> i32 {
-    let (code, errno) = client.refused_sg(&parcel.call(client));
-    assert_eq!(code, codes::BR_FAILED_REPLY);
-    errno
-}
-
-const EINVAL: i32 = -(Errno::EINVAL as i32);
 
 fn room_must_be_whole(t: &Stage) {
     let (server, client) = (t.manager(), t.client());

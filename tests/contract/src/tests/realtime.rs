@@ -2,9 +2,10 @@
 //! Real-time priorities travel with calls of nodes that want them to, as on Android's kernels. Neither
 //! the C driver nor the kernel's Rust driver does that; there each test is an expected difference.
 
-use crate::actor::{Actor, PATIENCE};
+use crate::actor::{patience, Actor};
 use crate::arena::counter_at;
 use crate::cases;
+use crate::cast::{cast, cast_with, node, opened_at, Cast};
 use crate::ops::{Op, Watch, WriteReadOp};
 use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
@@ -12,7 +13,6 @@ use crate::stage::Stage;
 use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR_EXT, BINDER_THREAD_EXIT};
 use binder_sys::*;
 use nix::unistd::Pid;
-use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -48,39 +48,6 @@ const ANY: u32 = 19;
 const FIFO: u32 = 1 << 9;
 const ROUND_ROBIN: u32 = 2 << 9;
 
-/// A client that holds a server's node.
-struct Cast {
-    manager: Port,
-    server: Port,
-    client: Port,
-    handle: u32,
-}
-
-fn node(flags: u32) -> FlatBinderObject {
-    FlatBinderObject::binder(0x100, 0x200).with_flags(ObjectFlags::from_bits_retain(flags))
-}
-
-fn cast(t: &Stage, flags: u32) -> Cast {
-    cast_with(t, t.server(), flags)
-}
-
-fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
-    let (manager, client) = (t.manager(), t.client());
-    let handle = introduce(&manager, &server, node(flags), &client);
-    server.answer_counts();
-    Cast { manager, server, client, handle }
-}
-
-/// A new process, scheduled before it opens the device.
-fn opened_at(t: &Stage, schedule: Schedule) -> Port {
-    let actor = Rc::new(Actor::new());
-    actor.set_schedule(schedule);
-    let mut port = t.open_by(actor);
-    port.map(crate::stage::SPACE).expect("map the space");
-    port.enter_looper();
-    port
-}
-
 /// Fails if a thread of ours is not scheduled as it should be; other drivers do nothing of this.
 #[track_caller]
 fn expect(t: &Stage, port: &Port, wanted: Schedule) {
@@ -104,13 +71,6 @@ impl Cast {
         self.call(caller)
     }
 
-    /// Calls and leaves the server with the call.
-    fn call(&self, caller: Schedule) -> BinderTransactionData {
-        self.client.actor.set_schedule(caller);
-        self.client.start_call(self.handle, 0, &empty());
-        self.server.wait_call()
-    }
-
     /// One call of a caller, served in another way by a server that comes for it, and by one that waits.
     #[track_caller]
     fn served(&self, t: &Stage, caller: Schedule, wanted: Schedule) {
@@ -129,7 +89,7 @@ impl Cast {
             self.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
             self.server.enter_looper();
             self.server.start_read();
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + patience();
             while !self.server.actor.answered(Duration::from_millis(1)) {
                 if self.client.actor.answered(Duration::ZERO) {
                     return false;
@@ -138,11 +98,6 @@ impl Cast {
             }
         }
         true
-    }
-
-    fn answer(&self) {
-        self.server.reply(&empty());
-        self.client.wait_reply();
     }
 
     /// A oneway call, received and freed; how the server was scheduled meanwhile.

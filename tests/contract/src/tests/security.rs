@@ -7,7 +7,7 @@
 use super::{failed, pattern};
 use crate::cases;
 use crate::ops::Op;
-use crate::port::{bytes, empty, object, Port};
+use crate::port::{bytes, empty, give_in_a_reply, object, Port};
 use crate::sg::SgParcel;
 use crate::stage::Stage;
 use binder_sys::*;
@@ -71,18 +71,6 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
     server.reply(&empty());
     client.free(&client.wait_reply());
-}
-
-/// Gives a node of the server's to the client, in a reply; the manager has no wishes.
-fn get_handle(server: &Port, client: &Port, node: FlatBinderObject) -> u32 {
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
-    server.reply(&object(node));
-    let reply = client.wait_reply();
-    let handle = client.object(&reply).handle();
-    client.send(|c| c.acquire(handle));
-    client.free(&reply);
-    handle
 }
 
 fn refused_without_a_module(t: &Stage) {
@@ -168,11 +156,11 @@ fn does_not_come_where_nobody_asked(t: &Stage) {
         return;
     }
     let (quiet, curious) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
-    let quiet_handle = get_handle(&server, &client, quiet);
-    let curious_handle = get_handle(&server, &client, curious.with_flags(WANTED));
+    let quiet_handle = give_in_a_reply(&server, &client, quiet);
+    let curious_handle = give_in_a_reply(&server, &client, curious.with_flags(WANTED));
     // Sent again with other flags: too late.
-    assert_eq!(get_handle(&server, &client, quiet.with_flags(WANTED)), quiet_handle);
-    assert_eq!(get_handle(&server, &client, curious), curious_handle);
+    assert_eq!(give_in_a_reply(&server, &client, quiet.with_flags(WANTED)), quiet_handle);
+    assert_eq!(give_in_a_reply(&server, &client, curious), curious_handle);
     client.start_call(quiet_handle, 0, &empty());
     finish(&server, &client, &server.wait_call());
     client.start_call(curious_handle, 0, &empty());

@@ -169,18 +169,7 @@ fn counts_by_a_thread_outside_the_pool(t: &Stage) {
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply);
     stranger.send(|c| c.decrefs(handle).decrefs(handle).release(handle));
     // The owner's thread outside the pool answers for it.
-    let mut items = owner.passed();
-    items.extend(owner.drain());
-    let acknowledging = owner.thread();
-    let mut commands = Commands::new();
-    for item in &items {
-        match item {
-            Return::Increfs(node) => commands.increfs_done(node.ptr, node.cookie),
-            Return::Acquire(node) => commands.acquire_done(node.ptr, node.cookie),
-            _ => &mut commands,
-        };
-    }
-    acknowledging.write(&commands);
+    owner.answer_counts_by(&owner.thread());
     owner.answer_counts();
     assert_eq!(owner.node_debug_info(0).ptr, 0, "nobody holds the node any more");
 }

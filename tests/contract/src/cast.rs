@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who is there when priorities travel with a call: a server with a node that demands something, and a
+//! client that holds it.
+
+use crate::actor::Actor;
+use crate::port::{empty, introduce, Port};
+use crate::scheduling::Schedule;
+use crate::stage::{Stage, SPACE};
+use binder_sys::*;
+use std::rc::Rc;
+
+/// A client that holds a server's node.
+pub struct Cast {
+    /// The context manager, through which the client got it.
+    pub manager: Port,
+    /// Its owner.
+    pub server: Port,
+    /// Its holder.
+    pub client: Port,
+    /// Its handle there.
+    pub handle: u32,
+}
+
+/// The node, with what its flags demand.
+pub fn node(flags: u32) -> FlatBinderObject {
+    FlatBinderObject::binder(0x100, 0x200).with_flags(ObjectFlags::from_bits_retain(flags))
+}
+
+/// A client that holds a new server's node.
+pub fn cast(t: &Stage, flags: u32) -> Cast {
+    cast_with(t, t.server(), flags)
+}
+
+/// A client that holds the node of this server.
+pub fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
+    let (manager, client) = (t.manager(), t.client());
+    let handle = introduce(&manager, &server, node(flags), &client);
+    server.answer_counts();
+    Cast { manager, server, client, handle }
+}
+
+/// A new process, scheduled before it opens the device.
+pub fn opened_at(t: &Stage, schedule: Schedule) -> Port {
+    let actor = Rc::new(Actor::new());
+    actor.set_schedule(schedule);
+    let mut port = t.open_by(actor);
+    port.map(SPACE).expect("map the space");
+    port.enter_looper();
+    port
+}
+
+impl Cast {
+    /// Calls and leaves the server with the call.
+    pub fn call(&self, caller: Schedule) -> BinderTransactionData {
+        self.client.actor.set_schedule(caller);
+        self.client.start_call(self.handle, 0, &empty());
+        self.server.wait_call()
+    }
+
+    /// Has the server reply, and the client hear it.
+    pub fn answer(&self) {
+        self.server.reply(&empty());
+        self.client.wait_reply();
+    }
+}
