@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import kernel, module, packages, programs, proc, say, toolchain
+from . import kernel, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -19,6 +19,7 @@ def run(report):
     for name, check in (
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
         ("shell and Python syntax", _scripts), ("links in the docs", _links),
+        ("places of mutations", mutations.misplaced),
         ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
         ("checkpatch", _checkpatch),
     ):

@@ -16,11 +16,23 @@ _SOURCES = ("drivers/android", "rust/kernel", "include")
 _TIMEOUT = 90
 
 
+def table():
+    """All mutations, as they stand in the table."""
+    return tomllib.loads(TABLE.read_text())["mutation"]
+
+
+def misplaced():
+    """What does not stand in the sources as the table has it, so that it could not be broken."""
+    return [f"{mutation['lesson']}, {mutation['name']}: {edit['file']} has {count} times {edit['old'][:60]!r}"
+            for mutation in table() for edit in mutation["edits"]
+            if (count := (ROOT / edit["file"]).read_text().count(edit["old"])) != 1]
+
+
 def run(wanted=""):
     """Try the mutations whose lesson or name contains `wanted`, print a table; how many survived."""
     rows = []
     program = programs.build("tests/contract")
-    for mutation in tomllib.loads(TABLE.read_text())["mutation"]:
+    for mutation in table():
         title = f"{mutation['lesson']}: {mutation['name']}"
         if wanted not in title:
             continue
