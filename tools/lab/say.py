@@ -27,6 +27,7 @@ class Step:
         self.title = title
         self.live = sys.stdout.isatty()
         self.detail = ""
+        self._heard = ""
 
     def __enter__(self):
         self.began = self.shown = time.monotonic()
@@ -44,6 +45,11 @@ class Step:
             print(f"\r{line[:110]:<110}", end="", flush=True)
         else:
             print(line, flush=True)
+
+    def hear(self, text):
+        """Show the last line of what a program says as it comes."""
+        self._heard = ((self._heard + text).splitlines(keepends=True) or [""])[-1]
+        self.progress(self._heard.strip())
 
     def __exit__(self, kind, _value, _trace):
         if self.live and self.detail:

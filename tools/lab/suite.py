@@ -311,13 +311,7 @@ def _run(title, name, job):
     """Boot and run one job with its progress shown, its log kept and its problems printed."""
     built = kernel.build(name)
     with say.Step(title) as step:
-        tail = []
-
-        def hear(text):
-            tail[:] = ("".join(tail) + text).splitlines()[-1:] or tail
-            step.progress(tail[0] if tail else "")
-
-        result = guest.run(built, job, hear)
+        result = guest.run(built, job, step.hear)
     log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
     log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
     for problem in result.problems[:10]:

@@ -55,8 +55,8 @@ class Exact(unittest.TestCase):
     def test_runs_that_lie_apart_fail(self):
         row = lambda least, most: {"least": least, "most": most}
         counts = {(Cell("call"), "c"): row(10_000.0, 10_009.0), (Cell("call"), "rust"): row(10_000.0, 10_011.0)}
-        rows, failures = gate.judge_exact(counts, 3)
-        self.assertEqual(len(rows), 3)
+        rows, failures = gate.judge_exact(counts, "rust", 3)
+        self.assertEqual(len(rows), 2)
         self.assertEqual(len(failures), 1)
         self.assertIn("rust", failures[0])
 

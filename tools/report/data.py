@@ -54,10 +54,8 @@ class Cell:
         words = [self.workload, self.case]
         if not self.case and not self.parameters:
             words.append(bytes_name(self.size))
-        words += [f"{value} {name}" for name, value in self.parameters]
-        if self.pairs > 1:
-            words.append(f"× {self.pairs}")
-        return " ".join(filter(None, words))
+        label = ", ".join([" ".join(filter(None, words)), *(f"{name} {value}" for name, value in self.parameters)])
+        return f"{label} × {self.pairs}" if self.pairs > 1 else label
 
 
 def bytes_name(size):

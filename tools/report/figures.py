@@ -89,7 +89,7 @@ def _drawn(panels):
     return figure
 
 
-def curves(lines, xlabel, ylabel, xs, xnames, log=False):
+def curves(lines, xlabel, xs, xnames, log=False):
     """A function that draws `lines`, (who, {x: (middle, low, high)}), over the places `xs`, labelled at
     their ends. The band between low and high is drawn where there is one."""
 
@@ -117,7 +117,6 @@ def curves(lines, xlabel, ylabel, xs, xnames, log=False):
         axes.set_xticks(range(len(xs)), xnames)
         axes.set_xlim(-0.15, len(xs) - 0.85)
         axes.set_xlabel(xlabel)
-        axes.set_title(ylabel, loc="right", fontsize=7, fontweight="normal", color=PALETTE["muted"][0])
         axes.grid(axis="y", linewidth=0.6)
         _label_ends(axes, ends)
 
@@ -144,15 +143,18 @@ def _label_ends(axes, ends, gap=9.5):
             if lack > 0.01:
                 heights[index - 1] -= lack / 2
                 heights[index] += lack / 2
+    for index, height in enumerate(heights):
+        lowest = 2.0 if index == 0 else heights[index - 1] + gap
+        heights[index] = max(height, lowest)
     for height, (_, x, y, name, shade) in zip(heights, placed):
         wanted = height - to_axes.transform((x, y))[1] * points
         axes.annotate(name, (x, y), xytext=(7, wanted), textcoords="offset points", va="center",
                       color=shade, fontsize=8, annotation_clip=False)
 
 
-def dots(rows, drivers, xlabel="÷ C"):
+def dots(rows, drivers, xlabel, extent):
     """A function that draws ratios to C: `rows` are (label, {who: (ratio, low, high, sure)}), C is the line
-    at 1. An interval that was not sure is drawn pale."""
+    at 1. An interval that was not sure is drawn pale; one that leaves the extent of the axis is cut there."""
 
     def draw(axes):
         for index, (_, ratios) in enumerate(rows):
@@ -165,7 +167,7 @@ def dots(rows, drivers, xlabel="÷ C"):
                 lift = {"rust": 0.13, "upstream": -0.13}.get(who, 0) if high > low else 0
                 if high > low:
                     axes.plot([low, high], [height + lift] * 2, color=colour(who), linewidth=2.2,
-                              alpha=0.55 if sure else 0.25, solid_capstyle="butt", zorder=3)
+                              alpha=0.55 if sure else 0.16, solid_capstyle="butt", zorder=3)
                 axes.plot([ratio], [height + lift], marker=_MARKS[who], color=colour(who), markersize=5,
                           markerfacecolor=colour(who) if sure else PALETTE["paper"][0], zorder=4)
         axes.axvline(1, color=colour("c"), linewidth=1.4, zorder=2)
@@ -174,12 +176,20 @@ def dots(rows, drivers, xlabel="÷ C"):
         axes.set_title(axes.get_title("left"), pad=18)
         axes.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)])
         axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.set_xlim(extent)
         axes.tick_params(axis="y", labelcolor=PALETTE["ink"][0])
         axes.set_xlabel(xlabel)
         axes.spines["bottom"].set_visible(False)
         axes.grid(axis="x", linewidth=0.6)
 
     return draw
+
+
+def extent(rows):
+    """The part of the axis that all ratios of `rows` need, C included."""
+    points = [ratio[0] for _, ratios in rows for ratio in ratios.values()] + [1.0]
+    margin = 0.06 * (max(points) - min(points)) + 0.01
+    return min(points) - margin, max(points) + margin
 
 
 def bars(rows, xlabel, limit=None, every=100):
@@ -209,7 +219,7 @@ def bars(rows, xlabel, limit=None, every=100):
     return draw
 
 
-def percentiles(lines, ylabel):
+def percentiles(lines):
     """A function that draws `lines`, (who, [(fraction of calls, µs)]), with the tail spread out: each step to
     the right is ten times fewer calls."""
 
@@ -231,7 +241,6 @@ def percentiles(lines, ylabel):
         axes.xaxis.set_major_formatter(ticker.FixedFormatter([f"p{s * 100:g}" for s in shown]))
         axes.xaxis.set_minor_locator(ticker.NullLocator())
         plain_ticks(axes.yaxis)
-        axes.set_title(ylabel, loc="right", fontsize=7, fontweight="normal", color=PALETTE["muted"][0])
         axes.grid(linewidth=0.6)
         legend(axes)
 

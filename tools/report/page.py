@@ -9,6 +9,8 @@ import re
 
 from . import figures, flame
 
+# A longer table is shown when asked for.
+_FEW = 50
 HERE = pathlib.Path(__file__).resolve().parent
 _METHOD = (
     "Each driver is booted in turn, again and again, and every operation is measured in short blocks in shuffled order, "
@@ -38,7 +40,7 @@ def _header(facts):
     line = " · ".join(known[name] for name in ("our driver", "guest kernel", "processor", "measured") if name in known)
     keys = "".join(f"<span class='key {who}'>{name}</span>" for who, name in figures.NAMES.items())
     return (f"<header><h1>Binder drivers, measured</h1><p class=muted>{html.escape(line)}</p>"
-            f"<p class=keys>{keys}<span class='key yardstick'>pipe, SEQPACKET</span></p></header>")
+            f"<p class=keys>{keys}<span class='key yardstick'>yardsticks</span></p></header>")
 
 
 def _tiles(tiles):
@@ -54,7 +56,10 @@ def _contents(shown):
 
 def _section(section, flames):
     parts = [f"<section id={section.anchor}><h2>{section.title}</h2><p>{section.note}</p>"]
-    numbers = f"<details open><summary>The numbers</summary>{table(section.table)}</details>" if section.table else ""
+    numbers = ""
+    if section.table:
+        shown = "open" if len(section.table.rows) <= _FEW else ""
+        numbers = f"<details {shown}><summary>The numbers</summary>{table(section.table)}</details>"
     panels = [f"<figure>{figures.svg([panel])}</figure>" for figure in section.figures for panel in figure.panels]
     parts.append(f"<div class=panels>{''.join(panels)}{numbers}</div>")
     if section.flames:
@@ -72,7 +77,7 @@ def _section(section, flames):
 def table(what):
     """A table that scrolls alone where the page is too narrow for it."""
     def row(cells, tag):
-        return "<tr>" + "".join(f"<{tag}{' class=number' if i >= what.texts else ''}>{html.escape(c)}</{tag}>"
+        return "<tr>" + "".join(f"<{tag}{'' if i in what.words else ' class=number'}>{html.escape(c)}</{tag}>"
                                 for i, c in enumerate(cells)) + "</tr>"
     rows = "".join(row(cells, "td") for cells in what.rows)
     return f"<div class=scroll><table><thead>{row(what.headers, 'th')}</thead><tbody>{rows}</tbody></table></div>"
@@ -96,6 +101,6 @@ def _raw(raw):
 def markdown(what):
     """A table for the docs."""
     line = lambda cells: "| " + " | ".join(cells) + " |"
-    rule = "|" + "|".join("---" if i < what.texts else "--:" for i in range(len(what.headers))) + "|"
+    rule = "|" + "|".join("---" if i in what.words else "--:" for i in range(len(what.headers))) + "|"
     return "\n".join([line(what.headers), rule, *map(line, what.rows)]) + "\n"
 

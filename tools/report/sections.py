@@ -5,8 +5,8 @@ import collections
 
 from . import data, figures
 
-# A table is (headers, rows of texts); the first `texts` columns are words, the others numbers.
-Table = collections.namedtuple("Table", "headers rows texts", defaults=(1,))
+# A table is (headers, rows of texts, which columns are words and not numbers).
+Table = collections.namedtuple("Table", "headers rows words", defaults=((0,),))
 Section = collections.namedtuple("Section", "anchor title note figures table flames", defaults=(None, ()))
 
 ECHO = "throughput"
@@ -39,7 +39,7 @@ def _instructions(counts):
                           *(_ratio(row.get(who)) for who in rivals)])
     names = [figures.NAMES.get(d, d) for d in counts.drivers()]
     headers = ["operation", *names, *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals)]
-    panels = [figures.Panel("Instructions, ratio to C", figures.dots(rows, rivals, "÷ C, lower is better"),
+    panels = [figures.Panel("Instructions, ratio to C", figures.dots(rows, rivals, "÷ C, lower is better", figures.extent(rows)),
                             0.9 + 0.17 * len(rows))]
     note = ("Guest instructions of one operation, all processes and the kernel together, counted exactly under "
             "<code>qemu -icount</code>: no noise, so no interval. Left of the line is less work than the C driver.")
@@ -95,7 +95,7 @@ def _ratios(times):
             if row and row["ratios"]:
                 ratio = row["ratios"]["p50"]
                 ratios[who] = ratio["point"], ratio["low"], ratio["high"], _sure(ratio)
-                table.append([cell.label, figures.NAMES.get(who, who), f"{row['p50_ns'] / 1000:.2f}",
+                table.append([cell.label if who == rivals[0] else "", figures.NAMES.get(who, who), f"{row['p50_ns'] / 1000:.2f}",
                               f"{row['p99_ns'] / 1000:.2f}",
                               f"{ratio['point']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]",
                               ratio["verdict"], row["ratios"]["mean"]["verdict"]])
@@ -104,15 +104,17 @@ def _ratios(times):
     if not rows:
         return None
     half = (len(rows) + 1) // 2 if len(rows) > 24 else len(rows)
-    panels = [figures.Panel("Median time, ratio to C", figures.dots(part, rivals, "÷ C with 95 % interval, lower is better"),
+    limits = figures.extent(rows)
+    panels = [figures.Panel("Median time, ratio to C",
+                            figures.dots(part, rivals, "÷ C with 95 % interval, lower is better", limits),
                             0.9 + 0.2 * len(part)) for part in (rows[:half], rows[half:]) if part]
     note = ("User Mode Linux at native speed. Bars are 95 % intervals of the ratio of medians (bootstrap over boots "
-            "and blocks); hollow and pale where they do not allow to name a winner, because the interval contains 1 or "
+            "and blocks); cut where they leave the picture, hollow and pale where they do not allow to name a winner, because the interval contains 1 or "
             "because pipes and sockets, which know nothing of the driver, differed as well.")
     headers = ["case", "driver", "p50 µs", "p99 µs", "p50 ÷ C [95 %]", "by median", "by average"]
     return Section("time", "Time per operation", note,
                    [figures.Figure("time", "Median time per operation, ratio to the C driver", panels)],
-                   Table(headers, table, 2))
+                   Table(headers, table, (0, 1, 5, 6)))
 
 
 def _sure(ratio):
@@ -143,8 +145,8 @@ def _pairs(times):
     panels = []
     for size in sorted({cell.size for cell in cells}):
         lines = _lines(times, [c for c in cells if c.size == size], lambda cell: cell.pairs)
-        panels.append(figures.Panel(data.bytes_name(size) if size else "No payload", figures.curves(
-            lines, "clients at the same time", "median, µs", pairs, list(map(str, pairs)))))
+        panels.append(figures.Panel(f"{_payload(size)}: median, µs", figures.curves(
+            lines, "clients at the same time", pairs, list(map(str, pairs)))))
     note = ("As many clients and servers as the axis says, each pair on its own, all on one device and one CPU. A boot "
             "stands for the median of its blocks: lines are the middle boot, bands reach from the fastest to the slowest. "
             "Lower is better.")
@@ -159,10 +161,14 @@ def _payloads(times):
         return None
     names = list(map(data.bytes_name, sizes))
     panels = [figures.Panel(title, figures.curves(_lines(times, cells, lambda cell: cell.size, figure),
-                                                  "payload", "µs", sizes, names, log=figure == "p99"))
-              for title, figure in (("Median", "p50"), ("99th percentile", "p99"))]
+                                                  "payload", sizes, names, log=figure == "p99"))
+              for title, figure in (("Median, µs", "p50"), ("99th percentile, µs", "p99"))]
     return Section("payloads", "Latency over payload", "One pair. Lines and bands as above. Lower is better.",
                    [figures.Figure("payloads", "Round trip over payload", panels)])
+
+
+def _payload(size):
+    return data.bytes_name(size) if size else "No payload"
 
 
 def _tails(times):
@@ -171,8 +177,7 @@ def _tails(times):
     for cell in cells:
         points = data.percentiles(times, cell)
         lines = [(who, points[who]) for who in [*times.drivers(), *_YARDSTICKS] if who in points]
-        title = data.bytes_name(cell.size) if cell.size else "No payload"
-        panels.append(figures.Panel(title, figures.percentiles(lines, "µs")))
+        panels.append(figures.Panel(f"{_payload(cell.size)}, µs", figures.percentiles(lines)))
     note = ("Every call of every boot: the share of calls that took at most so long, one step right for each tenth of "
             "calls that remain. On a machine that does other work, the right end tells about that work. Lower is better.")
     return Section("tails", "How slow the slow calls are", note,

@@ -55,7 +55,7 @@ class Data(unittest.TestCase):
     def test_names_tell_cells_apart_and_labels_are_short(self):
         one = data.Cell("fanin", size=4096, pairs=8, parameters=(("threads", 4),))
         self.assertEqual(one.name, "fanin size=4096 reply=0 pairs=8 threads=4")
-        self.assertEqual(one.label, "fanin 4 threads × 8")
+        self.assertEqual(one.label, "fanin, threads 4 × 8")
         self.assertEqual(data.Cell("rpc", "throughput/65537", 65609).label, "rpc throughput/65537")
         self.assertEqual(data.Cell("throughput", size=4096).label, "throughput 4 KiB")
 

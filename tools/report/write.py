@@ -94,7 +94,7 @@ def _facts(times, counts, known):
               ("compilers", f"{rustc}; {clang}; bindgen {bindgen}"), ("QEMU", qemu)]
     began = sorted(stage["began"] for stage in known.values() if "began" in stage)
     if began:
-        facts.append(("measured", f"{began[0]} UTC" + (f" to {began[-1]} UTC" if began[-1] != began[0] else "")))
+        facts.append(("measured", f"{began[0]} UTC" if len(began) == 1 else f"from {began[0]} to {began[-1]} UTC"))
     time = known.get("time", {})
     if time.get("loads"):
         low, high = min(time["loads"]), max(time["loads"])
