@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the user sees: steps with elapsed time, and errors as one line that says what to do."""
 
+import re
 import sys
 import time
 
 START = time.monotonic()
 QUIET_INTERVAL = 15.0
+# What terminals take for orders.
+_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class LabError(Exception):
@@ -48,8 +51,10 @@ class Step:
 
     def hear(self, text):
         """Show the last line of what a program says as it comes."""
-        self._heard = ((self._heard + text).splitlines(keepends=True) or [""])[-1]
-        self.progress(self._heard.strip())
+        lines = (self._heard + text).splitlines(keepends=True)
+        self._heard = lines[-1] if lines else ""
+        said = [line for line in (_CODES.sub("", line).strip() for line in lines) if line]
+        self.progress(said[-1] if said else self.detail)
 
     def __exit__(self, kind, _value, _trace):
         if self.live and self.detail:

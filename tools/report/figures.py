@@ -23,7 +23,7 @@ PALETTE = {
 }
 NAMES = {"c": "C", "rust": "Rust Binder", "upstream": "upstream Rust"}
 _MARKS = {"c": "o", "rust": "s", "upstream": "^"}
-_WIDTH, _PIXEL = 3.9, 1 / 96
+_WIDTH = 3.9
 
 # title and caption are text; draw takes axes; height in inches.
 Panel = collections.namedtuple("Panel", "title draw height", defaults=(2.7,))
@@ -33,7 +33,7 @@ matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "binder", "font.family": "sans-serif", "font.size": 8,
     "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
     "axes.titlesize": 9, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 9,
-    "axes.labelsize": 8, "xtick.labelsize": 8, "ytick.labelsize": 8, "axes.axisbelow": True,
+    "axes.labelsize": 8, "xtick.labelsize": 8, "ytick.labelsize": 8, "axes.axisbelow": True, "axes.facecolor": "none",
     "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "ytick.minor.size": 0,
     "lines.linewidth": 1.6, "lines.markersize": 4, "savefig.facecolor": PALETTE["paper"][0],
 })
@@ -80,13 +80,16 @@ def theme(selector):
 
 
 def _drawn(panels):
+    """A picture of the panels, each as high as it wants to be, their tops aligned."""
     height = max(panel.height for panel in panels)
-    figure, grid = pyplot.subplots(1, len(panels), figsize=(_WIDTH * len(panels), height), squeeze=False,
-                                   constrained_layout=True)
-    for axes, panel in zip(grid[0], panels):
+    picture = pyplot.figure(figsize=(_WIDTH * len(panels), height), constrained_layout=True)
+    for place, panel in zip(picture.add_gridspec(1, len(panels)), panels):
+        if panel.height < height:
+            place = place.subgridspec(2, 1, height_ratios=(panel.height, height - panel.height))[0]
+        axes = picture.add_subplot(place)
         axes.set_title(panel.title)
         panel.draw(axes)
-    return figure
+    return picture
 
 
 def curves(lines, xlabel, xs, xnames, log=False):

@@ -42,15 +42,11 @@ def report(program, times, counts, profiles, facts, out):
 
 
 def docs(out, folder):
-    """Copy the figures of the report in `out` to `folder` in the docs. Flame graphs lose their scripts, which
-    no viewer of documents runs."""
+    """Copy the figures of the report in `out` to `folder` in the docs, without the scripts of flame graphs,
+    which no viewer of documents runs."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in [*out.glob("*.svg"), *out.glob("*.png")]:
-        if path.suffix == ".svg":
-            text = re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.S)
-            (folder / path.name).write_text(text)
-        else:
-            shutil.copyfile(path, folder / path.name)
+    for path in out.glob("*.svg"):
+        (folder / path.name).write_text(re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.S))
 
 
 def _null(results, kind):
