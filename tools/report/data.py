@@ -84,14 +84,23 @@ class Results:
 
 def load(program, paths):
     """Read the result files at `paths`; `program` is binder-bench."""
-    done = subprocess.run([str(a) for a in (program, "report", "--json", *paths)], text=True, capture_output=True)
-    if done.returncode:
-        raise say.LabError(f"binder-bench cannot use the results, measure again (`make bench`): {done.stderr.strip()}")
-    merged = json.loads(done.stdout)
+    merged = json.loads(_report(program, "--json", paths))
     rows = {kind: {(Cell.of(row), _who(row["subject"])): row for row in merged[kind]}
             for kind in ("latency", "counts")}
     files = [json.loads(path.read_text()) for path in paths]
     return Results(list(paths), files, rows["latency"], rows["counts"], merged["remarks"])
+
+
+def rfc_tables(program, paths):
+    """AOSP's tables as the RFC of Rust Binder had them, as text."""
+    return _report(program, "--rfc", paths)
+
+
+def _report(program, option, paths):
+    done = subprocess.run([str(a) for a in (program, "report", option, *paths)], text=True, capture_output=True)
+    if done.returncode:
+        raise say.LabError(f"binder-bench cannot use the results, measure again (`make bench`): {done.stderr.strip()}")
+    return done.stdout
 
 
 def _who(subject):

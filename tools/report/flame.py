@@ -15,6 +15,7 @@ from . import profile
 _HUES = {profile.DRIVER: (18, .80, .68), "scheduler": (212, .55, .76), "system call": (265, .40, .80),
          "copies": (150, .42, .70), "locks": (350, .60, .76), "memory": (48, .72, .68), "trees": (90, .35, .72),
          profile.USER: (0, 0, .80), profile.OTHER: (0, 0, .80)}
+_KEEP = "function keep_state(...all) { try { history.replaceState(...all); } catch (refused) { } }\n"
 LEGEND = tuple(kind for kind in _HUES if kind != profile.USER)
 
 
@@ -39,6 +40,8 @@ def draw(summary):
     # The palette has no say about the frame of all. What is paper is dark on a dark page.
     dark = "@media (prefers-color-scheme: dark) { stop { stop-color: #15181c } #frames > g > rect { stroke: #15181c } }"
     text = done.stdout.replace("</style>", f"{dark}</style>", 1)
+    # A graph inside of a page has no address to keep its state in; trying to would end the click.
+    text = text.replace("history.replaceState(", "keep_state(").replace("<![CDATA[", "<![CDATA[" + _KEEP, 1)
     return re.sub(r"(<title>all \(.*?fill=\")[^\"]*", rf"\g<1>{colour('all', profile.OTHER)}", text, count=1)
 
 

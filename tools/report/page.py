@@ -71,6 +71,8 @@ def _section(section, flames):
             source = base64.b64encode(flames[who].encode()).decode()
             parts.append(f"<h3>{figures.NAMES[who]}</h3><iframe class=flame title='Flame graph, {figures.NAMES[who]}' "
                          f"height={height} src='data:image/svg+xml;base64,{source}'></iframe>")
+    if section.text:
+        parts.append(f"<details><summary>The tables</summary><pre>{html.escape(section.text)}</pre></details>")
     return "\n".join([*parts, "</section>"])
 
 

@@ -26,6 +26,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # binder-bench measures this many windows of each of its two lengths.
 WINDOWS = 31
 SHORT, LONG = 50, 100
+# How far the sum of all chains may lie from what binder-bench counts by the guest's clock.
+AGREED = 0.01
 
 # What a function of the kernel proper is for, by its name; the first match counts.
 CLASSES = (
@@ -57,19 +59,25 @@ def measure(driver, program, size=0, carrier="binder"):
         plugin = pathlib.Path(folder) / "callchains.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", plugin,
                         HERE / "callchains.c"], check=True)
-        (few, symbols), (many, same) = (_boot(driver, program, size, carrier, plugin, calls) for calls in (SHORT, LONG))
+        (few, symbols, _), (many, same, counted) = (
+            _boot(driver, program, size, carrier, plugin, calls) for calls in (SHORT, LONG))
     if symbols != same:
         raise say.LabError("two boots put functions at different addresses: is `norandmaps` gone?")
     with say.Step("taking the difference"):
         costs = difference(few, many, symbols, (LONG - SHORT) * WINDOWS)
+    total = sum(cost.instructions for cost in costs.values())
+    if abs(total / counted - 1) > AGREED:
+        raise say.LabError(f"the chains of a round trip sum up to {total:.0f} instructions, and binder-bench counts "
+                           f"{counted:.0f}: one of them is wrong")
     return {"driver": driver, "size": size, "chains": costs, "files": _files_of(driver)}
 
 
 def _boot(driver, program, size, carrier, plugin, calls):
-    """What the plugin counted in a run with windows of `calls` round trips, and the guest's functions."""
+    """What the plugin counted in a run with windows of `calls` round trips, the guest's functions, and the
+    instructions of a round trip by the guest's clock."""
     counts = plugin.with_name(f"counts-{calls}")
     bench = (f"exec /lab/binder-bench throughput --driver {driver} --count --quiet --sizes {size} "
-             f"--reply same --carriers {carrier} --windows 10,{calls}")
+             f"--reply same --carriers {carrier} --windows 10,{calls} --output /out/result.json")
     job = guest.Job(argv=["/bin/sh", "-c", f"cat /proc/kallsyms > /out/kallsyms; {bench}"],
                     driver=driver, icount=True, timeout=600, qemu=("-plugin", f"{plugin},out={counts}"),
                     files={"/lab/binder-bench": program})
@@ -79,7 +87,9 @@ def _boot(driver, program, size, carrier, plugin, calls):
     if not result.good:
         raise say.LabError(f"the profile failed on {driver}: {'; '.join(result.problems) or result.output}")
     with open(counts) as lines:
-        return read_counts(lines), read_symbols(result.files["kallsyms"].decode())
+        found = read_counts(lines)
+    (cell,) = json.loads(result.files["result.json"])["cells"]
+    return found, read_symbols(result.files["kallsyms"].decode()), cell["measured"]["count"]["instructions"]
 
 
 def read_counts(lines):

@@ -7,7 +7,7 @@ from . import data, figures
 
 # A table is (headers, rows of texts, which columns are words and not numbers).
 Table = collections.namedtuple("Table", "headers rows words", defaults=((0,),))
-Section = collections.namedtuple("Section", "anchor title note figures table flames", defaults=(None, ()))
+Section = collections.namedtuple("Section", "anchor title note figures table flames text", defaults=(None, (), ""))
 
 ECHO = "throughput"
 _YARDSTICKS = ("pipe", "seqpacket", "futex", "eventfd")
@@ -19,6 +19,13 @@ def build(times, counts, profiles):
     makers = ((_instructions, counts), (_breakdown, profiles), (_ratios, times), (_pairs, times),
               (_payloads, times), (_tails, times))
     return [section for make, measured in makers if measured for section in [make(measured)] if section]
+
+
+def rfc(text):
+    """AOSP's tables, which binder-bench has printed."""
+    note = ("AOSP's binderThroughputTest and binderRpcBenchmark in the form in which Rust Binder was first proposed: "
+            "averages and 99th percentiles next to the C driver's. Averages hold whatever interrupted the machine.")
+    return Section("rfc", "AOSP's tables", note, [], text=text)
 
 
 def number(value):

@@ -66,14 +66,14 @@ class Data(unittest.TestCase):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shown = sections.build(made_up(), made_up(), [PROFILE])
+        cls.shown = [*sections.build(made_up(), made_up(), [PROFILE]), sections.rfc("a < b")]
         flames = {"rust": '<svg width="1200" height="392"></svg>'}
         cls.text = page.render(cls.shown, [("0.5", "what", "note")], [("guest kernel", "<k>")], flames,
                                {"a.json": b"{}"})
 
     def test_every_section_is_there(self):
         self.assertEqual([s.anchor for s in self.shown],
-                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails"])
+                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails", "rfc"])
         for section in self.shown:
             self.assertIn(f"id={section.anchor}>", self.text)
 
@@ -90,6 +90,7 @@ class Page(unittest.TestCase):
     def test_text_is_escaped(self):
         self.assertNotIn("<k>", self.text)
         self.assertIn("&lt;k&gt;", self.text)
+        self.assertIn("a &lt; b", self.text)
 
 
 class Figures(unittest.TestCase):

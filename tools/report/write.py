@@ -15,10 +15,11 @@ def report(program, times, counts, profiles, facts, out):
     """Write everything into folder `out`; the path of the page. What was not measured is left out."""
     if not times and not counts and not profiles:
         raise say.LabError("nothing was measured yet: run `make bench`")
+    tables = data.rfc_tables(program, times) if times else ""
     times, counts = (data.load(program, paths) if paths else None for paths in (times, counts))
     raw = {f"profile-{path.name}": path.read_bytes() for path in profiles}
     profiles = [json.loads(path.read_text()) for path in profiles]
-    shown = sections.build(times, counts, profiles)
+    shown = sections.build(times, counts, profiles) + ([sections.rfc(tables)] if tables.strip() else [])
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
