@@ -179,6 +179,11 @@ def dots(rows, drivers, xlabel, extent):
         axes.set_title(axes.get_title("left"), pad=18)
         axes.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)])
         axes.set_ylim(-0.6, len(rows) - 0.4)
+        if extent[1] > 2 * extent[0]:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(ticker.FixedLocator([0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]))
+            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.xaxis.set_minor_locator(ticker.NullLocator())
         axes.set_xlim(extent)
         axes.tick_params(axis="y", labelcolor=PALETTE["ink"][0])
         axes.set_xlabel(xlabel)
@@ -191,8 +196,8 @@ def dots(rows, drivers, xlabel, extent):
 def extent(rows):
     """The part of the axis that all ratios of `rows` need, C included."""
     points = [ratio[0] for _, ratios in rows for ratio in ratios.values()] + [1.0]
-    margin = 0.06 * (max(points) - min(points)) + 0.01
-    return min(points) - margin, max(points) + margin
+    margin = 1.02 * (max(points) / min(points)) ** 0.05
+    return min(points) / margin, max(points) * margin
 
 
 def bars(rows, xlabel, limit=None, every=100):

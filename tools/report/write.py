@@ -77,6 +77,7 @@ def _tiles(times, counts, profiles):
 
 def _facts(times, counts, known):
     """(name, value) of the machine and the build."""
+    known = {stage: known[stage] for stage in ("time", "count", "profile") if stage in known}
     facts = [("our driver", _all({stage.get("commit", "") for stage in known.values()}))]
     for results, label in ((times, "time"), (counts, "instructions")):
         if results:
