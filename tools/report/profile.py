@@ -53,14 +53,17 @@ Counts = collections.namedtuple("Counts", "chains blocks user")
 USER_FUNCTION = Function(0, "user space", "")
 
 
-def measure(driver, program, size=0, carrier="binder"):
-    """Chains and what they cost, of one round trip of binder-bench, and the source files of the driver's C."""
+ROUND_TRIP = "throughput --reply same"
+
+
+def measure(driver, program, size=0, carrier="binder", workload=ROUND_TRIP):
+    """Chains and what they cost, of one call of a workload of binder-bench, and the source files of the driver's C."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = pathlib.Path(folder) / "callchains.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", plugin,
                         HERE / "callchains.c"], check=True)
         (few, symbols, _), (many, same, counted) = (
-            _boot(driver, program, size, carrier, plugin, calls) for calls in (SHORT, LONG))
+            _boot(driver, program, size, carrier, plugin, calls, workload) for calls in (SHORT, LONG))
     if symbols != same:
         raise say.LabError("two boots put functions at different addresses: is `norandmaps` gone?")
     with say.Step("taking the difference"):
@@ -72,12 +75,12 @@ def measure(driver, program, size=0, carrier="binder"):
     return {"driver": driver, "size": size, "chains": costs, "files": _files_of(driver)}
 
 
-def _boot(driver, program, size, carrier, plugin, calls):
+def _boot(driver, program, size, carrier, plugin, calls, workload):
     """What the plugin counted in a run with windows of `calls` round trips, the guest's functions, and the
     instructions of a round trip by the guest's clock."""
     counts = plugin.with_name(f"counts-{calls}")
-    bench = (f"exec /lab/binder-bench throughput --driver {driver} --count --quiet --sizes {size} "
-             f"--reply same --carriers {carrier} --windows 10,{calls} --output /out/result.json")
+    bench = (f"exec /lab/binder-bench {workload} --driver {driver} --count --quiet --sizes {size} "
+             f"--carriers {carrier} --windows 10,{calls} --output /out/result.json")
     job = guest.Job(argv=["/bin/sh", "-c", f"cat /proc/kallsyms > /out/kallsyms; {bench}"],
                     driver=driver, icount=True, timeout=600, qemu=("-plugin", f"{plugin},out={counts}"),
                     files={"/lab/binder-bench": program})
@@ -294,12 +297,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--driver", default="rust", choices=sorted(guest.MODULES))
     parser.add_argument("--carrier", default="binder", help="or a yardstick: pipe, seqpacket, futex, eventfd")
+    parser.add_argument("--workload", default=ROUND_TRIP,
+                        help="words for binder-bench; of one that works in batches, a batch is counted")
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--top", type=int, default=70, help="functions to print (0: all)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all of it, too")
     args = parser.parse_args()
     try:
-        data = summary(measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier))
+        data = summary(measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier,
+                               args.workload))
     except say.LabError as error:
         sys.exit(f"error: {error}")
     if args.json:
