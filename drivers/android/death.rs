@@ -22,16 +22,15 @@ use crate::{
     death_state::{DeathNotice, DeathState},
     defs::Return,
     kernel_ext::park::WakeHint,
+    links::{Cancelled, Place},
     node::Node,
     process::{Process, ProcessState},
     stats::{Counted, Kind},
     thread::Thread,
-    unconfirmed::{self, LinkKey, Place, RemovedFrom},
     work::{Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
-    rbtree::RBTree,
     sync::{
         atomic::Relaxed,
         Arc,
@@ -53,53 +52,14 @@ pub(crate) struct DeathLink {
 struct LinkState {
     death: DeathState<WorkTicket>,
     /// A place among the unconfirmed, once the link is not in the node's list any more.
-    place: Option<LinkPlace>,
+    place: Option<Place<DeathLink>>,
     /// Its number there, once it was told.
     number: u64,
 }
 
-/// A place in a tree of links: first in that of the node, then in that of the unconfirmed.
-pub(crate) type LinkPlace = Place<DeathLink>;
-
-/// A link that left a tree: to be dropped once the lock is gone.
-pub(crate) type RemovedLink = RemovedFrom<DeathLink>;
-
-/// The links that wait for a node's death.
-pub(crate) struct LinksOfNode(RBTree<LinkKey, Arc<DeathLink>>);
-
-impl LinksOfNode {
-    pub(crate) fn new() -> Self {
-        Self(RBTree::new())
-    }
-
-    /// Adds a link in the place that was allocated for it.
-    pub(crate) fn insert(&mut self, link: &Arc<DeathLink>, place: LinkPlace) {
-        self.0
-            .insert(place.into_node(link.key_in_node(), link.clone()));
-    }
-
-    /// Takes a link out, unless somebody else already has.
-    pub(crate) fn remove(&mut self, link: &DeathLink) -> Option<RemovedLink> {
-        self.0.remove_node(&link.key_in_node())
-    }
-
-    /// Takes any link out.
-    pub(crate) fn pop(&mut self) -> Option<(Arc<DeathLink>, RemovedLink)> {
-        unconfirmed::pop(&mut self.0)
-    }
-}
-
-/// What a link held that ended with its handle: to be dropped once the locks are gone.
-pub(crate) struct CancelledLink {
-    _of_node: Option<RemovedLink>,
-    _unconfirmed: Option<RemovedLink>,
-    _place: Option<LinkPlace>,
-    _link: Arc<DeathLink>,
-}
-
 impl DeathLink {
     /// Makes a link that nobody knows, with the place that it needs. Fails for want of memory only.
-    fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, LinkPlace)> {
+    fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, Place<Self>)> {
         let state = LinkState {
             death: DeathState::Registered(WorkTicket::new(GFP_KERNEL)?),
             place: None,
@@ -114,17 +74,12 @@ impl DeathLink {
             },
             GFP_KERNEL,
         )?;
-        Ok((link, LinkPlace::new(GFP_KERNEL)?))
-    }
-
-    /// Its place in the order of the node's links. No two links are at one address.
-    fn key_in_node(&self) -> LinkKey {
-        (core::ptr::from_ref(self).addr() as u64, 0)
+        Ok((link, Place::new(GFP_KERNEL)?))
     }
 
     /// The node has died, and the link is not in its list. Lets the holder read of it, unless the
     /// holder has given the link up meanwhile.
-    fn node_died(self: &Arc<Self>, place: LinkPlace) -> Wake {
+    fn node_died(self: &Arc<Self>, place: Place<Self>) -> Wake {
         let mut holder = self.holder.lock_state();
         if self.holder.has_ended.load(Relaxed) {
             drop(holder);
@@ -185,7 +140,7 @@ impl DeathLink {
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
     /// called under the handles lock.
-    pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> CancelledLink {
+    pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> Cancelled<Self> {
         let of_node = node.remove_link(&self);
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);
@@ -193,8 +148,8 @@ impl DeathLink {
         let (place, number) = (state.place.take(), state.number);
         let unconfirmed = holder.unconfirmed.remove(self.cookie, number);
         drop(holder);
-        CancelledLink {
-            _of_node: of_node,
+        Cancelled {
+            _waiting: of_node,
             _unconfirmed: unconfirmed,
             _place: place,
             _link: self,

@@ -21,14 +21,13 @@ use crate::{
     freeze_notice::{FreezeNotice, FreezeNotices},
     freeze_state::Announcement,
     kernel_ext::park::WakeHint,
+    links::{Cancelled, LinkKey, Links, Place, RemovedFrom},
     process::{Process, ProcessState},
     stats::{Counted, Kind},
-    unconfirmed::{self, LinkKey, Place, RemovedFrom},
     work::{Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
-    rbtree::RBTree,
     sync::{
         atomic::Relaxed,
         Arc,
@@ -55,32 +54,6 @@ struct LinkState {
     number: u64,
 }
 
-/// The links of all handles on nodes of one owner.
-pub(crate) struct LinksOfOwner(RBTree<LinkKey, Arc<FreezeLink>>);
-
-impl LinksOfOwner {
-    pub(crate) fn new() -> Self {
-        Self(RBTree::new())
-    }
-
-    /// Takes any link out.
-    pub(crate) fn pop(&mut self) -> Option<(Arc<FreezeLink>, RemovedFrom<FreezeLink>)> {
-        unconfirmed::pop(&mut self.0)
-    }
-
-    /// The first link from `key` on.
-    fn first_from(&self, key: LinkKey) -> Option<Arc<FreezeLink>> {
-        Some(self.0.cursor_lower_bound(&key)?.current().1.clone())
-    }
-}
-
-/// What a link held that ended with its handle: to be dropped once the locks are gone.
-pub(crate) struct CancelledLink {
-    _of_owner: Option<RemovedFrom<FreezeLink>>,
-    _unconfirmed: Option<RemovedFrom<FreezeLink>>,
-    _link: Arc<FreezeLink>,
-}
-
 impl FreezeLink {
     /// Makes a link that nobody knows, with its place in the owner's list. Fails for want of memory
     /// only.
@@ -100,11 +73,6 @@ impl FreezeLink {
             GFP_KERNEL,
         )?;
         Ok((link, Place::new(GFP_KERNEL)?))
-    }
-
-    /// Its place in the order of the owner's links. No two links are at one address.
-    fn key(&self) -> LinkKey {
-        (core::ptr::from_ref(self).addr() as u64, 0)
     }
 
     /// The owner says that he is frozen or not. Lets the holder read of it, unless he knows better
@@ -150,7 +118,7 @@ impl FreezeLink {
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
     /// called under the handles lock.
-    pub(crate) fn cancel(self: Arc<Self>, owner: &Process) -> CancelledLink {
+    pub(crate) fn cancel(self: Arc<Self>, owner: &Process) -> Cancelled<Self> {
         let of_owner = owner.remove_freeze_link(&self);
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);
@@ -158,9 +126,10 @@ impl FreezeLink {
         let number = state.number;
         let unconfirmed = holder.unconfirmed_freezes.remove(self.cookie, number);
         drop(holder);
-        CancelledLink {
-            _of_owner: of_owner,
+        Cancelled {
+            _waiting: of_owner,
             _unconfirmed: unconfirmed,
+            _place: None,
             _link: self,
         }
     }
@@ -255,14 +224,13 @@ impl Process {
         if self.has_ended.load(Relaxed) {
             return None;
         }
-        let entry = place.take()?.into_node(link.key(), link.clone());
-        state.freeze_links.0.insert(entry);
+        state.freeze_links.insert(link, place.take()?);
         Some(state.freeze.last_announcement())
     }
 
     /// Takes a link out of the list, unless that has been done.
     fn remove_freeze_link(&self, link: &FreezeLink) -> Option<RemovedFrom<FreezeLink>> {
-        self.lock_state().freeze_links.0.remove_node(&link.key())
+        self.lock_state().freeze_links.remove(link)
     }
 
     /// Tells all who asked to be told, one by one (lesson R01). To be called with no lock held.
@@ -271,7 +239,7 @@ impl Process {
         while let Some(link) = self.freeze_link_from(from) {
             let wake = link.announce(announcement);
             wake.now(&link.holder, WakeHint::Anywhere);
-            from = (link.key().0, 1);
+            from = (Links::key(&*link).0, 1);
         }
     }
 

@@ -7,10 +7,11 @@
 //! table is taken before the state lock of a node's owner, never after one.
 
 use crate::{
-    death::{CancelledLink, DeathLink},
+    death::DeathLink,
     defs::{NodeInfoForRef, Strength},
-    freeze_link::{self, FreezeLink},
+    freeze_link::FreezeLink,
     handle_table::{HandleTable, Spare},
+    links::Cancelled,
     node::{Node, NotInUse},
     process::Process,
     stats::{Counted, Kind},
@@ -47,8 +48,8 @@ pub(crate) struct Handles {
 struct Removed {
     reference: Ref,
     _by_node: Option<RBTreeNode<u32, u32>>,
-    _death: Option<CancelledLink>,
-    _freeze: Option<freeze_link::CancelledLink>,
+    _death: Option<Cancelled<DeathLink>>,
+    _freeze: Option<Cancelled<FreezeLink>>,
 }
 
 impl Handles {

@@ -9,9 +9,10 @@
 //! lock, also after the owner's death.
 
 use crate::{
-    death::{DeathLink, LinkPlace, LinksOfNode, RemovedLink},
+    death::DeathLink,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
+    links::{Links, Place, RemovedFrom},
     node_counts::{Announcement, NodeCounts},
     priority_rules::NodePriority,
     process::{Pid, Process, ProcessState},
@@ -52,7 +53,7 @@ struct NodeState {
     /// The oneway calls that wait for their turn.
     waiting: WorkQueue,
     /// Who wants to be told when the owner dies.
-    links: LinksOfNode,
+    links: Links<DeathLink>,
 }
 
 /// Whether a node can gain users.
@@ -112,7 +113,7 @@ impl Node {
             news: News::None(WorkTicket::new(GFP_KERNEL)?),
             is_busy: false,
             waiting: WorkQueue::new(),
-            links: LinksOfNode::new(),
+            links: Links::new(),
         };
         let node = Arc::new(
             Self {
@@ -273,8 +274,8 @@ impl Node {
     pub(crate) fn add_link(
         &self,
         link: &Arc<DeathLink>,
-        place: LinkPlace,
-    ) -> Result<(), LinkPlace> {
+        place: Place<DeathLink>,
+    ) -> Result<(), Place<DeathLink>> {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         if state.life == Life::Orphaned {
@@ -285,13 +286,13 @@ impl Node {
     }
 
     /// Somebody does not want to be told any more. Nothing when it has been taken out to be told.
-    pub(crate) fn remove_link(&self, link: &DeathLink) -> Option<RemovedLink> {
+    pub(crate) fn remove_link(&self, link: &DeathLink) -> Option<RemovedFrom<DeathLink>> {
         let mut owner = self.owner.lock_state();
         self.state.access_mut(&mut owner).links.remove(link)
     }
 
     /// Takes out one of those who want to be told.
-    pub(crate) fn pop_link(&self) -> Option<(Arc<DeathLink>, RemovedLink)> {
+    pub(crate) fn pop_link(&self) -> Option<(Arc<DeathLink>, RemovedFrom<DeathLink>)> {
         let mut owner = self.owner.lock_state();
         self.state.access_mut(&mut owner).links.pop()
     }

@@ -12,17 +12,17 @@ use crate::{
     death::DeathLink,
     debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
-    freeze_link::{FreezeLink, LinksOfOwner},
+    freeze_link::FreezeLink,
     freeze_state::FreezeState,
     handles::Handles,
     kernel_ext::{page_range::PageRange, park::WakeHint},
+    links::{Links, Unconfirmed},
     node::Node,
     priority,
     priority_rules::Priority,
     registry,
     stats::{Counted, Kind},
     thread::{Rest, Thread},
-    unconfirmed::Unconfirmed,
     work::{Rouse, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
@@ -104,7 +104,7 @@ pub(crate) struct ProcessState {
     /// Deaths that the process was told of and has not confirmed.
     pub(crate) unconfirmed: Unconfirmed<DeathLink>,
     /// Who wants to be told when the process is frozen or thawed.
-    pub(crate) freeze_links: LinksOfOwner,
+    pub(crate) freeze_links: Links<FreezeLink>,
     /// What the process was told of the freezing of others and has not confirmed.
     pub(crate) unconfirmed_freezes: Unconfirmed<FreezeLink>,
     pub(crate) pool: Pool,
@@ -134,7 +134,7 @@ impl ProcessState {
             work: WorkQueue::new(),
             nodes: RBTree::new(),
             unconfirmed: Unconfirmed::new(),
-            freeze_links: LinksOfOwner::new(),
+            freeze_links: Links::new(),
             unconfirmed_freezes: Unconfirmed::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,

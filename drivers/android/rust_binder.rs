@@ -45,6 +45,7 @@ mod freeze_state;
 mod handle_table;
 mod handles;
 mod ioctls;
+mod links;
 mod node;
 mod node_counts;
 mod pointer_area;
@@ -61,7 +62,6 @@ mod teardown;
 mod thread;
 mod transaction;
 mod translate;
-mod unconfirmed;
 mod work;
 
 use ffi::Devices;

@@ -92,7 +92,7 @@ def _boot(driver, program, size, carrier, plugin, calls, workload):
     with open(counts) as lines:
         found = read_counts(lines)
     (cell,) = json.loads(result.files["result.json"])["cells"]
-    return found, read_symbols(result.files["kallsyms"].decode()), cell["measured"]["count"]["instructions"]
+    return found, read_symbols(result.files["kallsyms"].decode()), cell["measured"]["count"]["instructions"] * cell["batch"]
 
 
 def read_counts(lines):

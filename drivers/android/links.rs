@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Links whose notification user space has read and not confirmed yet.
+//! Who keeps the links by which processes are told of deaths and freezing.
 //!
-//! User space confirms a cookie, which need not be unique: of those that have it, the one that was told
-//! first is meant.
+//! [`Links`] wait for something to happen to a node or its owner. [`Unconfirmed`] ones have been told,
+//! and user space has not confirmed it yet. It confirms a cookie, which need not be unique: of those
+//! that have it, the one that was told first is meant.
 
 use kernel::{
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
@@ -18,6 +19,49 @@ pub(crate) type Place<L> = RBTreeNodeReservation<LinkKey, Arc<L>>;
 
 /// A link that left a tree: to be dropped once the lock is gone.
 pub(crate) type RemovedFrom<L> = RBTreeNode<LinkKey, Arc<L>>;
+
+/// Links that wait for something to happen.
+pub(crate) struct Links<L>(RBTree<LinkKey, Arc<L>>);
+
+impl<L> Links<L> {
+    pub(crate) fn new() -> Self {
+        Self(RBTree::new())
+    }
+
+    /// The place of a link among others. No two links are at one address.
+    pub(crate) fn key(link: &L) -> LinkKey {
+        (core::ptr::from_ref(link).addr() as u64, 0)
+    }
+
+    /// Adds a link in the place that was allocated for it.
+    pub(crate) fn insert(&mut self, link: &Arc<L>, place: Place<L>) {
+        let key = Self::key(link);
+        self.0.insert(place.into_node(key, link.clone()));
+    }
+
+    /// Takes a link out, unless somebody else already has.
+    pub(crate) fn remove(&mut self, link: &L) -> Option<RemovedFrom<L>> {
+        self.0.remove_node(&Self::key(link))
+    }
+
+    /// Takes any link out.
+    pub(crate) fn pop(&mut self) -> Option<(Arc<L>, RemovedFrom<L>)> {
+        pop(&mut self.0)
+    }
+
+    /// The first link from `key` on.
+    pub(crate) fn first_from(&self, key: LinkKey) -> Option<Arc<L>> {
+        Some(self.0.cursor_lower_bound(&key)?.current().1.clone())
+    }
+}
+
+/// What a link held that ended with its handle: to be dropped once the locks are gone.
+pub(crate) struct Cancelled<L> {
+    pub(crate) _waiting: Option<RemovedFrom<L>>,
+    pub(crate) _unconfirmed: Option<RemovedFrom<L>>,
+    pub(crate) _place: Option<Place<L>>,
+    pub(crate) _link: Arc<L>,
+}
 
 /// The unconfirmed links of a process: by cookie, and then in the order in which they were told.
 pub(crate) struct Unconfirmed<L> {
@@ -64,7 +108,7 @@ impl<L> Unconfirmed<L> {
 }
 
 /// Takes any link out of a tree.
-pub(crate) fn pop<L>(links: &mut RBTree<LinkKey, Arc<L>>) -> Option<(Arc<L>, RemovedFrom<L>)> {
+fn pop<L>(links: &mut RBTree<LinkKey, Arc<L>>) -> Option<(Arc<L>, RemovedFrom<L>)> {
     let cursor = links.cursor_front_mut()?;
     let link = cursor.current().1.clone();
     Some((link, cursor.remove_current().1))
