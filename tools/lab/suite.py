@@ -22,6 +22,9 @@ LSM = ("lsm=selinux",)
 CONTRACT_LSM = (("um", "c", ()), ("um", "rust", ()), ("x86_64-debug", "rust", ("security",)))
 # The module can refuse things only if it has a policy, and cannot be rid of it again.
 CONTRACT_POLICY = (("um", "c"), ("um", "rust"))
+# Whom pages of buffers are charged to is a parameter of our driver.
+CHARGING = ("parameters=charge_buffers=1",)
+CONTRACT_CHARGING = ("um", "x86_64-debug")
 # What is told to the driver by numbers, sizes and addresses is what a task's width could change; the
 # rest runs with `make contract-32`, on a kernel of its own that knows the other system calls of such tasks.
 CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
@@ -72,6 +75,9 @@ def test():
     for name, driver in CONTRACT_POLICY:
         title = f"contract {name} {driver} with a policy"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM, only=("policy::",), policy=True))
+    for name in CONTRACT_CHARGING:
+        title = f"contract {name} rust charge_buffers=1"
+        _attempt(tally, title, lambda: contract(tally, title, name, "rust", boot=CHARGING, only=("charging::", "reclaim::")))
     for name, driver in CONTRACT_32:
         title = f"contract {name} {driver} 32-bit"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, only=GROUPS_32, width=32))

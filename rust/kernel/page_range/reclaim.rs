@@ -53,7 +53,7 @@ pub trait Owner: Send + Sync {
 
 impl PagePool {
     /// Asks for as many pages as `control` says, and gives back those that are idle. Says how many
-    /// these were; [`None`] if somebody else is at it.
+    /// these were; [`None`] if there is none to ask for, or somebody else is at it.
     ///
     /// Waits for nothing.
     pub(super) fn reclaim(&self, control: &mut bindings::shrink_control) -> Option<c_ulong> {
@@ -74,7 +74,8 @@ impl PagePool {
             freed += c_ulong::from(retired.is_some());
         }
         control.nr_scanned = asked;
-        (asked != 0 || budget == 0).then_some(freed)
+        // The shrinker's caller goes on for as long as it is not told to stop, whatever comes of it.
+        (asked != 0).then_some(freed)
     }
 }
 

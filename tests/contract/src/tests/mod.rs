@@ -7,6 +7,7 @@ use nix::errno::Errno;
 
 mod binderfs;
 mod buffers;
+mod charging;
 mod context;
 mod counts;
 mod death_links;
@@ -66,6 +67,7 @@ pub const GROUPS: &[Group] = &[
     nested::GROUP,
     buffers::GROUP,
     reclaim::GROUP,
+    charging::GROUP,
     objects::GROUP,
     fds::GROUP,
     fd_arrays::GROUP,

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Pages of buffers that are charged to who receives them: our driver's parameter `charge_buffers`.
+//!
+//! Without it they are nobody's, as with the other drivers (ALLOC-5).
+
+use super::pattern;
+use crate::cases;
+use crate::port::{bytes, empty, Port};
+use crate::shrinker::Shrinker;
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use std::path::PathBuf;
+
+cases! { "charging":
+    receiver_pays ["ALLOC-5"],
+    limit_of_the_receiver_is_kept ["ALLOC-5", "TXN-19"],
+    reclaim_of_one_cgroup ["ALLOC-5"],
+    nobody_pays_by_default ["ALLOC-5"],
+}
+
+const PAGE: usize = 4096;
+
+/// What a cgroup may be charged for in advance, or late, because each CPU counts by itself.
+const SLACK: u64 = 600 << 10;
+
+fn is_charging() -> bool {
+    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("charge_buffers=1")
+}
+
+fn charges(t: &Stage) -> bool {
+    t.needs("the module parameter charge_buffers=1", is_charging())
+}
+
+/// A cgroup with one process in it.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn of(t: &Stage, port: &Port) -> Self {
+        let root = PathBuf::from("/sys/fs/cgroup");
+        std::fs::write(root.join("cgroup.subtree_control"), "+memory").expect("control memory");
+        let path = root.join(format!("memory-{}", t.global_pid(port)));
+        std::fs::create_dir_all(&path).expect("make a cgroup");
+        std::fs::write(path.join("cgroup.procs"), port.actor.pid().to_string()).expect("move into it");
+        Self(path)
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.0.join(file)).expect(file)
+    }
+
+    fn charged(&self) -> u64 {
+        self.read("memory.current").trim().parse().expect("a number")
+    }
+}
+
+/// A call whose data the receiver does not look at: it would have to pay for the copy.
+fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
+    client.start_call(0, 0, &bytes(data));
+    manager.free(&manager.wait_call());
+    manager.reply(&empty());
+    client.free(&client.wait_reply());
+}
+
+fn receiver_pays(t: &Stage) {
+    if !charges(t) {
+        return;
+    }
+    let (manager, client) = (t.manager(), t.client());
+    let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
+    let before = (receiver.charged(), sender.charged());
+    // What the sender has to pay for is the source, which is written by the conductor.
+    send_unread(&client, &manager, &pattern(240 * PAGE, 1));
+    let after = (receiver.charged(), sender.charged());
+    assert!(after.0 >= before.0 + 240 * PAGE as u64, "{before:?} {after:?}");
+    assert!(after.1 <= before.1 + SLACK, "{before:?} {after:?}");
+}
+
+fn limit_of_the_receiver_is_kept(t: &Stage) {
+    if !charges(t) {
+        return;
+    }
+    let (manager, client) = (t.manager_with(4 << 20), t.client());
+    let cgroup = Cgroup::of(t, &manager);
+    client.round_trip(0, &manager, &bytes(b"something"), &empty());
+    let limit = cgroup.charged() + (1 << 20);
+    std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
+    let data = pattern(3 << 20, 1);
+    assert_eq!(client.refused(&client.place(0, 0, &bytes(&data))), Return::FailedReply);
+    assert_eq!(client.extended_error(), super::failed(Errno::ENOMEM));
+    assert!(cgroup.charged() <= limit);
+    assert!(cgroup.read("memory.events").contains("oom_kill 0"), "{}", cgroup.read("memory.events"));
+    std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
+    client.round_trip(0, &manager, &bytes(&data), &empty());
+}
+
+fn reclaim_of_one_cgroup(t: &Stage) {
+    if !charges(t) {
+        return;
+    }
+    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
+        t.needs("CONFIG_SHRINKER_DEBUG", false);
+        return;
+    };
+    let (manager, client) = (t.manager(), t.client());
+    let cgroup = Cgroup::of(t, &manager);
+    client.round_trip(0, &manager, &bytes(&pattern(200 * PAGE, 1)), &empty());
+    let full = shrinker.pages();
+    for _ in 0..8 {
+        // Fails when there is not as much to be had.
+        let _ = std::fs::write(cgroup.0.join("memory.reclaim"), "1M");
+    }
+    assert!(shrinker.pages() + 180 <= full, "{} of {full} pages are left", shrinker.pages());
+    client.round_trip(0, &manager, &bytes(&pattern(200 * PAGE, 2)), &empty());
+}
+
+fn nobody_pays_by_default(t: &Stage) {
+    if is_charging() {
+        return;
+    }
+    let (manager, client) = (t.manager(), t.client());
+    let cgroup = Cgroup::of(t, &manager);
+    let before = cgroup.charged();
+    send_unread(&client, &manager, &pattern(240 * PAGE, 1));
+    assert!(cgroup.charged() < before + SLACK, "{before} {}", cgroup.charged());
+}
