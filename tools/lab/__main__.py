@@ -79,7 +79,7 @@ def _parser():
                                help=f"of {', '.join(bench.STAGES)}; the others keep their last results")
     bench_options.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
     bench_options.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
-    bench_options.add_argument("extra", nargs="*", help="more options for binder-bench run")
+    bench_options.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
     exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")

@@ -24,13 +24,14 @@ HOME = BUILD / "bench"
 
 
 def run(stages, rounds, extra, to_docs):
-    """Go through `stages` and print what came out; the exit status. Stages left out keep their last results."""
+    """Go through `stages` and print what came out; the exit status. Stages left out keep their last results.
+    `extra` are options of `binder-bench run` for times."""
     packages.ensure("report")
     program = programs.build(CRATE)
     if "time" in stages:
         series("time", "um", rounds, DRIVERS, program, extra)
     if "count" in stages:
-        series("count", "x86_64", 1, DRIVERS, program, extra)
+        series("count", "x86_64", 1, DRIVERS, program)
     if "profile" in stages:
         _profile(program)
     for stage in ("time", "count"):

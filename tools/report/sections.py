@@ -78,7 +78,7 @@ def _breakdown(profiles):
         rest = sum(values[0][1] for _, values in top[_SHOWN_ROOMS:])
         top = top[:_SHOWN_ROOMS] + ([("other files", [(who, rest)])] if rest else [])
         title = f"{figures.NAMES[who]}: the driver's files"
-        panels.append(figures.Panel(title, figures.bars(top, "instructions", widest), 0.6 + 0.165 * len(top)))
+        panels.append(figures.Panel(title, figures.bars(top, "instructions", widest), 0.75 + 0.165 * len(top)))
     table = [[c, *(number(p["classes"].get(c, 0)) for p in profiles)] for c in classes]
     table.append(["all", *(number(p["instructions"]) for p in profiles)])
     table.append(["with LOCK prefix", *(number(p["locked"]) for p in profiles)])
