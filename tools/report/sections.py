@@ -116,7 +116,7 @@ def _ratios(times):
                             figures.dots(part, rivals, "÷ C with 95 % interval, lower is better", limits),
                             0.9 + 0.2 * len(part)) for part in (rows[:half], rows[half:]) if part]
     note = ("User Mode Linux at native speed. Bars are 95 % intervals of the ratio of medians (bootstrap over boots "
-            "and blocks); cut where they leave the picture, hollow and pale where they do not allow to name a winner, because the interval contains 1 or "
+            "and blocks); cut where they leave the picture, hollow and pale where they do not allow to name a winner, because the interval contains 1, boots are few, or "
             "because pipes and sockets, which know nothing of the driver, differed as well.")
     headers = ["case", "driver", "p50 µs", "p99 µs", "p50 ÷ C [95 %]", "by median", "by average"]
     return Section("time", "Time per operation", note,
