@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use binder_sys::codes::return_name;
+use binder_sys::codes::BR_NOOP;
+use binder_sys::codes::BR_TRANSACTION_COMPLETE;
 use binder_sys::BinderPtrCookie;
 use binder_sys::BinderTransactionData;
 use binder_sys::Commands;
@@ -96,7 +98,9 @@ impl Talker {
 
     /// Writes the commands and reads what there is, waiting for something if there is nothing.
     pub fn exchange(&mut self) -> Result<()> {
-        self.room.copy_within(self.news.clone(), 0);
+        if !self.news.is_empty() {
+            self.room.copy_within(self.news.clone(), 0);
+        }
         self.news = 0..self.news.len();
         let done = self.port.device.write_read(self.out.as_bytes(), &mut self.room[self.news.end..]);
         let done = done.context("BINDER_WRITE_READ")?;
@@ -124,6 +128,18 @@ impl Talker {
     /// The next return that has arrived already, if any; requests for counts on nodes of ours are granted.
     pub fn arrived(&mut self) -> Result<Option<Return>> {
         loop {
+            // Most of what comes are these two: they need no decoding.
+            match self.room[self.news.clone()].first_chunk().map(|code| u32::from_ne_bytes(*code)) {
+                Some(BR_NOOP) => {
+                    self.news.start += 4;
+                    continue;
+                }
+                Some(BR_TRANSACTION_COMPLETE) => {
+                    self.news.start += 4;
+                    return Ok(Some(Return::TransactionComplete));
+                }
+                _ => {}
+            }
             let mut returns = Returns::new(&self.room[self.news.clone()]);
             let Some(item) = returns.next() else { return Ok(None) };
             self.news.start = self.news.end - returns.remaining();
@@ -134,7 +150,7 @@ impl Talker {
                 Return::Acquire(BinderPtrCookie { ptr, cookie }) => {
                     self.out.acquire_done(ptr, cookie);
                 }
-                Return::Noop | Return::Release(_) | Return::Decrefs(_) => {}
+                Return::Release(_) | Return::Decrefs(_) => {}
                 item => return Ok(Some(item)),
             }
         }
