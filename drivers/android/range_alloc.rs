@@ -53,8 +53,9 @@ const SPAM_RANGES: usize = 50;
 /// How many ranges are kept without descriptors, unless the user of the type says otherwise.
 ///
 /// A pool of threads that serves synchronous calls keeps about one range a thread in use, and the
-/// usual limit of such a pool is 15.
-pub(crate) const FEW: usize = 16;
+/// usual limit of such a pool is 15. Oneway calls come in bursts of some dozens, of each of which the
+/// tree would need two allocations. A place costs a process 60 bytes.
+pub(crate) const FEW: usize = 40;
 
 /// Who waits for the contents of a range, and therefore which budget pays for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
