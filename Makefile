@@ -25,7 +25,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
 bench: $(PYTHON) ## time and exact instructions of all three drivers, and build/report/index.html (ONLY=time|count|profile|report)
-	@$(LAB) bench $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs)
+	@$(LAB) bench $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs)
 
 bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
 	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update '$(UPDATE)')
@@ -55,7 +55,7 @@ fuzz: $(PYTHON) ## random commands on the C driver and on ours, which have to do
 	@$(LAB) fuzz $(WHERE) $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT))
 
 mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03 for one)
-	@$(LAB) mutations $(if $(ONLY),--only $(ONLY))
+	@$(LAB) mutations $(if $(ONLY),--only "$(ONLY)")
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))

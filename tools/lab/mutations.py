@@ -63,7 +63,8 @@ def _try(mutation, program, title):
         broken = module.build(built, _mutate(mutation) / "drivers/android", "mutation")
         # A mutant may hang; what a test waits for, it waits for a few seconds.
         argv = ["/lab/contract", "run", "--driver", "rust", "--filter", mutation["test"], "--timeout", "30"]
-        job = guest.Job(argv=argv, files={"/lab/contract": program}, module=broken, timeout=mutation.get("timeout", _TIMEOUT))
+        job = guest.Job(argv=argv, files={"/lab/contract": program}, module=broken, timeout=mutation.get("timeout", _TIMEOUT),
+                        boot=mutation.get("boot", ()))
         result = guest.run(built, job)
     if result.good:
         return "SURVIVED"
