@@ -112,11 +112,9 @@ enum Found {
     FullPiece,
     /// A node's news were told; the rest of it is to be dropped without the lock.
     News(Arc<Node>, Option<RemovedNode>),
-    /// Something was told of a node's death; whether that ends the read. The rest of it is to be
-    /// dropped without the lock.
-    Death(Arc<DeathLink>, bool),
-    /// The same of an owner's freezing.
-    Freeze(Arc<FreezeLink>, bool),
+    /// Something was told of a death or of freezing; whether that ends the read. The rest of it is to
+    /// be dropped without the lock.
+    Notice(Work, bool),
     /// A call to be served, and whether the thread's stack has room for it.
     Call(KBox<Transaction>, bool),
     /// The reply to a call.
@@ -140,14 +138,8 @@ fn tell_all<'a>(
             Found::Nothing => {}
             Found::FullPiece => sink.flush()?,
             Found::News(node, removed) => drop((node, removed)),
-            Found::Death(link, ends_read) => {
-                drop(link);
-                if ends_read {
-                    return Ok(thread.process.lock_state());
-                }
-            }
-            Found::Freeze(link, ends_read) => {
-                drop(link);
+            Found::Notice(rest, ends_read) => {
+                drop(rest);
                 if ends_read {
                     return Ok(thread.process.lock_state());
                 }
@@ -203,21 +195,12 @@ fn look(
                 return Found::News(node, removed);
             }
             Work::Death(link) => {
-                let notice = link.read(ticket, process);
-                if let Some(notice) = notice {
-                    sink.put(notice.code(), &link.encode());
-                }
-                // Only one death is told at a time (contract WR-9).
-                return Found::Death(link, notice == Some(DeathNotice::Dead));
+                let ends_read = tell_death(&link, ticket, process, sink);
+                return Found::Notice(Work::Death(link), ends_read);
             }
             Work::Freeze(link) => {
-                let notice = link.read(ticket, process);
-                if let Some(notice) = notice {
-                    let (code, payload, size) = link.encode(notice);
-                    sink.put(code, &payload[..size]);
-                }
-                let ends_read = matches!(notice, Some(FreezeNotice::Frozen(_)));
-                return Found::Freeze(link, ends_read);
+                let ends_read = tell_freeze(&link, ticket, process, sink);
+                return Found::Notice(Work::Freeze(link), ends_read);
             }
             Work::Call(mut call) => {
                 call.put_ticket(ticket);
@@ -266,6 +249,36 @@ fn tell_news(
         }
     }
     removed
+}
+
+/// Tells of a node's death, one at a time (contract WR-9), or that nobody will. Whether that ends the
+/// read.
+fn tell_death(
+    link: &Arc<DeathLink>,
+    ticket: WorkTicket,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+) -> bool {
+    let notice = link.read(ticket, process);
+    if let Some(notice) = notice {
+        sink.put(notice.code(), &link.encode());
+    }
+    notice == Some(DeathNotice::Dead)
+}
+
+/// Tells of an owner's freezing, or that nobody will. Whether that ends the read.
+fn tell_freeze(
+    link: &Arc<FreezeLink>,
+    ticket: WorkTicket,
+    process: &mut ProcessState,
+    sink: &mut Sink,
+) -> bool {
+    let notice = link.read(ticket, process);
+    if let Some(notice) = notice {
+        let (code, payload, size) = link.encode(notice);
+        sink.put(code, &payload[..size]);
+    }
+    matches!(notice, Some(FreezeNotice::Frozen(_)))
 }
 
 /// What the receiver is told of the data that is in `buffer`.
