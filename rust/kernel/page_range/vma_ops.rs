@@ -15,13 +15,21 @@ use kernel::{
     sync::{atomic::ordering, Arc, ArcBorrow},
 };
 
+/// A table of operations. With `CONFIG_USERFAULTFD` it has a pointer in it.
+#[repr(transparent)]
+pub(super) struct Operations(bindings::vm_operations_struct);
+
+// SAFETY: The tables are never written, their functions may be called from any thread, and the pointer
+// is null.
+unsafe impl Sync for Operations {}
+
 /// What makes a VMA one of ours.
-pub(super) static OPERATIONS: bindings::vm_operations_struct = bindings::vm_operations_struct {
+pub(super) static OPERATIONS: Operations = Operations(bindings::vm_operations_struct {
     open: Some(open),
     close: Some(close),
     fault: Some(fault),
     ..pin_init::zeroed()
-};
+});
 
 /// Makes `vma` show `range`.
 pub(super) fn install(vma: &VmaNew, range: Arc<PageRange>) {
@@ -30,7 +38,7 @@ pub(super) fn install(vma: &VmaNew, range: Arc<PageRange>) {
     // INVARIANT: The private data owns the reference count of `range`.
     unsafe {
         (*vma).vm_private_data = Arc::into_raw(range).cast_mut().cast();
-        (*vma).vm_ops = &OPERATIONS;
+        (*vma).vm_ops = &OPERATIONS.0;
     }
 }
 
@@ -41,7 +49,7 @@ pub(super) fn shows(vma: &VmaRef, range: &PageRange) -> bool {
     // changes as long as anyone can hold that lock: they are written before the VMA can be
     // found by others, and when it is closed, which is after it can no longer be found.
     let (ops, data) = unsafe { ((*vma).vm_ops, (*vma).vm_private_data) };
-    core::ptr::eq(ops, &OPERATIONS) && core::ptr::eq(data.cast(), range)
+    core::ptr::eq(ops, &OPERATIONS.0) && core::ptr::eq(data.cast(), range)
 }
 
 /// Where the beginning of the file would be in memory, if the VMA reached that far.
