@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench bench-gate bench-exact profile test contract contract-32 contract-table layouts fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
+.PHONY: help bench bench-gate bench-exact profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -41,6 +41,9 @@ test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite
 
 contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests
 	@$(LAB) contract $(WHERE) --driver $(DRIVER)
+
+kunit: $(PYTHON) ## the suites that KUnit runs inside the kernel, in the debugging guest
+	@$(LAB) kunit
 
 contract-32: $(PYTHON) ## the contract suite compiled for 32-bit tasks, on an x86-64 kernel
 	@$(LAB) contract-32 --driver $(DRIVER)

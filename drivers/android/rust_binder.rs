@@ -45,6 +45,9 @@ mod freeze_state;
 mod handle_table;
 mod handles;
 mod ioctls;
+#[cfg(kunit_suites)]
+#[allow(unsafe_code)] // What the kernel's macro makes of a suite.
+mod kunit;
 mod links;
 mod node;
 mod node_counts;

@@ -9,6 +9,8 @@ pub(crate) mod box_queue;
 pub(crate) mod debug_mask;
 #[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod deferred_close;
+#[cfg(kunit_suites)]
+pub(crate) mod expect;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod park;

@@ -89,6 +89,9 @@ mod pool;
 mod reclaim;
 #[path = "page_range/slots.rs"]
 mod slots;
+#[cfg(kunit_suites)]
+#[path = "page_range/tests.rs"]
+mod tests;
 #[path = "page_range/vma_ops.rs"]
 mod vma_ops;
 

@@ -54,6 +54,7 @@ def _parser():
             sub.add_argument("--crate", help="build this crate first and lay its program in the guest")
             sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
     command("test", lambda _: suite.test(), "everything that must hold")
+    command("kunit", _kunit, "the suites that KUnit runs in the kernel")
     command("check", _check, "format, clippy, checkpatch, docs")
     guest_option(command("contract", _contract, "the contract suite in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
@@ -142,6 +143,12 @@ def _report(result, quiet_status=False):
         print(f"error: the kernel's log is {log}", file=sys.stderr)
         return 1
     return 0 if quiet_status else result.status
+
+
+def _kunit(_arguments):
+    tally = suite.Tally()
+    suite.kunit_suites(tally)
+    return tally.finish()
 
 
 def _check(_arguments):

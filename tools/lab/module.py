@@ -7,7 +7,7 @@ from .versions import BUILD, ROOT
 DRIVER = ROOT / "drivers/android"
 
 
-def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko"):
+def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", arguments=()):
     """The path of the module `made`, built or brought up to date under build/ in folder `name`."""
     out = BUILD / kernel.guest.name / name
     origin = out / ".kernel"
@@ -16,7 +16,7 @@ def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko"):
         out.mkdir(parents=True)
         origin.write_text(str(kernel.folder))
     title = f"building {made} for {kernel.guest.name}"
-    proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, sources=sources),
+    proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
                 env=toolchain.kernel_environment())
     return out / made
 

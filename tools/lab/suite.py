@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from . import check, clients, gate, guest, kernel, module, packages, proc, programs, say
+from . import check, clients, gate, guest, kernel, kunit, module, packages, proc, programs, say
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -67,6 +67,7 @@ def test():
     checks(tally)
     _attempt(tally, "host tests", lambda: _host_tests(tally))
     _attempt(tally, "tests of the tools", lambda: _tool_tests(tally))
+    _attempt(tally, f"KUnit {kunit.GUEST}", lambda: kunit_suites(tally))
     for name, driver, counts in CONTRACT:
         title = f"contract {name} {driver}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
@@ -137,6 +138,20 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
     tally.add(title, passed, failed, counts)
+
+
+def kunit_suites(tally):
+    """What KUnit runs in the kernel when a driver is loaded that has its suites."""
+    job = guest.Job(argv=["true"], module=kunit.module_with_suites())
+    result = _run(f"KUnit {kunit.GUEST}", kunit.GUEST, job)
+    suites = kunit.judge(result.kernel_log)
+    for name, (passed, failures) in suites.items():
+        for failure in failures:
+            print(f"    {name}: {failure}")
+        tally.add(f"KUnit {name}", passed, len(failures) or int(not passed))
+    # A suite may pass, and the kernel have something to say about it.
+    if not result.good:
+        tally.add(f"KUnit {kunit.GUEST}", 0, 1)
 
 
 def _policy():

@@ -13,6 +13,14 @@ pub mod alloc;
 pub mod rbtree;
 pub mod testing;
 
+/// Prints a line, as the kernel's log would.
+#[macro_export]
+macro_rules! pr_err {
+    ($($message:tt)*) => {
+        std::eprint!($($message)*)
+    };
+}
+
 /// What the kernel's prelude gives to everyone.
 pub mod prelude {
     pub use crate::alloc::{flags::*, KBox, KVVec, KVec};

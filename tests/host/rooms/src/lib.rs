@@ -32,6 +32,9 @@ mod range_alloc;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/box_queue.rs"]
 mod box_queue;
+#[cfg(test)]
+#[path = "../../../../rust/kernel/expect.rs"]
+mod expect;
 
 #[cfg(test)]
 mod tests;

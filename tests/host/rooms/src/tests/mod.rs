@@ -11,7 +11,12 @@ mod node_counts;
 mod pointer_area;
 mod priority_rules;
 mod range_alloc;
-mod range_exhaustive;
+#[path = "../../../../../drivers/android/range_alloc/conformance.rs"]
+mod range_conformance;
 mod range_lessons;
-mod range_model;
+mod range_shared;
 mod wire;
+
+// What the conformance suite imports; KUnit has its own.
+use crate::expect::{ensure, ensure_eq, Failed};
+use kernel::testing::atomic;

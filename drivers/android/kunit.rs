@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What KUnit runs of the driver: the range allocator's conformance suite, in smaller sizes than on the
+//! host. The suite of [`page_range`](crate::kernel_ext::page_range) is with its source.
+
+#[path = "range_alloc/conformance.rs"]
+mod conformance;
+
+use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
+use kernel::{new_spinlock, prelude::*};
+
+/// Calls `f` as the driver calls the allocator: under a spinlock.
+fn atomic<R>(f: impl FnOnce() -> R) -> R {
+    pin_init::stack_pin_init!(let lock = new_spinlock!((), "kunit::atomic"));
+    let _guard = lock.lock();
+    f()
+}
+
+/// A rule in an allocator that always keeps a tree, one that goes to and fro, and one that has room for
+/// nearly all without a tree.
+macro_rules! in_every_backend {
+    ($rule:ident) => {{
+        super::conformance::$rule::<0>()?;
+        super::conformance::$rule::<5>()?;
+        super::conformance::$rule::<64>()
+    }};
+}
+
+#[kunit_tests(binder_range_alloc)]
+mod range_alloc {
+    use super::{
+        conformance::{explore_both, oneway, walk, SYNC},
+        Failed, //
+    };
+
+    const GRANULE: usize = size_of::<usize>();
+
+    #[test]
+    fn alloc_1_sizes_are_rounded_and_gaps_fit_best() -> Result<(), Failed> {
+        in_every_backend!(alloc_1_sizes_are_rounded_and_gaps_fit_best)
+    }
+
+    #[test]
+    fn alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half() -> Result<(), Failed> {
+        in_every_backend!(alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half)
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_into_anything_are_refused() -> Result<(), Failed> {
+        in_every_backend!(sizes_that_do_not_fit_into_anything_are_refused)
+    }
+
+    #[test]
+    fn a_space_that_is_not_mapped_yet_has_no_room() -> Result<(), Failed> {
+        in_every_backend!(a_space_that_is_not_mapped_yet_has_no_room)
+    }
+
+    #[test]
+    fn lesson_r05_the_request_itself_counts() -> Result<(), Failed> {
+        in_every_backend!(lesson_r05_the_request_itself_counts)
+    }
+
+    #[test]
+    fn alloc_7_the_fifty_first_range_is_one_too_many() -> Result<(), Failed> {
+        in_every_backend!(alloc_7_the_fifty_first_range_is_one_too_many)
+    }
+
+    #[test]
+    fn alloc_7_suspicion_fires_once_until_there_is_space_again() -> Result<(), Failed> {
+        in_every_backend!(alloc_7_suspicion_fires_once_until_there_is_space_again)
+    }
+
+    #[test]
+    fn each_state_refuses_what_belongs_to_others() -> Result<(), Failed> {
+        in_every_backend!(each_state_refuses_what_belongs_to_others)
+    }
+
+    #[test]
+    fn books_change_hands_without_losing_a_range() -> Result<(), Failed> {
+        in_every_backend!(books_change_hands_without_losing_a_range)
+    }
+
+    #[test]
+    fn all_that_can_happen_to_two_granules() -> Result<(), Failed> {
+        let states = explore_both::<1>(2 * GRANULE, &[SYNC, oneway(1)])?;
+        super::ensure!(states > 40);
+        Ok(())
+    }
+
+    #[test]
+    fn random_lives() -> Result<(), Failed> {
+        for seed in 1..4 {
+            walk::<0>(seed, 1500, 512, 24)?;
+            walk::<5>(seed, 1500, 512, 24)?;
+            walk::<64>(seed, 1500, 256, 160)?;
+        }
+        Ok(())
+    }
+}

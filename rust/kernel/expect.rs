@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What suites say that run in the kernel and on the host: a test ends with an error that drops all
+//! that it had.
+//!
+//! A panic would end the kernel. KUnit's own assertions end the thread and drop nothing: what the test
+//! has registered stays registered, and is called when the module is gone.
+
+use core::{fmt::Debug, panic::Location};
+use kernel::{alloc::AllocError, error::Error};
+
+/// Something that a test expected does not hold. What and where has been printed.
+#[derive(Debug)]
+pub(crate) struct Failed(());
+
+impl Failed {
+    /// Prints what was expected, and where.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn because(why: &dyn Debug) -> Self {
+        let place = Location::caller();
+        let (file, line) = (place.file(), place.line());
+        kernel::pr_err!("{file}:{line}: not as expected: {why:?}\n");
+        Self(())
+    }
+}
+
+impl From<Error> for Failed {
+    #[track_caller]
+    fn from(error: Error) -> Self {
+        Self::because(&error)
+    }
+}
+
+impl From<AllocError> for Failed {
+    #[track_caller]
+    fn from(error: AllocError) -> Self {
+        Self::because(&error)
+    }
+}
+
+/// Ends a test unless something holds. Whoever uses it needs [`Failed`] in scope.
+macro_rules! ensure {
+    ($condition:expr $(,)?) => {
+        if !$condition {
+            return Err(Failed::because(&stringify!($condition)));
+        }
+    };
+}
+
+/// Ends a test unless two things are equal, and says what they are.
+macro_rules! ensure_eq {
+    ($found:expr, $wanted:expr $(,)?) => {
+        match ($found, $wanted) {
+            (found, wanted) => {
+                if found != wanted {
+                    let what = (stringify!($found), found, "instead of", wanted);
+                    return Err(Failed::because(&what));
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {ensure, ensure_eq};

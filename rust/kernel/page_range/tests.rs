@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What KUnit runs of page ranges: with real pages, a real list and real mappings, in an address space
+//! of the test's own, and with a shrinker whose count and scan the tests call themselves.
+
+#[path = "tests/scene.rs"]
+mod scene;
+
+use scene::{put, seen, Mapped, Scene};
+
+use super::slots::{OwnedRecord, Slot};
+use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::{atomic::ordering, rcu},
+    uaccess::UserPtr,
+};
+
+/// The records that are on the list leave it in the order in which they came.
+fn take_in_order(scene: &Scene, wanted: &[u64]) -> Result<(), Failed> {
+    for page in wanted {
+        ensure_eq!(scene.reclaim(1), Some((1, 0)));
+        ensure_eq!(scene.books.asked_for.load(ordering::Relaxed), *page);
+    }
+    Ok(())
+}
+
+#[kunit_tests(page_range)]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn without_a_mapping_all_is_refused() -> Result<(), Failed> {
+        let scene = Scene::new()?;
+        let range = &scene.range;
+        ensure!(!range.is_mapped());
+        ensure_eq!(
+            (range.address(), range.size(), range.pages_present()),
+            (None, 0, 0)
+        );
+        ensure_eq!(range.populate(0, 1), Err(ESRCH));
+        ensure_eq!(range.write(0, b"x"), Err(EFAULT));
+        ensure_eq!(range.read(0, &mut [0]), Err(EFAULT));
+        ensure_eq!(range.zero(0, 1), Err(EFAULT));
+        ensure_eq!(
+            range.copy_from_user(0, UserPtr::from_addr(PAGE_SIZE), 1),
+            Err(EFAULT)
+        );
+        ensure_eq!(scene.reclaim(1), None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_mapping_is_read_only_of_limited_size_and_made_once() -> Result<(), Failed> {
+        let mut scene = Scene::new()?;
+        let writable = Mapped::of_range(&scene.range, 4, usize::MAX, scene::READ | scene::WRITE);
+        ensure_eq!(writable.err(), Some(EPERM));
+        ensure!(!scene.range.is_mapped());
+
+        let mapped = Mapped::of_range(&scene.range, 4, 3 * PAGE_SIZE, scene::READ)?;
+        ensure!(scene.range.is_mapped());
+        ensure_eq!(scene.range.size(), 3 * PAGE_SIZE);
+        ensure_eq!(scene.range.address(), Some(mapped.address));
+        let second = Mapped::of_range(&scene.range, 4, usize::MAX, scene::READ);
+        ensure_eq!(second.err(), Some(EBUSY));
+        ensure!(scene.range.is_mapped());
+        scene.mapped = Some(mapped);
+        Ok(())
+    }
+
+    #[test]
+    fn pages_appear_where_they_are_asked_for() -> Result<(), Failed> {
+        let scene = Scene::mapped(8)?;
+        let range = &scene.range;
+        ensure_eq!(seen::<1>(scene.address()), Err(EFAULT));
+        ensure_eq!(
+            range.populate(3 * PAGE_SIZE + 10, 4 * PAGE_SIZE + 1),
+            Ok(())
+        );
+        ensure_eq!((range.pages_present(), scene.listed()), (2, 2));
+        ensure_eq!(seen::<2>(scene.address() + 4 * PAGE_SIZE - 1), Ok([0; 2]));
+        ensure_eq!(seen::<1>(scene.address() + 5 * PAGE_SIZE), Err(EFAULT));
+        ensure_eq!(range.write(0, b"x"), Err(EFAULT));
+
+        // What is there already is not made again.
+        ensure_eq!(range.populate(0, 4 * PAGE_SIZE), Ok(()));
+        ensure_eq!((range.pages_present(), scene.listed()), (5, 5));
+        ensure_eq!(
+            range.frontier.load(ordering::Relaxed),
+            5 * PAGE_SIZE as isize
+        );
+        for (start, end) in [
+            (0, 8 * PAGE_SIZE + 1),
+            (7 * PAGE_SIZE, 6 * PAGE_SIZE),
+            (0, usize::MAX),
+        ] {
+            ensure_eq!(range.populate(start, end), Err(EFAULT));
+        }
+        ensure_eq!((range.pages_present(), scene.listed()), (5, 5));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_written_is_what_the_process_reads() -> Result<(), Failed> {
+        let scene = Scene::mapped(2)?;
+        let range = &scene.range;
+        range.populate(0, 2 * PAGE_SIZE)?;
+        let edge = PAGE_SIZE - 3;
+        ensure_eq!(range.write(edge, b"border"), Ok(()));
+        ensure_eq!(seen(scene.address() + edge), Ok(*b"border"));
+        let mut bytes = [0; 6];
+        ensure_eq!(range.read(edge, &mut bytes), Ok(()));
+        ensure_eq!(bytes, *b"border");
+        ensure_eq!(range.zero(edge + 1, 4), Ok(()));
+        ensure_eq!(seen(scene.address() + edge), Ok(*b"b\0\0\0\0r"));
+        // The process cannot.
+        ensure_eq!(put(scene.address(), b"x"), Err(EFAULT));
+        // What does not fit is refused.
+        ensure_eq!(range.write(2 * PAGE_SIZE - 2, b"end"), Err(EFAULT));
+        ensure_eq!(range.write(usize::MAX, b"end"), Err(EFAULT));
+        Ok(())
+    }
+
+    #[test]
+    fn data_is_copied_from_memory_that_is_there_and_that_is_not() -> Result<(), Failed> {
+        let scene = Scene::mapped(3)?;
+        let range = &scene.range;
+        range.populate(0, 3 * PAGE_SIZE)?;
+        range.write(0, b"old data")?;
+        // Three pages, of which nobody has touched the second.
+        let source = Mapped::anonymous(None, 3)?;
+        put(source.address + PAGE_SIZE - 4, b"left")?;
+        put(source.address + 2 * PAGE_SIZE, b"right")?;
+        let from = |offset| UserPtr::from_addr(source.address + offset);
+        ensure_eq!(
+            range.copy_from_user(0, from(PAGE_SIZE - 4), PAGE_SIZE + 9),
+            Ok(())
+        );
+        ensure_eq!(seen(scene.address()), Ok(*b"left\0\0\0\0"));
+        ensure_eq!(seen(scene.address() + PAGE_SIZE + 4), Ok(*b"right"));
+
+        source.unmap(PAGE_SIZE..2 * PAGE_SIZE)?;
+        ensure_eq!(range.copy_from_user(0, from(PAGE_SIZE - 4), 5), Err(EFAULT));
+        let kernel = UserPtr::from_addr(usize::MAX - PAGE_SIZE);
+        ensure_eq!(range.copy_from_user(0, kernel, 1), Err(EFAULT));
+        Ok(())
+    }
+
+    #[test]
+    fn idle_pages_go_and_those_in_use_stay() -> Result<(), Failed> {
+        let scene = Scene::mapped(6)?;
+        let range = &scene.range;
+        range.populate(0, 6 * PAGE_SIZE)?;
+        range.write(4 * PAGE_SIZE, b"in use")?;
+        scene.books.used.store(1 << 1 | 1 << 4, ordering::Relaxed);
+        ensure_eq!(scene.reclaim(usize::MAX), Some((6, 4)));
+        ensure_eq!((range.pages_present(), scene.listed()), (2, 2));
+        ensure_eq!(range.frontier.load(ordering::Relaxed), 0);
+        for page in [0, 2, 3, 5] {
+            ensure_eq!(seen::<1>(scene.address() + page * PAGE_SIZE), Err(EFAULT));
+            ensure_eq!(range.write(page * PAGE_SIZE, b"x"), Err(EFAULT));
+        }
+        ensure_eq!(seen(scene.address() + 4 * PAGE_SIZE), Ok(*b"in use"));
+        // All of it is to be had again.
+        ensure_eq!(range.populate(0, 6 * PAGE_SIZE), Ok(()));
+        ensure_eq!((range.pages_present(), scene.listed()), (6, 6));
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_finds_what_was_in_a_page_before() -> Result<(), Failed> {
+        let scene = Scene::mapped(16)?;
+        let range = &scene.range;
+        for _ in 0..4 {
+            range.populate(0, 16 * PAGE_SIZE)?;
+            for page in 0..16 {
+                let mut bytes = [0xee; 32];
+                range.read((page + 1) * PAGE_SIZE - 32, &mut bytes)?;
+                ensure_eq!(bytes, [0; 32]);
+                let address = scene.address() + page * PAGE_SIZE;
+                ensure_eq!(seen(address), Ok([0; 32]));
+                range.write(page * PAGE_SIZE, &[0xaa; 32])?;
+                range.write((page + 1) * PAGE_SIZE - 32, &[0xaa; 32])?;
+            }
+            ensure_eq!(scene.reclaim(16), Some((16, 16)));
+            // Lets go of the pages, so that they are the next to be had.
+            rcu::rcu_barrier();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn pages_are_asked_for_in_turn_and_rounds_are_told_apart() -> Result<(), Failed> {
+        let scene = Scene::mapped(3)?;
+        scene.books.used.store(u64::MAX, ordering::Relaxed);
+        for page in [2, 0, 1] {
+            scene
+                .range
+                .populate(page * PAGE_SIZE, page * PAGE_SIZE + 1)?;
+        }
+        let round = || scene.books.round.load(ordering::Relaxed);
+        take_in_order(&scene, &[2])?;
+        let first = round();
+        take_in_order(&scene, &[0, 1])?;
+        ensure_eq!(round(), first);
+        take_in_order(&scene, &[2])?;
+        ensure!(round() != first);
+        let second = round();
+        take_in_order(&scene, &[0, 1])?;
+        ensure_eq!(round(), second);
+        // Each is asked for once, however many are wanted.
+        ensure_eq!(scene.reclaim(100), Some((3, 0)));
+        ensure_eq!(scene.books.asked.load(ordering::Relaxed), 9);
+        Ok(())
+    }
+
+    #[test]
+    fn reclaim_waits_for_nobody() -> Result<(), Failed> {
+        let scene = Scene::mapped(2)?;
+        scene.range.populate(0, 2 * PAGE_SIZE)?;
+        {
+            let _turn = scene.pool.turn();
+            ensure_eq!(scene.reclaim(2), None);
+        }
+        {
+            let _populating = scene.range.populating.lock();
+            ensure_eq!(scene.reclaim(2), Some((2, 0)));
+        }
+        ensure_eq!(scene.books.asked.load(ordering::Relaxed), 0);
+        ensure_eq!(scene.listed(), 2);
+        ensure_eq!(scene.reclaim(2), Some((2, 2)));
+        ensure_eq!(scene.reclaim(2), None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_slot_takes_one_page() -> Result<(), Failed> {
+        let scene = Scene::mapped(1)?;
+        let range = &scene.range;
+        let slot: &Slot = match range.mapping.as_ref() {
+            Some(mapping) => &mapping.slots[0],
+            None => return Err(Failed::because(&"there is a mapping")),
+        };
+        ensure!(!slot.is_filled());
+        ensure!(slot.record(&rcu::read_lock()).is_none());
+        let record = OwnedRecord::new(&scene.pool, range, 0)?;
+        // SAFETY: The slot is that of the record, and the pool that of the range.
+        ensure_eq!(unsafe { slot.fill(record, &scene.pool) }, Ok(()));
+        let record = OwnedRecord::new(&scene.pool, range, 0)?;
+        // SAFETY: As above.
+        ensure_eq!(unsafe { slot.fill(record, &scene.pool) }, Err(EEXIST));
+        ensure!(slot.is_filled());
+        ensure!(slot
+            .record(&rcu::read_lock())
+            .is_some_and(|record| record.index == 0));
+
+        let mut turn = scene.pool.turn();
+        let control = Scene::control(1);
+        let taken = turn.take_first(&control).ok_or(ENOENT)?;
+        ensure_eq!(scene.listed(), 0);
+        // Put back, and taken again.
+        drop(taken);
+        ensure_eq!(scene.listed(), 1);
+        let taken = turn.take_first(&control).ok_or(ENOENT)?;
+        ensure!(slot.clear(taken).is_some());
+        ensure!(!slot.is_filled());
+        ensure_eq!(scene.listed(), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_mapping_that_went_is_gone_for_good() -> Result<(), Failed> {
+        let mut scene = Scene::mapped(4)?;
+        scene.range.populate(0, 3 * PAGE_SIZE)?;
+        scene.mapped = None;
+        ensure!(!scene.range.is_mapped());
+        ensure_eq!(scene.range.populate(0, 1), Err(ESRCH));
+        ensure_eq!(
+            scene.range.populate(3 * PAGE_SIZE, 4 * PAGE_SIZE),
+            Err(ESRCH)
+        );
+        let again = Mapped::of_range(&scene.range, 4, usize::MAX, scene::READ);
+        ensure_eq!(again.err(), Some(EBUSY));
+        // Its pages are given back all the same.
+        ensure_eq!(scene.listed(), 3);
+        ensure_eq!(scene.reclaim(2), Some((2, 2)));
+        ensure_eq!((scene.range.pages_present(), scene.listed()), (1, 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_mapping_that_lost_a_part_is_gone() -> Result<(), Failed> {
+        let scene = Scene::mapped(4)?;
+        scene.range.populate(0, PAGE_SIZE)?;
+        let mapped = scene.mapped.as_ref().ok_or(ENOENT)?;
+        mapped.unmap(2 * PAGE_SIZE..3 * PAGE_SIZE)?;
+        ensure!(!scene.range.is_mapped());
+        ensure_eq!(scene.range.populate(0, 1), Err(ESRCH));
+        Ok(())
+    }
+
+    #[test]
+    fn lesson_r03_what_is_mapped_instead_gets_no_pages() -> Result<(), Failed> {
+        let scene = Scene::mapped(2)?;
+        scene.range.populate(0, 1)?;
+        scene.range.write(0, b"secret")?;
+        let mapped = Mapped::anonymous(Some(scene.address()), 2)?;
+        ensure_eq!(mapped.address, scene.address());
+        ensure_eq!(scene.range.populate(PAGE_SIZE, PAGE_SIZE + 1), Err(ESRCH));
+        put(mapped.address, b"theirs")?;
+        ensure_eq!(put(mapped.address + PAGE_SIZE, b"too"), Ok(()));
+        // Nor does reclaim take any of it away.
+        ensure_eq!(scene.reclaim(2), Some((1, 1)));
+        ensure_eq!(seen(mapped.address), Ok(*b"theirs"));
+        ensure_eq!(seen(mapped.address + PAGE_SIZE), Ok(*b"too"));
+        Ok(())
+    }
+
+    #[test]
+    fn a_range_that_ends_takes_its_pages_along() -> Result<(), Failed> {
+        let stays = Scene::mapped(2)?;
+        stays.range.populate(0, PAGE_SIZE)?;
+        let mut goes = Scene::in_pool(stays.pool.clone())?;
+        goes.map(2)?;
+        goes.range.populate(0, 2 * PAGE_SIZE)?;
+        ensure_eq!(stays.listed(), 3);
+        drop(goes);
+        ensure_eq!(stays.listed(), 1);
+        ensure_eq!(stays.range.pages_present(), 1);
+        ensure_eq!(stays.reclaim(3), Some((1, 1)));
+        Ok(())
+    }
+}

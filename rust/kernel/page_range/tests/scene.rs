@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the tests need around a page range: a file whose mappings show it, an address space of the
+//! test's own, an owner that says what it was told to say.
+
+use super::super::{pool::PagePool, Owner, PageRange};
+use crate::kernel_ext::expect::Failed;
+use kernel::{
+    bindings,
+    error::{from_err_ptr, from_result, to_result},
+    ffi::{c_char, c_int, c_void},
+    mm::virt::VmaNew,
+    page::PAGE_SHIFT,
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+    uaccess::{UserPtr, UserSlice},
+};
+
+use core::{ops::Range, ptr::null_mut};
+
+extern "C" {
+    fn anon_inode_getfile(
+        name: *const c_char,
+        operations: *const c_void,
+        data: *mut c_void,
+        flags: c_int,
+    ) -> *mut c_void;
+}
+
+// Of <asm-generic/mman-common.h> and <linux/mman.h>, for all architectures that matter here.
+pub(super) const READ: usize = 1;
+pub(super) const WRITE: usize = 2;
+const MAP_PRIVATE: usize = 2;
+const MAP_FIXED: usize = 0x10;
+const MAP_ANONYMOUS: usize = 0x20;
+
+/// Says which pages are in use, and hears which of them reclaim asks for.
+pub(super) struct Books {
+    /// A bit for each page in use.
+    pub(super) used: Atomic<u64>,
+    /// The page that was asked for last.
+    pub(super) asked_for: Atomic<u64>,
+    /// How often one was asked for.
+    pub(super) asked: Atomic<u32>,
+    /// The round in which that was.
+    pub(super) round: Atomic<u32>,
+}
+
+impl Owner for Books {
+    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut()) {
+        let page = bytes.start >> PAGE_SHIFT;
+        self.asked_for.store(page as u64, ordering::Relaxed);
+        self.asked.fetch_add(1, ordering::Relaxed);
+        self.round.store(round, ordering::Relaxed);
+        if self.used.load(ordering::Relaxed) & 1 << page == 0 {
+            evict();
+        }
+    }
+}
+
+/// A pool, one range of it, and its mapping, if there is one.
+pub(super) struct Scene {
+    /// Goes first, and closes what still shows the range.
+    pub(super) mapped: Option<Mapped>,
+    pub(super) range: Arc<PageRange>,
+    pub(super) books: Arc<Books>,
+    pub(super) pool: Arc<PagePool>,
+}
+
+impl Scene {
+    /// A range that is not mapped, in the address space that the test's thread gets.
+    pub(super) fn new() -> Result<Self, Failed> {
+        Self::in_pool(PagePool::new(c"page-range-test", false)?)
+    }
+
+    /// The same, in a pool that is there already.
+    pub(super) fn in_pool(pool: Arc<PagePool>) -> Result<Self, Failed> {
+        // SAFETY: This is a thread of KUnit's, which gives it up when it ends.
+        to_result(unsafe { bindings::kunit_attach_mm() })?;
+        let books = Books {
+            used: Atomic::new(0),
+            asked_for: Atomic::new(u64::MAX),
+            asked: Atomic::new(0),
+            round: Atomic::new(0),
+        };
+        let books = Arc::new(books, GFP_KERNEL)?;
+        let task = kernel::current!();
+        let mm = task.mm().ok_or(ESRCH)?;
+        let range = PageRange::new(mm, pool.clone(), books.clone());
+        Ok(Self {
+            mapped: None,
+            range: Arc::pin_init(range, GFP_KERNEL)?,
+            books,
+            pool,
+        })
+    }
+
+    /// With a mapping of so many pages.
+    pub(super) fn mapped(pages: usize) -> Result<Self, Failed> {
+        let mut scene = Self::new()?;
+        scene.map(pages)?;
+        Ok(scene)
+    }
+
+    /// Makes the mapping. Gives where it begins.
+    pub(super) fn map(&mut self, pages: usize) -> Result<usize, Failed> {
+        let mapped = Mapped::of_range(&self.range, pages, usize::MAX, READ)?;
+        let address = mapped.address;
+        self.mapped = Some(mapped);
+        Ok(address)
+    }
+
+    /// Where offset 0 is seen.
+    pub(super) fn address(&self) -> usize {
+        self.mapped.as_ref().map_or(0, |mapped| mapped.address)
+    }
+
+    /// What a shrinker is told of: all nodes' pages that nobody is charged for.
+    pub(super) fn control(how_many: usize) -> bindings::shrink_control {
+        bindings::shrink_control {
+            gfp_mask: bindings::GFP_KERNEL,
+            nid: 0,
+            nr_to_scan: how_many,
+            nr_scanned: 0,
+            memcg: null_mut(),
+        }
+    }
+
+    /// How many pages there are on the pool's list.
+    pub(super) fn listed(&self) -> usize {
+        self.pool.count(&Self::control(0))
+    }
+
+    /// Asks for so many pages. Gives how many were asked for, and how many were given back.
+    pub(super) fn reclaim(&self, how_many: usize) -> Option<(usize, usize)> {
+        let mut control = Self::control(how_many);
+        let freed = self.pool.reclaim(&mut control)?;
+        Some((control.nr_scanned, freed))
+    }
+}
+
+/// A mapping in the test's address space. Unmapped when dropped.
+pub(super) struct Mapped {
+    pub(super) address: usize,
+    len: usize,
+}
+
+impl Mapped {
+    /// One that shows a range, made as a process makes it: through a file.
+    pub(super) fn of_range(
+        range: &Arc<PageRange>,
+        pages: usize,
+        limit: usize,
+        rights: usize,
+    ) -> Result<Self> {
+        let mut request = Request {
+            range: range.clone(),
+            limit,
+        };
+        let name = c"page-range-test".as_char_ptr();
+        // SAFETY: The name and the operations are there for good. The request is used by the `mmap`
+        // operation only, which is called below and never after that: the file is known to nobody else.
+        let file = from_err_ptr(unsafe {
+            let data = (&raw mut request).cast();
+            let operations = (&raw const OPERATIONS).cast();
+            anon_inode_getfile(name, operations, data, bindings::O_RDWR as c_int)
+        })?;
+        let file = file.cast();
+        // SAFETY: The file is valid.
+        let result = unsafe { Self::map(file, 0, pages << PAGE_SHIFT, rights, MAP_PRIVATE) };
+        // SAFETY: Ours is the reference that `anon_inode_getfile` gave.
+        unsafe { bindings::fput(file) };
+        result
+    }
+
+    /// Memory of nobody's file, at an address instead of what is there, or anywhere.
+    pub(super) fn anonymous(address: Option<usize>, pages: usize) -> Result<Self> {
+        let fixed = address.map_or(0, |_| MAP_FIXED);
+        let address = address.unwrap_or(0);
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | fixed;
+        // SAFETY: No file is needed.
+        unsafe {
+            Self::map(
+                null_mut(),
+                address,
+                pages << PAGE_SHIFT,
+                READ | WRITE,
+                flags,
+            )
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The file must be null or valid. The address space is the test's own, and nothing in it is used but
+    /// by way of functions that copy from and to user space.
+    unsafe fn map(
+        file: *mut bindings::file,
+        address: usize,
+        len: usize,
+        rights: usize,
+        flags: usize,
+    ) -> Result<Self> {
+        // SAFETY: Promised by the caller.
+        let address = unsafe { bindings::vm_mmap(file, address, len, rights, flags, 0) };
+        // CAST: Errors are the last 4095 numbers.
+        let error = address as isize;
+        if (-4095..0).contains(&error) {
+            return Err(Error::from_errno(error as c_int));
+        }
+        Ok(Self { address, len })
+    }
+
+    /// Unmaps the bytes `part` of it, or what there is in their place.
+    pub(super) fn unmap(&self, part: Range<usize>) -> Result {
+        // SAFETY: The test's own address space; see `map`.
+        to_result(unsafe { bindings::vm_munmap(self.address + part.start, part.len()) })
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // What is not there any more need not be unmapped.
+        let _ = self.unmap(0..self.len);
+    }
+}
+
+/// What the test's address space has at an address. `EFAULT` where a process would get a signal.
+pub(super) fn seen<const N: usize>(address: usize) -> Result<[u8; N]> {
+    let mut bytes = [0xee; N];
+    UserSlice::new(UserPtr::from_addr(address), N)
+        .reader()
+        .read_slice(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes to the test's address space.
+pub(super) fn put(address: usize, bytes: &[u8]) -> Result {
+    UserSlice::new(UserPtr::from_addr(address), bytes.len())
+        .writer()
+        .write_slice(bytes)
+}
+
+/// What a file's `mmap` operation is to do.
+struct Request {
+    range: Arc<PageRange>,
+    limit: usize,
+}
+
+#[repr(transparent)]
+struct FileOperations(bindings::file_operations);
+
+// SAFETY: The table is never written, and its function may be called from any thread.
+unsafe impl Sync for FileOperations {}
+
+static OPERATIONS: FileOperations = FileOperations(bindings::file_operations {
+    owner: kernel::module::this_module::<crate::LocalModule>().as_ptr(),
+    mmap: Some(mmap),
+    // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
+    ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
+});
+
+/// # Safety
+///
+/// To be called by the kernel for a file that [`Mapped::of_range`] made, while it runs.
+unsafe extern "C" fn mmap(file: *mut bindings::file, vma: *mut bindings::vm_area_struct) -> c_int {
+    from_result(|| {
+        // SAFETY: Promised by the caller.
+        let request = unsafe { &*(*file).private_data.cast::<Request>() };
+        // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
+        request
+            .range
+            .register(unsafe { VmaNew::from_raw(vma) }, request.limit)?;
+        Ok(0)
+    })
+}

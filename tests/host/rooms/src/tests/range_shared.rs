@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The conformance suite that KUnit runs in the kernel, on the host: in more sizes, as there is time.
+
+use super::range_conformance::{self as suite, explore_both, oneway, walk, SYNC};
+use super::Failed;
+
+const GRANULE: usize = 8;
+
+/// Each of them for the tree alone (0), for what is between, and for the array alone (64).
+macro_rules! in_every_backend {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() -> Result<(), Failed> {
+                suite::$name::<0>()?;
+                suite::$name::<1>()?;
+                suite::$name::<16>()?;
+                suite::$name::<64>()
+            }
+        )*
+    };
+}
+
+in_every_backend! {
+    alloc_1_sizes_are_rounded_and_gaps_fit_best
+    alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half
+    sizes_that_do_not_fit_into_anything_are_refused
+    a_space_that_is_not_mapped_yet_has_no_room
+    lesson_r05_the_request_itself_counts
+    alloc_7_the_fifty_first_range_is_one_too_many
+    alloc_7_suspicion_fires_once_until_there_is_space_again
+    each_state_refuses_what_belongs_to_others
+    books_change_hands_without_losing_a_range
+}
+
+fn enough(states: usize) {
+    assert!(
+        states > 1000,
+        "{states} states are too few to mean anything"
+    );
+}
+
+#[test]
+fn four_granules_two_senders() -> Result<(), Failed> {
+    enough(explore_both::<2>(
+        4 * GRANULE,
+        &[SYNC, oneway(1), oneway(2)],
+    )?);
+    Ok(())
+}
+
+#[test]
+fn five_granules_without_oneway() -> Result<(), Failed> {
+    enough(explore_both::<3>(5 * GRANULE, &[SYNC])?);
+    Ok(())
+}
+
+#[test]
+fn walks_of_kunit() -> Result<(), Failed> {
+    for seed in 1..20 {
+        walk::<0>(seed, 5000, 512, 24)?;
+        walk::<5>(seed, 5000, 512, 24)?;
+        walk::<64>(seed, 5000, 256, 160)?;
+    }
+    Ok(())
+}

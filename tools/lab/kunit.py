@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+"""KUnit's suites of the driver: they run when a module that has them is loaded, and tell the kernel's log.
+
+What they tell is read by the kernel's own tools/testing/kunit.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+
+from . import kernel, module, say
+from .versions import ROOT
+
+# Its kernel has KUnit, and looks over the suites' shoulders.
+GUEST = "x86_64-debug"
+_SWITCH = "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y"
+
+
+def module_with_suites():
+    """Our driver as a module that has the suites."""
+    return module.build(kernel.build(GUEST), name="module-kunit", arguments=(_SWITCH,))
+
+
+def judge(log):
+    """For each suite in the sources how many of its tests passed, and what failed; from a kernel's log."""
+    groups = {group["name"]: group for group in _read(log)["sub_groups"]}
+    suites = {}
+    for name in _names():
+        cases = groups[name]["test_cases"] if name in groups else []
+        failures = [f"{case['name']}: {case['status']}" for case in cases if case["status"] != "PASS"]
+        suites[name] = (len(cases) - len(failures), failures if cases else ["was not run"])
+    return suites
+
+
+def _read(log):
+    """What the kernel's reader makes of a log: from where the last of all began, as the kernel has suites too."""
+    starts = [at for at, line in enumerate(log) if re.search(r"^<\d+>KTAP version", line)]
+    log = log[starts[-1]:] if starts else []
+    reader = kernel.build(GUEST).tree / "tools/testing/kunit/kunit.py"
+    with tempfile.NamedTemporaryFile("w", suffix=".log") as text, tempfile.NamedTemporaryFile() as found:
+        text.write("\n".join(log) + "\n")
+        text.flush()
+        argv = [sys.executable, "-B", reader, "parse", f"--json={found.name}", text.name]
+        done = subprocess.run([str(word) for word in argv], text=True, capture_output=True)
+        result = found.read()
+    if not result:
+        raise say.LabError(f"kunit.py cannot read the kernel's log: {(done.stdout + done.stderr)[-500:]}")
+    return json.loads(result)
+
+
+def _names():
+    """The suites that there are."""
+    sources = [*ROOT.glob("drivers/android/**/*.rs"), *ROOT.glob("rust/kernel/**/*.rs")]
+    return sorted(name for path in sources for name in re.findall(r"#\[kunit_tests\((\w+)\)\]", path.read_text()))
