@@ -161,12 +161,13 @@ impl ProcessState {
         };
         let state = thread.state(self);
         state.rest = Rest::Awake;
-        state.work.push_back(ticket, work);
+        state.push_work(ticket, work);
         state.is_work_urgent = true;
         Wake::Thread(thread)
     }
 
     /// Queues work for one thread.
+    #[inline]
     pub(crate) fn push_to_thread(
         &mut self,
         thread: &Arc<Thread>,
@@ -175,7 +176,7 @@ impl ProcessState {
         urgency: Urgency,
     ) -> Rouse {
         let state = thread.state(self);
-        state.work.push_back(ticket, work);
+        state.push_work(ticket, work);
         if urgency == Urgency::Deferred {
             return Rouse::Nobody;
         }

@@ -21,7 +21,7 @@ use crate::{
     node_counts::Announcement,
     priority,
     process::{ProcessState, StateGuard},
-    thread::{Frame, Rest, Thread},
+    thread::{Rest, Thread},
     transaction::{Content, Transaction},
     work::{Work, WorkTicket}, //
 };
@@ -149,7 +149,7 @@ fn tell_all<'a>(
                 match numbers {
                     Ok(numbers) => return deliver_call(thread, transaction, numbers, sink),
                     // Only the caller hears of it (contract TXN-27).
-                    Err(_) => refuse(transaction),
+                    Err(_) => refuse(thread, transaction),
                 }
             }
             Found::Reply(transaction) => return deliver_reply(thread, transaction, sink),
@@ -173,6 +173,7 @@ fn look(
             return Found::FullPiece;
         }
         let own = thread.state(process).pop_work();
+        let is_common = own.is_none();
         let next = match own {
             None if takes_common_work => process.work.pop_front(),
             own => own,
@@ -205,6 +206,7 @@ fn look(
             Work::Call(mut call) => {
                 call.put_ticket(ticket);
                 let own = thread.state(process);
+                own.calls_to_come += u32::from(is_common);
                 call.saved_priority = own.raised_from.take();
                 let has_room = own.stack.len() < own.stack.capacity();
                 return Found::Call(call, has_room);
@@ -346,7 +348,7 @@ fn deliver_call<'a>(
             "call {} cannot be written to its receiver",
             transaction.id
         );
-        refuse(transaction);
+        refuse(thread, transaction);
         return Err(error);
     }
     match transaction.take_content() {
@@ -359,21 +361,24 @@ fn deliver_call<'a>(
             priority::begin_oneway_service(&node);
             hand_over(thread, buffer, numbers, Purpose::Oneway(node));
             drop(transaction);
-            return Ok(lock_after_transaction(thread));
+            let mut process = lock_after_transaction(thread);
+            thread.state(&mut process).forgo_call();
+            return Ok(process);
         }
         _ => {}
     }
     let mut process = thread.process.lock_state();
-    let stack = &mut thread.state(&mut process).stack;
-    // There is room: it was looked for or made, and only this thread makes the stack grow.
-    let _ = stack.push_within_capacity(Frame::Incoming(transaction));
+    thread.state(&mut process).serve(transaction);
     Ok(process)
 }
 
 /// A call cannot be given to the calling thread, which goes back to what it was before the call came.
-fn refuse(mut transaction: KBox<Transaction>) {
+fn refuse(thread: &Thread, mut transaction: KBox<Transaction>) {
     let saved_priority = transaction.saved_priority.take();
     transaction.refuse(Refusal::UNDELIVERABLE);
+    let mut process = thread.process.lock_state();
+    thread.state(&mut process).forgo_call();
+    drop(process);
     if let Some(saved) = saved_priority {
         priority::end_service(saved);
     }

@@ -142,7 +142,7 @@ fn begin_call(
     let link = match state.stack.last() {
         None => None,
         Some(Frame::Incoming(served)) => Some((served.caller.clone(), served.id)),
-        Some(Frame::Outgoing(_)) => return Err(Refusal::failed(EPROTO)),
+        Some(Frame::Outgoing(_) | Frame::Ended(_)) => return Err(Refusal::failed(EPROTO)),
     };
     let transaction = state.spare_transaction.take();
     let has_room_on_stack = state.stack.len() < state.stack.capacity();
@@ -352,11 +352,16 @@ fn submit(
 /// that, and the thread itself that it is done (contract TXN-25).
 pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
     let id = next_debug_id();
-    let Some((mut transaction, is_told)) = end_call(thread, request, id) else {
+    let Some(ended) = end_call(thread, request, id) else {
         let refusal = Refusal::failed(EPROTO);
         report("reply", id, request, refusal);
         return thread.refuse(id, refusal);
     };
+    let EndedCall {
+        mut transaction,
+        is_told,
+        has_outer_ended,
+    } = ended;
     let error = match fill_reply(&mut transaction, thread, request) {
         Ok(()) => None,
         Err(refusal) => {
@@ -377,19 +382,28 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
     if let Some(saved) = saved_priority {
         priority::end_service(saved);
     }
+    if has_outer_ended {
+        thread.hear_of_ended_call();
+    }
 }
 
-/// Takes the call that the thread serves off its stack. Says whether the thread was told already
-/// that its reply is on its way; as with calls, news of nodes come first.
-fn end_call(
-    thread: &Arc<Thread>,
-    request: &TransactionRequest,
-    id: u32,
-) -> Option<(KBox<Transaction>, bool)> {
+/// A call that the thread has served.
+struct EndedCall {
+    transaction: KBox<Transaction>,
+    /// Whether the thread was told already that its reply is on its way; as with calls, news of nodes
+    /// come first.
+    is_told: bool,
+    /// Whether the call in whose course this one was made has an outcome already.
+    has_outer_ended: bool,
+}
+
+/// Takes the call that the thread serves off its stack.
+fn end_call(thread: &Arc<Thread>, request: &TransactionRequest, id: u32) -> Option<EndedCall> {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
     let transaction = state.pop_incoming()?;
+    let has_outer_ended = state.has_ended_call();
     let ticket = match request.offsets_size {
         0 => state.spare_ticket.take(),
         _ => None,
@@ -404,7 +418,11 @@ fn end_call(
     let freezers = process.freeze.end_transaction();
     drop(process);
     freezers.now(&thread.process);
-    Some((transaction, is_told))
+    Some(EndedCall {
+        transaction,
+        is_told,
+        has_outer_ended,
+    })
 }
 
 /// Puts the reply of the calling task into the transaction that it has served.

@@ -56,6 +56,8 @@ pub(crate) struct ThreadState {
     /// Calls made and calls being served, the innermost last.
     pub(crate) stack: KVec<Frame>,
     pub(crate) work: WorkQueue,
+    /// Calls that are in `work`, or have left it and are not yet on the stack.
+    pub(crate) calls_to_come: u32,
     /// Whether `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
     pub(crate) extended_error: ExtendedError,
@@ -109,6 +111,9 @@ impl Looper {
 pub(crate) enum Frame {
     /// A call that the thread made; the number is the transaction's debug id.
     Outgoing(u32),
+    /// A call that the thread made and whose outcome came before it has replied to one made in the
+    /// course of that: somebody in between died. It hears of this after its reply (contract TXN-26).
+    Ended(KBox<Transaction>),
     /// A call that the thread serves.
     Incoming(KBox<Transaction>),
 }
@@ -121,6 +126,7 @@ impl ThreadState {
             raised_from: None,
             stack: KVec::new(),
             work: WorkQueue::new(),
+            calls_to_come: 0,
             is_work_urgent: false,
             extended_error: ExtendedError::none(0),
             spare_transaction: None,
@@ -161,7 +167,52 @@ impl ThreadState {
         }
     }
 
-    /// Ends the innermost call made by the thread, if it is the one of this number.
+    /// Queues work for the thread.
+    #[inline]
+    pub(crate) fn push_work(&mut self, ticket: WorkTicket, work: Work) {
+        self.calls_to_come += u32::from(matches!(work, Work::Call(_)));
+        self.work.push_back(ticket, work);
+    }
+
+    /// A call that was to come is what the thread serves now. There has to be room on its stack.
+    pub(crate) fn serve(&mut self, call: KBox<Transaction>) {
+        self.calls_to_come -= 1;
+        let _ = self.stack.push_within_capacity(Frame::Incoming(call));
+    }
+
+    /// A call that was to come will not be on the stack: it is oneway, or was refused.
+    pub(crate) fn forgo_call(&mut self) {
+        self.calls_to_come -= 1;
+        self.hear_of_ended_call();
+    }
+
+    /// Whether the outcome of the thread's innermost call is there and was waiting for the end of a call
+    /// made in its course.
+    pub(crate) fn has_ended_call(&self) -> bool {
+        self.calls_to_come == 0 && matches!(self.stack.last(), Some(Frame::Ended(_)))
+    }
+
+    /// Lets the thread read of that outcome, if there is one.
+    pub(crate) fn hear_of_ended_call(&mut self) {
+        if !self.has_ended_call() {
+            return;
+        }
+        if let Some(Frame::Ended(mut outcome)) = self.stack.pop() {
+            // Present: a transaction that waits in no queue has it.
+            if let Some(ticket) = outcome.take_ticket() {
+                self.push_work(ticket, Work::Outcome(outcome));
+                self.is_work_urgent = true;
+            }
+        }
+    }
+
+    /// Ends the innermost call made by the thread, if it is the one of this number, and the thread need
+    /// not reply to others before it hears of that.
+    pub(crate) fn end_innermost(&mut self, id: u32) -> bool {
+        self.calls_to_come == 0 && self.pop_outgoing(id)
+    }
+
+    /// Takes the innermost call made by the thread off the stack, if it is the one of this number.
     pub(crate) fn pop_outgoing(&mut self, id: u32) -> bool {
         let is_top = matches!(self.stack.last(), Some(Frame::Outgoing(top)) if *top == id);
         if is_top {
@@ -172,14 +223,24 @@ impl ThreadState {
 
     /// The call being served while call `id` was made: who made it is the next one up the chain.
     pub(crate) fn served_during(&self, id: u32) -> Option<&Transaction> {
-        let at = self
+        match self
             .stack
-            .iter()
-            .position(|frame| matches!(frame, Frame::Outgoing(outgoing) if *outgoing == id))?;
-        match self.stack.get(at.checked_sub(1)?)? {
+            .get(self.place_of_outgoing(id)?.checked_sub(1)?)?
+        {
             Frame::Incoming(transaction) => Some(transaction),
-            Frame::Outgoing(_) => None,
+            Frame::Outgoing(_) | Frame::Ended(_) => None,
         }
+    }
+
+    /// The frame of call `id`, which need not be the innermost.
+    pub(crate) fn outgoing(&mut self, id: u32) -> Option<&mut Frame> {
+        let at = self.place_of_outgoing(id)?;
+        self.stack.get_mut(at)
+    }
+
+    fn place_of_outgoing(&self, id: u32) -> Option<usize> {
+        let is_it = |frame: &Frame| matches!(frame, Frame::Outgoing(outgoing) if *outgoing == id);
+        self.stack.iter().position(is_it)
     }
 
     /// Records why something failed, unless there is an unread record.
@@ -290,6 +351,14 @@ impl Thread {
     /// The same, in a place that the caller brings.
     pub(crate) fn answer_with(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
         self.push_and_wake(self.process.lock_state(), ticket, Work::Answer(answer));
+    }
+
+    /// Lets the thread read of the outcome that was waiting for the end of the call it has served, if
+    /// there is one.
+    #[cold]
+    pub(crate) fn hear_of_ended_call(&self) {
+        let mut process = self.process.lock_state();
+        self.state(&mut process).hear_of_ended_call();
     }
 
     /// Lets the thread read that its last command was refused.

@@ -25,9 +25,9 @@ use crate::{
     kernel_ext::park::WakeHint,
     node::{Node, NotInUse},
     priority_rules::Priority,
-    process::{Pid, ProcessState},
+    process::{Pid, ProcessState, StateGuard},
     stats::{Counted, Kind},
-    thread::Thread,
+    thread::{Frame, Thread},
     work::{Urgency, Work, WorkTicket}, //
 };
 use kernel::{
@@ -304,14 +304,10 @@ impl Transaction {
         hint: WakeHint,
     ) {
         let caller = self.caller.clone();
-        let id = self.id;
         let mut process = caller.process.lock_state();
         let state = caller.state(&mut process);
-        if caller.has_ended.load(Relaxed) || !state.pop_outgoing(id) {
-            drop(process);
-            note!(DeadTransaction, "nobody waits for the reply to call {id}");
-            self.dismantle();
-            return;
+        if caller.has_ended.load(Relaxed) || !state.end_innermost(self.id) {
+            return self.return_to_outer_call(process, &caller);
         }
         if let Some((id, refusal)) = error {
             state.set_error_if_none(id, refusal);
@@ -320,13 +316,36 @@ impl Transaction {
         let Some(ticket) = self.ticket.take() else {
             return;
         };
+        self.count_as_queued(&mut process);
+        let wake = process.push_to_thread(&caller, ticket, Work::Outcome(self), Urgency::Now);
+        drop(process);
+        wake.now(&caller, hint);
+    }
+
+    /// The same when there is a call for the thread, made in the course of this one: it hears of this one
+    /// when it has replied to that. Or the thread does not wait for this one any more.
+    #[cold]
+    fn return_to_outer_call(mut self: KBox<Self>, mut process: StateGuard<'_>, caller: &Thread) {
+        let id = self.id;
+        let is_waited_for = caller.state(&mut process).outgoing(id).is_some();
+        if is_waited_for && !caller.has_ended.load(Relaxed) {
+            self.count_as_queued(&mut process);
+            if let Some(frame) = caller.state(&mut process).outgoing(id) {
+                *frame = Frame::Ended(self);
+            }
+            return;
+        }
+        drop(process);
+        note!(DeadTransaction, "nobody waits for the reply to call {id}");
+        self.dismantle();
+    }
+
+    /// A reply is one of the calls that are on their way to a process, until its caller has it.
+    fn count_as_queued(&mut self, process: &mut ProcessState) {
         if let Content::Reply { is_queued, .. } = &mut self.content {
             *is_queued = true;
             process.freeze.add_transaction();
         }
-        let wake = process.push_to_thread(&caller, ticket, Work::Outcome(self), Urgency::Now);
-        drop(process);
-        wake.now(&caller, hint);
     }
 }
 

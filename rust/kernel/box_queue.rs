@@ -104,7 +104,8 @@ impl<T> BoxQueue<T> {
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {
         let mut cell = ticket.0;
         cell.next = None;
-        cell.value = Some(value);
+        // A ticket's place is empty, so there is nothing to drop; the compiler does not know that.
+        core::mem::forget(cell.value.replace(value));
         let cell = NonNull::from(KBox::leak(cell));
         // INVARIANT: The new cell came out of a ticket, holds a value, and is owned by the queue
         // now that its box is leaked. It becomes the last one, and its `next` is `None`.

@@ -33,6 +33,7 @@ mod soak;
 mod stage;
 mod suite;
 mod tests;
+mod threads;
 
 use clap::{Args, Parser, Subcommand};
 use suite::Driver;

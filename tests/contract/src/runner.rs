@@ -142,6 +142,7 @@ fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
     let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
     let ready = poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], timeout);
     if ready == Ok(0) {
+        eprint!("{}", crate::threads::describe());
         let _ = kill(supervisor, Signal::SIGKILL);
         return Verdict::Failed(format!("did not end within {} s", limit.as_secs()));
     }

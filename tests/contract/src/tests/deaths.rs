@@ -4,6 +4,7 @@
 use crate::cases;
 use crate::port::{bytes, empty, introduce, object, Port};
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::*;
 
 cases! { "deaths":
@@ -20,6 +21,10 @@ cases! { "deaths":
     end_of_a_chain ["TREL-1"],
     start_of_a_chain ["TXN-13", "TXN-26"],
     partner_of_a_call_back ["TREL-1", "TXN-11"],
+    who_called_back ["TREL-1", "TXN-11", "TXN-26"],
+    first_partner_in_a_circle ["TREL-1", "TXN-11", "TXN-26"],
+    second_partner_in_a_circle ["TREL-1", "TXN-11", "TXN-26"],
+    everyone_in_a_circle ["TREL-1", "TXN-11"],
     both_at_once ["REL-2", "TREL-1"],
     lesson_c12_threads_in_every_state ["REL-2", "TREL-1"],
     holder_with_everything ["REL-2", "NODE-10"],
@@ -199,6 +204,90 @@ fn partner_of_a_call_back(t: &Stage) {
         b.round_trip(0, &manager, &empty(), &empty());
         manager.kill();
     }
+}
+
+/// Who serves a call back from the process that it has called hears of that one's death when it has
+/// replied.
+fn who_called_back(t: &Stage) {
+    for is_delivered in [false, true] {
+        let (manager, a, b) = (t.manager(), t.server(), t.server());
+        let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
+        let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
+        a.answer_counts();
+        b.answer_counts();
+        a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+        b.wait_call();
+        b.start_call(on_a, 2, &empty());
+        b.actor.expect_blocked();
+        if is_delivered {
+            a.wait_call();
+            b.kill();
+        } else {
+            b.kill();
+            a.wait_call();
+        }
+        a.reply(&bytes(b"to nobody"));
+        assert_eq!(a.wait_refusal(), Return::DeadReply);
+        a.round_trip(0, &manager, &empty(), &empty());
+        manager.kill();
+    }
+}
+
+/// A circle: a calls b, b calls c, and c calls a, whose waiting thread serves that.
+fn circle(t: &Stage) -> (Port, Port, Port) {
+    let (c, a, b) = (t.manager(), t.client(), t.server());
+    let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
+    b.answer_counts();
+    a.start_call(0, 0, &object(FlatBinderObject::binder(0xa0, 0)));
+    let call = c.wait_call();
+    let on_a = c.object(&call).handle();
+    c.send(|commands| commands.acquire(on_a));
+    c.free(&call);
+    c.reply(&empty());
+    a.wait_reply();
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(0, 2, &empty());
+    c.wait_call();
+    c.start_call(on_a, 3, &empty());
+    assert_eq!(a.wait_call().code, 3);
+    (a, b, c)
+}
+
+fn first_partner_in_a_circle(t: &Stage) {
+    let (a, b, c) = circle(t);
+    b.kill();
+    a.reply(&bytes(b"back"));
+    assert_eq!(c.data(&c.wait_reply()), b"back");
+    c.reply(&bytes(b"to nobody"));
+    assert_eq!(a.wait_refusal(), Return::DeadReply);
+    a.round_trip(0, &c, &empty(), &empty());
+}
+
+fn second_partner_in_a_circle(t: &Stage) {
+    let (a, b, c) = circle(t);
+    c.kill();
+    // C lets b wait until a has replied to whom is dead. Told at once, b may reply before a does.
+    let is_told_at_once = t.driver == Driver::Rust;
+    if !is_told_at_once {
+        a.reply(&bytes(b"to nobody"));
+    }
+    assert_eq!(b.wait_refusal(), Return::DeadReply);
+    b.reply(&bytes(b"sorry"));
+    if is_told_at_once {
+        a.reply(&bytes(b"to nobody"));
+    }
+    assert_eq!(a.data(&a.wait_reply()), b"sorry");
+}
+
+/// What has not been read of a reply that had to wait goes with the thread that it waits for.
+fn everyone_in_a_circle(t: &Stage) {
+    let (a, b, c) = circle(t);
+    c.kill();
+    b.kill();
+    a.kill();
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &empty(), &empty());
 }
 
 fn both_at_once(t: &Stage) {
