@@ -9,6 +9,7 @@
 use crate::{
     death::DeathLink,
     defs::{NodeInfoForRef, Strength},
+    ffi,
     freeze_link::FreezeLink,
     handle_table::{HandleTable, Spare},
     links::Cancelled,
@@ -105,7 +106,8 @@ impl Process {
     /// Takes one more count on `node`, through the handle that the process has on it or a new one.
     ///
     /// `sender` is the thread of the node's owner that sends it. Fails with `ESRCH` when the process
-    /// has ended, `EINVAL` when the node is not in use any more or the count is full, `ENOMEM`.
+    /// has ended, `EINVAL` when the node is not in use any more or the count is full, `ENOMEM` also when
+    /// it would be one handle more than the process may have.
     pub(crate) fn hold_node(
         &self,
         node: &Arc<Node>,
@@ -124,6 +126,7 @@ impl Process {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
+            ffi::limits().refs.check(handles.table.len())?;
             if by_node.is_some() {
                 let handles = &mut *handles;
                 if let Some(vacant) = handles.table.lowest_free(lowest, &mut spare) {

@@ -71,6 +71,16 @@ mod range_alloc {
     }
 
     #[test]
+    fn a_quota_is_for_each_sender() -> Result<(), Failed> {
+        in_every_backend!(a_quota_is_for_each_sender)
+    }
+
+    #[test]
+    fn a_quota_may_be_too_small_for_anything() -> Result<(), Failed> {
+        in_every_backend!(a_quota_may_be_too_small_for_anything)
+    }
+
+    #[test]
     fn each_state_refuses_what_belongs_to_others() -> Result<(), Failed> {
         in_every_backend!(each_state_refuses_what_belongs_to_others)
     }

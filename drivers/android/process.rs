@@ -9,9 +9,11 @@
 use crate::{
     buffers::{self, Buffers},
     context::Context,
+    counted_tree::CountedTree,
     death::DeathLink,
     debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
+    ffi,
     freeze_link::FreezeLink,
     freeze_state::FreezeState,
     handles::Handles,
@@ -32,7 +34,7 @@ use kernel::{
     new_condvar,
     new_spinlock,
     prelude::*,
-    rbtree::{RBTree, RBTreeNodeReservation},
+    rbtree::RBTreeNodeReservation,
     sizes::SZ_4M,
     sync::{
         aref::ARef,
@@ -93,14 +95,14 @@ pub(crate) struct Process {
 /// What changes in the life of a process, guarded by its state lock, together with the state of its
 /// threads and nodes.
 pub(crate) struct ProcessState {
-    pub(crate) threads: RBTree<Pid, Arc<Thread>>,
+    pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// Threads that sleep until something comes for the process, the latest last. Has capacity for
     /// all of `threads`. While a thread is in here, `work` is empty.
     pub(crate) idle: KVec<Arc<Thread>>,
     /// Work for which no thread was idle.
     pub(crate) work: WorkQueue,
     /// The nodes that the process offers, by the pointer that it gave them.
-    pub(crate) nodes: RBTree<u64, Arc<Node>>,
+    pub(crate) nodes: CountedTree<u64, Arc<Node>>,
     /// Deaths that the process was told of and has not confirmed.
     pub(crate) unconfirmed: Unconfirmed<DeathLink>,
     /// Who wants to be told when the process is frozen or thawed.
@@ -129,10 +131,10 @@ pub(crate) struct Pool {
 impl ProcessState {
     fn new() -> Self {
         Self {
-            threads: RBTree::new(),
+            threads: CountedTree::new(),
             idle: KVec::new(),
             work: WorkQueue::new(),
-            nodes: RBTree::new(),
+            nodes: CountedTree::new(),
             unconfirmed: Unconfirmed::new(),
             freeze_links: Links::new(),
             unconfirmed_freezes: Unconfirmed::new(),
@@ -237,13 +239,14 @@ impl ProcessState {
     }
 
     /// Whether the pool should grow by a thread, and `thread`, which is one of it, is to tell user
-    /// space so (contract LOOP-5). Notes that it was asked for.
+    /// space so (contract LOOP-5). Notes that it was asked for. None is that could not come.
     pub(crate) fn request_thread(&mut self, thread: &Thread) -> bool {
         let pool = self.pool;
         if pool.is_thread_requested || pool.started >= pool.max_threads || !self.idle.is_empty() {
             return false;
         }
-        let is_in_pool = thread.state(self).looper.is_in_pool();
+        let is_in_pool = thread.state(self).looper.is_in_pool()
+            && ffi::limits().threads.has_room(self.threads.len());
         self.pool.is_thread_requested = is_in_pool;
         is_in_pool
     }
@@ -377,11 +380,17 @@ impl Process {
     fn add_current_thread(self: &Arc<Self>) -> Result<Arc<Thread>> {
         let thread = Thread::new(self)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
-        let count = self.lock_state().threads.keys().count();
-        let mut idle = KVec::with_capacity(2 * count + 2, GFP_KERNEL)?;
+        let mut idle = KVec::new();
         loop {
             let mut state = self.lock_state();
-            let wanted = state.threads.keys().count() + 1;
+            if !ffi::limits().threads.has_room(state.threads.len()) {
+                drop(state);
+                if self.end_exited_thread() {
+                    continue;
+                }
+                return Err(ENOMEM);
+            }
+            let wanted = state.threads.len() + 1;
             if state.idle.capacity() >= wanted {
                 state.threads.insert(node);
                 break;
@@ -399,7 +408,19 @@ impl Process {
         Ok(thread)
     }
 
+    /// Ends the record of a thread that has exited without saying so. `false` when there is none.
+    fn end_exited_thread(&self) -> bool {
+        let state = self.lock_state();
+        let exited = state.threads.values().find(|thread| thread.is_exiting());
+        let exited = exited.cloned();
+        drop(state);
+        exited.inspect(|thread| thread.end()).is_some()
+    }
+
     /// The node of this name, pinned, made with these flags if the process has not sent it before.
+    ///
+    /// Fails with `EINVAL` when it was sent with another cookie, `ENOMEM` also when the process has as
+    /// many nodes as it may have.
     pub(crate) fn pin_node(
         self: &Arc<Self>,
         name: NodeName,
@@ -430,6 +451,7 @@ impl Process {
             // Another thread was faster; ours is freed once the lock is gone.
             Some(theirs) => theirs.clone(),
             None => {
+                ffi::limits().nodes.check(state.nodes.len())?;
                 state
                     .nodes
                     .insert(reservation.into_node(name.ptr, ours.clone()));
@@ -451,8 +473,7 @@ impl Process {
         let mut state = self.lock_state();
         let next = ptr
             .checked_add(1)
-            .and_then(|next| state.nodes.cursor_lower_bound(&next))
-            .map(|cursor| cursor.current().1.clone());
+            .and_then(|next| state.nodes.first_from(&next));
         let (name, (has_strong_ref, has_weak_ref)) = match &next {
             Some(node) => (node.name, node.told(&mut state)),
             None => (NodeName::default(), (false, false)),
@@ -477,7 +498,7 @@ impl Process {
     /// Makes the first thread from number `from` on go back to user space.
     fn flush_thread(&self, from: Pid) -> Option<Arc<Thread>> {
         let mut state = self.lock_state();
-        let thread = state.threads.cursor_lower_bound(&from)?.current().1.clone();
+        let thread = state.threads.first_from(&from)?;
         thread.must_return.store(true, Relaxed);
         let was_asleep = state.rouse(&thread);
         drop(state);

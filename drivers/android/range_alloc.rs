@@ -32,6 +32,8 @@
 //! that is large enough, and among equals the lowest, so nobody can tell from the offsets which of
 //! the two is in use.
 
+#[path = "range_alloc/accounts.rs"]
+mod accounts;
 #[path = "range_alloc/array.rs"]
 mod array;
 #[path = "range_alloc/spare.rs"]
@@ -39,6 +41,7 @@ mod spare;
 #[path = "range_alloc/tree.rs"]
 mod tree;
 
+use accounts::Holding;
 use array::Array;
 use spare::Scraps;
 pub(crate) use spare::{Leftover, Spare};
@@ -64,8 +67,10 @@ pub(crate) enum CallKind {
     Sync,
     /// Nobody waits. All oneway calls together may use half of the space.
     Oneway {
-        /// The sending process, by which oneway ranges are counted to find spammers.
+        /// The sending process, by which oneway ranges are counted.
         sender: i32,
+        /// How much of that half all calls of this sender may use, in percent; 0 if all of it.
+        quota: u8,
     },
 }
 
@@ -85,7 +90,7 @@ pub(crate) struct Reserved {
 /// Why no range was reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReserveError {
-    /// No gap is large enough, or the oneway budget is exhausted.
+    /// No gap is large enough, or the oneway budget or the sender's part of it is exhausted.
     NoSpace,
     /// The caller has to drop its lock, fill its [`Spare`], and try again.
     NeedSpare,
@@ -260,7 +265,12 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             CallKind::Oneway { .. } if size > self.oneway_free => {
                 return Err(ReserveError::NoSpace)
             }
-            CallKind::Oneway { sender } => Some(sender),
+            CallKind::Oneway { sender, quota } => {
+                if quota != 0 && self.exceeds_quota(sender, quota, size) {
+                    return Err(ReserveError::NoSpace);
+                }
+                Some(sender)
+            }
         };
         let claim = Claim {
             size,
@@ -452,18 +462,29 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             self.spam_reported = false;
             return false;
         }
-        // Whoever was found is found once; this also bounds how often the ranges are walked.
+        // Whoever was found is found once.
         if self.spam_reported {
             return false;
         }
-        let (count, bytes) = self
-            .ranges()
-            .filter(|range| range.oneway_sender == Some(sender))
-            .fold((0, 0), |(count, bytes), range| {
-                (count + 1, bytes + range.size)
-            });
-        self.spam_reported = count > SPAM_RANGES || bytes > self.size as usize / 4;
+        let held = self.held_by(sender);
+        self.spam_reported = held.ranges > SPAM_RANGES || held.bytes > self.size as usize / 4;
         self.spam_reported
+    }
+
+    /// Whether a sender would have more than its part of the oneway budget, with so much more.
+    #[cold]
+    fn exceeds_quota(&self, sender: i32, percent: u8, size: u32) -> bool {
+        let quota = u64::from(self.size / 2) * u64::from(percent) / 100;
+        let held = self.held_by(sender).bytes as u64;
+        held + u64::from(size) > quota
+    }
+
+    /// What the oneway ranges of a sender amount to.
+    fn held_by(&self, sender: i32) -> Holding {
+        match &self.tree {
+            None => self.array.held_by(sender),
+            Some(tree) => tree.held_by(sender),
+        }
     }
 }
 

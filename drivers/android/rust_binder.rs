@@ -29,6 +29,7 @@ mod allocation;
 mod buffers;
 mod commands;
 mod context;
+mod counted_tree;
 mod death;
 mod death_state;
 mod debug;
@@ -48,6 +49,7 @@ mod ioctls;
 #[cfg(kunit_suites)]
 #[allow(unsafe_code)] // What the kernel's macro makes of a suite.
 mod kunit;
+mod limits;
 mod links;
 mod node;
 mod node_counts;

@@ -10,6 +10,7 @@ use crate::{
     debug::note,
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     error::Refusal,
+    ffi,
     freeze_state::Reception,
     kernel_ext::park::WakeHint,
     node::Node,
@@ -273,7 +274,8 @@ fn call_oneway(
     let target = node.owner.clone();
     let mut transaction = Transaction::new(thread)?;
     let sender = thread.process.leader.tgid();
-    let kind = CallKind::Oneway { sender };
+    let quota = ffi::limits().oneway_quota();
+    let kind = CallKind::Oneway { sender, quota };
     fill(&mut transaction, thread, request, node, kind)?;
     transaction.describe(id, request);
     let acknowledgement = transaction.acknowledgement();

@@ -12,7 +12,7 @@ use crate::{
     kernel_ext::park::WakeHint,
     priority,
     priority_rules::Priority,
-    process::{Process, ProcessState},
+    process::{Pid, Process, ProcessState},
     registry,
     thread::{Frame, Thread},
     work::{Work, WorkTicket}, //
@@ -173,18 +173,16 @@ impl Process {
 
     fn any_thread(&self) -> Option<Arc<Thread>> {
         let state = self.lock_state();
-        let cursor = state.threads.cursor_front()?;
-        Some(cursor.current().1.clone())
+        state.threads.first_from(&Pid::MIN)
     }
 
     /// Lets one of the nodes outlive its owner. `false` when there is none left.
     fn orphan_node(&self) -> bool {
         let mut guard = self.lock_state();
         let state: &mut ProcessState = &mut guard;
-        let Some(cursor) = state.nodes.cursor_front_mut() else {
+        let Some(entry) = state.nodes.pop_first() else {
             return false;
         };
-        let (_, entry) = cursor.remove_current();
         let (_, node) = entry.to_key_value();
         let waiting = node.orphan(state);
         drop(guard);

@@ -8,7 +8,10 @@
 use crate::{
     defs::{ExtendedError, Return},
     error::Refusal,
-    kernel_ext::park::{self, WakeHint},
+    kernel_ext::{
+        park::{self, WakeHint},
+        sched, //
+    },
     node::Node,
     priority,
     priority_rules::Priority,
@@ -291,6 +294,11 @@ impl Thread {
     /// Whether this is the record of the calling task.
     pub(crate) fn is_current(&self) -> bool {
         core::ptr::eq(self.task.as_ptr(), Task::current_raw())
+    }
+
+    /// Whether the task will never use the device again, although the thread has not said so.
+    pub(crate) fn is_exiting(&self) -> bool {
+        sched::is_exiting(&self.task)
     }
 
     /// Makes the thread urgent enough to serve a call of `caller` on `node`, which is

@@ -5,7 +5,7 @@
 //! What is searched and shifted (`spans`) is small and apart from what only moves in and out
 //! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
 
-use super::{Claim, Phase, Range, State};
+use super::{accounts::Holding, Claim, Phase, Range, State};
 use core::mem;
 
 /// At most `N` ranges.
@@ -189,6 +189,30 @@ impl<T, const N: usize> Array<T, N> {
             let slot = self.spans[gap.index].slot;
             self.slots[slot as usize].state = state;
         }
+    }
+
+    /// What the oneway calls of a sender hold.
+    pub(super) fn held_by(&self, sender: i32) -> Holding {
+        let mut held = Holding::default();
+        for range in self
+            .iter()
+            .filter(|range| range.oneway_sender == Some(sender))
+        {
+            held.add(range.size);
+        }
+        held
+    }
+
+    /// How many senders of oneway calls there are at most: whoever is met again after another counts
+    /// again.
+    pub(super) fn max_senders(&self) -> usize {
+        let mut last = None;
+        let is_another = |range: &Range<'_, T>| {
+            let is_another = range.oneway_sender.is_some() && range.oneway_sender != last;
+            last = range.oneway_sender.or(last);
+            is_another
+        };
+        self.iter().filter(is_another).count()
     }
 
     /// Whether some range has a byte in `start..end`.

@@ -26,8 +26,12 @@ pub(super) use walk::walk;
 pub(super) const SYNC: CallKind = CallKind::Sync;
 const PAGE: usize = 4096;
 
-pub(super) fn oneway(sender: i32) -> CallKind {
-    CallKind::Oneway { sender }
+pub(super) const fn oneway(sender: i32) -> CallKind {
+    within_quota(sender, 0)
+}
+
+pub(super) const fn within_quota(sender: i32, quota: u8) -> CallKind {
+    CallKind::Oneway { sender, quota }
 }
 
 type Outcome = Result<(), Failed>;
@@ -202,6 +206,52 @@ pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<const N: u
     // Armed again.
     let again = reserve_ok(&mut allocator, 410 * 8, oneway(1))?;
     ensure!(again.oneway_spam_suspect);
+    Ok(())
+}
+
+pub(super) fn a_quota_is_for_each_sender<const N: usize>() -> Outcome {
+    let none = Err(ReserveError::NoSpace);
+    // 1000 granules of budget, of which a sender may have 250.
+    let mut allocator = Allocator::<N>::new(2000 * 8);
+    let quarter = |sender| within_quota(sender, 25);
+    let mut first = [0; 25];
+    for offset in &mut first {
+        *offset = reserve_ok(&mut allocator, 80, quarter(1))?.offset;
+    }
+    ensure_eq!(reserve(&mut allocator, 8, quarter(1))?, none);
+    // Whom nobody limits is not limited; what he has counts once he is. A call that is waited for does
+    // not.
+    let more = reserve_ok(&mut allocator, 8, oneway(1))?.offset;
+    let sync = reserve_ok(&mut allocator, 8, SYNC)?.offset;
+    ensure_eq!(reserve(&mut allocator, 251 * 8, quarter(2))?, none);
+    let other = reserve_ok(&mut allocator, 250 * 8, quarter(2))?.offset;
+
+    abort(&mut allocator, first[0])?;
+    ensure_eq!(reserve(&mut allocator, 80, quarter(1))?, none);
+    let last = reserve_ok(&mut allocator, 72, quarter(1))?.offset;
+    // Delivered, and being freed, it is his until released.
+    ensure_eq!(allocator.deliver(more, ""), Ok(()));
+    ensure!(allocator.take(more).is_some());
+    ensure_eq!(reserve(&mut allocator, 8, quarter(1))?, none);
+    ensure!(atomic(|| allocator.release(more)).is_ok());
+    let again = reserve_ok(&mut allocator, 8, quarter(1))?.offset;
+
+    for &offset in [sync, other, last, again].iter().chain(&first[1..]) {
+        abort(&mut allocator, offset)?;
+    }
+    ensure_eq!(allocator.free_oneway_space(), 1000 * 8);
+    reserve_ok(&mut allocator, 250 * 8, quarter(1))?;
+    Ok(())
+}
+
+pub(super) fn a_quota_may_be_too_small_for_anything<const N: usize>() -> Outcome {
+    let none = Err(ReserveError::NoSpace);
+    let mut allocator = Allocator::<N>::new(PAGE);
+    let hundredth = within_quota(1, 1);
+    ensure_eq!(reserve(&mut allocator, 24, hundredth)?, none);
+    reserve_ok(&mut allocator, 16, hundredth)?;
+    let mut allocator = Allocator::<N>::new(8);
+    ensure_eq!(reserve(&mut allocator, 0, within_quota(1, 100))?, none);
     Ok(())
 }
 

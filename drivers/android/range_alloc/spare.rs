@@ -2,6 +2,7 @@
 
 //! What goes in and out of an allocator so that it never allocates or frees under its lock.
 
+use super::accounts::AccountNode;
 use super::tree::{Pair, Superfluous, Tree};
 use super::ReserveError;
 use kernel::alloc::{AllocError, Flags};
@@ -12,43 +13,90 @@ use kernel::prelude::*;
 ///
 /// Making one costs nothing, and nearly all calls leave it empty.
 pub(crate) struct Spare<T> {
+    wanted: Wanted,
+    found: Option<KBox<Found<T>>>,
+}
+
+/// How many descriptors of each kind are lacking.
+struct Wanted {
+    pairs: u32,
+    accounts: u32,
+}
+
+struct Found<T> {
     pairs: KVec<Pair<T>>,
-    wanted: usize,
+    accounts: KVec<AccountNode>,
 }
 
 impl<T> Spare<T> {
     /// Without any descriptor.
     pub(crate) const fn new() -> Self {
         Self {
-            pairs: KVec::new(),
-            wanted: 0,
+            wanted: Wanted {
+                pairs: 0,
+                accounts: 0,
+            },
+            found: None,
         }
     }
 
     /// Allocates what the last [`ReserveError::NeedSpare`] was about. May sleep if `flags` say so.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
-        while self.pairs.len() < self.wanted {
-            self.pairs.push(Pair::new(flags)?, flags)?;
+        let found = match self.found.take() {
+            Some(found) => found,
+            None => KBox::new(Found::NOTHING, flags)?,
+        };
+        let found = self.found.insert(found);
+        while found.pairs.len() < self.wanted.pairs as usize {
+            found.pairs.push(Pair::new(flags)?, flags)?;
+        }
+        while found.accounts.len() < self.wanted.accounts as usize {
+            let node = AccountNode::new(flags).map_err(|_| AllocError)?;
+            found.accounts.push(node, flags)?;
         }
         Ok(())
     }
 
-    /// Makes sure that there are `count` descriptors, or notes that the caller should bring them.
-    pub(super) fn require(&mut self, count: usize) -> Result<(), ReserveError> {
-        if self.pairs.len() < count {
-            self.wanted = count;
-            return Err(ReserveError::NeedSpare);
+    /// Makes sure that there are so many descriptors of ranges, and of accounts, or notes that the
+    /// caller should bring them.
+    pub(super) fn require(&mut self, pairs: usize, accounts: usize) -> Result<(), ReserveError> {
+        let (pairs_found, accounts_found) = match &self.found {
+            Some(found) => (found.pairs.len(), found.accounts.len()),
+            None => (0, 0),
+        };
+        if pairs_found >= pairs && accounts_found >= accounts {
+            return Ok(());
         }
-        Ok(())
+        // CAST: not many more than there are places in an array.
+        self.wanted = Wanted {
+            pairs: pairs as u32,
+            accounts: accounts as u32,
+        };
+        Err(ReserveError::NeedSpare)
     }
 
-    /// One descriptor, or a note that the caller should bring one.
+    /// The memory of a range, or a note that the caller should bring some.
     pub(super) fn pop(&mut self) -> Result<Pair<T>, ReserveError> {
-        self.pairs.pop().ok_or_else(|| {
-            self.wanted = 1;
-            ReserveError::NeedSpare
-        })
+        self.require(1, 0)?;
+        let found = self.found.as_mut();
+        let pair = found.and_then(|found| found.pairs.pop());
+        pair.ok_or(ReserveError::NeedSpare)
     }
+
+    /// The memory of an account, or a note that the caller should bring some.
+    pub(super) fn pop_account(&mut self) -> Result<AccountNode, ReserveError> {
+        self.require(0, 1)?;
+        let found = self.found.as_mut();
+        let account = found.and_then(|found| found.accounts.pop());
+        account.ok_or(ReserveError::NeedSpare)
+    }
+}
+
+impl<T> Found<T> {
+    const NOTHING: Self = Self {
+        pairs: KVec::new(),
+        accounts: KVec::new(),
+    };
 }
 
 /// What freeing a range made superfluous: to be dropped after the lock.

@@ -15,11 +15,12 @@
 //! Each tree wants a node of its own for a free chunk. So that freeing never allocates, a chunk in
 //! use keeps the node for `gaps` in its pocket: a chunk costs one [`Pair`] of nodes at any time.
 
+use super::accounts::{AccountNode, Accounts, Holding};
 use super::{Array, Claim, Phase, Range, ReserveError, Spare, State};
 use kernel::alloc::{AllocError, Flags};
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
-/// How many superfluous pairs are kept for the next requests.
+/// How many pairs are kept for the next requests, and brought when there are none.
 const IDLE_PAIRS: usize = 4;
 
 /// Size and offset of a free chunk: best fit is the first that is not less than `(size, 0)`.
@@ -57,7 +58,19 @@ impl<T> Pair<T> {
 }
 
 /// The pairs of up to two chunks that were merged with a third.
-pub(super) type Superfluous<T> = [Option<Pair<T>>; 2];
+type Merged<T> = [Option<Pair<T>>; 2];
+
+/// What describes nothing any more, and is not kept: held only to be dropped.
+pub(super) struct Superfluous<T> {
+    _pairs: Option<Merged<T>>,
+    _account: Option<AccountNode>,
+}
+
+impl<T> Superfluous<T> {
+    fn unless_empty(self) -> Option<Self> {
+        (self._pairs.is_some() || self._account.is_some()).then_some(self)
+    }
+}
 
 /// The space as chunks.
 ///
@@ -66,11 +79,12 @@ pub(super) type Superfluous<T> = [Option<Pair<T>>; 2];
 /// - The chunks cover the space, do not overlap, and none is empty.
 /// - `gaps` contains `(size, offset)` for the free chunks and nothing else.
 /// - No free chunk follows another.
-/// - `used` is the number of chunks in use.
+/// - `used` is the number of chunks in use, and `accounts` are of those of oneway calls.
 pub(super) struct Tree<T> {
     chunks: RBTree<u32, Chunk<T>>,
     gaps: RBTree<GapKey, ()>,
     used: usize,
+    accounts: Accounts,
     idle: [Option<Pair<T>>; IDLE_PAIRS],
 }
 
@@ -83,11 +97,12 @@ impl<T> Tree<T> {
     ) -> Result<Self, ReserveError> {
         // There may be a gap before each range and one behind them all. The last pair is for the
         // range that the array has no place for. With that, nothing below fails.
-        spare.require(2 * array.len() + 2)?;
+        spare.require(2 * array.len() + 2, array.max_senders() + 1)?;
         let mut tree = Self {
             chunks: RBTree::new(),
             gaps: RBTree::new(),
             used: 0,
+            accounts: Accounts::new(),
             idle: [const { None }; IDLE_PAIRS],
         };
         // From right to left: the part that begins at `start` is done.
@@ -105,6 +120,7 @@ impl<T> Tree<T> {
             tree.chunks
                 .insert(chunk.into_node(offset, Chunk { size, usage }));
             tree.used += 1;
+            tree.accounts.add(claim, spare)?;
             start = offset;
         }
         tree.insert_gap(0, start, spare)?;
@@ -133,6 +149,11 @@ impl<T> Tree<T> {
         self.used
     }
 
+    /// What the oneway calls of a sender hold.
+    pub(super) fn held_by(&self, sender: i32) -> Holding {
+        self.accounts.of(sender)
+    }
+
     /// Reserves the beginning of the best gap. Gives the offset.
     pub(super) fn reserve(
         &mut self,
@@ -143,14 +164,12 @@ impl<T> Tree<T> {
         let gap = gap.ok_or(ReserveError::NoSpace)?;
         let (&(room, offset), ()) = gap.current();
 
-        // What can fail comes first: a pair for the part of the gap that stays free.
-        let rest = match room - claim.size {
-            0 => None,
-            size => {
-                let idle = self.idle.iter_mut().find_map(Option::take);
-                Some((size, idle.map_or_else(|| spare.pop(), Ok)?))
-            }
-        };
+        // What can fail comes first: a pair for the part of the gap that stays free, and an account.
+        let rest = room - claim.size;
+        if rest > 0 {
+            stock_up(&mut self.idle, spare)?;
+        }
+        self.accounts.add(claim, spare)?;
 
         let (_, node) = gap.remove_current();
         let chunk = self.chunks.get_mut(&offset);
@@ -164,8 +183,10 @@ impl<T> Tree<T> {
             },
         };
         self.used += 1;
-        if let Some((size, pair)) = rest {
-            self.link_gap(offset + claim.size, size, pair);
+        if rest > 0 {
+            if let Some(pair) = self.idle.iter_mut().find_map(Option::take) {
+                self.link_gap(offset + claim.size, rest, pair);
+            }
         }
         Ok(offset)
     }
@@ -212,7 +233,11 @@ impl<T> Tree<T> {
                     size,
                     oneway_sender,
                 };
-                Some((claim, self.merge(offset, size, pocket)))
+                let superfluous = Superfluous {
+                    _account: self.accounts.remove(claim),
+                    _pairs: self.merge(offset, size, pocket),
+                };
+                Some((claim, superfluous.unless_empty()))
             }
             Usage::Free => None,
         }
@@ -220,7 +245,7 @@ impl<T> Tree<T> {
 
     /// Makes one free chunk of the chunk at `offset`, which has just become free, and its free
     /// neighbours. `pocket` is the node for `gaps` that it kept while it was in use.
-    fn merge(&mut self, offset: u32, size: u32, pocket: GapNode) -> Option<Superfluous<T>> {
+    fn merge(&mut self, offset: u32, size: u32, pocket: GapNode) -> Option<Merged<T>> {
         let mut merged = (size, offset);
         let mut node = pocket;
         let mut superfluous = [None, None];
@@ -255,7 +280,7 @@ impl<T> Tree<T> {
     }
 
     /// Keeps what may soon be needed again, and gives back the rest.
-    fn keep_idle(&mut self, mut pairs: Superfluous<T>) -> Option<Superfluous<T>> {
+    fn keep_idle(&mut self, mut pairs: Merged<T>) -> Option<Merged<T>> {
         for pair in &mut pairs {
             if let Some(place) = self.idle.iter_mut().find(|place| place.is_none()) {
                 *place = pair.take();
@@ -321,6 +346,20 @@ impl<T> Tree<T> {
         self.chunks.insert(pair.chunk.into_node(offset, free));
         self.gaps.insert(pair.gap.into_node((size, offset), ()));
     }
+}
+
+/// Makes sure that a pair is idle. Where many ranges come one after the other, few have to bring any.
+fn stock_up<T>(
+    idle: &mut [Option<Pair<T>>; IDLE_PAIRS],
+    spare: &mut Spare<T>,
+) -> Result<(), ReserveError> {
+    if idle.iter().all(Option::is_none) {
+        spare.require(IDLE_PAIRS, 0)?;
+        for place in idle {
+            *place = Some(spare.pop()?);
+        }
+    }
+    Ok(())
 }
 
 /// The key in `gaps` of a chunk, if it is there and free.

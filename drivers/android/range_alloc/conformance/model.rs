@@ -88,16 +88,28 @@ impl Model {
         self.size / 2 - oneway.map(|(_, range)| range.size).sum::<usize>()
     }
 
-    /// Contract ALLOC-1, -2, -3 and -7.
+    fn held_by(&self, sender: i32) -> usize {
+        let of_sender = |(_, range): &(usize, Used)| range.sender == Some(sender);
+        self.used().filter(of_sender).map(|(_, r)| r.size).sum()
+    }
+
+    /// Contract ALLOC-1, -2, -3 and -7, and the quota of a sender.
     fn reserve(&mut self, size: usize, kind: CallKind) -> Option<Reserved> {
         let size = size.max(1).next_multiple_of(GRANULE);
         let sender = match kind {
             CallKind::Sync => None,
-            CallKind::Oneway { sender } => Some(sender),
+            CallKind::Oneway { sender, quota } => {
+                let all = self.size / 2;
+                let part = match quota {
+                    0 => all,
+                    percent => all * usize::from(percent) / 100,
+                };
+                if size > self.oneway_left() || self.held_by(sender) + size > part {
+                    return None;
+                }
+                Some(sender)
+            }
         };
-        if sender.is_some() && size > self.oneway_left() {
-            return None;
-        }
         let offset = self.best_gap(size)?;
         let phase = Phase::Reserved;
         self.set(
@@ -122,8 +134,7 @@ impl Model {
         }
         let of_sender = |(_, range): &(usize, Used)| range.sender == Some(sender);
         let count = self.used().filter(of_sender).count();
-        let bytes: usize = self.used().filter(of_sender).map(|(_, r)| r.size).sum();
-        let is_suspect = count > 50 || bytes > self.size / 4;
+        let is_suspect = count > 50 || self.held_by(sender) > self.size / 4;
         let is_news = is_suspect && !self.spam_reported;
         self.spam_reported |= is_suspect;
         is_news

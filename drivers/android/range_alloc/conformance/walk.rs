@@ -3,7 +3,7 @@
 //! A long random life of an allocator next to its model, the same for the same seed.
 
 use super::model::{Pair, Phase, Step, GRANULE};
-use super::{oneway, Failed, SYNC};
+use super::{within_quota, Failed, SYNC};
 
 /// Numbers that look random: Marsaglia's xorshift.
 struct Numbers(u64);
@@ -33,7 +33,7 @@ pub(crate) fn walk<const FEW: usize>(
             0..6 => {
                 let kind = match numbers.below(4) {
                     0 => SYNC,
-                    sender => oneway(sender as i32),
+                    sender => within_quota(sender as i32, [0, 0, 20, 60][numbers.below(4)]),
                 };
                 pair.step(Step::Reserve(numbers.below(largest + 1), kind))?;
             }

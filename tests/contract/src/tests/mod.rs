@@ -24,6 +24,7 @@ mod freeze_updates;
 mod handles;
 mod ioctls;
 mod lessons;
+mod limits;
 mod loopers;
 mod many;
 mod messages;
@@ -37,6 +38,7 @@ mod oneway;
 mod pointers;
 mod policy;
 mod poll;
+mod quota;
 mod realtime;
 mod reclaim;
 mod replies;
@@ -94,6 +96,8 @@ pub const GROUPS: &[Group] = &[
     lessons::GROUP,
     namespaces::GROUP,
     many::GROUP,
+    limits::GROUP,
+    quota::GROUP,
     faults::GROUP,
     messages::GROUP,
 ];

@@ -27,7 +27,9 @@ enum Plan {
 fn kind() -> impl Strategy<Value = CallKind> {
     prop_oneof![
         Just(CallKind::Sync),
-        (1..4).prop_map(|sender| CallKind::Oneway { sender }),
+        // The quota may change at any time.
+        (1..4, prop::sample::select(vec![0, 0, 20, 50, 100]))
+            .prop_map(|(sender, quota)| CallKind::Oneway { sender, quota }),
     ]
 }
 

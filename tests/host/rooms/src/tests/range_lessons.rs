@@ -3,7 +3,7 @@
 //! What only the host can tell of the range allocator: whether memory was allocated, what happens when
 //! there is none, and what comes of real threads.
 
-use super::range_conformance::{reserve_ok, SYNC};
+use super::range_conformance::{oneway, reserve_ok, SYNC};
 use crate::range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, FEW};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::alloc::AllocError;
@@ -20,6 +20,24 @@ fn reserve<T, const N: usize>(
     kind: CallKind,
 ) -> Reserved {
     reserve_ok(allocator, size, kind).unwrap()
+}
+
+/// Senders come and go, each with a range or two: what is kept for them goes with them.
+#[test]
+fn accounts_of_senders_go_with_them() {
+    let before = live_allocations();
+    let mut allocator = Allocator::<0>::new(1 << 20);
+    let keeps = reserve(&mut allocator, 8, SYNC);
+    for sender in 0..1000 {
+        let two = [0, 0].map(|_| reserve(&mut allocator, 8, oneway(sender)));
+        for range in two {
+            let _ = allocator.abort(range.offset).unwrap();
+        }
+        let kept = live_allocations() - before;
+        assert!(kept < 20, "{kept} allocations after {sender} senders");
+    }
+    let _ = allocator.abort(keeps.offset).unwrap();
+    assert_eq!(live_allocations(), before);
 }
 
 #[test]
@@ -89,11 +107,11 @@ fn a_failed_allocation_changes_nothing() {
     for allowed in 0.. {
         let mut allocator = Allocator::<4>::new(PAGE);
         let mut offsets: Vec<_> = (0..4)
-            .map(|_| reserve(&mut allocator, 8, SYNC).offset)
+            .map(|sender| reserve(&mut allocator, 8, oneway(sender)).offset)
             .collect();
         let mut spare = Spare::new();
         assert_eq!(
-            allocator.reserve(8, SYNC, &mut spare),
+            allocator.reserve(8, oneway(4), &mut spare),
             Err(ReserveError::NeedSpare)
         );
         fail_after(allowed);

@@ -2,7 +2,7 @@
 
 //! The conformance suite that KUnit runs in the kernel, on the host: in more sizes, as there is time.
 
-use super::range_conformance::{self as suite, explore_both, oneway, walk, SYNC};
+use super::range_conformance::{self as suite, explore_both, oneway, walk, within_quota, SYNC};
 use super::Failed;
 
 const GRANULE: usize = 8;
@@ -30,6 +30,8 @@ in_every_backend! {
     lesson_r05_the_request_itself_counts
     alloc_7_the_fifty_first_range_is_one_too_many
     alloc_7_suspicion_fires_once_until_there_is_space_again
+    a_quota_is_for_each_sender
+    a_quota_may_be_too_small_for_anything
     each_state_refuses_what_belongs_to_others
     books_change_hands_without_losing_a_range
 }
@@ -47,6 +49,14 @@ fn four_granules_two_senders() -> Result<(), Failed> {
         4 * GRANULE,
         &[SYNC, oneway(1), oneway(2)],
     )?);
+    Ok(())
+}
+
+/// Half of four granules are for oneway calls, and half of those for one sender.
+#[test]
+fn four_granules_two_senders_with_a_quota() -> Result<(), Failed> {
+    let kinds = [SYNC, within_quota(1, 50), within_quota(2, 50), oneway(2)];
+    enough(explore_both::<1>(4 * GRANULE, &kinds)?);
     Ok(())
 }
 

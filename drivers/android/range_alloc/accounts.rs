@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What each sender of oneway calls holds of a space, for spaces with so many ranges that it would take
+//! long to add them up.
+//!
+//! A sender has an account as long as it has a range. Memory for one is brought by the range that
+//! opens it, and goes, or waits for the next sender, when the last range closes it.
+
+use super::{Claim, ReserveError, Spare};
+use kernel::rbtree::{RBTree, RBTreeNodeReservation};
+
+/// The ranges of one sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holding {
+    pub(super) ranges: usize,
+    pub(super) bytes: usize,
+}
+
+impl Holding {
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.ranges += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// The memory of an account.
+pub(super) type AccountNode = RBTreeNodeReservation<i32, Holding>;
+
+/// The accounts of all senders.
+///
+/// # Invariants
+///
+/// There is an account for each sender of a oneway range and for nobody else, and what stands in it is
+/// the number and the sum of those ranges.
+pub(super) struct Accounts {
+    by_sender: RBTree<i32, Holding>,
+    idle: Option<AccountNode>,
+}
+
+impl Accounts {
+    pub(super) fn new() -> Self {
+        Self {
+            by_sender: RBTree::new(),
+            idle: None,
+        }
+    }
+
+    /// What a sender holds.
+    pub(super) fn of(&self, sender: i32) -> Holding {
+        self.by_sender.get(&sender).copied().unwrap_or_default()
+    }
+
+    /// Adds a range.
+    pub(super) fn add<T>(
+        &mut self,
+        claim: Claim,
+        spare: &mut Spare<T>,
+    ) -> Result<(), ReserveError> {
+        let Some(sender) = claim.oneway_sender else {
+            return Ok(());
+        };
+        if let Some(holding) = self.by_sender.get_mut(&sender) {
+            holding.add(claim.size as usize);
+            return Ok(());
+        }
+        let node = match self.idle.take() {
+            Some(node) => node,
+            None => spare.pop_account()?,
+        };
+        let mut holding = Holding::default();
+        holding.add(claim.size as usize);
+        self.by_sender.insert(node.into_node(sender, holding));
+        Ok(())
+    }
+
+    /// Takes a range away. Gives the memory of an account that nobody needs.
+    pub(super) fn remove(&mut self, claim: Claim) -> Option<AccountNode> {
+        let sender = claim.oneway_sender?;
+        let holding = self.by_sender.get_mut(&sender)?;
+        holding.ranges -= 1;
+        holding.bytes -= claim.size as usize;
+        if holding.ranges > 0 {
+            return None;
+        }
+        let node = self.by_sender.remove_node(&sender)?.into_reservation();
+        self.idle.replace(node)
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The part of a receiver's oneway space that the calls of one sender may hold: the parameter
+//! `oneway_quota` of our driver, in percent. Who would have more is refused as if the space were
+//! full, and the others send on.
+
+use super::limits::{race, Limit};
+use super::{failed, pattern, NO_HANDLE};
+use crate::cases;
+use crate::port::{bytes, empty, introduce, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "quota":
+    of_a_sender ["ALLOC-3", "ALLOC-2"],
+    is_of_the_process ["ALLOC-3"],
+    in_a_race ["ALLOC-3"],
+    comes_back ["ALLOC-3", "OBJ-10"],
+    many_small_calls ["ALLOC-3"],
+    of_the_dead ["ALLOC-3", "TXN-16"],
+    set_and_taken_away ["ALLOC-3"],
+}
+
+/// A receiver's space of which a quarter of the half that is for oneway calls is [`QUARTER`].
+const SPACE: usize = 64 << 10;
+const QUARTER: usize = SPACE / 2 / 4;
+
+/// Lets a sender have a quarter.
+fn quarter(t: &Stage) -> Option<Limit> {
+    Limit::set(t, "oneway_quota", 25)
+}
+
+fn oneway(sender: &Port, size: usize) -> BinderTransactionData {
+    let data = bytes(&pattern(size, size));
+    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &data) }
+}
+
+#[track_caller]
+fn tell(sender: &Port, size: usize) {
+    sender.start_transaction(&oneway(sender, size));
+    sender.wait_for(Return::TransactionComplete);
+}
+
+#[track_caller]
+fn is_over_quota(sender: &Port, size: usize) {
+    assert_eq!(sender.refused(&oneway(sender, size)), Return::FailedReply);
+    assert_eq!(sender.extended_error(), failed(Errno::ENOSPC), "as if all of the space were full");
+}
+
+/// Receives the next oneway call, which has to be of this size, and frees it.
+#[track_caller]
+fn hear(server: &Port, size: usize) {
+    let call = server.wait_call();
+    assert_eq!(call.data_size, size as u64);
+    server.free(&call);
+}
+
+fn of_a_sender(t: &Stage) {
+    let Some(_limit) = quarter(t) else { return };
+    let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
+    is_over_quota(&greedy, QUARTER + 8);
+    tell(&greedy, 4096);
+    tell(&greedy, QUARTER - 4096);
+    is_over_quota(&greedy, 1);
+    // Others have as much, and calls that are waited for pay with the other half.
+    tell(&other, QUARTER);
+    is_over_quota(&other, 8);
+    is_over_quota(&greedy, 8);
+    let first = server.wait_call();
+    greedy.round_trip(0, &server, &bytes(&pattern(SPACE / 2, 3)), &empty());
+    is_over_quota(&greedy, 8);
+    server.free(&first);
+    tell(&greedy, 4000);
+    is_over_quota(&greedy, 104);
+    tell(&greedy, 96);
+    is_over_quota(&other, 8);
+    for size in [QUARTER - 4096, QUARTER, 4000, 96] {
+        hear(&server, size);
+    }
+    tell(&greedy, QUARTER);
+}
+
+fn is_of_the_process(t: &Stage) {
+    let Some(_limit) = quarter(t) else { return };
+    let (server, sender) = (t.manager_with(SPACE), t.client());
+    let another = t.server();
+    let handle = introduce(&server, &another, FlatBinderObject::binder(0x10, 0x20), &sender);
+    tell(&sender, QUARTER - 8);
+    let thread = sender.thread();
+    let opened_again = t.open_by(sender.actor.clone());
+    for port in [&thread, &opened_again] {
+        is_over_quota(port, 16);
+    }
+    tell(&opened_again, 8);
+    is_over_quota(&sender, 8);
+    // Each receiver has a space of its own.
+    let elsewhere = BinderTransactionData { target: u64::from(handle), ..oneway(&sender, 4096) };
+    sender.start_transaction(&elsewhere);
+    sender.wait_for(Return::TransactionComplete);
+}
+
+fn in_a_race(t: &Stage) {
+    let Some(_limit) = quarter(t) else { return };
+    let (server, sender) = (t.manager_with(SPACE), t.client());
+    for _ in 0..4 {
+        let calls: Vec<_> = (0..12).map(|_| oneway(&sender, QUARTER / 4)).collect();
+        assert_eq!(race(&sender, &calls), 4);
+        for _ in 0..4 {
+            hear(&server, QUARTER / 4);
+        }
+    }
+}
+
+fn comes_back(t: &Stage) {
+    let Some(_limit) = quarter(t) else { return };
+    let (server, sender) = (t.manager_with(SPACE), t.client());
+    let mut broken = Parcel::new();
+    broken.bytes(&pattern(QUARTER - 64, 1)).object(&FlatBinderObject::strong_handle(NO_HANDLE));
+    for _ in 0..50 {
+        // Refused when its space is reserved already.
+        let call =
+            BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &broken) };
+        assert_eq!(sender.refused(&call), Return::FailedReply);
+        assert_eq!(sender.extended_error(), failed(Errno::EINVAL));
+    }
+    for _ in 0..20 {
+        tell(&sender, QUARTER);
+        is_over_quota(&sender, 8);
+        hear(&server, QUARTER);
+    }
+}
+
+fn many_small_calls(t: &Stage) {
+    let Some(_limit) = quarter(t) else { return };
+    let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
+    let most = QUARTER / 8;
+    for _ in 0..most {
+        tell(&greedy, 8);
+    }
+    for _ in 0..10 {
+        is_over_quota(&greedy, 8);
+        tell(&other, 16);
+    }
+    for count in [1, 7, most - 8] {
+        for _ in 0..count {
+            hear(&server, 8);
+        }
+        for _ in 0..count.min(10) {
+            tell(&greedy, 8);
+        }
+        if count < 10 {
+            is_over_quota(&greedy, 8);
+        }
+    }
+}
+
+fn of_the_dead(t: &Stage) {
+    let Some(_limit) = quarter(t) else { return };
+    let (server, sender) = (t.manager_with(SPACE), t.client());
+    tell(&sender, QUARTER);
+    sender.kill();
+    let other = t.client();
+    tell(&other, QUARTER);
+    is_over_quota(&other, 8);
+    hear(&server, QUARTER);
+    is_over_quota(&other, 8);
+    hear(&server, QUARTER);
+    tell(&other, QUARTER);
+    // Nothing of this outlives the receiver.
+    server.kill();
+    let next = t.manager_with(SPACE);
+    tell(&other, QUARTER);
+    hear(&next, QUARTER);
+}
+
+fn set_and_taken_away(t: &Stage) {
+    let Some(limit) = Limit::set(t, "oneway_quota", 0) else { return };
+    let (server, sender) = (t.manager_with(SPACE), t.client());
+    tell(&sender, QUARTER);
+    tell(&sender, 8);
+    // What was sent before counts.
+    limit.change(25);
+    is_over_quota(&sender, 8);
+    hear(&server, QUARTER);
+    is_over_quota(&sender, QUARTER);
+    tell(&sender, QUARTER - 8);
+    limit.change(100);
+    tell(&sender, SPACE / 2 - QUARTER);
+    is_over_quota(&sender, 8);
+    limit.change(0);
+    is_over_quota(&sender, 8);
+    for size in [8, QUARTER - 8, SPACE / 2 - QUARTER] {
+        hear(&server, size);
+    }
+    tell(&sender, SPACE / 2);
+}

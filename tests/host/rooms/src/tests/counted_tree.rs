@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A counted tree next to a sorted map: the number is that of what is in it, whatever came and went.
+
+use crate::counted_tree::CountedTree;
+use kernel::alloc::flags::GFP_KERNEL;
+use kernel::rbtree::RBTreeNodeReservation;
+use kernel::testing::{atomic, live_allocations};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Insert(u8, u32),
+    Remove(u8),
+    PopFirst,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..16u8, any::<u32>()).prop_map(|(key, value)| Step::Insert(key, value)),
+        3 => (0..16u8).prop_map(Step::Remove),
+        1 => Just(Step::PopFirst),
+    ]
+}
+
+fn live(steps: &[Step]) {
+    let (mut tree, mut model) = (CountedTree::new(), BTreeMap::new());
+    for step in steps {
+        let (real, wanted) = match *step {
+            Step::Insert(key, value) => {
+                let memory = RBTreeNodeReservation::new(GFP_KERNEL).unwrap();
+                let replaced = atomic(|| tree.insert(memory.into_node(key, value)));
+                (replaced, model.insert(key, value).map(|old| (key, old)))
+            }
+            Step::Remove(key) => (
+                atomic(|| tree.remove_node(&key)),
+                model.remove(&key).map(|value| (key, value)),
+            ),
+            Step::PopFirst => (atomic(|| tree.pop_first()), model.pop_first()),
+        };
+        assert_eq!(real.map(|node| node.to_key_value()), wanted);
+        assert_eq!(tree.len(), model.len());
+        assert!(tree.values().eq(model.values()));
+        for key in 0..=16 {
+            assert_eq!(tree.get(&key), model.get(&key));
+            let next = model.range(key..).next().map(|(_, value)| *value);
+            assert_eq!(tree.first_from(&key), next);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn counts_what_is_in_it(steps in prop::collection::vec(step(), 0..100)) {
+        let before = live_allocations();
+        live(&steps);
+        assert_eq!(live_allocations(), before);
+    }
+}
