@@ -147,7 +147,7 @@ fn nodes_that_came_to_nothing(t: &Stage) {
     let (manager, owner) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_nodes", 2) else { return };
     let unknown = FlatBinderObject::strong_handle(super::NO_HANDLE);
-    for number in 0..20 {
+    for number in 0..6 {
         let refused = call_with(&owner, &[node(number), node(number + 1), unknown]);
         assert_eq!(owner.refused(&refused), Return::FailedReply);
         assert_eq!(owner.extended_error(), failed(Errno::EINVAL), "the nodes of round {number}");
@@ -155,7 +155,7 @@ fn nodes_that_came_to_nothing(t: &Stage) {
     }
     // Whom nobody hears of is not counted; whom somebody held for a while is not either.
     owner.answer_counts();
-    for number in 0..20 {
+    for number in 0..8 {
         owner.start_call(0, 0, &object(node(number)));
         manager.free(&manager.wait_call());
         manager.reply(&empty());
@@ -188,7 +188,7 @@ pub(super) fn race(sender: &Port, calls: &[BinderTransactionData]) -> usize {
 fn nodes_in_a_race(t: &Stage) {
     let (manager, owner) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_nodes", 5) else { return };
-    for round in 0..4 {
+    for round in 0..3 {
         // Two threads are after each node.
         let calls: Vec<_> = (0..16)
             .map(|number| BinderTransactionData {
@@ -433,7 +433,7 @@ fn thread_that_polls(t: &Stage) {
 fn threads_that_ended(t: &Stage) {
     let Some(_limit) = Limit::set(t, "max_threads", 2) else { return };
     let (server, client) = (t.manager(), t.client());
-    for _ in 0..10 {
+    for _ in 0..4 {
         let thread = server.thread();
         assert_eq!(attempt(&thread), DONE);
         // It serves a call, and does not say that it goes.
