@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make test`: every suite in its place, and one line at the end that sums them up."""
 
+import collections
 import difflib
 import os
 import re
 import subprocess
 import sys
 
-from . import check, clients, gate, guest, kernel, kunit, module, packages, proc, programs, say
+from . import callbacks, check, clients, gate, guest, kernel, kunit, module, packages, proc, programs, say
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -31,9 +32,9 @@ CHARGING = ("parameters=charge_buffers=1",)
 CONTRACT_CHARGING = ("um", "x86_64-debug")
 # What is told to the driver by numbers, sizes and addresses is what a task's width could change; the
 # rest runs with `make contract-32`, on a kernel of its own that knows the other system calls of such tasks.
-CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
 GROUPS_32 = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::",
              "objects::", "handles::", "fds::", "fd_arrays::", "pointers::", "freeze::")
+CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
 # One guest for each configuration of the kernel.
 LAYOUTS = ("um", "x86_64", "x86_64-debug")
 # How often the driver is loaded and unloaded. The debug kernel takes three times as long, and looks closer.
@@ -46,6 +47,8 @@ class Tally:
 
     def __init__(self):
         self.rows = []
+        # How often the kernel called what it calls of our driver, in the debugging guest.
+        self.calls = collections.Counter()
 
     def add(self, name, passed, failed, counts=True):
         self.rows.append((name, passed, failed, counts))
@@ -89,6 +92,7 @@ def test():
     for name, driver in CONTRACT_32:
         title = f"contract {name} {driver} 32-bit"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, only=GROUPS_32, width=32))
+    callbacks_called(tally)
     for name in LAYOUTS:
         _attempt(tally, f"layouts {name}", lambda: layouts(tally, name))
     real_clients(tally, clients.NAMES, "um", ("c", "rust"))
@@ -113,11 +117,12 @@ def checks(tally):
 
 
 def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64,
-             policy=False):
-    """The contract suite in one guest against one driver, for tasks of a width.
+             policy=False, module_file=None):
+    """The contract suite in one guest against one driver, for tasks of a width. Gives the guest's result.
 
     `boot`: more words for the guest's command line. `only`: not all tests, but those whose names
-    contain one of these. `policy`: whether the security module gets that of the tests.
+    contain one of these. `policy`: whether the security module gets that of the tests. `module_file`: is
+    loaded instead of our driver as it is.
     """
     where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
     program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
@@ -130,8 +135,12 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     if policy:
         argv += ["--policy", "/lab/policy"]
         files["/lab/policy"] = _policy()
-    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot)
+    if (name, driver) == (callbacks.GUEST, "rust"):
+        argv = callbacks.watched(argv)
+    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot,
+                    module=module_file)
     result = _run(title, name, job)
+    tally.calls.update(callbacks.read(result.files))
     found = _COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in result.output.splitlines():
@@ -144,20 +153,28 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
     tally.add(title, passed, failed, counts)
+    return result
 
 
 def kunit_suites(tally):
-    """What KUnit runs in the kernel when a driver is loaded that has its suites."""
-    job = guest.Job(argv=["true"], module=kunit.module_with_suites())
-    result = _run(f"KUnit {kunit.GUEST}", kunit.GUEST, job)
-    suites = kunit.judge(result.kernel_log)
-    for name, (passed, failures) in suites.items():
+    """What KUnit runs in the kernel when a driver is loaded that has its suites.
+
+    As a guest is there, 32-bit tasks use the driver in it: the debugging guest sees no others.
+    """
+    result = contract(tally, f"contract {kunit.GUEST} rust 32-bit, with KUnit", kunit.GUEST, "rust", only=("ioctl::",),
+                      width=32, module_file=kunit.module_with_suites())
+    for name, (passed, failures) in kunit.judge(result.kernel_log).items():
         for failure in failures:
             print(f"    {name}: {failure}")
-        tally.add(f"KUnit {name}", passed, len(failures) or int(not passed))
-    # A suite may pass, and the kernel have something to say about it.
-    if not result.good:
-        tally.add(f"KUnit {kunit.GUEST}", 0, 1)
+        tally.add(f"KUnit {name}", passed, len(failures))
+
+
+def callbacks_called(tally):
+    """Whether the runs in the debugging guest had the kernel call all that it calls of our driver."""
+    missing = callbacks.judge(tally.calls)
+    for name in missing:
+        print(f"    {name} was never called")
+    tally.add("callbacks called under lockdep and KASAN", len(callbacks.CALLBACKS) - len(missing), len(missing))
 
 
 def _policy():

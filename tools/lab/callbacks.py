@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which of the driver's callbacks the kernel has called where it watches locks and memory, and how often.
+
+Kprobes count the calls while tests run in the debugging guest, so that the driver that is tested is the one that
+is used, without a line in it for this.
+"""
+
+from . import say
+
+GUEST = "x86_64-debug"
+FILE = "calls"
+
+# What the kernel calls, and how the symbol ends. Rust's names have the lengths of their parts in them.
+CALLBACKS = {
+    "open": "3ffi11binder_open",
+    "mmap": "3ffi11binder_mmap",
+    "ioctl": "3ffi12binder_ioctl",
+    # The kernel's own, which asks for what 64-bit tasks ask.
+    "compat_ioctl": "compat_ptr_ioctl",
+    "poll": "3ffi11binder_poll",
+    "flush": "3ffi12binder_flush",
+    "release": "3ffi14binder_release",
+    "vma_open": "7vma_ops4open",
+    "vma_close": "7vma_ops5close",
+    "vma_fault": "7vma_ops5fault",
+    "shrinker_count": "4pool5count",
+    "shrinker_scan": "4pool4scan",
+    "lru_walk_take": "4pool4take",
+    "rcu_free_page": "5slots18free_after_readers",
+    "task_work_close": "14deferred_close7release",
+}
+
+
+def watched(argv):
+    """The command line that runs `argv` in the guest and counts."""
+    words = [f"{name}={symbol}" for name, symbol in CALLBACKS.items()]
+    return ["/lab/counted", *words, "--", *argv]
+
+
+def read(files):
+    """Callbacks and calls, from what a guest left behind."""
+    lines = files.get(FILE, b"").decode().splitlines()
+    return {name: int(calls) for name, calls in (line.split() for line in lines)}
+
+
+def judge(calls):
+    """Print the table. Which of all callbacks were never called."""
+    for name in CALLBACKS:
+        say.note(f"    {name:<16} {calls.get(name, 0):>9}")
+    return [name for name in CALLBACKS if not calls.get(name)]
