@@ -178,6 +178,9 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         | Op::Fill { .. }
         | Op::Touch { .. }
         | Op::Copy { .. } => memory(op)?,
+        Op::Watch { address, length, mode, features } => {
+            Answer::Number(crate::userfault::watch(address, length, mode, features)?.into_raw_fd() as u64)
+        }
         Op::WriteRead { slot, args } => write_read(&*device(slot)?, args),
         Op::Ioctl { slot, number, mut argument } => {
             assert!(binder_sys::ioctl::size_of_number(number) <= argument.len());

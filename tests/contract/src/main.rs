@@ -34,6 +34,7 @@ mod stage;
 mod suite;
 mod tests;
 mod threads;
+mod userfault;
 
 use clap::{Args, Parser, Subcommand};
 use suite::Driver;

@@ -61,6 +61,8 @@ pub enum Op {
     Advise { address: u64, length: usize, advice: i32 },
     /// Write a byte everywhere in a range of memory that can be written.
     Fill { address: u64, length: usize, byte: u8 },
+    /// Have faults in a range reported to a userfaultfd. Answers its number.
+    Watch { address: u64, length: usize, mode: u64, features: u64 },
     /// Touch a byte of memory, which may end the process.
     Touch { address: u64 },
     /// Count up a number in the arena, without ever sleeping, until another is not 0.

@@ -49,6 +49,7 @@ mod strangers;
 mod sync;
 mod tasks;
 mod threads;
+mod userfault;
 mod userns;
 mod write_read;
 
@@ -70,6 +71,7 @@ pub const GROUPS: &[Group] = &[
     buffers::GROUP,
     reclaim::GROUP,
     charging::GROUP,
+    userfault::GROUP,
     objects::GROUP,
     fds::GROUP,
     fd_arrays::GROUP,

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A copy that waits for user space, for as long as that likes, holds up nobody else.
+
+use super::pattern;
+use crate::cases;
+use crate::ops::{Op, WriteReadOp};
+use crate::port::{bytes, empty, object, Port, ROOM};
+use crate::shrinker::Shrinker;
+use crate::stage::{Stage, SPACE};
+use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "userfault":
+    space_cannot_be_watched ["MMAP-2", "MMAP-5"],
+    sender_waits_while_pages_are_reclaimed ["TXN-1", "ALLOC-5"],
+    offsets_are_waited_for ["TXN-1", "ALLOC-5"],
+    target_dies_meanwhile ["REL-2", "ALLOC-5", "TXN-1"],
+    target_unmaps_meanwhile ["MMAP-7", "ALLOC-5"],
+    sender_dies_meanwhile ["REL-2", "ALLOC-1"],
+    receiver_waits_for_its_own_memory ["REL-2", "ALLOC-5"],
+}
+
+const PAGE: usize = 4096;
+
+/// Memory of a process that will be there when we provide it, and the driver's shrinker; `None` if the
+/// kernel has not both.
+fn absent(t: &Stage, port: &Port, pages: usize) -> Option<(Absent, Shrinker)> {
+    let start = port.arena.reserve((pages + 1) * PAGE).next_multiple_of(PAGE as u64);
+    let made = Absent::of(&port.actor, start, pages * PAGE);
+    if !t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS)) {
+        return None;
+    }
+    let shrinker = Shrinker::find(&t.directory("debugfs"));
+    t.needs("CONFIG_SHRINKER_DEBUG", shrinker.is_some());
+    Some((made.expect("memory that is missing"), shrinker?))
+}
+
+/// Sends a call whose data are the pages that are missing, and waits until the driver waits for the first.
+fn send_absent(client: &Port, absent: &Absent, pages: usize) {
+    let call = client.place(0, 0, &empty());
+    let call = BinderTransactionData { buffer: absent.start, data_size: (pages * PAGE) as u64, ..call };
+    client.start_transaction(&call);
+    assert_eq!(absent.wait(), 0);
+    assert!(!client.actor.answered(std::time::Duration::ZERO), "came back without the data");
+}
+
+fn answer(client: &Port, manager: &Port) {
+    manager.reply(&empty());
+    client.free(&client.wait_reply());
+}
+
+fn space_cannot_be_watched(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let Some((_, shrinker)) = absent(t, &manager, 1) else { return };
+    let (address, length) = manager.space.expect("a space");
+    for length in [length, PAGE] {
+        for (mode, features) in [(MISSING, 0), (WRITE_PROTECTED, 0), (WRITE_PROTECTED, WRITES_PASS)] {
+            let watched = manager.actor.number(Op::Watch { address, length, mode, features });
+            assert_eq!(watched, Err(Errno::EINVAL), "mode {mode}, features {features}");
+        }
+    }
+    let data = pattern(20 * PAGE, 1);
+    client.round_trip(0, &manager, &bytes(&data), &empty());
+    shrinker.squeeze();
+    client.round_trip(0, &manager, &bytes(&data), &empty());
+}
+
+fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
+    let (manager, client, other) = (t.manager(), t.client(), t.client());
+    let Some((absent, shrinker)) = absent(t, &client, 3) else { return };
+    let data = pattern(3 * PAGE, 1);
+    send_absent(&client, &absent, 3);
+    for (index, page) in data.chunks(PAGE).enumerate() {
+        if index > 0 {
+            assert_eq!(absent.wait(), index);
+        }
+        // Others' calls go through, and their pages come and go.
+        let question = pattern(30 * PAGE, index);
+        other.round_trip(0, &manager, &bytes(&question), &bytes(b"answer"));
+        let full = shrinker.pages();
+        shrinker.squeeze();
+        assert!(shrinker.pages() + 20 <= full, "{} of {full} pages are left", shrinker.pages());
+        absent.provide(index, page);
+    }
+    let call = manager.wait_call();
+    shrinker.squeeze();
+    assert_eq!(manager.data(&call), data);
+    manager.free(&call);
+    answer(&client, &manager);
+}
+
+fn offsets_are_waited_for(t: &Stage) {
+    let (manager, client, other) = (t.manager(), t.client(), t.client());
+    let Some((absent, shrinker)) = absent(t, &client, 1) else { return };
+    let call = client.place(0, 0, &object(FlatBinderObject::binder(0x50, 0)));
+    client.start_transaction(&BinderTransactionData { offsets: absent.start, ..call });
+    assert_eq!(absent.wait(), 0);
+    shrinker.squeeze();
+    other.round_trip(0, &manager, &bytes(b"question"), &empty());
+    absent.provide(0, &0u64.to_ne_bytes());
+    let call = manager.wait_call();
+    assert_ne!(manager.object(&call).handle(), 0);
+    manager.free(&call);
+    answer(&client, &manager);
+}
+
+fn target_dies_meanwhile(t: &Stage) {
+    let (manager, client, other) = (t.manager(), t.client(), t.client());
+    let Some((absent, shrinker)) = absent(t, &client, 2) else { return };
+    send_absent(&client, &absent, 2);
+    manager.kill();
+    shrinker.squeeze();
+    let next = t.manager();
+    other.round_trip(0, &next, &bytes(&pattern(9 * PAGE, 1)), &empty());
+    shrinker.squeeze();
+    for index in 0..2 {
+        absent.provide(index, b"too late");
+    }
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    client.round_trip(0, &next, &bytes(b"question"), &empty());
+}
+
+fn target_unmaps_meanwhile(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let Some((absent, shrinker)) = absent(t, &client, 2) else { return };
+    send_absent(&client, &absent, 2);
+    manager.unmap();
+    shrinker.squeeze();
+    for index in 0..2 {
+        absent.provide(index, b"for whom?");
+    }
+    // Whether the call still comes through is not promised, but it ends: refused, or waiting for a reply.
+    client.actor.is_blocked();
+    let arrived = manager.drain().into_iter().find_map(|item| match item {
+        Return::Transaction(call) => Some(call),
+        _ => None,
+    });
+    match arrived {
+        Some(call) => {
+            manager.free(&call);
+            manager.reply(&empty());
+            client.free(&client.wait_reply());
+        }
+        None => {
+            client.wait_refusal();
+        }
+    }
+    shrinker.squeeze();
+    client.start_call(0, 0, &empty());
+    assert_eq!(client.wait_refusal(), Return::DeadReply, "a call to where nothing is mapped");
+}
+
+fn sender_dies_meanwhile(t: &Stage) {
+    let (manager, client, other) = (t.manager(), t.client(), t.client());
+    let Some((absent, shrinker)) = absent(t, &client, 4) else { return };
+    send_absent(&client, &absent, 4);
+    client.kill();
+    shrinker.squeeze();
+    // What it had reserved is free again.
+    other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * PAGE, 1)), &empty());
+}
+
+fn receiver_waits_for_its_own_memory(t: &Stage) {
+    let (manager, client, other) = (t.manager(), t.client(), t.client());
+    let Some((absent, shrinker)) = absent(t, &manager, 1) else { return };
+    let read_buffer = Some(absent.start);
+    manager.start_raw(WriteReadOp { read_buffer, read_size: Some(ROOM as u64), ..Default::default() });
+    client.start_call(0, 0, &bytes(&pattern(5 * PAGE, 1)));
+    assert_eq!(absent.wait(), 0);
+    shrinker.squeeze();
+    client.kill();
+    shrinker.squeeze();
+    absent.provide(0, &[]);
+    let outcome = manager.finish_raw();
+    assert_eq!(outcome.errno, Errno::from_raw(0));
+    let read = manager.arena.fetch(absent.start, outcome.read_consumed as usize);
+    let mut found: Vec<Return> = Returns::new(&read).map(|item| item.expect("whole items")).collect();
+    found.extend(manager.drain());
+    for item in found {
+        if let Return::Transaction(call) = item {
+            manager.free(&call);
+        }
+    }
+    let next = manager.looper();
+    other.round_trip(0, &next, &bytes(&pattern(SPACE - 2 * PAGE, 2)), &empty());
+}

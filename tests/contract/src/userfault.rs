@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Memory that is not there until a test provides it, by `userfaultfd(2)`: whoever touches it sleeps.
+
+use crate::actor::{patience, Actor};
+use crate::ops::Op;
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Report pages that nobody has touched yet.
+pub const MISSING: u64 = 1 << 0;
+/// Report writes to pages that are write-protected.
+pub const WRITE_PROTECTED: u64 = 1 << 1;
+/// Memory that processes share may be missing, too.
+const MISSING_SHARED: u64 = 1 << 5;
+/// Let writes to write-protected pages pass, and only remember them. Then any memory may be watched.
+pub const WRITES_PASS: u64 = 1 << 15;
+
+const PAGE: usize = 4096;
+const VERSION: u64 = 0xaa;
+const FAULT: u8 = 0x12;
+
+/// `struct uffdio_api`
+#[repr(C)]
+pub struct Api {
+    version: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+/// `struct uffdio_register`
+#[repr(C)]
+pub struct Register {
+    start: u64,
+    length: u64,
+    mode: u64,
+    ioctls: u64,
+}
+
+/// `struct uffdio_copy`
+#[repr(C)]
+pub struct Copy {
+    to: u64,
+    from: u64,
+    length: u64,
+    mode: u64,
+    copied: i64,
+}
+
+nix::ioctl_readwrite!(uffdio_api, 0xaa, 0x3f, Api);
+nix::ioctl_readwrite!(uffdio_register, 0xaa, 0x00, Register);
+nix::ioctl_readwrite!(uffdio_copy, 0xaa, 0x03, Copy);
+
+/// Has the kernel report faults in a range of this process's memory.
+pub fn watch(address: u64, length: usize, mode: u64, features: u64) -> nix::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let fd = Errno::result(unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) })?;
+    // SAFETY: the descriptor is new, and nobody else's.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    let mut api = Api { version: VERSION, features, ioctls: 0 };
+    // SAFETY: the kernel reads and writes the structure and nothing else.
+    unsafe { uffdio_api(fd.as_raw_fd(), &mut api)? };
+    let mut register = Register { start: address, length: length as u64, mode, ioctls: 0 };
+    // SAFETY: as above. Whoever reads the range sleeps until there is something to read.
+    unsafe { uffdio_register(fd.as_raw_fd(), &mut register)? };
+    Ok(fd)
+}
+
+/// Pages that are missing for one process.
+pub struct Absent {
+    faults: OwnedFd,
+    /// Where they begin.
+    pub start: u64,
+}
+
+impl Absent {
+    /// Of a range that no process has touched yet. Fails with `ENOSYS` if the kernel has no userfaultfd.
+    pub fn of(actor: &Actor, start: u64, length: usize) -> nix::Result<Self> {
+        let fd =
+            actor.number(Op::Watch { address: start, length, mode: MISSING, features: MISSING_SHARED })?;
+        Ok(Self { faults: actor.share(fd as i32), start })
+    }
+
+    /// Waits until somebody sleeps for a page. Which one it is, counted from the first.
+    #[track_caller]
+    pub fn wait(&self) -> usize {
+        let mut fds = [PollFd::new(self.faults.as_fd(), PollFlags::POLLIN)];
+        let limit = PollTimeout::try_from(patience()).expect("a short time");
+        assert_eq!(poll(&mut fds, limit), Ok(1), "nobody touches what is not there");
+        let mut message = [0; 32];
+        assert_eq!(nix::unistd::read(&self.faults, &mut message), Ok(message.len()));
+        assert_eq!(message[0], FAULT);
+        let address = u64::from_ne_bytes(message[16..24].try_into().expect("eight bytes"));
+        (address - self.start) as usize / PAGE
+    }
+
+    /// Provides a page, and wakes up who sleeps for it.
+    #[track_caller]
+    pub fn provide(&self, index: usize, bytes: &[u8]) {
+        let mut page = [0; PAGE];
+        page[..bytes.len()].copy_from_slice(bytes);
+        let to = self.start + (index * PAGE) as u64;
+        let mut copy = Copy { to, from: page.as_ptr() as u64, length: PAGE as u64, mode: 0, copied: 0 };
+        // SAFETY: the kernel reads the page and writes the structure; what it fills was not there before.
+        unsafe { uffdio_copy(self.faults.as_raw_fd(), &mut copy) }.expect("provide a page");
+        assert_eq!(copy.copied, PAGE as i64);
+    }
+}
