@@ -7,6 +7,7 @@ output. The kernel's console is separate, so that an oops is seen even when the 
 """
 
 import base64
+import codecs
 import contextlib
 import dataclasses
 import os
@@ -230,6 +231,8 @@ class _Speech:
         self._rest = b""
         self._running = False
         self._on_output = on_output
+        # A character of several bytes may come in two pieces.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._file = None
         self._log = False
         self.status = None
@@ -260,13 +263,16 @@ class _Speech:
     def _between(self, data):
         if self._running:
             self.output += data
-            if self._on_output and data:
-                self._on_output(data.decode(errors="replace"))
+            self._pass_on(self._decoder.decode(data))
         elif self._file:
             with contextlib.suppress(ValueError):
                 self.files[self._file] = base64.b64decode(data)
         elif self._log:
             self.dmesg += data.decode(errors="replace").splitlines()
+
+    def _pass_on(self, text):
+        if self._on_output and text:
+            self._on_output(text)
 
     def _order(self, words):
         order, argument = words[0].strip(), words[1].strip() if len(words) > 1 else ""
@@ -274,6 +280,7 @@ class _Speech:
         self._file = argument if order == "file" else None
         if order == "exit":
             self.status = int(argument)
+            self._pass_on(self._decoder.decode(b"", final=True))
         elif order == "failed":
             self.failures.append(f"the guest failed at {argument}")
         elif order == "end":

@@ -60,7 +60,10 @@ class Cell:
 
 def bytes_name(size):
     """A payload, for people."""
-    return f"{size // 1024} KiB" if size and size % 1024 == 0 else f"{size} B"
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
 
 
 @dataclasses.dataclass

@@ -145,7 +145,9 @@ def _echo(times):
 
 
 def _pairs(times):
-    cells = _echo(times)
+    # The largest payloads are sent by one pair only.
+    many = {cell.size for cell in _echo(times) if cell.pairs > 1}
+    cells = [cell for cell in _echo(times) if cell.size in many]
     pairs = sorted({cell.pairs for cell in cells})
     if len(pairs) < 2:
         return None
@@ -168,7 +170,7 @@ def _payloads(times):
         return None
     names = list(map(data.bytes_name, sizes))
     panels = [figures.Panel(title, figures.curves(_lines(times, cells, lambda cell: cell.size, figure),
-                                                  "payload", sizes, names, log=figure == "p99"))
+                                                  "payload", sizes, names, log=True))
               for title, figure in (("Median, µs", "p50"), ("99th percentile, µs", "p99"))]
     return Section("payloads", "Latency over payload", "One pair. Lines and bands as above. Lower is better.",
                    [figures.Figure("payloads", "Round trip over payload", panels)])

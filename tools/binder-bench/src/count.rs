@@ -34,7 +34,7 @@ pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<V
 /// Window lengths: the long one stays below a million instructions or so, a quarter of a tick at 250 Hz.
 fn windows(common: &Common, point: &Point) -> (u64, u64) {
     let usual = match (point.label.batch, point.label.size.max(point.label.reply)) {
-        (16.., _) => (1, 4),
+        (16.., _) | (_, 262_145..) => (1, 4),
         (2.., _) | (_, 16_385..) => (4, 16),
         _ => (10, 40),
     };
@@ -52,7 +52,8 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
             other => Err(Error::Protocol(format!("a client answered {other:?} to a window"))),
         }
     };
-    window(WARMUP.div_ceil(point.label.batch.into()))?;
+    let large = if point.label.size > 262_144 { 10 } else { 1 };
+    window(WARMUP.div_ceil(u64::from(point.label.batch) * large))?;
     let (mut t1, mut t2) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         t1.push(window(n1)?);

@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::registry;
 use crate::result::Label;
 use crate::talk::Talker;
+use crate::talk::SPACE;
 
 /// A process that has not been heard of for so long is hung.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -86,6 +87,8 @@ pub struct Stage {
     pub device: PathBuf,
     /// Only points that one client measures are wanted.
     pub alone: bool,
+    /// What servers and clients started from now on map for what arrives.
+    pub space: usize,
     placement: Placement,
     cpus: Vec<usize>,
     manager: Manager,
@@ -101,6 +104,7 @@ impl Stage {
             clock,
             device: site.device.clone(),
             alone: common.count,
+            space: SPACE,
             placement: common.placement,
             cpus: cpus.to_vec(),
             manager: common.manager,
@@ -151,9 +155,9 @@ impl Stage {
         serve: impl FnOnce(Talker) -> Result<()>,
     ) -> Result<Member> {
         self.need_manager()?;
-        let device = self.device.clone();
+        let (device, space) = (self.device.clone(), self.space);
         self.start(name, cpu, move |control| {
-            let mut talker = Talker::open(&device)?;
+            let mut talker = Talker::open_with(&device, space)?;
             registry::register(&mut talker, &service, 1)?;
             talker.out.enter_looper();
             talker.flush()?;
@@ -171,9 +175,9 @@ impl Stage {
         make: impl FnOnce(Talker, u32) -> Result<C>,
     ) -> Result<Member> {
         self.need_manager()?;
-        let device = self.device.clone();
+        let (device, space) = (self.device.clone(), self.space);
         self.caller(name, cpu, move || {
-            let mut talker = Talker::open(&device)?;
+            let mut talker = Talker::open_with(&device, space)?;
             let handle = registry::look_up(&mut talker, &service)?;
             make(talker, handle)
         })

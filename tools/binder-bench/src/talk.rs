@@ -25,7 +25,10 @@ use crate::error::Error;
 use crate::error::Result;
 
 /// What libbinder maps: one megabyte less the two guard pages.
-const SPACE: usize = (1 << 20) - 2 * 4096;
+pub const SPACE: usize = (1 << 20) - 2 * 4096;
+
+/// The most that a driver makes use of.
+pub const LARGEST_SPACE: usize = 4 << 20;
 
 /// Room for the returns of one read.
 const ROOM: usize = 8192;
@@ -38,11 +41,11 @@ pub struct Port {
 }
 
 impl Port {
-    /// Opens a device and maps the usual space for what arrives.
-    pub fn open(path: &Path) -> Result<Port> {
+    /// Opens a device and maps so much space for what arrives.
+    pub fn open(path: &Path, space: usize) -> Result<Port> {
         let shown = path.display();
         let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
-        let space = device.map(SPACE).context(format!("cannot map {shown}"))?;
+        let space = device.map(space).context(format!("cannot map {shown}"))?;
         device.set_max_threads(0).context("BINDER_SET_MAX_THREADS")?;
         Ok(Port { device, space })
     }
@@ -81,9 +84,14 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// Opens a device for this thread.
+    /// Opens a device for this thread, and maps the usual space.
     pub fn open(path: &Path) -> Result<Talker> {
-        Port::open(path).map(|port| Talker::on(Arc::new(port)))
+        Talker::open_with(path, SPACE)
+    }
+
+    /// The same with another space.
+    pub fn open_with(path: &Path, space: usize) -> Result<Talker> {
+        Port::open(path, space).map(|port| Talker::on(Arc::new(port)))
     }
 
     /// For another thread of the same process.

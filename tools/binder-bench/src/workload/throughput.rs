@@ -3,6 +3,8 @@
 //!
 //! Half of the workers are servers, registered as `binderWorker0`, `binderWorker1` …, and half are clients; all start
 //! together and are timed call by call. A reply is empty, as there, or as large as its request.
+//!
+//! Payloads that are too large for the space that libbinder maps are sent by one pair with a larger one.
 
 use clap::Args;
 use clap::ValueEnum;
@@ -17,6 +19,8 @@ use crate::result::Carrier;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
+use crate::talk::LARGEST_SPACE;
+use crate::talk::SPACE;
 use crate::yardstick;
 use crate::yardstick::Exchanged;
 
@@ -38,6 +42,9 @@ pub struct Options {
     /// Bytes of a request.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 4096, 65536], value_parser = clap::value_parser!(u32).range(0..=131_072))]
     pub sizes: Vec<u32>,
+    /// Bytes of a request of one pair that maps four megabytes, for payloads that the usual space cannot hold; 0 for none.
+    #[arg(long, value_delimiter = ',', default_values_t = [1 << 20], value_parser = large)]
+    pub large: Vec<u32>,
     /// Bytes of a reply.
     #[arg(long, value_enum, default_value_t = Reply::Empty)]
     pub reply: Reply,
@@ -46,24 +53,54 @@ pub struct Options {
     pub pairs: Vec<u32>,
 }
 
+/// A page stays free, so that a driver may round up.
+const LARGEST: u32 = LARGEST_SPACE as u32 - 4096;
+
+fn large(text: &str) -> std::result::Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(size) if size == 0 || (131_073..=LARGEST).contains(&size) => Ok(size),
+        Ok(_) => Err(format!("must be 0, or from 131073 to {LARGEST}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 impl Workload for Options {
     fn carriers(&self) -> Carriers {
         Carriers::all()
     }
 
     fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        let pairs = if stage.alone { 1 } else { self.pairs.iter().copied().max().unwrap_or(1) };
-        let exchanged = Exchanged {
-            largest: self.sizes.iter().copied().max().unwrap_or(0),
-            echo: self.reply == Reply::Same,
-        };
-        for carrier in carriers.iter() {
+        let pairs = if stage.alone { &[1] } else { &self.pairs[..] };
+        self.add("binderWorker", (&self.sizes, pairs), carriers.iter(), stage)?;
+        let large: Vec<u32> = self.large.iter().copied().filter(|&size| size > 0).collect();
+        // A SEQPACKET socket takes no message of such a size.
+        let able = carriers.iter().filter(|&carrier| carrier != Carrier::Seqpacket);
+        stage.space = LARGEST_SPACE;
+        self.add("binderLarge", (&large, &[1]), able, stage)?;
+        stage.space = SPACE;
+        Ok(())
+    }
+}
+
+impl Options {
+    /// Starts as many pairs as any point needs, with services of this name, and adds the points.
+    fn add(
+        &self,
+        service: &str,
+        (sizes, pairs): (&[u32], &[u32]),
+        carriers: impl Iterator<Item = Carrier>,
+        stage: &mut Stage,
+    ) -> Result<()> {
+        let Some(&largest) = sizes.iter().max() else { return Ok(()) };
+        let most = pairs.iter().copied().max().unwrap_or(1);
+        let exchanged = Exchanged { largest, echo: self.reply == Reply::Same };
+        for carrier in carriers {
             let (clients, servers) = match carrier {
-                Carrier::Binder => start(pairs, exchanged, stage)?,
-                yardstick => yardstick::start(yardstick, pairs, exchanged, stage)?,
+                Carrier::Binder => start(service, most, exchanged, stage)?,
+                yardstick => yardstick::start(yardstick, most, exchanged, stage)?,
             };
-            for &size in &self.sizes {
-                for &pairs in if stage.alone { &[1] } else { &self.pairs[..] } {
+            for &size in sizes {
+                for &pairs in pairs {
                     let mut label = Label::new(NAME, "");
                     label.carrier = carrier;
                     label.size = size;
@@ -80,6 +117,7 @@ impl Workload for Options {
 }
 
 fn start(
+    service: &str,
     pairs: u32,
     Exchanged { largest, echo }: Exchanged,
     stage: &mut Stage,
@@ -87,7 +125,7 @@ fn start(
     let (mut clients, mut servers) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         let name = |role: &str| format!("binder {role} of pair {}", pair + 1);
-        let (seat, service) = (stage.seat(pair), format!("binderWorker{pair}"));
+        let (seat, service) = (stage.seat(pair), format!("{service}{pair}"));
         servers.push(stage.server(name("server"), seat.server, service.clone(), move |talker| {
             exchange::serve(talker.port().clone(), largest, |size| if echo { size } else { 0 })
         })?);

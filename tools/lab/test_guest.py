@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is heard of a guest, however its bytes come in.
+
+    PYTHONPATH=tools python3 -m unittest lab.test_guest
+"""
+
+import unittest
+
+from . import guest
+
+TOKEN = "cafe"
+SAID = "│ 12.5 µs │\n"
+STREAM = f"boot\n@@{TOKEN} start\n{SAID}\n@@{TOKEN} exit 3\n\n@@{TOKEN} file a\nYQ==\n\n@@{TOKEN} end\n".encode()
+
+
+def hear(stream, length):
+    """What was passed on while `stream` came in pieces of `length` bytes, and what was made of it."""
+    passed = []
+    speech = guest._Speech(TOKEN, passed.append)
+    for start in range(0, len(stream), length):
+        speech.hear(stream[start:start + length])
+    return "".join(passed), speech
+
+
+class Speech(unittest.TestCase):
+    def test_pieces_of_any_length_say_the_same(self):
+        for length in range(1, len(STREAM) + 1):
+            passed, speech = hear(STREAM, length)
+            self.assertEqual(passed, SAID, length)
+            self.assertEqual((speech.output.decode(), speech.status, speech.ended), (SAID, 3, True), length)
+            self.assertEqual(speech.files, {"a": b"a"}, length)
+
+    def test_half_a_character_at_the_end_is_shown_as_such(self):
+        cut = STREAM.replace("\n".encode() + f"\n@@{TOKEN} exit".encode(), b"\xe2\n@@%s exit" % TOKEN.encode())
+        passed, _ = hear(cut, 1)
+        self.assertEqual(passed, SAID.rstrip("\n") + "\ufffd")
+
+
+if __name__ == "__main__":
+    unittest.main()
