@@ -19,7 +19,9 @@ CRATE = "tools/binder-bench"
 DRIVERS = ("c", "rust", "upstream")
 # How long each of the 150 or so points is measured in a boot; several boots say more than one long one.
 SECONDS = 0.25
-STAGES = ("time", "count", "profile", "report")
+STAGES = ("time", "count", "memory", "profile", "report")
+# What binder-bench is told in each. Memory is weighed where one run is like the next, too.
+_WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"]}
 HOME = BUILD / "bench"
 
 
@@ -32,9 +34,11 @@ def run(stages, rounds, extra, to_docs):
         series("time", "um", rounds, DRIVERS, program, extra)
     if "count" in stages:
         series("count", "x86_64", 1, DRIVERS, program)
+    if "memory" in stages:
+        series("memory", "x86_64", 1, DRIVERS, program)
     if "profile" in stages:
         _profile(program)
-    for stage in ("time", "count"):
+    for stage in ("time", "count", "memory"):
         if stage in stages:
             print()
             subprocess.run([program, "report", *map(str, results(stage))], check=False)
@@ -56,7 +60,7 @@ def series(stage, name, rounds, drivers, program, extra=()):
     for turn in range(1, rounds + 1):
         for driver in drivers:
             title = f"bench {stage} {driver}, round {turn} of {rounds}"
-            content = measure(title, name, driver, program, stage != "time", extra)
+            content = measure(title, name, driver, program, stage, extra)
             loads.append(os.getloadavg()[0])
             path = folder / f"{driver}-{turn}.json"
             path.write_bytes(content)
@@ -67,22 +71,22 @@ def series(stage, name, rounds, drivers, program, extra=()):
     return made
 
 
-def measure(title, name, driver, program, icount, extra=()):
-    """The result file of one boot."""
+def measure(title, name, driver, program, stage, extra=()):
+    """The result file of one boot; `extra` are more options of binder-bench."""
     built = kernel.build(name)
-    argv = ["/lab/binder-bench", "run", "--driver", driver, "--output", "/out/result.json",
-            *(["--count"] if icount else ["--seconds", str(SECONDS)] if "--seconds" not in extra else []), *extra]
+    words = _WORDS[stage] + ([] if stage != "time" or "--seconds" in extra else ["--seconds", str(SECONDS)])
+    argv = ["/lab/binder-bench", *words, "--driver", driver, "--output", "/out/result.json", *extra]
     # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
     pin = _quiet_cpu() if built.guest.arch == "um" else None
     job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
-                    icount=icount, timeout=1500)
+                    icount=stage != "time", timeout=1500)
     with say.Step(title) as step:
         result = guest.run(built, job, step.hear)
     if not result.good or "result.json" not in result.files:
         why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
         raise say.LabError(f"the benchmark failed on {driver}: {why}\n"
                            f"try it alone: make exec GUEST={name} DRIVER={driver} "
-                           f"RUN='{program} run --driver {driver}'")
+                           f"RUN='{program} {words[0]} --driver {driver}'")
     return result.files["result.json"]
 
 
@@ -106,7 +110,7 @@ def _report(program, to_docs):
     facts = json.loads(facts.read_text()) if facts.exists() else {}
     profiles = sorted((HOME / "profile").glob("*.json"))
     with say.Step("writing the report"):
-        page = write.report(program, results("time"), results("count"), profiles, facts, BUILD / "report")
+        page = write.report(program, {stage: results(stage) for stage in write.MEASURED}, profiles, facts, BUILD / "report")
         if to_docs:
             write.docs(BUILD / "report", ROOT / "docs/figures")
     print()

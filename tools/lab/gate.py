@@ -52,7 +52,7 @@ def measure():
     program = programs.build(bench.CRATE)
     ours = bench.HOME / "gate" / "rust-1.json"
     ours.parent.mkdir(parents=True, exist_ok=True)
-    ours.write_bytes(bench.measure("gate: counting instructions, rust", _GUEST, "rust", program, True))
+    ours.write_bytes(bench.measure("gate: counting instructions, rust", _GUEST, "rust", program, "count"))
     return ratios_of(data.load(program, [_base(program), ours]))
 
 
@@ -61,7 +61,7 @@ def _base(program):
     key = cache.key(str(kernel.build(_GUEST).folder), hashlib.sha256(program.read_bytes()).hexdigest())
 
     def make(part):
-        part.write_bytes(bench.measure("gate: counting instructions, c", _GUEST, "c", program, True))
+        part.write_bytes(bench.measure("gate: counting instructions, c", _GUEST, "c", program, "count"))
 
     return cache.entry(f"bench/c-{key}.json", make)
 

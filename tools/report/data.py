@@ -74,6 +74,7 @@ class Results:
     files: list
     latency: dict
     counts: dict
+    memory: dict
     remarks: list
 
     def drivers(self):
@@ -89,9 +90,10 @@ def load(program, paths):
     """Read the result files at `paths`; `program` is binder-bench."""
     merged = json.loads(_report(program, "--json", paths))
     rows = {kind: {(Cell.of(row), _who(row["subject"])): row for row in merged[kind]}
-            for kind in ("latency", "counts")}
+            for kind in ("latency", "counts", "memory")}
     files = [json.loads(path.read_text()) for path in paths]
-    return Results(list(paths), files, rows["latency"], rows["counts"], merged["remarks"])
+    return Results(list(paths), files, rows["latency"], rows["counts"], rows["memory"],
+                   merged["remarks"])
 
 
 def rfc_tables(program, paths):

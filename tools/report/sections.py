@@ -14,10 +14,10 @@ _YARDSTICKS = ("pipe", "seqpacket", "futex", "eventfd")
 _SHOWN_ROOMS = 12
 
 
-def build(times, counts, profiles):
+def build(times, counts, profiles, memory=None):
     """All sections for which there is something to show."""
     makers = ((_instructions, counts), (_breakdown, profiles), (_ratios, times), (_pairs, times),
-              (_payloads, times), (_tails, times))
+              (_payloads, times), (_tails, times), (_memory, memory))
     return [section for make, measured in makers if measured for section in [make(measured)] if section]
 
 
@@ -191,3 +191,28 @@ def _tails(times):
             "calls that remain. On a machine that does other work, the right end tells about that work. Lower is better.")
     return Section("tails", "How slow the slow calls are", note,
                    [figures.Figure("tails", "Percentiles of the round trip", panels)])
+
+
+def _memory(memory):
+    cells = list(dict.fromkeys(cell for cell, _ in memory.memory))
+    drivers = memory.drivers()
+    rivals = [d for d in drivers if d != data.BASE]
+    rows = {cell: {who: memory.memory[cell, who] for who in drivers if (cell, who) in memory.memory} for cell in cells}
+    panels = []
+    for title, part in (("Processes", [c for c in cells if c.case.startswith("process")]),
+                        ("What they have", [c for c in cells if not c.case.startswith("process")])):
+        bars = [(cell.case, [(who, row["bytes"]) for who, row in rows[cell].items()]) for cell in part]
+        if bars:
+            panels.append(figures.Panel(title, figures.bars(bars, "bytes, lower is better"),
+                                        0.75 + 0.11 * len(bars) * (len(drivers) + 0.7)))
+    table = [[cell.case, *(_bytes(row.get(who)) for who in drivers), *(_ratio(row.get(who)) for who in rivals)]
+             for cell, row in rows.items()]
+    headers = ["object", *(figures.NAMES.get(d, d) for d in drivers), *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals)]
+    note = ("Bytes of kernel memory of one object: the slope of a line through more and more of them, in pages that are not "
+            "free, ± two standard errors. What the kernel takes for any file and any mapping is left out.")
+    return Section("memory", "Memory per object", note,
+                   [figures.Figure("memory", "Kernel memory of one object", panels)], Table(headers, table))
+
+
+def _bytes(row):
+    return f"{number(row['bytes'])} ± {number(row['plus_minus'])}" if row else "–"

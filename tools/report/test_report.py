@@ -36,7 +36,8 @@ def made_up():
                 row = {"p50_ns": 1000, "p99_ns": 5000, "ratios": {"p50": ratio, "mean": ratio} if index else None,
                        "instructions": 100.0 + index, "ratio": (100 + index) / 100 if index else None}
                 rows[data.Cell("throughput", size=size, pairs=pairs), driver] = row
-    return data.Results([], files, rows, rows, [])
+    memory = {key: row | {"bytes": 96.0, "plus_minus": 1.0} for key, row in rows.items()}
+    return data.Results([], files, rows, rows, memory, [])
 
 
 PROFILE = {"driver": "rust", "classes": {"driver": 60.0, "scheduler": 40.0}, "rooms": {"send.rs": 60.0},
@@ -66,14 +67,14 @@ class Data(unittest.TestCase):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shown = [*sections.build(made_up(), made_up(), [PROFILE]), sections.rfc("a < b")]
+        cls.shown = [*sections.build(made_up(), made_up(), [PROFILE], made_up()), sections.rfc("a < b")]
         flames = {"rust": '<svg width="1200" height="392"></svg>'}
         cls.text = page.render(cls.shown, [("0.5", "what", "note")], [("guest kernel", "<k>")], flames,
                                {"a.json": b"{}"})
 
     def test_every_section_is_there(self):
         self.assertEqual([s.anchor for s in self.shown],
-                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails", "rfc"])
+                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails", "memory", "rfc"])
         for section in self.shown:
             self.assertIn(f"id={section.anchor}>", self.text)
 

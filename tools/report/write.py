@@ -11,15 +11,21 @@ from lab import proc, say, toolchain
 from . import data, figures, flame, page, sections
 
 
-def report(program, times, counts, profiles, facts, out):
-    """Write everything into folder `out`; the path of the page. What was not measured is left out."""
-    if not times and not counts and not profiles:
+# What binder-bench has measured, by the names of folders with results.
+MEASURED = ("time", "count", "memory")
+
+
+def report(program, paths, profiles, facts, out):
+    """Write everything into folder `out`; the path of the page. `paths` are result files by what was MEASURED;
+    what was not is left out."""
+    if not any(paths.values()) and not profiles:
         raise say.LabError("nothing was measured yet: run `make bench`")
-    tables = data.rfc_tables(program, times) if times else ""
-    times, counts = (data.load(program, paths) if paths else None for paths in (times, counts))
+    tables = data.rfc_tables(program, paths["time"]) if paths["time"] else ""
+    measured = {kind: data.load(program, paths[kind]) for kind in MEASURED if paths[kind]}
+    times, counts, memory = (measured.get(kind) for kind in MEASURED)
     raw = {f"profile-{path.name}": path.read_bytes() for path in profiles}
     profiles = [json.loads(path.read_text()) for path in profiles]
-    shown = sections.build(times, counts, profiles) + ([sections.rfc(tables)] if tables.strip() else [])
+    shown = sections.build(times, counts, profiles, memory) + ([sections.rfc(tables)] if tables.strip() else [])
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -32,8 +38,8 @@ def report(program, times, counts, profiles, facts, out):
             (part / f"{figure.name}.png").write_bytes(figures.png(figure.panels))
         if section.table:
             (part / f"{section.anchor}.md").write_text(page.markdown(section.table))
-    for kind, measured in (("time", times), ("count", counts)):
-        raw |= {f"{kind}-{path.name}": path.read_bytes() for path in (measured.paths if measured else [])}
+    for kind, results in measured.items():
+        raw |= {f"{kind}-{path.name}": path.read_bytes() for path in results.paths}
     tiles = _tiles(times, counts, profiles)
     text = page.render(shown, tiles, _facts(times, counts, facts), flames, raw)
     (part / "index.html").write_text(text)
@@ -77,7 +83,7 @@ def _tiles(times, counts, profiles):
 
 def _facts(times, counts, known):
     """(name, value) of the machine and the build."""
-    known = {stage: known[stage] for stage in ("time", "count", "profile") if stage in known}
+    known = {stage: known[stage] for stage in (*MEASURED, "profile") if stage in known}
     facts = [("our driver", _all({stage.get("commit", "") for stage in known.values()}))]
     for results, label in ((times, "time"), (counts, "instructions")):
         if results:

@@ -11,6 +11,7 @@ use crate::crew::Answer;
 use crate::crew::Control;
 use crate::crew::Order;
 use crate::error::Context;
+use crate::error::Error;
 use crate::error::Result;
 
 /// Room for the samples of one block: more than a block of ten seconds has.
@@ -85,6 +86,7 @@ pub fn obey<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock) -> R
                 let ticks = counted(&mut caller, clock, calls)?;
                 control.answer(&Answer::Ticks(ticks))?;
             }
+            order => return Err(Error::Protocol(format!("a client was told to {order:?}"))),
         }
     }
 }

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use clap::ValueEnum;
 
 use crate::clock::Source;
+use crate::memory::Object;
 use crate::result::Carrier;
 use crate::workload;
 use crate::workload::death;
@@ -70,6 +71,8 @@ pub enum Command {
     Handles(Box<One<handles::Options>>),
     /// Oneway calls to a process whose space is nearly full.
     Spam(Box<One<spam::Options>>),
+    /// Bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
+    Memory(Box<MemoryArgs>),
     /// Be the context manager of a device, for runs with `--manager existing`; until it is killed.
     Manage(ManageArgs),
     /// Merge results into a table.
@@ -149,12 +152,9 @@ impl<O: Args + Workload + 'static> One<O> {
 /// Where, how and how long to measure.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Label of the driver in the result: `rust`, `c`, `upstream` …
-    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub driver: String,
-    /// Where to find a device.
+    /// Which driver, where, and where to.
     #[command(flatten)]
-    pub device: DeviceArgs,
+    pub run: RunBasics,
     /// Whose context manager to use.
     #[arg(long, value_enum, default_value_t = Manager::Own)]
     pub manager: Manager,
@@ -186,12 +186,37 @@ pub struct Common {
     /// Lengths of the short and the long window of `--count` in calls, such as `10,40`.
     #[arg(long, requires = "count", value_parser = two_lengths)]
     pub windows: Option<(u64, u64)>,
+}
+
+/// What every measurement is told.
+#[derive(Args, Clone, Debug)]
+pub struct RunBasics {
+    /// Label of the driver in the result: `rust`, `c`, `upstream` …
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub driver: String,
+    /// Where to find a device.
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// Where to write the result, as JSON; `-` is the standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
     /// Say nothing while running.
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// Which objects to weigh.
+#[derive(Args, Clone, Debug)]
+pub struct MemoryArgs {
+    /// What is the same for all measurements.
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Which objects.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Object as ValueEnum>::value_variants().to_vec())]
+    pub objects: Vec<Object>,
+    /// How often more of them are made; the line goes through so many points, and one.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
+    pub steps: u64,
 }
 
 /// Where to find a device. Without any of these: `/dev/binderfs` if it is mounted, else an instance of our own.
@@ -432,7 +457,7 @@ mod tests {
         for (name, _) in workload::all() {
             let (common, workloads) =
                 parse(&format!("b {name} --driver x")).unwrap().command.measurement().ok().unwrap();
-            assert_eq!((common.driver.as_str(), workloads.len()), ("x", 1));
+            assert_eq!((common.run.driver.as_str(), workloads.len()), ("x", 1));
         }
         let (_, workloads) = parse("b run --driver x").unwrap().command.measurement().ok().unwrap();
         assert_eq!(workloads.len(), workload::all().len());

@@ -60,11 +60,11 @@ fn names(before: &[RunFile], after: &[RunFile]) -> Result<[String; 2]> {
     Ok(if before == after { ["before".into(), "after".into()] } else { [before, after] })
 }
 
-/// A point and whether it was timed or counted: times and counts are nothing to each other.
+/// A point and whether it was timed: times and counts are nothing to each other.
 type Key = (Label, bool);
 
 fn key(cell: &Cell) -> Key {
-    (cell.label.clone(), matches!(cell.measured, Measured::Count(_)))
+    (cell.label.clone(), matches!(cell.measured, Measured::Latency(_)))
 }
 
 fn labels(side: &[RunFile]) -> BTreeSet<Key> {
@@ -85,8 +85,8 @@ fn obstacles(before: &[RunFile], after: &[RunFile]) -> Vec<String> {
     };
     same("the machine", |f| f.environment.machine.clone());
     same("the clock", |f| f.environment.clock.clone());
-    // Counted instructions are the same on any processor and CPU.
-    let timed = |side: &[RunFile]| labels(side).iter().any(|(_, counted)| !counted);
+    // Counted instructions are the same on any processor and CPU, and so is memory.
+    let timed = |side: &[RunFile]| labels(side).iter().any(|(_, timed)| *timed);
     if timed(before) && timed(after) {
         same("the processor", |f| f.environment.processor.clone());
         same("the placement", |f| f.environment.placement.clone());

@@ -49,6 +49,8 @@ pub enum Order {
         /// When to stop.
         limit: Limit,
     },
+    /// Make so many more of what the process is there for.
+    Make(u64),
     /// Count calls as a whole.
     Window {
         /// What they are like.

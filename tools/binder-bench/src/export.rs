@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Results as CSV, for spreadsheets and statistics programs: one line for each block of time and window of instructions.
+//! Results as CSV, for spreadsheets and statistics programs: one line for each block of time, window of instructions,
+//! and level of memory.
 
 use serde::Serialize;
 
@@ -7,6 +8,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::result::Block;
 use crate::result::Cell;
+use crate::result::Level;
 use crate::result::Measured;
 use crate::result::RunFile;
 use crate::result::Unit;
@@ -25,11 +27,11 @@ struct Line<'a> {
     reply: u32,
     clients: u32,
     batch: u32,
-    /// `block`, `short window` or `long window`.
+    /// `block`, `short window`, `long window`, `level` or `control`.
     kind: &'static str,
     /// Which block or window of its kind, in the order of time.
     number: usize,
-    /// Units of a block, or calls of a window.
+    /// Units of a block, calls of a window, or objects that are there.
     calls: u64,
     wall_ns: Option<f64>,
     mean_ns: Option<f64>,
@@ -40,6 +42,10 @@ struct Line<'a> {
     max_ns: Option<f64>,
     /// Of the whole window.
     instructions: Option<u64>,
+    /// Of kernel memory, when there were so many objects.
+    bytes: Option<u64>,
+    /// Of them, in slabs.
+    slab: Option<u64>,
 }
 
 /// All lines of all files, with a heading.
@@ -96,6 +102,21 @@ fn lines<'a>(file: &'a RunFile, cell: &'a Cell, parameters: &'a str) -> Vec<Line
             };
             let mut lines = windows("short window", count.n1, &count.t1);
             lines.extend(windows("long window", count.n2, &count.t2));
+            lines
+        }
+        Measured::Memory(memory) => {
+            let levels = |kind, levels: &[Level]| {
+                let levels = levels.iter().enumerate();
+                levels
+                    .map(|(n, l)| Line {
+                        bytes: Some(l.bytes),
+                        slab: Some(l.slab),
+                        ..line(kind, n, l.objects)
+                    })
+                    .collect::<Vec<_>>()
+            };
+            let mut lines = levels("level", &memory.levels);
+            lines.extend(levels("control", &memory.control));
             lines
         }
     }

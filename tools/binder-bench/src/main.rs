@@ -5,7 +5,7 @@
 //! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files, [`compare`] sets two sides of them next to each other, [`export`] makes CSV of them; [`stats`] says what
-//! may be concluded.
+//! may be concluded. What things cost in kernel memory is another question, answered by [`memory`].
 
 use std::io::Write;
 use std::path::Path;
@@ -25,6 +25,7 @@ mod error;
 mod exchange;
 mod export;
 mod measure;
+mod memory;
 mod registry;
 mod report;
 mod result;
@@ -37,12 +38,12 @@ mod yardstick;
 
 use cli::Cli;
 use cli::Command;
-use cli::Common;
 use cli::CompareArgs;
 use cli::DeviceArgs;
 use cli::Form;
 use cli::ManageArgs;
 use cli::ReportArgs;
+use cli::RunBasics;
 use device::Site;
 use error::Context;
 use error::Error;
@@ -51,11 +52,11 @@ use report::Report;
 use report::Style;
 use result::RunFile;
 use talk::Talker;
-use workload::Workload;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command.measurement() {
-        Ok((common, workloads)) => run_command(&common, &workloads),
+        Ok((common, workloads)) => run::run(&common, &workloads).and_then(|file| finish(&file, &common.run)),
+        Err(Command::Memory(args)) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Report(args)) => report_command(&args),
         Err(Command::Compare(args)) => compare_command(&args),
         Err(Command::Csv(args)) => load(&args.files).and_then(|files| print(&export::csv(&files)?)),
@@ -71,16 +72,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_command(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
-    let result = run::run(common, workloads)?;
-    let summary = || {
-        Ok(report::render(&report::merge(std::slice::from_ref(&result), &common.driver)?, Style::Terminal))
-    };
-    match common.output.as_deref() {
-        Some(path) if path == Path::new("-") => print(&json(&result)?),
+/// Writes a result where it was wanted, and prints what it says.
+fn finish(result: &RunFile, basics: &RunBasics) -> Result<()> {
+    let summary =
+        || Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?, Style::Terminal));
+    match basics.output.as_deref() {
+        Some(path) if path == Path::new("-") => print(&json(result)?),
         Some(path) => {
             result.save(path)?;
-            if common.quiet {
+            if basics.quiet {
                 return Ok(());
             }
             print(&summary()?)

@@ -159,15 +159,15 @@ impl Seen {
 }
 
 fn progress(common: &Common, point: &Point, (round, rounds): (u64, u64), (done, points): (usize, usize)) {
-    if common.quiet || !std::io::stderr().is_terminal() {
+    if common.run.quiet || !std::io::stderr().is_terminal() {
         return;
     }
     let share = (round as f64 * points as f64 + done as f64) / ((rounds + 1) as f64 * points as f64);
-    eprint!("\r\x1b[K{}: {} {:.0} %", common.driver, point.label.title(), share * 100.0);
+    eprint!("\r\x1b[K{}: {} {:.0} %", common.run.driver, point.label.title(), share * 100.0);
 }
 
 fn clear_progress(common: &Common) {
-    if !common.quiet && std::io::stderr().is_terminal() {
+    if !common.run.quiet && std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many result files, one answer: rows that can be compared, with how sure we may be.
 
+mod memory;
 pub mod rfc;
 mod table;
 
@@ -18,12 +19,14 @@ use crate::result::CpuTime;
 use crate::result::Label;
 use crate::result::Latency;
 use crate::result::Measured;
+use crate::result::Memory;
 use crate::result::RunFile;
 use crate::stats;
 use crate::stats::Figure;
 use crate::stats::Ratio;
 use crate::yardstick;
 
+pub use memory::MemoryRow;
 pub use table::render;
 pub use table::Style;
 
@@ -36,6 +39,8 @@ pub struct Report {
     pub latency: Vec<LatencyRow>,
     /// Instructions.
     pub counts: Vec<CountRow>,
+    /// Kernel memory.
+    pub memory: Vec<MemoryRow>,
     /// What a reader should know before trusting the rows.
     pub remarks: Vec<String>,
 }
@@ -159,6 +164,7 @@ struct Sorted<'a> {
     places: Vec<Label>,
     latency: BTreeMap<(Place, Subject), Vec<Timed<'a>>>,
     counts: BTreeMap<(Place, Subject), Vec<&'a Count>>,
+    memory: BTreeMap<(Place, Subject), Vec<&'a Memory>>,
     /// Yardsticks by the driver that was loaded meanwhile, to see whether the machine treated all drivers alike.
     controls: BTreeMap<(Place, Carrier, String), Vec<&'a Latency>>,
 }
@@ -184,6 +190,7 @@ impl<'a> Sorted<'a> {
                 self.latency.entry((place, subject)).or_default().push((latency, cell.cpu));
             }
             Measured::Count(count) => self.counts.entry((place, subject)).or_default().push(count),
+            Measured::Memory(memory) => self.memory.entry((place, subject)).or_default().push(memory),
         }
     }
 
@@ -211,6 +218,7 @@ pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
         base: base.to_string(),
         latency: latency.filter_map(|key| latency_row(key, &sorted, base)).collect(),
         counts: counts.filter_map(|key| count_row(key, &sorted, base)).collect(),
+        memory: memory::rows(&sorted, base),
         remarks: remarks(files, base),
     })
 }

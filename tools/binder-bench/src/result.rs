@@ -19,7 +19,10 @@ use crate::error::Error;
 use crate::error::Result;
 
 /// The version of this format; a file with another one is refused.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
+
+/// The oldest that can be read: what came since was only added.
+const OLDEST: u32 = 2;
 
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -111,6 +114,9 @@ pub enum Unit {
     /// What the workload's description says.
     #[serde(rename = "operation")]
     Operation,
+    /// A thing that is there, and costs memory.
+    #[serde(rename = "object")]
+    Object,
 }
 
 /// What tells one measurement of a run from all others.
@@ -210,6 +216,8 @@ pub enum Measured {
     Latency(Latency),
     /// Guest instructions of a unit.
     Count(Count),
+    /// Memory of a unit.
+    Memory(Memory),
 }
 
 /// Times of all samples of a cell.
@@ -260,6 +268,35 @@ pub struct Count {
     pub instructions: f64,
 }
 
+/// What the kernel's memory grew by while more and more objects were made.
+///
+/// A straight line is laid through the levels, and one through those of a control: the same done without what is in question. The
+/// difference of their slopes is what an object costs.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// Levels, the first before the first object that counts.
+    pub levels: Vec<Level>,
+    /// Those of the control; none where there is nothing to take off.
+    pub control: Vec<Level>,
+    /// Bytes of an object.
+    pub bytes: f64,
+    /// Half the width of their 95 % interval.
+    pub plus_minus: f64,
+    /// Of the bytes, those in slabs.
+    pub slab: f64,
+}
+
+/// How much the kernel used when there were so many objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Level {
+    /// Objects that count.
+    pub objects: u64,
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Of them, in slabs.
+    pub slab: u64,
+}
+
 impl RunFile {
     /// Reads a file and checks its version.
     pub fn load(path: &Path) -> Result<RunFile> {
@@ -267,7 +304,7 @@ impl RunFile {
         let text = fs::read(path).map_err(|e| bad(&e))?;
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(|e| bad(&e))?;
         match value.get("schema").and_then(|v| v.as_u64()) {
-            Some(v) if v == u64::from(SCHEMA) => {}
+            Some(v) if (u64::from(OLDEST)..=u64::from(SCHEMA)).contains(&v) => {}
             Some(v) => return Err(bad(&format!("format {v}, this binder-bench reads format {SCHEMA}"))),
             None => return Err(bad(&"not a result of binder-bench")),
         }

@@ -7,6 +7,7 @@ use nix::sys::utsname::uname;
 use nix::unistd::Pid;
 
 use crate::cli::Common;
+use crate::cli::RunBasics;
 use crate::clock;
 use crate::clock::Clock;
 use crate::count;
@@ -24,15 +25,13 @@ use crate::workload::Workload;
 
 /// Measures the driver that is loaded now.
 pub fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<RunFile> {
-    if let Some(path) = common.output.as_deref().filter(|p| p.as_os_str() != "-") {
-        check_writable(path)?;
-    }
+    check_output(&common.run)?;
     let clock = if common.count { Clock::counting() } else { Clock::calibrated(common.clock)? };
     if common.count {
         clock::require_instruction_clock(&clock)?;
     }
-    let site = Site::prepare(&common.device)?;
-    let cpus = cpus(common)?;
+    let site = Site::prepare(&common.run.device)?;
+    let cpus = cpus(common.cpus.as_deref())?;
     let mut cells = Vec::new();
     for workload in workloads {
         let mut stage = Stage::new(common, &site, clock, &cpus);
@@ -44,20 +43,25 @@ pub fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<RunFile> 
     }
     Ok(RunFile {
         schema: SCHEMA,
-        driver: common.driver.clone(),
-        environment: environment(common, &site, &clock, cpus)?,
+        driver: common.run.driver.clone(),
+        environment: environment(common.placement.name(), &site, &clock, cpus)?,
         cells,
     })
 }
 
+/// Fails early when the result could not be written in the end.
+pub fn check_output(basics: &RunBasics) -> Result<()> {
+    basics.output.as_deref().filter(|p| p.as_os_str() != "-").map_or(Ok(()), check_writable)
+}
+
 /// The CPUs of the run: those asked for, as far as the system allows us to use them.
-fn cpus(common: &Common) -> Result<Vec<usize>> {
+pub fn cpus(wanted: Option<&[usize]>) -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context("sched_getaffinity")?;
     let allowed: Vec<usize> = (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu) == Ok(true)).collect();
-    match &common.cpus {
+    match wanted {
         Some(wish) => match wish.iter().find(|cpu| !allowed.contains(cpu)) {
             Some(cpu) => Err(Error::Usage(format!("--cpus: CPU {cpu} is not available; {allowed:?} are"))),
-            None => Ok(wish.clone()),
+            None => Ok(wish.to_vec()),
         },
         None if cpuinfo().contains("User Mode Linux") => Ok(allowed[..1.min(allowed.len())].to_vec()),
         None => Ok(allowed),
@@ -77,7 +81,8 @@ fn processor(cpuinfo: &str) -> String {
     ["model name", "Hardware", "uarch", "CPU part", "host"].into_iter().find_map(line).unwrap_or_default()
 }
 
-fn environment(common: &Common, site: &Site, clock: &Clock, cpus: Vec<usize>) -> Result<Environment> {
+/// Facts about this machine and this run.
+pub fn environment(placement: &str, site: &Site, clock: &Clock, cpus: Vec<usize>) -> Result<Environment> {
     let uts = uname().context("uname")?;
     let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
     Ok(Environment {
@@ -88,7 +93,7 @@ fn environment(common: &Common, site: &Site, clock: &Clock, cpus: Vec<usize>) ->
         cpus,
         boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
         clock: clock.name().into(),
-        placement: common.placement.name().into(),
+        placement: placement.into(),
         protocol: site.protocol,
     })
 }

@@ -100,14 +100,24 @@ impl Stage {
     /// Nobody there yet.
     pub fn new(common: &Common, site: &Site, clock: Clock, cpus: &[usize]) -> Stage {
         Stage {
+            alone: common.count,
+            placement: common.placement,
+            manager: common.manager,
+            ..Stage::plain(site, clock, cpus)
+        }
+    }
+
+    /// The same without wishes: a manager of our own, everyone on one CPU.
+    pub fn plain(site: &Site, clock: Clock, cpus: &[usize]) -> Stage {
+        Stage {
             crew: Crew::default(),
             clock,
             device: site.device.clone(),
-            alone: common.count,
+            alone: true,
             space: SPACE,
-            placement: common.placement,
+            placement: Placement::Same,
             cpus: cpus.to_vec(),
-            manager: common.manager,
+            manager: Manager::Own,
             managed: false,
             points: Vec::new(),
         }

@@ -39,6 +39,20 @@ pub fn summarise(samples_ns: &[u64], batch: u32, wall_ns: f64, all: &mut Histogr
     })
 }
 
+/// The slope of the straight line that lies closest to some points, and its standard error; none without two places.
+pub fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (across, up) = (mean(|p| p.0), mean(|p| p.1));
+    let spread: f64 = points.iter().map(|p| (p.0 - across).powi(2)).sum();
+    if spread.is_nan() || spread <= 0.0 {
+        return None;
+    }
+    let slope = points.iter().map(|p| (p.0 - across) * (p.1 - up)).sum::<f64>() / spread;
+    let left: f64 = points.iter().map(|p| (p.1 - up - slope * (p.0 - across)).powi(2)).sum();
+    Some((slope, (left / (count - 2.0).max(1.0) / spread).sqrt()))
+}
+
 /// The pairs that a result file holds.
 pub fn to_pairs(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     histogram.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
@@ -195,6 +209,16 @@ mod tests {
                 (0..20).map(|_| level * shift * (1.0 + (rng.f64() - 0.5) * 0.05)).collect()
             })
             .collect()
+    }
+
+    #[test]
+    fn a_line_has_a_slope_and_says_how_sure_it_is() {
+        assert_eq!(line(&[(0.0, 5.0), (1.0, 7.0), (2.0, 9.0)]), Some((2.0, 0.0)));
+        // Residuals 0.5, -1, 0.5 over a spread of 2.
+        let (slope, error) = line(&[(0.0, 0.5), (1.0, 0.0), (2.0, 2.5)]).unwrap();
+        assert!((slope - 1.0).abs() < 1e-12 && (error - 0.75f64.sqrt()).abs() < 1e-12, "{slope} {error}");
+        assert_eq!(line(&[]), None);
+        assert_eq!(line(&[(1.0, 2.0), (1.0, 3.0)]), None);
     }
 
     #[test]

@@ -71,6 +71,11 @@ for workload in throughput rpc oneway fds objects fanin nested freeze death hand
 	# shellcheck disable=SC2086 # options are words
 	works "$workload" "$workload" --driver x --iterations 3 --carriers all $options
 done
+works "death request" memory --driver x --steps 2 --output /tmp/memory.json
+works "node,,binder,object,0,0,1,1,control,2" csv /tmp/memory.json
+works "reference" compare /tmp/memory.json /tmp/memory.json
+expect 2 "invalid value" memory --driver x --objects nonsense
+
 "$bench" rpc --driver a --iterations 50 --quiet --output /tmp/a.json && "$bench" rpc --driver b --iterations 50 --quiet \
 	--output /tmp/b.json || failed=1
 works "b wall" report --base a --rfc /tmp/a.json /tmp/b.json

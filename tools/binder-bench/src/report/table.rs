@@ -8,6 +8,7 @@ use comfy_table::Table;
 use super::CountRow;
 use super::Judged;
 use super::LatencyRow;
+use super::MemoryRow;
 use super::Ratios;
 use super::Report;
 use crate::result::Label;
@@ -33,6 +34,10 @@ pub fn render(report: &Report, style: Style) -> String {
     if !report.counts.is_empty() {
         parts.push(heading("Guest instructions", style));
         parts.push(count_table(report, style));
+    }
+    if !report.memory.is_empty() {
+        parts.push(heading("Bytes of kernel memory", style));
+        parts.push(memory_table(report, style));
     }
     let mark = if style == Style::Markdown { "- " } else { "note: " };
     let remarks: Vec<String> = report.remarks.iter().map(|r| format!("{mark}{r}")).collect();
@@ -153,5 +158,29 @@ fn count_cells(row: &CountRow, named: bool) -> Vec<String> {
         row.runs.to_string(),
         if row.runs > 1 { format!("{:.1} … {:.1}", row.least, row.most) } else { String::new() },
         row.ratio.map_or(String::new(), |r| format!("{r:.3}")),
+    ]
+}
+
+fn memory_table(report: &Report, style: Style) -> String {
+    let header = ["object", "", "bytes", "±", "of it slab", "runs"].map(str::to_string);
+    let header = header.into_iter().chain([format!("÷ {}", report.base)]).collect();
+    let mut table = new_table(style, header, &[0, 1]);
+    let mut last = None;
+    for row in &report.memory {
+        let named = last.replace(&row.label) != Some(&row.label);
+        table.add_row(memory_cells(row, named));
+    }
+    table.to_string()
+}
+
+fn memory_cells(row: &MemoryRow, named: bool) -> Vec<String> {
+    vec![
+        if named { row.label.case.clone() } else { String::new() },
+        row.subject.name().to_string(),
+        format!("{:.0}", row.bytes),
+        format!("{:.0}", row.plus_minus),
+        format!("{:.0}", row.slab),
+        row.runs.to_string(),
+        row.ratio.map_or(String::new(), |r| format!("{r:.2}")),
     ]
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How much memory the kernel uses for itself, in whole pages.
+//!
+//! Free pages are counted where they lie: in the zones and on each CPU's own list. What is not free and belongs neither to
+//! processes nor to files is the kernel's: slabs, stacks, page tables, and pages that only a driver knows of, as Binder's buffers.
+
+use std::fs;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::error::Context;
+use crate::error::Error;
+use crate::error::Result;
+
+/// What the kernel used at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Of them in slabs, or got from `kmalloc` in whole pages.
+    pub slab: u64,
+}
+
+/// Has slabs give back what they keep for the next who asks, if we may: else the objects of one measurement would be made of the
+/// remains of another.
+pub fn drop_caches() {
+    let Ok(slabs) = fs::read_dir("/sys/kernel/slab") else { return };
+    for slab in slabs.flatten() {
+        let _ = fs::write(slab.path().join("shrink"), "1");
+    }
+}
+
+/// Reads the gauge.
+pub fn read() -> Result<Reading> {
+    // Each CPU counts for itself for a while; this brings the sums up to date, if we may.
+    let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
+    let file = |path: &str| fs::read_to_string(path).context(path);
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).context("page size")?.unwrap_or(4096);
+    parse(&file("/proc/zoneinfo")?, &file("/proc/vmstat")?, page as u64).ok_or_else(|| {
+        Error::Protocol("the kernel shows /proc/zoneinfo or /proc/vmstat in an unknown form".into())
+    })
+}
+
+fn parse(zoneinfo: &str, vmstat: &str, page: u64) -> Option<Reading> {
+    let (mut managed, mut free) = (0, 0);
+    for line in zoneinfo.lines() {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["managed", pages] => managed += pages.parse::<u64>().ok()?,
+            ["pages", "free", pages] | ["count:", pages] => free += pages.parse::<u64>().ok()?,
+            _ => {}
+        }
+    }
+    let counter = |name: &str| -> Option<u64> {
+        let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        line.parse().ok()
+    };
+    let others = counter("nr_anon_pages")? + counter("nr_file_pages")?;
+    let slab = counter("nr_slab_reclaimable")? + counter("nr_slab_unreclaimable")?;
+    Some(Reading { bytes: managed.checked_sub(free + others)? * page, slab: slab * page })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZONES: &str = "Node 0, zone      DMA\n  pages free     100\n        managed  400\n  pagesets\n    cpu: 0\n              \
+                         count:    7\n              high:     9\nNode 0, zone   Normal\n  pages free     50\n        managed  600\n";
+    const COUNTERS: &str =
+        "nr_anon_pages 30\nnr_file_pages 13\nnr_slab_reclaimable 5\nnr_slab_unreclaimable 6\nnr_anon_pages_x 1\n";
+
+    #[test]
+    fn what_is_neither_free_nor_anyones_is_the_kernels() {
+        let reading = parse(ZONES, COUNTERS, 4096).unwrap();
+        assert_eq!(reading, Reading { bytes: (1000 - 157 - 43) * 4096, slab: 11 * 4096 });
+    }
+
+    #[test]
+    fn what_is_missing_is_no_zero() {
+        assert_eq!(parse(ZONES, "nr_anon_pages 30\n", 4096), None);
+        assert_eq!(parse("", COUNTERS, 4096), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let reading = read().unwrap();
+        assert!(0 < reading.slab && reading.slab < reading.bytes);
+    }
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The processes that make objects, so many at a time, and keep them until they are killed.
+//!
+//! A control does in user space just what its counterpart does: it makes the same system calls, to another file.
+
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use binder_sys::Device;
+use binder_sys::FlatBinderObject;
+use binder_sys::Mapping;
+use binder_sys::Parcel;
+use binder_sys::TransactionFlags;
+use nix::fcntl::fcntl;
+use nix::fcntl::FcntlArg;
+use nix::fcntl::OFlag;
+use nix::sys::resource::getrlimit;
+use nix::sys::resource::setrlimit;
+use nix::sys::resource::Resource;
+use nix::unistd::close;
+use nix::unistd::pipe;
+use nix::unistd::read;
+use nix::unistd::write;
+use zerocopy::FromBytes;
+
+use crate::crew::Answer;
+use crate::crew::Control;
+use crate::crew::Member;
+use crate::crew::Order;
+use crate::error::Context;
+use crate::error::Error;
+use crate::error::Result;
+use crate::registry;
+use crate::stage::Stage;
+use crate::talk::unexpected;
+use crate::talk::Port;
+use crate::talk::Talker;
+use crate::talk::SPACE;
+
+/// Nodes in one message.
+pub const NODES: u64 = 100;
+
+/// Bytes of a call.
+const PAYLOAD: usize = 64;
+
+/// What is mapped of a device or of another file.
+const MAPPED: usize = 1 << 20;
+
+/// Who gives nodes away, and who takes no calls.
+const SERVICE: &str = "memory";
+
+const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
+
+/// A file that everyone may open and map, in place of a device.
+const OTHER_FILE: &str = "/proc/self/exe";
+
+/// Makes so many more, whenever it is told to.
+fn obey(control: &mut Control, mut make: impl FnMut(u64) -> Result<()>) -> Result<()> {
+    control.answer(&Answer::Ready)?;
+    loop {
+        match control.order()? {
+            Order::Make(count) => make(count)?,
+            order => {
+                return Err(Error::Protocol(format!("a process that makes objects was told to {order:?}")))
+            }
+        }
+        control.answer(&Answer::Ready)?;
+    }
+}
+
+fn start(
+    stage: &mut Stage,
+    name: &str,
+    body: impl FnOnce(&mut Control, &Path) -> Result<()>,
+) -> Result<Member> {
+    let (cpu, device) = (stage.seat(0).client, stage.device.clone());
+    stage.start(name.to_string(), cpu, move |control| body(control, &device))
+}
+
+/// Opens the device, or another file, again and again; at most `most` times.
+pub fn files(stage: &mut Stage, binder: bool, mapped: bool, most: u64) -> Result<Member> {
+    start(stage, "process that opens files", move |control, device| {
+        let (path, access) = if binder {
+            (device.to_owned(), OFlag::O_RDWR)
+        } else {
+            (PathBuf::from(OTHER_FILE), OFlag::O_RDONLY)
+        };
+        make_room(most)?;
+        let mut kept: Vec<(Device, Option<Mapping>)> = Vec::with_capacity(most as usize);
+        obey(control, |count| {
+            for _ in 0..count {
+                let file = Device::open_with(&path, access | OFlag::O_CLOEXEC)
+                    .context("opening a file once more")?;
+                let mapping = mapped.then(|| file.map(MAPPED)).transpose().context("mapping it")?;
+                kept.push((file, mapping));
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Allows so many files, and has the table for them made now.
+fn make_room(files: u64) -> Result<()> {
+    let (limit, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("RLIMIT_NOFILE")?;
+    let wanted = files + 64;
+    if limit < wanted {
+        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard.max(wanted))
+            .map_err(|e| Error::from_path(format!("cannot open {wanted} files"), e))?;
+    }
+    let last = i32::try_from(wanted).expect("limits are small") - 1;
+    let file = fcntl(std::io::stderr(), FcntlArg::F_DUPFD_CLOEXEC(last)).context("the last of many files")?;
+    close(file).context("closing it")
+}
+
+/// Threads, of which so many at a time join the pool and wait for work. They are all there from the start.
+pub fn loopers(stage: &mut Stage, most: u64) -> Result<Member> {
+    start(stage, "process with a pool of threads", move |control, device| {
+        let port = Arc::new(Port::open(device, SPACE)?);
+        let body = move |talker: &mut Talker| {
+            talker.out.enter_looper();
+            Err(unexpected(&talker.next()?))
+        };
+        let threads = Threads::start(most, &port, |_| Ok(()), body)?;
+        obey(control, |count| threads.release(count))
+    })
+}
+
+/// Threads that the driver knows, of which so many at a time call a server that takes no calls.
+pub fn callers(stage: &mut Stage, most: u64) -> Result<Member> {
+    deaf_server(stage)?;
+    start(stage, "process of many callers", move |control, device| {
+        let mut talker = Talker::open(device)?;
+        let handle = registry::look_up(&mut talker, SERVICE)?;
+        let known = |talker: &mut Talker| {
+            talker.out.enter_looper();
+            talker.flush()
+        };
+        let body = move |talker: &mut Talker| {
+            let mut parcel = Parcel::new();
+            parcel.bytes(&[0; PAYLOAD]);
+            talker.call(&parcel.to_handle(handle, 1, TransactionFlags::empty()))?;
+            Err(Error::Protocol("a call was answered by someone who takes none".into()))
+        };
+        let threads = Threads::start(most, talker.port(), known, body)?;
+        obey(control, |count| threads.release(count))
+    })
+}
+
+/// Threads that wait for a byte each, to do then what makes an object.
+struct Threads {
+    gate: OwnedFd,
+    released: Cell<u64>,
+    passed: Arc<AtomicU64>,
+}
+
+impl Threads {
+    /// Starts them. Each does `first` now, and `then` when it is released, which takes for ever.
+    fn start(
+        count: u64,
+        port: &Arc<Port>,
+        first: impl Fn(&mut Talker) -> Result<()> + Clone + Send + 'static,
+        then: impl Fn(&mut Talker) -> Result<()> + Clone + Send + 'static,
+    ) -> Result<Threads> {
+        let (wait, gate) = pipe().context("pipe")?;
+        let (wait, passed) = (Arc::new(wait), Arc::new(AtomicU64::new(0)));
+        for _ in 0..count {
+            let (port, wait, passed) = (port.clone(), wait.clone(), passed.clone());
+            let (first, then) = (first.clone(), then.clone());
+            let life = move || -> Result<()> {
+                let mut talker = Talker::on(port);
+                first(&mut talker)?;
+                passed.fetch_add(1, Ordering::Relaxed);
+                read(&*wait, &mut [0]).context("waiting at the gate")?;
+                passed.fetch_add(1, Ordering::Relaxed);
+                then(&mut talker)
+            };
+            let builder = std::thread::Builder::new().stack_size(64 << 10);
+            builder.spawn(move || end(life())).context("a thread more")?;
+        }
+        let threads = Threads { gate, released: Cell::new(count), passed };
+        threads.await_passed();
+        Ok(threads)
+    }
+
+    fn release(&self, count: u64) -> Result<()> {
+        for _ in 0..count {
+            write(&self.gate, &[0]).context("opening the gate")?;
+        }
+        self.released.set(self.released.get() + count);
+        self.await_passed();
+        Ok(())
+    }
+
+    fn await_passed(&self) {
+        while self.passed.load(Ordering::Relaxed) < self.released.get() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A thread that should wait for ever has an end: so has its process.
+fn end(why: Result<()>) {
+    match why {
+        // All are killed in the end, and some a little earlier than others.
+        Err(Error::PeerDied(_)) => {}
+        Err(error) => eprintln!("binder-bench: a thread that should wait for ever: {error}"),
+        Ok(()) => eprintln!("binder-bench: a thread that should wait for ever did not"),
+    }
+    std::process::exit(1)
+}
+
+/// A server that looks at nothing it is sent.
+fn deaf_server(stage: &mut Stage) -> Result<Member> {
+    let cpu = stage.seat(0).server;
+    stage.server("server that takes no calls".into(), cpu, SERVICE.into(), |_talker| loop {
+        std::thread::park();
+    })
+}
+
+/// Oneway calls of a server that takes none.
+pub fn oneway_sender(stage: &mut Stage) -> Result<Member> {
+    deaf_server(stage)?;
+    start(stage, "sender of oneway calls", |control, device| {
+        let mut talker = Talker::open(device)?;
+        let handle = registry::look_up(&mut talker, SERVICE)?;
+        let mut parcel = Parcel::new();
+        parcel.bytes(&[0; PAYLOAD]);
+        let call = parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY);
+        obey(control, |count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
+    })
+}
+
+/// A server that gives away [`NODES`] nodes at a time, from the one that it is asked for.
+pub fn nodes(stage: &mut Stage) -> Result<Member> {
+    let cpu = stage.seat(0).server;
+    stage.server("owner of nodes".into(), cpu, SERVICE.into(), |mut talker| loop {
+        let call = talker.next_call()?;
+        let first = u64::from_ne_bytes(talker.port().part(&call, 0)?);
+        let mut given = Parcel::new();
+        for node in first..first + NODES {
+            // The node with number 1 is the service.
+            given.object(&FlatBinderObject::binder((node + 1) * 16, (node + 1) * 16));
+        }
+        talker.out.free_buffer(call.buffer).reply(&given.to_caller(TransactionFlags::empty()));
+        talker.flush()?;
+    })
+}
+
+/// Someone's handles on nodes.
+struct Holder {
+    talker: Talker,
+    service: u32,
+    next: u64,
+}
+
+impl Holder {
+    fn new(device: &Path) -> Result<Holder> {
+        let mut talker = Talker::open(device)?;
+        let service = registry::look_up(&mut talker, SERVICE)?;
+        Ok(Holder { talker, service, next: 0 })
+    }
+
+    /// Takes hold of [`NODES`] more.
+    fn take(&mut self) -> Result<Vec<u32>> {
+        let mut ask = Parcel::new();
+        ask.bytes(&self.next.to_ne_bytes());
+        let reply = self.talker.call(&ask.to_handle(self.service, 1, TransactionFlags::empty()))?;
+        let objects: [u8; (NODES * OBJECT) as usize] = self.talker.port().part(&reply, 0)?;
+        let objects = <[FlatBinderObject; NODES as usize]>::read_from_bytes(&objects)
+            .map_err(|_| Error::Protocol("bad objects arrived".into()))?;
+        let handles: Vec<u32> = objects.iter().map(FlatBinderObject::handle).collect();
+        for &handle in &handles {
+            self.talker.out.acquire(handle);
+        }
+        self.talker.out.free_buffer(reply.buffer);
+        self.talker.flush()?;
+        self.next += NODES;
+        Ok(handles)
+    }
+}
+
+/// Takes hold of nodes, from the first on.
+pub fn holder(stage: &mut Stage) -> Result<Member> {
+    start(stage, "holder of references", |control, device| {
+        let mut holder = Holder::new(device)?;
+        obey(control, |count| (0..count / NODES).try_for_each(|_| holder.take().map(drop)))
+    })
+}
+
+/// Holds `most` nodes, and asks to be told when they die.
+pub fn watcher(stage: &mut Stage, most: u64) -> Result<Member> {
+    start(stage, "watcher of nodes", move |control, device| {
+        let mut holder = Holder::new(device)?;
+        let mut handles = Vec::with_capacity(most as usize);
+        while (handles.len() as u64) < most {
+            handles.extend(holder.take()?);
+        }
+        let mut unwatched = handles.into_iter();
+        let talker = &mut holder.talker;
+        obey(control, |count| {
+            for _ in 0..count {
+                let Some(handle) = unwatched.next() else {
+                    return Err(Error::Protocol("there are no more nodes to watch".into()));
+                };
+                talker.out.request_death(handle, u64::from(handle));
+            }
+            talker.flush()?;
+            talker.arrived()?.map_or(Ok(()), |item| Err(unexpected(&item)))
+        })
+    })
+}
