@@ -52,6 +52,9 @@ pub(crate) struct Buffers {
     ranges: SpinLock<RangeAllocator<Delivered>>,
 }
 
+// With a lock and a count of references: see [`crate::range_alloc::FEW`].
+const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048 - 32);
+
 impl Buffers {
     /// A space that is not there yet.
     pub(crate) fn new() -> Result<Arc<Self>> {

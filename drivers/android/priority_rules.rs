@@ -41,6 +41,40 @@ mod policy {
     pub(super) const DEADLINE: u32 = 6;
 }
 
+/// A priority to go back to, or none, in the room of one: [`crate::transaction::Transaction`] has no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SavedPriority(u32);
+
+impl SavedPriority {
+    /// No priority has this word: some of its bits are always 0.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    pub(crate) const fn get(self) -> Option<Priority> {
+        match self {
+            Self::NONE => None,
+            Self(word) => Some(Priority(word)),
+        }
+    }
+
+    /// Takes it out, and leaves none.
+    pub(crate) fn take(&mut self) -> Option<Priority> {
+        core::mem::replace(self, Self::NONE).get()
+    }
+
+    /// Saves a priority, unless there is one already.
+    pub(crate) fn keep_first(&mut self, priority: Priority) {
+        if *self == Self::NONE {
+            *self = Self(priority.0);
+        }
+    }
+}
+
+impl From<Option<Priority>> for SavedPriority {
+    fn from(priority: Option<Priority>) -> Self {
+        priority.map_or(Self::NONE, |priority| Self(priority.0))
+    }
+}
+
 /// The part of a [`Priority`] that is inherited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {

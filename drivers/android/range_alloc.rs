@@ -57,8 +57,9 @@ const SPAM_RANGES: usize = 50;
 ///
 /// A pool of threads that serves synchronous calls keeps about one range a thread in use, and the
 /// usual limit of such a pool is 15. Oneway calls come in bursts of some dozens, of each of which the
-/// tree would need two allocations. A place costs a process 60 bytes.
-pub(crate) const FEW: usize = 40;
+/// tree would need two allocations. A place costs a process some 50 bytes, and with so many the books of one are
+/// just below 2 KiB, beyond which the kernel's allocator would round them up to 4.
+pub(crate) const FEW: usize = 35;
 
 /// Who waits for the contents of a range, and therefore which budget pays for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

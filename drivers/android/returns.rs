@@ -207,7 +207,7 @@ fn look(
                 call.put_ticket(ticket);
                 let own = thread.state(process);
                 own.calls_to_come += u32::from(is_common);
-                call.saved_priority = own.raised_from.take();
+                call.saved_priority = own.raised_from.take().into();
                 let has_room = own.stack.len() < own.stack.capacity();
                 return Found::Call(call, has_room);
             }
@@ -354,7 +354,7 @@ fn deliver_call<'a>(
     match transaction.take_content() {
         Content::Call { node, buffer } => {
             let own = priority::begin_service(transaction.caller_priority, &node);
-            transaction.saved_priority.get_or_insert(own);
+            transaction.saved_priority.keep_first(own);
             hand_over(thread, buffer, numbers, Purpose::Call(node));
         }
         Content::Oneway { node, buffer, .. } => {

@@ -381,7 +381,7 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, hint);
     // Only now: until the caller runs, the thread is what it waits for.
-    if let Some(saved) = saved_priority {
+    if let Some(saved) = saved_priority.get() {
         priority::end_service(saved);
     }
     if has_outer_ended {

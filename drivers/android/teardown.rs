@@ -42,7 +42,7 @@ impl Thread {
                     "call {} loses whoever serves it",
                     transaction.id
                 );
-                if let Some(saved) = transaction.saved_priority {
+                if let Some(saved) = transaction.saved_priority.get() {
                     self.end_service(saved);
                 }
                 transaction.refuse(Refusal::DIED);

@@ -24,7 +24,7 @@ use crate::{
     freeze_state::Reception,
     kernel_ext::park::WakeHint,
     node::{Node, NotInUse},
-    priority_rules::Priority,
+    priority_rules::{Priority, SavedPriority},
     process::{Pid, ProcessState, StateGuard},
     stats::{Counted, Kind},
     thread::{Frame, Thread},
@@ -51,13 +51,16 @@ pub(crate) struct Transaction {
     pub(crate) caller: Arc<Thread>,
     /// How that was scheduled when it made the call.
     pub(crate) caller_priority: Priority,
-    /// How the thread that serves the call was scheduled before; `None` until that begins to change.
-    pub(crate) saved_priority: Option<Priority>,
+    /// How the thread that serves the call was scheduled before; none until that begins to change.
+    pub(crate) saved_priority: SavedPriority,
     content: Content,
     /// A place in whatever queue comes next; `None` while waiting in one.
     ticket: Option<WorkTicket>,
     _counted: Counted,
 }
+
+// As much as the kernel's allocator gives before the next size, which is half as much again.
+const _: () = assert!(size_of::<Transaction>() <= 128);
 
 /// How far a transaction has come, and what it holds on to.
 pub(crate) enum Content {
@@ -98,7 +101,7 @@ impl Transaction {
             sender_euid: Kuid::current_euid(),
             caller: caller.clone(),
             caller_priority: Priority::default(),
-            saved_priority: None,
+            saved_priority: SavedPriority::NONE,
             content: Content::Empty,
             ticket: Some(WorkTicket::new(GFP_KERNEL)?),
             _counted: Counted::new(Kind::Transaction),

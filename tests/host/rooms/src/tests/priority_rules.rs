@@ -4,7 +4,7 @@
 //! the same in the words of the C driver (nice values) and of Android's kernels (the rest).
 
 use crate::defs::NodeFlags;
-use crate::priority_rules::{Limits, NodePriority, Priority};
+use crate::priority_rules::{Limits, NodePriority, Priority, SavedPriority};
 
 const NORMAL: u32 = 0;
 const FIFO: u32 = 1;
@@ -336,4 +336,27 @@ fn what_is_inherited_is_not_inherited_by_children() {
     // It gets back the flag that it had with the policy that it had.
     let saved = Priority::from_word(Task::real_time(ROUND_ROBIN, 9, 0).priority().word() | FLAG);
     assert_eq!(served.to_restore(saved), Some(saved));
+}
+
+/// Of all that a task can be, nothing is taken for "none", and the first that is saved stays.
+#[test]
+fn what_is_saved_is_what_comes_back() {
+    let mut saved = SavedPriority::NONE;
+    assert_eq!(saved.take(), None);
+    for real_time in 0..=99 {
+        for nice in 0..40 {
+            for reset in [0, 1 << 8] {
+                for policy in 0..=6 {
+                    let word = real_time << 24 | nice << 16 | reset | policy;
+                    let priority = Priority::from_word(word);
+                    saved.keep_first(priority);
+                    saved.keep_first(Priority::from_word(0));
+                    assert_eq!(saved.get(), Some(priority));
+                    assert_eq!(SavedPriority::from(Some(priority)), saved);
+                    assert_eq!(saved.take(), Some(priority));
+                    assert_eq!(saved, SavedPriority::from(None));
+                }
+            }
+        }
+    }
 }
