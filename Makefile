@@ -24,7 +24,7 @@ help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
-bench: $(PYTHON) ## time, exact instructions and memory of all three drivers, and build/report/index.html (ONLY=time|count|memory|profile|report)
+bench: $(PYTHON) ## time, exact instructions and memory of all three drivers, and build/report/index.html (ONLY=time|count|memory|pressure|profile|report)
 	@$(LAB) bench $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs)
 
 bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)

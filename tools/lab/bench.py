@@ -19,9 +19,14 @@ CRATE = "tools/binder-bench"
 DRIVERS = ("c", "rust", "upstream")
 # How long each of the 150 or so points is measured in a boot; several boots say more than one long one.
 SECONDS = 0.25
-STAGES = ("time", "count", "memory", "profile", "report")
-# What binder-bench is told in each. Memory is weighed where one run is like the next, too.
-_WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"]}
+STAGES = ("time", "count", "memory", "pressure", "profile", "report")
+# What binder-bench is told in each series. Memory is weighed where one run is like the next, too.
+_WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"],
+          "pressure": ["pressure", "--count"], "pressure-time": ["pressure"]}
+_TIMED = ("time", "pressure-time")
+# Only our driver can charge the pages of buffers to the cgroup of their owner, by a parameter: its name then, and
+# what to load and to boot with.
+CHARGED = {"rust-charged": ("rust", ("parameters=charge_buffers=1",))}
 HOME = BUILD / "bench"
 
 
@@ -36,12 +41,19 @@ def run(stages, rounds, extra, to_docs):
         series("count", "x86_64", 1, DRIVERS, program)
     if "memory" in stages:
         series("memory", "x86_64", 1, DRIVERS, program)
+    if "pressure" in stages:
+        series("pressure", "x86_64", 1, ("c", "rust", *CHARGED), program)
+        series("pressure-time", "um", 1, ("c", "rust", *CHARGED), program)
     if "profile" in stages:
         _profile(program)
     for stage in ("time", "count", "memory"):
         if stage in stages:
             print()
             subprocess.run([program, "report", *map(str, results(stage))], check=False)
+    if "pressure" in stages:
+        for stage in ("pressure", "pressure-time"):
+            print()
+            subprocess.run([program, "report", "--markdown", *map(str, results(stage))], check=False)
     if "report" in stages:
         _report(program, to_docs)
     return 0
@@ -78,8 +90,9 @@ def measure(title, name, driver, program, stage, extra=()):
     argv = ["/lab/binder-bench", *words, "--driver", driver, "--output", "/out/result.json", *extra]
     # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
     pin = _quiet_cpu() if built.guest.arch == "um" else None
+    driver, boot = CHARGED.get(driver, (driver, ()))
     job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
-                    icount=stage != "time", timeout=1500)
+                    icount=stage not in _TIMED, timeout=1500, boot=boot)
     with say.Step(title) as step:
         result = guest.run(built, job, step.hear)
     if not result.good or "result.json" not in result.files:

@@ -384,27 +384,6 @@ pub fn serve(path: &Path, threads: u32, ready: impl FnOnce()) {
     worker.work_for_ever();
 }
 
-/// Makes calls one after the other, question and answer of `size` bytes, and says how long each took.
-pub fn time_calls(path: &Path, calls: usize, size: usize) -> anyhow::Result<Vec<Duration>> {
-    let process = Process::open(path)?;
-    let mut worker = Worker::new(&process);
-    let question = answer(b"a question", size);
-    let wanted = answer(&question, size);
-    let mut parcel = Parcel::new();
-    parcel.bytes(&question);
-    let mut times = Vec::with_capacity(calls);
-    for _ in 0..calls {
-        let parcel = parcel.clone();
-        let start = Instant::now();
-        let End::Answered(reply) = worker.call(0, size as u32, parcel)? else { bail!("the server is dead") };
-        times.push(start.elapsed());
-        ensure!(process.space.read(reply.buffer, size) == wanted, "an answer has wrong bytes");
-        worker.out.free_buffer(reply.buffer);
-    }
-    worker.process.device.write_all(worker.out.as_bytes())?;
-    Ok(times)
-}
-
 /// Calls the context manager, and counts the calls that were answered.
 pub fn call(path: &Path, work: &Work) -> anyhow::Result<()> {
     call_counted(path, work, &AtomicU64::new(0))

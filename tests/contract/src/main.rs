@@ -23,7 +23,6 @@ mod load;
 mod ops;
 mod pids;
 mod port;
-mod pressure;
 mod rules;
 mod runner;
 mod scheduling;
@@ -77,8 +76,6 @@ enum Command {
     },
     /// Load the driver with clients and servers, and kill them at random
     Soak(soak::SoakArgs),
-    /// How long calls take while pages are taken back
-    Pressure(pressure::PressureArgs),
 }
 
 #[derive(Args)]
@@ -139,7 +136,6 @@ fn main() -> anyhow::Result<()> {
             agent::serve_after_exec(channel, device);
         }
         Command::Soak(args) => soak::run(&args)?,
-        Command::Pressure(args) => pressure::run(&args)?,
     }
     Ok(())
 }

@@ -10,6 +10,8 @@ use clap::ValueEnum;
 
 use crate::clock::Source;
 use crate::memory::Object;
+use crate::pressure;
+use crate::pressure::Kind;
 use crate::result::Carrier;
 use crate::workload;
 use crate::workload::death;
@@ -73,6 +75,8 @@ pub enum Command {
     Spam(Box<One<spam::Options>>),
     /// Bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
     Memory(Box<MemoryArgs>),
+    /// Calls, each checked, while the kernel takes memory back, and while it does not.
+    Pressure(Box<PressureArgs>),
     /// Be the context manager of a device, for runs with `--manager existing`; until it is killed.
     Manage(ManageArgs),
     /// Merge results into a table.
@@ -123,12 +127,12 @@ pub struct RunArgs {
 impl RunArgs {
     fn workloads(&self) -> Vec<Box<dyn Workload>> {
         let wanted = |name: &str| self.workloads.iter().any(|wish| wish == name || wish == "all");
-        workload::all().into_iter().filter(|(name, _)| wanted(name)).map(|(_, workload)| workload).collect()
+        workload::all().into_iter().filter(|workload| wanted(workload.name())).collect()
     }
 }
 
 fn workload_names() -> clap::builder::PossibleValuesParser {
-    let names = workload::all().into_iter().map(|(name, _)| name);
+    let names = workload::all().into_iter().map(|workload| workload.name());
     ["all"].into_iter().chain(names).collect::<Vec<_>>().into()
 }
 
@@ -217,6 +221,26 @@ pub struct MemoryArgs {
     /// How often more of them are made; the line goes through so many points, and one.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,
+}
+
+/// How to press, and for how long.
+#[derive(Args, Clone, Debug)]
+pub struct PressureArgs {
+    /// What is the same for all measurements.
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Who wants memory back.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Kind as ValueEnum>::value_variants().to_vec())]
+    pub kinds: Vec<Kind>,
+    /// Blocks of 256 quiet calls, and of as many squeezed ones.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(pressure::BLOCKS))]
+    pub blocks: u64,
+    /// Bytes of each question and each answer.
+    #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=131_072))]
+    pub size: u32,
+    /// Count instructions instead of time: for a guest under `qemu -icount shift=0`.
+    #[arg(long)]
+    pub count: bool,
 }
 
 /// Where to find a device. Without any of these: `/dev/binderfs` if it is mounted, else an instance of our own.
@@ -454,7 +478,7 @@ mod tests {
 
     #[test]
     fn every_workload_has_a_subcommand_of_its_name() {
-        for (name, _) in workload::all() {
+        for name in workload::all().iter().map(|workload| workload.name()) {
             let (common, workloads) =
                 parse(&format!("b {name} --driver x")).unwrap().command.measurement().ok().unwrap();
             assert_eq!((common.run.driver.as_str(), workloads.len()), ("x", 1));

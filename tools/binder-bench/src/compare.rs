@@ -64,7 +64,7 @@ fn names(before: &[RunFile], after: &[RunFile]) -> Result<[String; 2]> {
 type Key = (Label, bool);
 
 fn key(cell: &Cell) -> Key {
-    (cell.label.clone(), matches!(cell.measured, Measured::Latency(_)))
+    (cell.label.clone(), matches!(cell.measured, Measured::Latency(_) | Measured::Pressure(_)))
 }
 
 fn labels(side: &[RunFile]) -> BTreeSet<Key> {

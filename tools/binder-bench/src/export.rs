@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Results as CSV, for spreadsheets and statistics programs: one line for each block of time, window of instructions,
-//! and level of memory.
+//! level of memory, and time that calls under pressure took.
 
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use crate::result::Cell;
 use crate::result::Level;
 use crate::result::Measured;
 use crate::result::RunFile;
+use crate::result::Times;
 use crate::result::Unit;
 
 /// A line. What a block or a window does not have stays empty.
@@ -27,11 +28,11 @@ struct Line<'a> {
     reply: u32,
     clients: u32,
     batch: u32,
-    /// `block`, `short window`, `long window`, `level` or `control`.
+    /// `block`, `short window`, `long window`, `level`, `control`, `quiet` or `squeezed`.
     kind: &'static str,
     /// Which block or window of its kind, in the order of time.
     number: usize,
-    /// Units of a block, calls of a window, or objects that are there.
+    /// Units of a block, calls of a window, objects that are there, or calls that took as long.
     calls: u64,
     wall_ns: Option<f64>,
     mean_ns: Option<f64>,
@@ -102,6 +103,19 @@ fn lines<'a>(file: &'a RunFile, cell: &'a Cell, parameters: &'a str) -> Vec<Line
             };
             let mut lines = windows("short window", count.n1, &count.t1);
             lines.extend(windows("long window", count.n2, &count.t2));
+            lines
+        }
+        Measured::Pressure(pressure) => {
+            let times = |kind, times: &Times| {
+                let pairs = times.histogram.iter().enumerate();
+                let value = |l: Line<'a>, v: u64| match pressure.instructions {
+                    true => Line { instructions: Some(v), ..l },
+                    false => Line { mean_ns: Some(v as f64), ..l },
+                };
+                pairs.map(|(n, &(v, calls))| value(line(kind, n, calls), v)).collect::<Vec<_>>()
+            };
+            let mut lines = times("quiet", &pressure.quiet);
+            lines.extend(times("squeezed", &pressure.squeezed));
             lines
         }
         Measured::Memory(memory) => {

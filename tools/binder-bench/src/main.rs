@@ -5,7 +5,8 @@
 //! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files, [`compare`] sets two sides of them next to each other, [`export`] makes CSV of them; [`stats`] says what
-//! may be concluded. What things cost in kernel memory is another question, answered by [`memory`].
+//! may be concluded. What things cost in kernel memory is another question, answered by [`memory`],
+//! and what calls are like while memory is taken back a third: [`pressure`].
 
 use std::io::Write;
 use std::path::Path;
@@ -26,6 +27,7 @@ mod exchange;
 mod export;
 mod measure;
 mod memory;
+mod pressure;
 mod registry;
 mod report;
 mod result;
@@ -56,6 +58,7 @@ use talk::Talker;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command.measurement() {
         Ok((common, workloads)) => run::run(&common, &workloads).and_then(|file| finish(&file, &common.run)),
+        Err(Command::Pressure(args)) => pressure::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Memory(args)) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Report(args)) => report_command(&args),
         Err(Command::Compare(args)) => compare_command(&args),

@@ -2,6 +2,7 @@
 //! Many result files, one answer: rows that can be compared, with how sure we may be.
 
 mod memory;
+mod pressure;
 pub mod rfc;
 mod table;
 
@@ -20,6 +21,7 @@ use crate::result::Label;
 use crate::result::Latency;
 use crate::result::Measured;
 use crate::result::Memory;
+use crate::result::Pressure;
 use crate::result::RunFile;
 use crate::stats;
 use crate::stats::Figure;
@@ -27,6 +29,7 @@ use crate::stats::Ratio;
 use crate::yardstick;
 
 pub use memory::MemoryRow;
+pub use pressure::PressureRow;
 pub use table::render;
 pub use table::Style;
 
@@ -41,6 +44,8 @@ pub struct Report {
     pub counts: Vec<CountRow>,
     /// Kernel memory.
     pub memory: Vec<MemoryRow>,
+    /// Calls under pressure.
+    pub pressure: Vec<PressureRow>,
     /// What a reader should know before trusting the rows.
     pub remarks: Vec<String>,
 }
@@ -165,6 +170,7 @@ struct Sorted<'a> {
     latency: BTreeMap<(Place, Subject), Vec<Timed<'a>>>,
     counts: BTreeMap<(Place, Subject), Vec<&'a Count>>,
     memory: BTreeMap<(Place, Subject), Vec<&'a Memory>>,
+    pressure: BTreeMap<(Place, Subject), Vec<&'a Pressure>>,
     /// Yardsticks by the driver that was loaded meanwhile, to see whether the machine treated all drivers alike.
     controls: BTreeMap<(Place, Carrier, String), Vec<&'a Latency>>,
 }
@@ -190,6 +196,7 @@ impl<'a> Sorted<'a> {
                 self.latency.entry((place, subject)).or_default().push((latency, cell.cpu));
             }
             Measured::Count(count) => self.counts.entry((place, subject)).or_default().push(count),
+            Measured::Pressure(pressure) => self.pressure.entry((place, subject)).or_default().push(pressure),
             Measured::Memory(memory) => self.memory.entry((place, subject)).or_default().push(memory),
         }
     }
@@ -219,6 +226,7 @@ pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
         latency: latency.filter_map(|key| latency_row(key, &sorted, base)).collect(),
         counts: counts.filter_map(|key| count_row(key, &sorted, base)).collect(),
         memory: memory::rows(&sorted, base),
+        pressure: pressure::rows(&sorted),
         remarks: remarks(files, base),
     })
 }

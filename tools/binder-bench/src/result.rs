@@ -218,6 +218,8 @@ pub enum Measured {
     Count(Count),
     /// Memory of a unit.
     Memory(Memory),
+    /// Calls while memory was asked for, and while it was not.
+    Pressure(Pressure),
 }
 
 /// Times of all samples of a cell.
@@ -295,6 +297,32 @@ pub struct Level {
     pub bytes: u64,
     /// Of them, in slabs.
     pub slab: u64,
+}
+
+/// What calls were like while the kernel asked for memory, and while it did not.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Pressure {
+    /// Whether histograms hold guest instructions, and not nanoseconds.
+    pub instructions: bool,
+    /// Calls of quiet blocks.
+    pub quiet: Times,
+    /// Calls between two squeezes.
+    pub squeezed: Times,
+    /// How often memory was asked for.
+    pub squeezes: u64,
+    /// Bytes that the driver gave up in all.
+    pub taken_back: u64,
+    /// Failed calls among those that are not timed: the large ones, and the first.
+    pub large_failed: u64,
+}
+
+/// Times of single calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Times {
+    /// Calls that were refused or answered wrongly; their times do not count.
+    pub failed: u64,
+    /// Pairs of (time, calls), ascending, three significant digits.
+    pub histogram: Vec<(u64, u64)>,
 }
 
 impl RunFile {

@@ -65,6 +65,15 @@ impl Port {
         Ok(bytes)
     }
 
+    /// The first bytes of a message that has arrived.
+    pub fn read(&self, data: &BinderTransactionData, bytes: &mut [u8]) -> Result<()> {
+        if bytes.len() as u64 > data.data_size || !self.space.contains(data.buffer, bytes.len()) {
+            return Err(Error::Protocol("a message of the benchmark arrived cut short".into()));
+        }
+        self.space.read_into(data.buffer, bytes);
+        Ok(())
+    }
+
     /// An object in a message that has arrived.
     pub fn object(&self, data: &BinderTransactionData, at: u64) -> Result<FlatBinderObject> {
         let bytes: [u8; size_of::<FlatBinderObject>()] = self.part(data, at)?;

@@ -74,6 +74,7 @@ done
 works "death request" memory --driver x --steps 2 --output /tmp/memory.json
 works "node,,binder,object,0,0,1,1,control,2" csv /tmp/memory.json
 works "reference" compare /tmp/memory.json /tmp/memory.json
+works "shrinker" pressure --driver x --blocks 1 --size 4096
 expect 2 "invalid value" memory --driver x --objects nonsense
 
 "$bench" rpc --driver a --iterations 50 --quiet --output /tmp/a.json && "$bench" rpc --driver b --iterations 50 --quiet \

@@ -205,8 +205,9 @@ mod tests {
 
     #[test]
     fn what_everyone_pays_is_taken_off() {
-        let levels =
-            |each: u64| (0..5).map(|n| Level { objects: n * 10, bytes: 7 + n * 10 * each, slab: n * each });
+        let levels = |each: u64| {
+            (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each, slab: n * each })
+        };
         let made = cell(Object::Thread, levels(500).collect(), levels(300).collect());
         let Measured::Memory(memory) = made.measured else { panic!("memory was weighed") };
         assert!((memory.bytes - 200.0).abs() < 1e-9 && (memory.slab - 20.0).abs() < 1e-9, "{memory:?}");

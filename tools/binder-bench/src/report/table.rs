@@ -9,6 +9,7 @@ use super::CountRow;
 use super::Judged;
 use super::LatencyRow;
 use super::MemoryRow;
+use super::PressureRow;
 use super::Ratios;
 use super::Report;
 use crate::result::Label;
@@ -38,6 +39,11 @@ pub fn render(report: &Report, style: Style) -> String {
     if !report.memory.is_empty() {
         parts.push(heading("Bytes of kernel memory", style));
         parts.push(memory_table(report, style));
+    }
+    if let Some(row) = report.pressure.first() {
+        let unit = if row.instructions { "guest instructions" } else { "microseconds" };
+        parts.push(heading(&format!("Calls under pressure, {unit}"), style));
+        parts.push(pressure_table(report, style));
     }
     let mark = if style == Style::Markdown { "- " } else { "note: " };
     let remarks: Vec<String> = report.remarks.iter().map(|r| format!("{mark}{r}")).collect();
@@ -182,5 +188,53 @@ fn memory_cells(row: &MemoryRow, named: bool) -> Vec<String> {
         format!("{:.0}", row.slab),
         row.runs.to_string(),
         row.ratio.map_or(String::new(), |r| format!("{r:.2}")),
+    ]
+}
+
+fn pressure_table(report: &Report, style: Style) -> String {
+    let header = [
+        "pressure",
+        "bytes",
+        "",
+        "calls",
+        "failed",
+        "p50 quiet → squeezed",
+        "÷",
+        "p99 quiet → squeezed",
+        "÷",
+        "worst quiet → squeezed",
+        "asked",
+        "KiB taken back",
+    ];
+    let mut table = new_table(style, header.map(str::to_string).to_vec(), &[0, 2]);
+    let mut last = None;
+    for row in &report.pressure {
+        let named = last.replace(&row.label) != Some(&row.label);
+        table.add_row(pressure_cells(row, named));
+    }
+    table.to_string()
+}
+
+fn pressure_cells(row: &PressureRow, named: bool) -> Vec<String> {
+    let figure = |value: u64| match row.instructions {
+        true => value.to_string(),
+        false => format!("{:.1}", value as f64 / 1000.0),
+    };
+    let pair = |[quiet, squeezed]: [u64; 2]| format!("{} → {}", figure(quiet), figure(squeezed));
+    let ratio = |[quiet, squeezed]: [u64; 2]| format!("{:.2}", squeezed as f64 / quiet as f64);
+    let place = |text: String| if named { text } else { String::new() };
+    vec![
+        place(row.label.case.clone()),
+        place(row.label.size.to_string()),
+        row.subject.name().to_string(),
+        row.calls.to_string(),
+        row.failed.to_string(),
+        pair(row.p50),
+        ratio(row.p50),
+        pair(row.p99),
+        ratio(row.p99),
+        pair(row.max),
+        row.squeezes.to_string(),
+        (row.taken_back / 1024).to_string(),
     ]
 }

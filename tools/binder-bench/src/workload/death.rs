@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use super::Workload;
 use crate::caller::Caller;
 use crate::caller::Setting;
-use crate::cli::Carriers;
 use crate::error::Result;
 use crate::registry;
 use crate::result::Label;
@@ -24,7 +23,6 @@ use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::unexpected;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "death";
@@ -40,11 +38,11 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let seat = stage.seat(0);
         let server = stage.server("watched server".into(), seat.server, NAME.into(), |mut talker| {
             Err(unexpected(&talker.next()?))

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::Workload;
-use crate::cli::Carriers;
 use crate::error::Error;
 use crate::error::Result;
 use crate::exchange;
@@ -16,7 +15,6 @@ use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "fanin";
@@ -36,11 +34,11 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let clients: &[u32] = if stage.alone { &[1] } else { &self.clients };
         for &threads in &self.threads {
             self.set_up_server(threads, clients, stage)?;

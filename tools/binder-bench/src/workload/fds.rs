@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Files sent along: each call carries some, the server closes them and answers with nothing.
+//!
+//! SEQPACKET does the same by `SCM_RIGHTS`, with one byte to and fro.
 
 use clap::Args;
 
@@ -15,6 +17,7 @@ use crate::caller::Setting;
 use crate::cli::Carriers;
 use crate::error::Context;
 use crate::error::Result;
+use crate::result::Carrier;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
@@ -35,11 +38,23 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_yardsticks(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
         yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
+        if carriers.iter().any(|carrier| carrier == Carrier::Seqpacket) {
+            let (client, server) = yardstick::start_files(stage)?;
+            for &files in &self.files {
+                let label = Label { carrier: Carrier::Seqpacket, ..label(files) };
+                stage.add(Point::new(label).variant(files).clients(&[client]).servers(&[server]));
+            }
         }
+        Ok(())
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let seat = stage.seat(0);
         let server = stage.server("fds server".into(), seat.server, NAME.into(), serve)?;
         let client = stage.client("fds client".into(), seat.client, NAME.into(), |talker, handle| {
@@ -47,12 +62,14 @@ impl Workload for Options {
             Ok(Sender { talker, handle, file, parcel: Parcel::new(), previous: None })
         })?;
         for &files in &self.files {
-            let mut label = Label::new(NAME, "").with("files", files);
-            label.size = files * OBJECT;
-            stage.add(Point::new(label).variant(files).clients(&[client]).servers(&[server]));
+            stage.add(Point::new(label(files)).variant(files).clients(&[client]).servers(&[server]));
         }
         Ok(())
     }
+}
+
+fn label(files: u32) -> Label {
+    Label { size: files * OBJECT, ..Label::new(NAME, "").with("files", files) }
 }
 
 struct Sender {

@@ -8,7 +8,6 @@ use binder_sys::Return;
 use super::Workload;
 use crate::caller::Caller;
 use crate::caller::Setting;
-use crate::cli::Carriers;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
@@ -18,7 +17,6 @@ use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::unexpected;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "freeze";
@@ -33,11 +31,11 @@ const COOKIE: u64 = 16;
 pub struct Options {}
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         for (case, notified) in [("freeze and thaw", false), ("notified", true)] {
             let (seat, service) = (stage.seat(0), format!("freeze {notified}"));
             let server = stage.server(

@@ -12,14 +12,12 @@ use binder_sys::TransactionFlags;
 use super::Workload;
 use crate::caller::Caller;
 use crate::caller::Setting;
-use crate::cli::Carriers;
 use crate::error::Error;
 use crate::error::Result;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "handles";
@@ -51,11 +49,11 @@ fn thousands(text: &str) -> std::result::Result<u32, String> {
 }
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         for &refs in &self.refs {
             let (seat, service) = (stage.seat(0), format!("handles{refs}"));
             let name = |role: &str| format!("{role} of {refs} handles");

@@ -21,11 +21,29 @@ use clap::ArgMatches;
 use crate::cli::Carriers;
 use crate::error::Result;
 use crate::stage::Stage;
+use crate::yardstick;
 
 /// A workload with its options.
 pub trait Workload {
-    /// Starts the processes, and adds the points.
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()>;
+    /// What it is called: its subcommand.
+    fn name(&self) -> &'static str;
+
+    /// Starts the processes that use Binder, and adds the points.
+    fn add_binder(&self, stage: &mut Stage) -> Result<()>;
+
+    /// The same of what to compare Binder with: usually one null round trip, which tells how fast the machine was.
+    fn add_yardsticks(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+        yardstick::add_to(self.name(), carriers, stage)
+    }
+
+    /// Everything that these carry.
+    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+        self.add_yardsticks(carriers, stage)?;
+        if carriers.binder() {
+            self.add_binder(stage)?;
+        }
+        Ok(())
+    }
 
     /// Who carries calls if nobody says otherwise.
     fn carriers(&self) -> Carriers {
@@ -35,19 +53,19 @@ pub trait Workload {
 
 /// Every workload with the options that it has when none are given. `handles` comes last: drivers put off the end of
 /// a process, and that of one with so many handles takes long enough to disturb what follows.
-pub fn all() -> Vec<(&'static str, Box<dyn Workload>)> {
+pub fn all() -> Vec<Box<dyn Workload>> {
     vec![
-        (throughput::NAME, defaults::<throughput::Options>()),
-        (rpc::NAME, defaults::<rpc::Options>()),
-        (oneway::NAME, defaults::<oneway::Options>()),
-        (fds::NAME, defaults::<fds::Options>()),
-        (objects::NAME, defaults::<objects::Options>()),
-        (fanin::NAME, defaults::<fanin::Options>()),
-        (nested::NAME, defaults::<nested::Options>()),
-        (freeze::NAME, defaults::<freeze::Options>()),
-        (death::NAME, defaults::<death::Options>()),
-        (spam::NAME, defaults::<spam::Options>()),
-        (handles::NAME, defaults::<handles::Options>()),
+        defaults::<throughput::Options>(),
+        defaults::<rpc::Options>(),
+        defaults::<oneway::Options>(),
+        defaults::<fds::Options>(),
+        defaults::<objects::Options>(),
+        defaults::<fanin::Options>(),
+        defaults::<nested::Options>(),
+        defaults::<freeze::Options>(),
+        defaults::<death::Options>(),
+        defaults::<spam::Options>(),
+        defaults::<handles::Options>(),
     ]
 }
 

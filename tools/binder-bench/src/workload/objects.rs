@@ -13,13 +13,11 @@ use binder_sys::TransactionFlags;
 use super::Workload;
 use crate::caller::Caller;
 use crate::caller::Setting;
-use crate::cli::Carriers;
 use crate::error::Result;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "objects";
@@ -32,11 +30,11 @@ const HELD: u32 = 2;
 pub struct Options {}
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let seat = stage.seat(0);
         let server = stage.server("objects server".into(), seat.server, NAME.into(), serve)?;
         let client = stage.client("objects client".into(), seat.client, NAME.into(), |talker, handle| {

@@ -17,7 +17,6 @@ use binder_sys::TransactionFlags;
 use super::Workload;
 use crate::caller::Caller;
 use crate::caller::Setting;
-use crate::cli::Carriers;
 use crate::error::Context;
 use crate::error::Result;
 use crate::result::Label;
@@ -26,7 +25,6 @@ use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::unexpected;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "oneway";
@@ -43,11 +41,11 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let (seat, batch) = (stage.seat(0), self.batch);
         let (ours, theirs) = UnixStream::pair().context("socket pair")?;
         let mut ends = (Some(ours), Some(theirs));

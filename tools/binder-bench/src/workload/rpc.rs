@@ -15,7 +15,6 @@ use binder_sys::TransactionFlags;
 use super::Workload;
 use crate::caller::Caller;
 use crate::caller::Setting;
-use crate::cli::Carriers;
 use crate::error::Result;
 use crate::exchange;
 use crate::exchange::BinderCaller;
@@ -23,7 +22,6 @@ use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "rpc";
@@ -76,11 +74,11 @@ fn reply_size(request: u64) -> u64 {
 }
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let (cases, seat) = (self.cases(), stage.seat(0));
         let largest = cases.iter().map(|c| c.request).max().unwrap_or(0);
         let server = stage.server("rpc server".into(), seat.server, "rpc".into(), move |talker| {

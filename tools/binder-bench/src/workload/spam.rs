@@ -13,7 +13,6 @@ use binder_sys::TransactionFlags;
 use super::Workload;
 use crate::caller::Caller;
 use crate::caller::Setting;
-use crate::cli::Carriers;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
@@ -24,7 +23,6 @@ use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::unexpected;
 use crate::talk::Talker;
-use crate::yardstick;
 
 /// The subcommand.
 pub const NAME: &str = "spam";
@@ -45,11 +43,11 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if !carriers.binder() {
-            return Ok(());
-        }
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         stage.need_manager()?;
         for &outstanding in &self.outstanding {
             let (seat, device) = (stage.seat(0), stage.device.clone());

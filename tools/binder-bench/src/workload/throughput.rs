@@ -69,47 +69,58 @@ impl Workload for Options {
         Carriers::all()
     }
 
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        let pairs = if stage.alone { &[1] } else { &self.pairs[..] };
-        self.add("binderWorker", (&self.sizes, pairs), carriers.iter(), stage)?;
-        let large: Vec<u32> = self.large.iter().copied().filter(|&size| size > 0).collect();
-        // A SEQPACKET socket takes no message of such a size.
-        let able = carriers.iter().filter(|&carrier| carrier != Carrier::Seqpacket);
-        stage.space = LARGEST_SPACE;
-        self.add("binderLarge", (&large, &[1]), able, stage)?;
-        stage.space = SPACE;
-        Ok(())
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn add_yardsticks(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+        carriers.yardsticks().try_for_each(|carrier| self.add(carrier, stage))
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+        self.add(Carrier::Binder, stage)
     }
 }
 
 impl Options {
+    fn add(&self, carrier: Carrier, stage: &mut Stage) -> Result<()> {
+        let pairs = if stage.alone { &[1] } else { &self.pairs[..] };
+        self.add_pairs(carrier, "binderWorker", (&self.sizes, pairs), stage)?;
+        // A SEQPACKET socket takes no message of such a size.
+        if carrier == Carrier::Seqpacket {
+            return Ok(());
+        }
+        let large: Vec<u32> = self.large.iter().copied().filter(|&size| size > 0).collect();
+        stage.space = LARGEST_SPACE;
+        self.add_pairs(carrier, "binderLarge", (&large, &[1]), stage)?;
+        stage.space = SPACE;
+        Ok(())
+    }
+
     /// Starts as many pairs as any point needs, with services of this name, and adds the points.
-    fn add(
+    fn add_pairs(
         &self,
+        carrier: Carrier,
         service: &str,
         (sizes, pairs): (&[u32], &[u32]),
-        carriers: impl Iterator<Item = Carrier>,
         stage: &mut Stage,
     ) -> Result<()> {
         let Some(&largest) = sizes.iter().max() else { return Ok(()) };
         let most = pairs.iter().copied().max().unwrap_or(1);
         let exchanged = Exchanged { largest, echo: self.reply == Reply::Same };
-        for carrier in carriers {
-            let (clients, servers) = match carrier {
-                Carrier::Binder => start(service, most, exchanged, stage)?,
-                yardstick => yardstick::start(yardstick, most, exchanged, stage)?,
-            };
-            for &size in sizes {
-                for &pairs in pairs {
-                    let mut label = Label::new(NAME, "");
-                    label.carrier = carrier;
-                    label.size = size;
-                    label.reply = if exchanged.echo { size } else { 0 };
-                    label.pairs = pairs;
-                    let taking_part = ..pairs as usize;
-                    stage
-                        .add(Point::new(label).clients(&clients[taking_part]).servers(&servers[taking_part]));
-                }
+        let (clients, servers) = match carrier {
+            Carrier::Binder => start(service, most, exchanged, stage)?,
+            yardstick => yardstick::start(yardstick, most, exchanged, stage)?,
+        };
+        for &size in sizes {
+            for &pairs in pairs {
+                let mut label = Label::new(NAME, "");
+                label.carrier = carrier;
+                label.size = size;
+                label.reply = if exchanged.echo { size } else { 0 };
+                label.pairs = pairs;
+                let taking_part = ..pairs as usize;
+                stage.add(Point::new(label).clients(&clients[taking_part]).servers(&servers[taking_part]));
             }
         }
         Ok(())

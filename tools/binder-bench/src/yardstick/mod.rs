@@ -3,18 +3,26 @@
 //!
 //! They say how fast the machine is now, and what the kernel charges anyone for two context switches.
 
+pub mod files;
 pub mod handoff;
 pub mod stream;
+
+use nix::sys::socket::socketpair;
+use nix::sys::socket::AddressFamily;
+use nix::sys::socket::SockFlag;
+use nix::sys::socket::SockType;
 
 use crate::caller::obey;
 use crate::cli::Carriers;
 use crate::crew::Answer;
 use crate::crew::Member;
+use crate::error::Context;
 use crate::error::Result;
 use crate::result::Carrier;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
+use files::FilesCaller;
 use handoff::Bells;
 use handoff::HandoffCaller;
 use handoff::Table;
@@ -33,6 +41,25 @@ pub fn add_to(workload: &str, carriers: &Carriers, stage: &mut Stage) -> Result<
         stage.add(Point::new(label).clients(&pair.0).servers(&pair.1));
     }
     Ok(())
+}
+
+/// Starts a pair that passes files over sockets: its client and its server.
+pub fn start_files(stage: &mut Stage) -> Result<(Member, Member)> {
+    let (seat, clock) = (stage.seat(0), stage.clock);
+    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+        .context("SOCK_SEQPACKET socket pair")?;
+    let mut ends = (Some(ours), Some(theirs));
+    let server = stage.start("server of files by SCM_RIGHTS".into(), seat.server, |control| {
+        drop(ends.0.take());
+        control.answer(&Answer::Ready)?;
+        files::serve(ends.1.take().expect("taken once"))
+    })?;
+    let client = stage.start("client of files by SCM_RIGHTS".into(), seat.client, |control| {
+        drop(ends.1.take());
+        let file = std::fs::File::open("/dev/null").context("/dev/null")?;
+        obey(control, FilesCaller::new(ends.0.take().expect("taken once"), file), &clock)
+    })?;
+    Ok((client, server))
 }
 
 /// What goes to and fro.
