@@ -20,7 +20,8 @@ CONTRACT = (("um", "c", True), ("um", "rust", True), ("x86_64", "c", True), ("x8
             ("x86_64-debug", "rust", True))
 # What a kernel does otherwise with a driver that is part of it: it starts it, and lets it use what modules cannot.
 BUILTIN = "x86_64-builtin"
-GROUPS_BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::")
+GROUPS_BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::",
+                  "quota::")
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
 GROUPS_LSM = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
