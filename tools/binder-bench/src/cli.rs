@@ -461,6 +461,19 @@ mod tests {
     }
 
     #[test]
+    fn whoever_names_sizes_gets_no_others() {
+        for (line, wanted) in
+            [("", vec![1 << 20]), ("--sizes 0", vec![0]), ("--sizes 0 --large 200000", vec![200_000])]
+        {
+            let Command::Throughput(one) = parse(&format!("b throughput --driver c {line}")).unwrap().command
+            else {
+                panic!("throughput was asked for")
+            };
+            assert_eq!(one.options.large, wanted, "{line}");
+        }
+    }
+
+    #[test]
     fn the_sides_of_a_comparison_may_be_lists() {
         let Command::Compare(args) = parse("b compare a,b c").unwrap().command else {
             panic!("compare was asked for")

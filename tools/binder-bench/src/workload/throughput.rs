@@ -6,6 +6,7 @@
 //!
 //! Payloads that are too large for the space that libbinder maps are sent by one pair with a larger one.
 
+use clap::builder::ArgPredicate;
 use clap::Args;
 use clap::ValueEnum;
 
@@ -42,8 +43,9 @@ pub struct Options {
     /// Bytes of a request.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 4096, 65536], value_parser = clap::value_parser!(u32).range(0..=131_072))]
     pub sizes: Vec<u32>,
-    /// Bytes of a request of one pair that maps four megabytes, for payloads that the usual space cannot hold; 0 for none.
-    #[arg(long, value_delimiter = ',', default_values_t = [1 << 20], value_parser = large)]
+    /// Bytes of a request of one pair that maps four megabytes, for payloads that the usual space cannot hold; 0 for none,
+    /// which is also meant when `--sizes` alone are given.
+    #[arg(long, value_delimiter = ',', default_value = "1048576", default_value_if("sizes", ArgPredicate::IsPresent, "0"), value_parser = large)]
     pub large: Vec<u32>,
     /// Bytes of a reply.
     #[arg(long, value_enum, default_value_t = Reply::Empty)]
