@@ -10,7 +10,7 @@ import io
 import re
 
 import matplotlib
-from matplotlib import pyplot, ticker
+from matplotlib import patches, pyplot, ticker
 
 matplotlib.use("agg")
 
@@ -49,9 +49,9 @@ def colour(who):
 
 
 def svg(panels, alone=False):
-    """The panels in a row. With `alone` it brings its colours for light and dark along."""
+    """The panels in a row. With `alone` it brings its colours for light and dark along, and says which is whose."""
     out = io.BytesIO()
-    drawn = _drawn(panels)
+    drawn = _drawn(panels, alone)
     drawn.savefig(out, format="svg", transparent=not alone, metadata={"Date": None, "Creator": None})
     pyplot.close(drawn)
     text = out.getvalue().decode()
@@ -67,7 +67,7 @@ def svg(panels, alone=False):
 def png(panels):
     """The same in the light colours."""
     out = io.BytesIO()
-    drawn = _drawn(panels)
+    drawn = _drawn(panels, True)
     drawn.savefig(out, format="png", dpi=160)
     pyplot.close(drawn)
     return out.getvalue()
@@ -79,8 +79,8 @@ def theme(selector):
     return f"{selector}{{{light}}}@media(prefers-color-scheme:dark){{{selector}{{{dark}}}}}"
 
 
-def _drawn(panels):
-    """A picture of the panels, each as high as it wants to be, their tops aligned."""
+def _drawn(panels, keyed):
+    """A picture of the panels, each as high as it wants to be, their tops aligned. `keyed`: with the drivers' names."""
     height = max(panel.height for panel in panels)
     picture = pyplot.figure(figsize=(_WIDTH * len(panels), height), constrained_layout=True)
     for place, panel in zip(picture.add_gridspec(1, len(panels)), panels):
@@ -89,6 +89,12 @@ def _drawn(panels):
         axes = picture.add_subplot(place)
         axes.set_title(panel.title)
         panel.draw(axes)
+    if keyed:
+        picture.suptitle(" ")  # the layout leaves room for it, and not for a legend
+        key = picture.legend(handles=[patches.Patch(color=colour(who), label=name) for who, name in NAMES.items()],
+                             loc="upper right", ncols=len(NAMES), frameon=False, fontsize=7.5, handlelength=0.9)
+        for who, text in zip(NAMES, key.get_texts()):
+            text.set_color(colour(who))
     return picture
 
 

@@ -112,8 +112,8 @@ def _ratios(times):
         return None
     half = (len(rows) + 1) // 2 if len(rows) > 24 else len(rows)
     limits = figures.extent(rows)
-    panels = [figures.Panel("Median time, ratio to C",
-                            figures.dots(part, rivals, "÷ C with 95 % interval, lower is better", limits),
+    panels = [figures.Panel("Median time ÷ C",
+                            figures.dots(part, rivals, "95 % interval, lower is better", limits),
                             0.9 + 0.2 * len(part)) for part in (rows[:half], rows[half:]) if part]
     note = ("User Mode Linux at native speed. Bars are 95 % intervals of the ratio of medians (bootstrap over boots "
             "and blocks); cut where they leave the picture, hollow and pale where they do not allow to name a winner, because the interval contains 1, boots are few, or "
