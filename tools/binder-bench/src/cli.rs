@@ -462,14 +462,17 @@ mod tests {
 
     #[test]
     fn whoever_names_sizes_gets_no_others() {
-        for (line, wanted) in
-            [("", vec![1 << 20]), ("--sizes 0", vec![0]), ("--sizes 0 --large 200000", vec![200_000])]
-        {
+        for (line, wanted) in [
+            ("", vec![1 << 20]),
+            ("--sizes 0", vec![]),
+            ("--large 0", vec![]),
+            ("--sizes 0 --large 200000", vec![200_000]),
+        ] {
             let Command::Throughput(one) = parse(&format!("b throughput --driver c {line}")).unwrap().command
             else {
                 panic!("throughput was asked for")
             };
-            assert_eq!(one.options.large, wanted, "{line}");
+            assert_eq!(one.options.large(), wanted, "{line}");
         }
     }
 

@@ -6,7 +6,6 @@
 //!
 //! Payloads that are too large for the space that libbinder maps are sent by one pair with a larger one.
 
-use clap::builder::ArgPredicate;
 use clap::Args;
 use clap::ValueEnum;
 
@@ -41,18 +40,32 @@ pub enum Reply {
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Bytes of a request.
-    #[arg(long, value_delimiter = ',', default_values_t = [0, 4096, 65536], value_parser = clap::value_parser!(u32).range(0..=131_072))]
+    #[arg(long, value_delimiter = ',', default_values_t = USUAL, value_parser = clap::value_parser!(u32).range(0..=131_072))]
     pub sizes: Vec<u32>,
-    /// Bytes of a request of one pair that maps four megabytes, for payloads that the usual space cannot hold; 0 for none,
-    /// which is also meant when `--sizes` alone are given.
-    #[arg(long, value_delimiter = ',', default_value = "1048576", default_value_if("sizes", ArgPredicate::IsPresent, "0"), value_parser = large)]
-    pub large: Vec<u32>,
+    /// Bytes of a request of one pair that maps four megabytes, for payloads that the usual space cannot hold; 0 for none
+    /// [default: 1048576, or none with other `--sizes`].
+    #[arg(long, value_delimiter = ',', value_parser = large)]
+    pub large: Option<Vec<u32>>,
     /// Bytes of a reply.
     #[arg(long, value_enum, default_value_t = Reply::Empty)]
     pub reply: Reply,
     /// Numbers of client/server pairs that run at the same time.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32], value_parser = clap::value_parser!(u32).range(1..=64))]
     pub pairs: Vec<u32>,
+}
+
+/// The payloads of AOSP's table.
+const USUAL: [u32; 3] = [0, 4096, 65536];
+
+impl Options {
+    /// Payloads for the larger space: who names sizes wants no others.
+    pub fn large(&self) -> Vec<u32> {
+        let given = self.large.iter().flatten().copied().filter(|&size| size > 0);
+        match self.large {
+            None if self.sizes == USUAL => vec![1 << 20],
+            _ => given.collect(),
+        }
+    }
 }
 
 /// A page stays free, so that a driver may round up.
@@ -92,7 +105,7 @@ impl Options {
         if carrier == Carrier::Seqpacket {
             return Ok(());
         }
-        let large: Vec<u32> = self.large.iter().copied().filter(|&size| size > 0).collect();
+        let large = self.large();
         stage.space = LARGEST_SPACE;
         self.add_pairs(carrier, "binderLarge", (&large, &[1]), stage)?;
         stage.space = SPACE;
