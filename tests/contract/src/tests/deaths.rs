@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! kill -9 at every stage of a call, on either side and in the middle.
 
+use super::nested::couple;
 use crate::cases;
-use crate::port::{bytes, empty, introduce, object, Port};
+use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
@@ -186,11 +187,7 @@ fn start_of_a_chain(t: &Stage) {
 
 fn partner_of_a_call_back(t: &Stage) {
     for inner_is_delivered in [false, true] {
-        let (manager, a, b) = (t.manager(), t.server(), t.server());
-        let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
-        let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
-        a.answer_counts();
-        b.answer_counts();
+        let (manager, a, b, on_b, on_a) = couple(t);
         a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
         b.wait_call();
         b.start_call(on_a, 2, &empty());
@@ -210,11 +207,7 @@ fn partner_of_a_call_back(t: &Stage) {
 /// replied.
 fn who_called_back(t: &Stage) {
     for is_delivered in [false, true] {
-        let (manager, a, b) = (t.manager(), t.server(), t.server());
-        let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
-        let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
-        a.answer_counts();
-        b.answer_counts();
+        let (manager, a, b, on_b, on_a) = couple(t);
         a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
         b.wait_call();
         b.start_call(on_a, 2, &empty());
@@ -238,13 +231,7 @@ fn circle(t: &Stage) -> (Port, Port, Port) {
     let (c, a, b) = (t.manager(), t.client(), t.server());
     let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.answer_counts();
-    a.start_call(0, 0, &object(FlatBinderObject::binder(0xa0, 0)));
-    let call = c.wait_call();
-    let on_a = c.object(&call).handle();
-    c.send(|commands| commands.acquire(on_a));
-    c.free(&call);
-    c.reply(&empty());
-    a.wait_reply();
+    let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
     a.start_call(on_b, 1, &empty());
     b.wait_call();
     b.start_call(0, 2, &empty());

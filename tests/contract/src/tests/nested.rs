@@ -3,7 +3,7 @@
 
 use super::failed;
 use crate::cases;
-use crate::port::{bytes, empty, introduce, Port};
+use crate::port::{bytes, empty, give_in_a_call, introduce, Port};
 use crate::stage::Stage;
 use binder_sys::*;
 use nix::errno::Errno;
@@ -22,7 +22,7 @@ cases! { "nested":
 }
 
 /// A manager and two processes that hold each other's nodes: (manager, a, b, a's handle on b, b's on a).
-fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
+pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
     let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
@@ -80,13 +80,7 @@ fn call_back_along_a_chain(t: &Stage) {
     // a calls b, b calls the manager, the manager calls a: that is the thread which waits for b.
     let (manager, a, b, on_b, _) = couple(t);
     let node = FlatBinderObject::binder(0xa0, 0xa1);
-    a.start_call(0, 0, &crate::port::object(node));
-    let call = manager.wait_call();
-    let on_a = manager.object(&call).handle();
-    manager.send(|c| c.acquire(on_a));
-    manager.free(&call);
-    manager.reply(&empty());
-    a.free(&a.wait_reply());
+    let on_a = give_in_a_call(&manager, &a, node);
 
     let idle = a.looper();
     idle.park();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A thread that leaves the driver with `BINDER_THREAD_EXIT`, with each kind of business unfinished.
 
+use super::nested::couple;
 use crate::cases;
-use crate::port::{bytes, empty, introduce, object, Port};
+use crate::port::{bytes, empty, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
@@ -38,11 +39,7 @@ fn exit_while_serving(t: &Stage) {
 }
 
 fn exit_while_serving_nested_calls(t: &Stage) {
-    let (manager, a, b) = (t.manager(), t.server(), t.server());
-    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
-    a.answer_counts();
-    b.answer_counts();
+    let (_manager, a, b, on_b, on_a) = couple(t);
     a.start_call(on_b, 1, &empty());
     b.wait_call();
     b.start_call(on_a, 2, &empty());
@@ -87,11 +84,7 @@ fn exit_with_a_reply_unread(t: &Stage) {
 }
 
 fn exit_with_a_call_back_unread(t: &Stage) {
-    let (manager, a, b) = (t.manager(), t.server(), t.server());
-    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0), &b);
-    a.answer_counts();
-    b.answer_counts();
+    let (_manager, a, b, on_b, on_a) = couple(t);
     a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
     b.start_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
