@@ -239,7 +239,8 @@ impl ProcessState {
     }
 
     /// Whether the pool should grow by a thread, and `thread`, which is one of it, is to tell user
-    /// space so (contract LOOP-5). Notes that it was asked for. None is that could not come.
+    /// space so (contract LOOP-5). Notes that it was asked for. One beyond
+    /// the limit of threads is not.
     pub(crate) fn request_thread(&mut self, thread: &Thread) -> bool {
         let pool = self.pool;
         if pool.is_thread_requested || pool.started >= pool.max_threads || !self.idle.is_empty() {

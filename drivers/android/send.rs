@@ -354,16 +354,16 @@ fn submit(
 /// that, and the thread itself that it is done (contract TXN-25).
 pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
     let id = next_debug_id();
-    let Some(ended) = end_call(thread, request, id) else {
+    let Some(EndedCall {
+        mut transaction,
+        is_told,
+        has_outer_ended,
+    }) = end_call(thread, request, id)
+    else {
         let refusal = Refusal::failed(EPROTO);
         report("reply", id, request, refusal);
         return thread.refuse(id, refusal);
     };
-    let EndedCall {
-        mut transaction,
-        is_told,
-        has_outer_ended,
-    } = ended;
     let error = match fill_reply(&mut transaction, thread, request) {
         Ok(()) => None,
         Err(refusal) => {

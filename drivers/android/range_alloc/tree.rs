@@ -62,13 +62,13 @@ type Merged<T> = [Option<Pair<T>>; 2];
 
 /// What describes nothing any more, and is not kept: held only to be dropped.
 pub(super) struct Superfluous<T> {
-    _pairs: Option<Merged<T>>,
-    _account: Option<AccountNode>,
+    pairs: Option<Merged<T>>,
+    account: Option<AccountNode>,
 }
 
 impl<T> Superfluous<T> {
     fn unless_empty(self) -> Option<Self> {
-        (self._pairs.is_some() || self._account.is_some()).then_some(self)
+        (self.pairs.is_some() || self.account.is_some()).then_some(self)
     }
 }
 
@@ -234,8 +234,8 @@ impl<T> Tree<T> {
                     oneway_sender,
                 };
                 let superfluous = Superfluous {
-                    _account: self.accounts.remove(claim),
-                    _pairs: self.merge(offset, size, pocket),
+                    account: self.accounts.remove(claim),
+                    pairs: self.merge(offset, size, pocket),
                 };
                 Some((claim, superfluous.unless_empty()))
             }
