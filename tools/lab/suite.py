@@ -323,7 +323,8 @@ def _tool_tests(tally):
     """The arithmetic behind reports, and what is read from other programs' output."""
     packages.ensure("report")
     for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
-                          ("what the gate lets pass", "lab.test_gate"), ("GoogleTest's output", "lab.test_gtest"), ("what a guest says", "lab.test_guest")):
+                        ("what the gate lets pass", "lab.test_gate"), ("GoogleTest's output", "lab.test_gtest"),
+                        ("what a guest says", "lab.test_guest")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)
