@@ -39,8 +39,8 @@ profile: $(PYTHON) ## where the instructions of one null call through DRIVER go,
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak
 	@$(LAB) test
 
-contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests
-	@$(LAB) contract $(WHERE) --driver $(DRIVER)
+contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests (ONLY=deaths::,sync:: for some)
+	@$(LAB) contract $(WHERE) --driver $(DRIVER) $(if $(ONLY),--only "$(ONLY)")
 
 kunit: $(PYTHON) ## the suites that KUnit runs inside the kernel, in the debugging guest
 	@$(LAB) kunit

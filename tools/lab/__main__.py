@@ -56,8 +56,9 @@ def _parser():
     command("test", lambda _: suite.test(), "everything that must hold")
     command("kunit", _kunit, "the suites that KUnit runs in the kernel")
     command("check", _check, "format, clippy, checkpatch, docs")
-    guest_option(command("contract", _contract, "the contract suite in one guest")).add_argument(
-        "--driver", default="rust", choices=list(guest.MODULES))
+    one = guest_option(command("contract", _contract, "the contract suite in one guest"))
+    one.add_argument("--driver", default="rust", choices=list(guest.MODULES))
+    one.add_argument("--only", default="", metavar="PART,...", help="tests whose names contain one of these")
     command("contract-32", _contract_32, "the same for 32-bit tasks, on a kernel for them").add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
@@ -160,8 +161,10 @@ def _check(_arguments):
 def _contract(arguments):
     tally = suite.Tally()
     title = f"contract {arguments.guest} {arguments.driver}"
-    suite.contract(tally, title, arguments.guest, arguments.driver)
-    suite.print_rules(arguments.guest)
+    only = tuple(arguments.only.split(",")) if arguments.only else ()
+    suite.contract(tally, title, arguments.guest, arguments.driver, only=only)
+    if not only:
+        suite.print_rules(arguments.guest)
     return tally.finish()
 
 
