@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench bench-gate bench-exact profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak aosp boot exec kernel module check install clean purge
+.PHONY: help bench bench-gate bench-exact profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -62,6 +62,9 @@ mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests noti
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))
+
+mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what refused, how long it took (SECONDS_=N)
+	@$(LAB) mesh $(WHERE) --driver $(DRIVER) $(if $(SECONDS_),--seconds $(SECONDS_))
 
 aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver, compared with the C driver
 	@$(LAB) aosp $(WHERE) --driver $(DRIVER)

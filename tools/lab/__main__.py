@@ -74,6 +74,10 @@ def _parser():
     mutants.add_argument("--only", default="", help="those whose lesson or name contains this")
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
     soak.add_argument("--seconds", type=int, default=600)
+    mesh = guest_option(command("mesh", _mesh, "many processes that call each other"))
+    mesh.add_argument("--driver", default="rust", choices=list(guest.MODULES))
+    mesh.add_argument("--seconds", type=int, default=25)
+    mesh.add_argument("--tolerate", action="store_true", help="count refused calls, and do not fail for them")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     bench_options = command("bench", _bench, "all drivers measured, and a report of it")
@@ -198,6 +202,12 @@ def _clients(arguments):
 def _soak(arguments):
     tally = suite.Tally()
     suite.soak(tally, arguments.guest, arguments.seconds)
+    return tally.finish()
+
+
+def _mesh(arguments):
+    tally = suite.Tally()
+    suite.mesh(tally, arguments.guest, arguments.seconds, arguments.driver, arguments.tolerate)
     return tally.finish()
 
 

@@ -278,6 +278,17 @@ def soak(tally, name, seconds, driver="rust"):
     tally.add(title, int(result.good), int(not result.good))
 
 
+def mesh(tally, name, seconds, driver="rust", tolerate=False):
+    """Many processes call each other: nothing may be lost, and nothing be refused unless that is tolerated."""
+    program = programs.build("tests/contract")
+    argv = ["/lab/contract", "mesh", "--seconds", str(seconds), *(["--tolerate"] if tolerate else [])]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=seconds + 150)
+    title = f"mesh {name} {driver} {seconds} s"
+    result = _run(title, name, job)
+    print("\n".join(f"    {line}" for line in result.output.strip().splitlines()[-5:]))
+    tally.add(title, int(result.good), int(not result.good))
+
+
 def _cycles(tally):
     for name, cycles in CYCLES.items():
         job = guest.Job(argv=["/lab/cycle", str(cycles)], load=False, timeout=300)

@@ -20,6 +20,7 @@ mod child;
 mod freezer;
 mod fuzz;
 mod load;
+mod mesh;
 mod ops;
 mod pids;
 mod port;
@@ -76,6 +77,8 @@ enum Command {
     },
     /// Load the driver with clients and servers, and kill them at random
     Soak(soak::SoakArgs),
+    /// Load the driver with many processes that call each other, and see that no call is refused
+    Mesh(mesh::MeshArgs),
 }
 
 #[derive(Args)]
@@ -136,6 +139,7 @@ fn main() -> anyhow::Result<()> {
             agent::serve_after_exec(channel, device);
         }
         Command::Soak(args) => soak::run(&args)?,
+        Command::Mesh(args) => mesh::run(&args)?,
     }
     Ok(())
 }

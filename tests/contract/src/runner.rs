@@ -194,6 +194,31 @@ pub fn supervise(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> ! {
     }
 }
 
+/// Runs a load in namespaces of its own; gives its words, or why it failed.
+pub fn in_namespaces(load: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<String> {
+    let (from, to) = pipe()?;
+    // SAFETY: this process has one thread.
+    if let ForkResult::Child = unsafe { fork() }? {
+        drop(from);
+        supervise(to, |pipe| {
+            let message = match load() {
+                Ok(words) => format!("+{words}"),
+                Err(why) => format!("-{why:#}"),
+            };
+            let _ = nix::unistd::write(pipe, message.as_bytes());
+        });
+    }
+    drop(to);
+    let mut message = vec![0; 4096];
+    let length = nix::unistd::read(&from, &mut message)?;
+    let message = String::from_utf8_lossy(&message[..length]).into_owned();
+    match message.split_at_checked(1) {
+        Some(("+", words)) => Ok(words.to_string()),
+        Some((_, why)) => bail!("{why}"),
+        None => bail!("its process died"),
+    }
+}
+
 fn reap_until(child: Pid) {
     assert_eq!(getpid(), Pid::from_raw(1), "the first process of its namespace");
     while let Ok(status) = waitpid(None, None) {

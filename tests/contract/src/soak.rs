@@ -41,28 +41,8 @@ pub struct SoakArgs {
 
 /// Soaks in namespaces of its own.
 pub fn run(args: &SoakArgs) -> anyhow::Result<()> {
-    let (from, to) = nix::unistd::pipe()?;
-    // SAFETY: this process has one thread.
-    if let nix::unistd::ForkResult::Child = unsafe { nix::unistd::fork() }? {
-        drop(from);
-        runner::supervise(to, |pipe| {
-            let result = soak(args);
-            let words = match &result {
-                Ok(words) => format!("+{words}"),
-                Err(why) => format!("-{why:#}"),
-            };
-            let _ = nix::unistd::write(pipe, words.as_bytes());
-        });
-    }
-    drop(to);
-    let mut message = vec![0; 4096];
-    let length = nix::unistd::read(&from, &mut message)?;
-    let message = String::from_utf8_lossy(&message[..length]).into_owned();
-    match message.split_at_checked(1) {
-        Some(("+", words)) => println!("{words}"),
-        Some((_, why)) => bail!("soak with seed {}: {why}", args.seed),
-        None => bail!("the soak's process died"),
-    }
+    let words = runner::in_namespaces(|| soak(args));
+    println!("{}", words.with_context(|| format!("soak with seed {}", args.seed))?);
     Ok(())
 }
 
