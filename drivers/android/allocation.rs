@@ -36,7 +36,7 @@ pub(crate) enum Held {
 #[derive(Default)]
 struct Named {
     /// Nodes and handles.
-    held: KVec<Held>,
+    held: KVVec<Held>,
     /// Files that are yet to be given to the receiver.
     files: KVVec<FileSlot>,
     /// Descriptors of the receiver that are closed with the buffer.

@@ -35,7 +35,7 @@ pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
         }
         return Ok(());
     }
-    let mut attempts = KVec::with_capacity(processes.len(), GFP_KERNEL)?;
+    let mut attempts = KVVec::with_capacity(processes.len(), GFP_KERNEL)?;
     for process in processes {
         if let Some(attempt) = process.begin_freeze() {
             let _ = attempts.push_within_capacity((process, attempt));
@@ -71,7 +71,7 @@ pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
     Ok(info)
 }
 
-fn opened_by(pid: Pid) -> Result<KVec<Arc<Process>>> {
+fn opened_by(pid: Pid) -> Result<KVVec<Arc<Process>>> {
     let processes = registry::opened_by(pid)?;
     if processes.is_empty() {
         return Err(EINVAL);

@@ -125,7 +125,7 @@ pub(crate) struct PointerArea {
     next: usize,
     end: usize,
     /// The latest block and its ancestors, the outermost first.
-    open: KVec<Block>,
+    open: KVVec<Block>,
 }
 
 impl PointerArea {
@@ -134,7 +134,7 @@ impl PointerArea {
         Self {
             next: start,
             end,
-            open: KVec::new(),
+            open: KVVec::new(),
         }
     }
 

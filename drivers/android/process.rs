@@ -96,9 +96,9 @@ pub(crate) struct Process {
 /// threads and nodes.
 pub(crate) struct ProcessState {
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
-    /// Threads that sleep until something comes for the process, the latest last. Has capacity for
-    /// all of `threads`. While a thread is in here, `work` is empty.
-    pub(crate) idle: KVec<Arc<Thread>>,
+    /// The newest of the threads that sleep until something comes for the process; see [`crate::idle`].
+    /// While there is one, `work` is empty.
+    pub(crate) newest_idle: Option<Arc<Thread>>,
     /// Work for which no thread was idle.
     pub(crate) work: WorkQueue,
     /// The nodes that the process offers, by the pointer that it gave them.
@@ -132,7 +132,7 @@ impl ProcessState {
     fn new() -> Self {
         Self {
             threads: CountedTree::new(),
-            idle: KVec::new(),
+            newest_idle: None,
             work: WorkQueue::new(),
             nodes: CountedTree::new(),
             unconfirmed: Unconfirmed::new(),
@@ -157,7 +157,7 @@ impl ProcessState {
 
     /// Queues work for whichever thread comes first: the one that fell idle last, if any is.
     pub(crate) fn push_to_process(&mut self, ticket: WorkTicket, work: Work) -> Wake {
-        let Some(thread) = self.idle.pop() else {
+        let Some(thread) = self.pop_idle() else {
             self.work.push_back(ticket, work);
             return self.wake_pollers();
         };
@@ -218,14 +218,6 @@ impl ProcessState {
         true
     }
 
-    /// Takes a thread out of the list of idle ones, if it is there.
-    pub(crate) fn remove_idle(&mut self, thread: &Arc<Thread>) {
-        if let Some(at) = self.idle.iter().position(|idle| Arc::ptr_eq(idle, thread)) {
-            // Never the last reference: the caller holds one.
-            let _ = self.idle.remove(at);
-        }
-    }
-
     /// Takes the work that `wanted` accepts out of the queue of the thread of this id.
     pub(crate) fn take_work_of_thread(
         &mut self,
@@ -243,7 +235,8 @@ impl ProcessState {
     /// the limit of threads is not.
     pub(crate) fn request_thread(&mut self, thread: &Thread) -> bool {
         let pool = self.pool;
-        if pool.is_thread_requested || pool.started >= pool.max_threads || !self.idle.is_empty() {
+        let is_any_idle = self.newest_idle().is_some();
+        if pool.is_thread_requested || pool.started >= pool.max_threads || is_any_idle {
             return false;
         }
         let is_in_pool = thread.state(self).looper.is_in_pool()
@@ -381,32 +374,17 @@ impl Process {
     fn add_current_thread(self: &Arc<Self>) -> Result<Arc<Thread>> {
         let thread = Thread::new(self)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
-        let mut idle = KVec::new();
         loop {
             let mut state = self.lock_state();
-            if !ffi::limits().threads.has_room(state.threads.len()) {
-                drop(state);
-                if self.end_exited_thread() {
-                    continue;
-                }
-                return Err(ENOMEM);
-            }
-            let wanted = state.threads.len() + 1;
-            if state.idle.capacity() >= wanted {
+            if ffi::limits().threads.has_room(state.threads.len()) {
                 state.threads.insert(node);
-                break;
-            }
-            if idle.capacity() >= wanted {
-                for thread in state.idle.drain_all() {
-                    let _ = idle.push_within_capacity(thread);
-                }
-                core::mem::swap(&mut state.idle, &mut idle);
-                continue;
+                return Ok(thread.clone());
             }
             drop(state);
-            idle = KVec::with_capacity(2 * wanted, GFP_KERNEL)?;
+            if !self.end_exited_thread() {
+                return Err(ENOMEM);
+            }
         }
-        Ok(thread)
     }
 
     /// Ends the record of a thread that has exited without saying so. `false` when there is none.

@@ -433,20 +433,21 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         let (claim, superfluous) = tree.remove(offset, phase).ok_or(WrongState)?;
         // Going back only when far below the limit keeps a process that hovers around it from
         // building a tree again and again.
-        let scraps = if tree.len() > FEW_RANGES / 4 {
-            superfluous.map(Scraps::Pairs)
+        let tree = if tree.len() > FEW_RANGES / 4 {
+            None
         } else {
             self.fell_tree()
         };
+        let scraps = Scraps::unless_empty(superfluous, tree);
         self.credit(claim);
         Ok(Leftover { scraps })
     }
 
     /// Moves all ranges from the tree to the array.
-    fn fell_tree(&mut self) -> Option<Scraps<T>> {
+    fn fell_tree(&mut self) -> Option<Tree<T>> {
         let mut tree = self.tree.take()?;
         tree.fell(&mut self.array);
-        Some(Scraps::Tree(tree))
+        Some(tree)
     }
 
     /// Gives back what [`charge`](Self::charge) took.

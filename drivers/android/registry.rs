@@ -54,8 +54,8 @@ pub(crate) fn remove(process: &Process) {
 }
 
 /// Whatever this pid has opened, in the order of opening. Fails with `ENOMEM`.
-pub(crate) fn opened_by(pid: Pid) -> Result<KVec<Arc<Process>>> {
-    let mut found = KVec::new();
+pub(crate) fn opened_by(pid: Pid) -> Result<KVVec<Arc<Process>>> {
+    let mut found = KVVec::new();
     let opened = OPENED.lock();
     let Some(tree) = &*opened else {
         return Ok(found);

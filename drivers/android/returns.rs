@@ -91,8 +91,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         }
         if takes_common_work {
             own.rest = Rest::ForAnyWork;
-            // There is capacity for all threads of the process.
-            let _ = process.idle.push_within_capacity(thread.clone());
+            process.push_idle(thread);
         } else {
             own.rest = Rest::ForOwnWork;
         }

@@ -45,6 +45,7 @@ mod freeze_state;
 #[allow(dead_code)] // What prints the tables is to come with the logs.
 mod handle_table;
 mod handles;
+mod idle;
 mod ioctls;
 #[cfg(kunit_suites)]
 #[allow(unsafe_code)] // What the kernel's macro makes of a suite.

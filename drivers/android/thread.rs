@@ -8,6 +8,7 @@
 use crate::{
     defs::{ExtendedError, Return},
     error::Refusal,
+    idle::IdlePlace,
     kernel_ext::{
         park::{self, WakeHint},
         sched, //
@@ -53,6 +54,8 @@ pub(crate) struct Thread {
 pub(crate) struct ThreadState {
     pub(crate) looper: Looper,
     pub(crate) rest: Rest,
+    /// Its place among the idle threads, while it rests for any work.
+    pub(crate) idle_place: IdlePlace,
     /// What the thread was before whoever queued a call for it made it more urgent, until it takes
     /// that call.
     pub(crate) raised_from: Option<Priority>,
@@ -126,6 +129,7 @@ impl ThreadState {
         Self {
             looper: Looper::default(),
             rest: Rest::Awake,
+            idle_place: IdlePlace::default(),
             raised_from: None,
             stack: KVec::new(),
             work: WorkQueue::new(),

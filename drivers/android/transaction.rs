@@ -206,7 +206,7 @@ impl Transaction {
             return None;
         }
         // Under the lock it is not the last reference: the list or the caller has another.
-        let server = route.or(target.idle.last())?.clone();
+        let server = route.or(target.newest_idle())?.clone();
         target.promise(&server).then_some(server)
     }
 

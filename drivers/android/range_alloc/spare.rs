@@ -114,7 +114,16 @@ impl<T> Leftover<T> {
 
 /// Held only to be dropped.
 #[expect(dead_code)]
-pub(super) enum Scraps<T> {
-    Pairs(Superfluous<T>),
-    Tree(Tree<T>),
+pub(super) struct Scraps<T> {
+    pairs: Option<Superfluous<T>>,
+    tree: Option<Tree<T>>,
+}
+
+impl<T> Scraps<T> {
+    pub(super) fn unless_empty(
+        pairs: Option<Superfluous<T>>,
+        tree: Option<Tree<T>>,
+    ) -> Option<Self> {
+        (pairs.is_some() || tree.is_some()).then_some(Self { pairs, tree })
+    }
 }

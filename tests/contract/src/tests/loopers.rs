@@ -21,6 +21,7 @@ cases! { "loopers":
     registering_after_entering_is_misuse ["LOOP-2", "LOOP-3", "LOOP-4"],
     raised_limit_takes_effect ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
     newest_waiter_is_woken ["LOOP-6", "TXN-21"],
+    lesson_s07_a_waiter_leaves_from_between_others ["LOOP-6", "lesson S07"],
     exited_threads_are_not_replaced ["LOOP-5"],
 }
 
@@ -168,6 +169,32 @@ fn newest_waiter_is_woken(t: &Stage) {
     helpers[taken].wait_call();
     helpers[taken].reply(&empty());
     client.wait_reply();
+}
+
+/// Whoever stops waiting, first, last or in between, leaves the others in their order.
+fn lesson_s07_a_waiter_leaves_from_between_others(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    for leaving in 0..3 {
+        let mut helpers = vec![manager.looper(), manager.looper(), manager.looper()];
+        for helper in &helpers {
+            helper.park();
+        }
+        let left = helpers.remove(leaving);
+        left.actor.interrupt();
+        assert_eq!(left.finish_raw().errno, nix::errno::Errno::EINTR);
+        while let Some(newest) = helpers.pop() {
+            client.start_call(0, 0, &empty());
+            client.actor.expect_blocked();
+            if newest.actor.is_blocked() {
+                let why = "another waiter than the newest is woken";
+                t.known_difference(Driver::Upstream, why, false);
+                return;
+            }
+            newest.wait_call();
+            newest.reply(&empty());
+            client.wait_reply();
+        }
+    }
 }
 
 fn exited_threads_are_not_replaced(t: &Stage) {

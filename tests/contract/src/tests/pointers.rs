@@ -22,6 +22,7 @@ cases! { "pointers":
     nested ["OBJ-4", "OBJ-7"],
     family ["OBJ-4", "OBJ-7"],
     deep ["OBJ-4"],
+    lesson_s07_as_deep_as_the_space_allows ["OBJ-4", "lesson S07"],
     side_by_side ["OBJ-4"],
     senders_pointers_do_not_arrive ["OBJ-2", "OBJ-7"],
     among_nodes ["OBJ-1", "OBJ-PTR"],
@@ -259,6 +260,26 @@ fn deep(t: &Stage) {
         expect_block(&server, &call, depth, depth as usize, &[(8, depth + 1)]);
     }
     assert_eq!(server.received_block(&call, late), b"late");
+    finish(&server, &client, &call);
+}
+
+/// So many blocks in each other that what is noted of the open ones is more than the kernel gives in one
+/// piece.
+fn lesson_s07_as_deep_as_the_space_allows(t: &Stage) {
+    const BLOCKS: u64 = 65_600;
+    let (server, client) = (t.manager_with(4 << 20), t.client());
+    let mut parcel = SgParcel::new();
+    let mut parent = parcel.block(&client.arena, &pattern(8, 0));
+    for _ in 1..BLOCKS {
+        parent = parcel.child(&client.arena, &pattern(8, 1), parent, 0);
+    }
+    client.start_sg(&parcel.call(&client));
+    let call = server.wait_call();
+    let innermost = block(&server, &call, BLOCKS - 1);
+    assert_eq!((innermost.parent, innermost.parent_offset), (BLOCKS - 2, 0));
+    expect_block(&server, &call, BLOCKS - 1, 1, &[]);
+    let around = block(&server, &call, BLOCKS - 2);
+    assert_eq!(server.memory(around.buffer, 8), innermost.buffer.to_ne_bytes());
     finish(&server, &client, &call);
 }
 

@@ -14,6 +14,7 @@ thread_local! {
     static IN_ATOMIC: Cell<bool> = const { Cell::new(false) };
     static LIVE: Arc<AtomicUsize> = Arc::default();
     static TOTAL: Cell<usize> = const { Cell::new(0) };
+    static FREED_IN_ATOMIC: Cell<usize> = const { Cell::new(0) };
     static UNTIL_FAILURE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -37,6 +38,11 @@ pub fn live_allocations() -> usize {
 /// How many allocations this thread has made so far.
 pub fn total_allocations() -> usize {
     TOTAL.get()
+}
+
+/// How many allocations were freed in this thread while a spinlock was held.
+pub fn freed_in_atomic() -> usize {
+    FREED_IN_ATOMIC.get()
 }
 
 /// Lets `count` more allocations of this thread succeed and the next one fail, once.
@@ -103,6 +109,7 @@ impl Drop for Allocation {
             return;
         };
         live.fetch_sub(1, Ordering::SeqCst);
+        FREED_IN_ATOMIC.set(FREED_IN_ATOMIC.get() + usize::from(IN_ATOMIC.get()));
         if self.origin == Origin::MaybeVmalloc && !std::thread::panicking() {
             assert!(!IN_ATOMIC.get(), "vfree is called under a spinlock");
         }

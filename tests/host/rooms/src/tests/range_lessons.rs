@@ -7,7 +7,9 @@ use super::range_conformance::{oneway, reserve_ok, SYNC};
 use crate::range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, FEW};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::alloc::AllocError;
-use kernel::testing::{fail_after, failure_is_pending, live_allocations, total_allocations};
+use kernel::testing::{
+    atomic, fail_after, failure_is_pending, freed_in_atomic, live_allocations, total_allocations,
+};
 use std::sync::{Arc, Barrier, Mutex};
 
 const PAGE: usize = 4096;
@@ -38,6 +40,24 @@ fn accounts_of_senders_go_with_them() {
     }
     let _ = allocator.abort(keeps.offset).unwrap();
     assert_eq!(live_allocations(), before);
+}
+
+/// Whatever is freed goes out with what the caller drops later: also when the books change hands while
+/// there is more to give back.
+#[test]
+fn lesson_s12_nothing_is_freed_under_the_lock() {
+    let mut allocator = Allocator::<FEW>::new(1 << 20);
+    for step in 1..8 {
+        let mut reserved: Vec<_> = (0..3 * FEW as i32)
+            .map(|sender| reserve(&mut allocator, 8, oneway(sender)))
+            .collect();
+        while !reserved.is_empty() {
+            let next = reserved.swap_remove(step * 7 % reserved.len());
+            let leftover = atomic(|| allocator.abort(next.offset)).unwrap();
+            assert_eq!(freed_in_atomic(), 0, "with {} left", reserved.len());
+            drop(leftover);
+        }
+    }
 }
 
 #[test]
