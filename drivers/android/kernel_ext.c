@@ -5,8 +5,11 @@
  */
 
 #include <linux/module.h>
+#include <linux/pid.h>
 #include <linux/ratelimit.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/wait.h>
 
 #include "kernel_ext.h"
@@ -30,12 +33,67 @@ void kernel_ext_park(void)
 	__set_current_state(TASK_RUNNING);
 }
 
-void kernel_ext_wake(struct task_struct *task, bool handoff)
+struct pid *kernel_ext_pid_of_thread(void)
 {
-	struct wait_queue_entry entry = { .private = task };
+	return get_pid(task_pid(current));
+}
+
+struct pid *kernel_ext_pid_of_group(void)
+{
+	return get_pid(task_tgid(current));
+}
+
+void kernel_ext_pid_put(struct pid *pid)
+{
+	put_pid(pid);
+}
+
+bool kernel_ext_pid_is_current(const struct pid *pid)
+{
+	return task_pid(current) == pid;
+}
+
+/* As pid_task(), under what is cheaper than rcu_read_lock() where that can be preempted. */
+static struct task_struct *thread_of(struct pid *pid)
+{
+	struct hlist_node *first;
+
+	first = rcu_dereference_sched(hlist_first_rcu(&pid->tasks[PIDTYPE_PID]));
+	return first ? hlist_entry(first, struct task_struct, pid_links[PIDTYPE_PID]) : NULL;
+}
+
+bool kernel_ext_pid_is_exiting(struct pid *pid)
+{
+	struct task_struct *task;
+	bool exiting;
+
+	rcu_read_lock_sched();
+	task = thread_of(pid);
+	exiting = !task || READ_ONCE(task->flags) & PF_EXITING;
+	rcu_read_unlock_sched();
+	return exiting;
+}
+
+struct task_struct *kernel_ext_pid_task(struct pid *pid)
+{
+	return get_pid_task(pid, PIDTYPE_PID);
+}
+
+void kernel_ext_pid_wake(struct pid *pid, bool handoff)
+{
+	struct wait_queue_entry entry = {};
 	int flags = handoff ? KERNEL_EXT_WF_SYNC | KERNEL_EXT_WF_CURRENT_CPU : 0;
 
-	default_wake_function(&entry, TASK_INTERRUPTIBLE, flags, NULL);
+	rcu_read_lock_sched();
+	entry.private = thread_of(pid);
+	if (entry.private)
+		default_wake_function(&entry, TASK_INTERRUPTIBLE, flags, NULL);
+	rcu_read_unlock_sched();
+}
+
+pid_t kernel_ext_pid_group_nr(struct pid *pid)
+{
+	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
 }
 
 /* Rust's module! macro has no parameters that can be written. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What rust/kernel/park.rs and rust/kernel/debug_mask.rs call.
+ * What rust/kernel/park.rs, rust/kernel/pid.rs and rust/kernel/debug_mask.rs call.
  */
 #ifndef _KERNEL_EXT_H
 #define _KERNEL_EXT_H
 
 #include <linux/types.h>
 
+struct pid;
 struct task_struct;
 
 /* Announces that the calling task is about to sleep, for signals to end it. */
@@ -15,8 +16,25 @@ void kernel_ext_prepare_to_park(void);
 /* Sleeps, unless woken since the announcement. */
 void kernel_ext_park(void);
 
-/* Wakes a task that sleeps, on this CPU if @handoff. */
-void kernel_ext_wake(struct task_struct *task, bool handoff);
+/* References to what the calling thread, and its thread group, are known by; and the end of one. */
+struct pid *kernel_ext_pid_of_thread(void);
+struct pid *kernel_ext_pid_of_group(void);
+void kernel_ext_pid_put(struct pid *pid);
+
+/* Whether this is what the calling thread is known by. */
+bool kernel_ext_pid_is_current(const struct pid *pid);
+
+/* Whether the thread is on its way out, or gone. */
+bool kernel_ext_pid_is_exiting(struct pid *pid);
+
+/* A reference to the thread; NULL if it is gone. */
+struct task_struct *kernel_ext_pid_task(struct pid *pid);
+
+/* Wakes the thread if it sleeps, on this CPU if @handoff. */
+void kernel_ext_pid_wake(struct pid *pid, bool handoff);
+
+/* The number of a thread group as the calling task sees it; 0 if it has none there, or is gone. */
+pid_t kernel_ext_pid_group_nr(struct pid *pid);
 
 /* The parameter debug_mask. */
 extern unsigned int kernel_ext_debug_mask;

@@ -99,8 +99,3 @@ u32 kernel_ext_sched_limits(struct task_struct *task)
 		rt_priority = 0;
 	return (u8)rlimit_to_nice(nice) | rt_priority << 8;
 }
-
-bool kernel_ext_is_exiting(const struct task_struct *task)
-{
-	return READ_ONCE(task->flags) & PF_EXITING;
-}

@@ -37,7 +37,5 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted);
  */
 u32 kernel_ext_sched_limits(struct task_struct *task);
 
-/* Whether a task is on its way out and makes no system call any more. */
-bool kernel_ext_is_exiting(const struct task_struct *task);
 
 #endif /* _KERNEL_EXT_SCHED_H */

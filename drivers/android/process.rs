@@ -17,7 +17,7 @@ use crate::{
     freeze_link::FreezeLink,
     freeze_state::FreezeState,
     handles::Handles,
-    kernel_ext::{page_range::PageRange, park::WakeHint},
+    kernel_ext::{page_range::PageRange, park::WakeHint, pid::GroupPid},
     links::{Links, Unconfirmed},
     node::Node,
     priority,
@@ -44,8 +44,7 @@ use kernel::{
         Arc,
         CondVar,
         SpinLock, //
-    },
-    task::Task, //
+    }, //
 };
 
 /// A process or thread number in the initial pid namespace.
@@ -62,8 +61,10 @@ pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 pub(crate) struct Process {
     /// The device that was opened.
     pub(crate) context: Arc<Context>,
-    /// Who opened it.
-    pub(crate) leader: ARef<Task>,
+    /// The number of who opened it, in the initial pid namespace.
+    pid: Pid,
+    /// The same for whoever asks in another one.
+    pub(crate) group: GroupPid,
     /// How urgent its threads are while they wait for a call, as the opener was.
     pub(crate) default_priority: Priority,
     /// Unique among opened devices, and in their order.
@@ -280,7 +281,6 @@ impl Process {
     pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc<Self>> {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
-        let leader = ARef::from(task.group_leader());
         let pool = buffers::pool()?;
         let buffers = Buffers::new()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
@@ -289,7 +289,8 @@ impl Process {
         let process = Arc::pin_init(
             pin_init!(Self {
                 context: context.clone(),
-                leader,
+                pid: task.tgid(),
+                group: GroupPid::current(),
                 default_priority: priority::current_priority(),
                 opening: registry::next_opening(),
                 credential: ARef::from(credential),
@@ -322,7 +323,7 @@ impl Process {
 
     /// Who opened the device, in the initial pid namespace.
     pub(crate) fn pid(&self) -> Pid {
-        self.leader.tgid()
+        self.pid
     }
 
     /// Whether the calling task belongs to whoever opened the device. A descriptor that was passed

@@ -68,7 +68,7 @@ fn find_target(caller: &Arc<Process>, handle: u32) -> Result<Arc<Node>, Refusal>
     let node = if handle == 0 {
         let manager = caller.context.manager();
         let manager = manager.ok_or(Refusal::nobody(EINVAL))?;
-        if manager.owner.leader.tgid() == caller.leader.tgid() {
+        if manager.owner.pid() == caller.pid() {
             return Err(Refusal::failed(EINVAL));
         }
         manager
@@ -273,7 +273,7 @@ fn call_oneway(
     };
     let target = node.owner.clone();
     let mut transaction = Transaction::new(thread)?;
-    let sender = thread.process.leader.tgid();
+    let sender = thread.process.pid();
     let quota = ffi::limits().oneway_quota();
     let kind = CallKind::Oneway { sender, quota };
     fill(&mut transaction, thread, request, node, kind)?;

@@ -129,7 +129,7 @@ impl Thread {
 impl Process {
     /// The last descriptor of the device is closed.
     pub(crate) fn end(self: &Arc<Self>) {
-        note!(OpenClose, "the process of {} ends", self.leader.pid());
+        note!(OpenClose, "the process of {} ends", self.pid());
         registry::remove(self);
         self.context.forget_manager(self);
         self.close();

@@ -10,8 +10,8 @@ use crate::{
     error::Refusal,
     idle::IdlePlace,
     kernel_ext::{
-        park::{self, WakeHint},
-        sched, //
+        park::WakeHint,
+        pid::ThreadPid, //
     },
     node::Node,
     priority,
@@ -24,12 +24,10 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        aref::ARef,
         atomic::{AtomicFlag, Relaxed},
         Arc,
         LockedBy, //
-    },
-    task::Task, //
+    }, //
 };
 
 /// A thread of a process.
@@ -38,7 +36,8 @@ pub(crate) struct Thread {
     pub(crate) id: Pid,
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
-    task: ARef<Task>,
+    /// Names the task, and does not keep it: a thread may exit without a word.
+    task: ThreadPid,
     state: LockedBy<ThreadState, ProcessState>,
     /// Nothing can be queued for the thread any more. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
@@ -270,12 +269,11 @@ impl ThreadState {
 impl Thread {
     /// Makes the record of the calling task.
     pub(crate) fn new(process: &Arc<Process>) -> Result<Arc<Self>> {
-        let task = current!();
         let state = ThreadState::new(WorkTicket::new(GFP_KERNEL)?);
         let thread = Self {
-            id: task.pid(),
+            id: current!().pid(),
             process: process.clone(),
-            task: ARef::from(&**task),
+            task: ThreadPid::current(),
             state: LockedBy::new(process.state_lock(), state),
             has_ended: AtomicFlag::new(false),
             must_return: AtomicFlag::new(false),
@@ -297,18 +295,18 @@ impl Thread {
 
     /// Whether this is the record of the calling task.
     pub(crate) fn is_current(&self) -> bool {
-        core::ptr::eq(self.task.as_ptr(), Task::current_raw())
+        self.task.is_current()
     }
 
     /// Whether the task will never use the device again, although the thread has not said so.
     pub(crate) fn is_exiting(&self) -> bool {
-        sched::is_exiting(&self.task)
+        self.task.is_exiting()
     }
 
     /// Makes the thread urgent enough to serve a call of `caller` on `node`, which is
     /// [promised](Rest::Promised) to it. Gives what it was, if that changes it. No lock may be held.
     pub(crate) fn raise(&self, caller: Priority, node: &Node) -> Option<Priority> {
-        priority::raise_sleeper(&self.task, caller, node)
+        priority::raise_sleeper(&*self.task.task()?, caller, node)
     }
 
     /// Ends a promise: what was promised is queued under the same lock.
@@ -320,7 +318,7 @@ impl Thread {
 
     /// Makes the thread runnable. To be called with no lock held.
     pub(crate) fn wake(&self, hint: WakeHint) {
-        park::wake(&self.task, hint);
+        self.task.wake(hint);
     }
 
     /// Makes sure that the stack has room for one more frame.

@@ -224,8 +224,7 @@ impl Transaction {
         if self.caller.has_ended.load(Relaxed) {
             return 0;
         }
-        let leader = &self.caller.process.leader;
-        leader.tgid_nr_ns(current!().active_pid_ns())
+        self.caller.process.group.number_for_current()
     }
 
     /// Gives an unused transaction something to hold on to.

@@ -14,5 +14,6 @@ pub(crate) mod expect;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod park;
+pub(crate) mod pid;
 pub(crate) mod sched;
 pub(crate) mod stack_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Put the calling task to sleep under a spinlock of its own choice, and wake one task directly.
+//! Put the calling task to sleep under a spinlock of its own choice. Whoever knows it by its
+//! [`ThreadPid`](super::pid::ThreadPid) wakes it directly.
 //!
 //! A wait queue costs a lock and a list operation at each end. Where the one who wakes already
 //! knows whom to wake, the task itself is enough: the sleeper announces that it is about to sleep
@@ -16,20 +17,15 @@
 //!
 //! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at once.
 
-use kernel::{
-    ffi::c_void,
-    sync::lock::{
-        spinlock::SpinLockBackend,
-        Guard,
-        Lock, //
-    },
-    task::Task, //
+use kernel::sync::lock::{
+    spinlock::SpinLockBackend,
+    Guard,
+    Lock, //
 };
 
 extern "C" {
     fn kernel_ext_prepare_to_park();
     fn kernel_ext_park();
-    fn kernel_ext_wake(task: *mut c_void, handoff: bool);
 }
 
 /// Where a woken task should run.
@@ -56,12 +52,4 @@ pub(crate) fn sleep<T>(guard: Guard<'_, T, SpinLockBackend>) -> Guard<'_, T, Spi
     // give up the CPU.
     unsafe { kernel_ext_park() };
     lock.lock()
-}
-
-/// Makes `task` runnable if it sleeps; otherwise does nothing.
-///
-/// Takes the scheduler's locks: to be called with none of one's own held.
-pub(crate) fn wake(task: &Task, hint: WakeHint) {
-    // SAFETY: `task` is a valid, counted task for the whole call.
-    unsafe { kernel_ext_wake(task.as_ptr().cast(), hint == WakeHint::Handoff) };
 }

@@ -26,7 +26,6 @@ extern "C" {
     fn kernel_ext_sched_of(task: *const c_void) -> u32;
     fn kernel_ext_sched_set(task: *mut c_void, wanted: u32) -> u32;
     fn kernel_ext_sched_limits(task: *mut c_void) -> u32;
-    fn kernel_ext_is_exiting(task: *const c_void) -> bool;
 }
 
 /// How the calling task is scheduled, without the flag. In any context.
@@ -62,11 +61,4 @@ pub(crate) fn limits(task: &Task) -> u32 {
     // SAFETY: `task` is a valid, counted task for the whole call, which reads its limits and
     // credentials.
     unsafe { kernel_ext_sched_limits(task.as_ptr().cast()) }
-}
-
-/// Whether `task` is on its way out: it is in no system call any more, and makes no other. In any
-/// context.
-pub(crate) fn is_exiting(task: &Task) -> bool {
-    // SAFETY: `task` is a valid, counted task for the whole call, which reads one of its fields.
-    unsafe { kernel_ext_is_exiting(task.as_ptr().cast()) }
 }
