@@ -24,7 +24,7 @@ help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
-bench: $(PYTHON) ## time, exact instructions and memory of all three drivers, and build/report/index.html (ONLY=time|count|memory|pressure|profile|report)
+bench: $(PYTHON) ## time, exact instructions and memory of all three drivers, and build/report/index.html (ONLY=time|count|memory|pressure|mesh|profile|report)
 	@$(LAB) bench $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs)
 
 bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
@@ -39,8 +39,8 @@ profile: $(PYTHON) ## where the instructions of one null call through DRIVER go,
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak
 	@$(LAB) test
 
-contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests (ONLY=deaths::,sync:: for some)
-	@$(LAB) contract $(WHERE) --driver $(DRIVER) $(if $(ONLY),--only "$(ONLY)")
+contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests (ONLY=deaths::,sync:: for some; NEAR_LIMITS=1: the driver's numbers start near their ends)
+	@$(LAB) contract $(WHERE) --driver $(DRIVER) $(if $(ONLY),--only "$(ONLY)") $(if $(NEAR_LIMITS),--near-limits)
 
 kunit: $(PYTHON) ## the suites that KUnit runs inside the kernel, in the debugging guest
 	@$(LAB) kunit

@@ -22,6 +22,8 @@
 //! What others hear of it are [`Announcement`]s, of complete transitions alone (FRZN-5). They are
 //! numbered, for they are passed on without a lock and may overtake each other.
 
+use crate::numbers::FIRST_LONG_NUMBER;
+
 /// That a process is frozen from now on, or takes calls again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
@@ -104,12 +106,12 @@ impl FreezeState {
     pub(crate) const fn new() -> Self {
         Self {
             stage: Stage::Thawed,
-            round: 0,
+            round: FIRST_LONG_NUMBER,
             outstanding: 0,
             has_refused: false,
             has_pending: false,
             last: Announcement {
-                number: 0,
+                number: FIRST_LONG_NUMBER,
                 is_frozen: false,
             },
         }

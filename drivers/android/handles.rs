@@ -14,6 +14,7 @@ use crate::{
     handle_table::{HandleTable, Spare},
     links::Cancelled,
     node::{Node, NotInUse},
+    numbers::MOST_COUNTS,
     process::Process,
     stats::{Counted, Kind},
     thread::Thread, //
@@ -231,7 +232,10 @@ impl Ref {
         let is_new = self.strong == 0 && self.weak == 0;
         let node = self.node.clone();
         let count = self.count(strength);
-        let raised = count.checked_add(1).ok_or(EINVAL)?;
+        if *count == MOST_COUNTS {
+            return Err(EINVAL);
+        }
+        let raised = *count + 1;
         if is_new || *count == 0 {
             node.raise(is_new, strength, sender)
                 .map_err(|NotInUse| EINVAL)?;

@@ -6,6 +6,7 @@
 //! and user space has not confirmed it yet. It confirms a cookie, which need not be unique: of those
 //! that have it, the one that was told first is meant.
 
+use crate::numbers::FIRST_LONG_NUMBER;
 use kernel::{
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc, //
@@ -73,7 +74,7 @@ impl<L> Unconfirmed<L> {
     pub(crate) fn new() -> Self {
         Self {
             links: RBTree::new(),
-            last_number: 0,
+            last_number: FIRST_LONG_NUMBER,
         }
     }
 

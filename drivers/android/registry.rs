@@ -5,7 +5,10 @@
 //! What acts on a whole pid looks here: freezing, and those who print what a pid has open. Nothing on
 //! the way of a call does.
 
-use crate::process::{Pid, Process};
+use crate::{
+    numbers::FIRST_LONG_NUMBER,
+    process::{Pid, Process}, //
+};
 use kernel::{
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
@@ -23,7 +26,7 @@ kernel::sync::global_lock! {
     pub(crate) unsafe(uninit) static OPENED: Mutex<Option<RBTree<Key, Arc<Process>>>> = None;
 }
 
-static LAST_OPENING: Atomic<i64> = Atomic::new(0);
+static LAST_OPENING: Atomic<i64> = Atomic::new((FIRST_LONG_NUMBER / 2) as i64);
 
 /// The number of the next opening of a device, unique as long as the module is loaded.
 pub(crate) fn next_opening() -> i64 {

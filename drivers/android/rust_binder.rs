@@ -54,6 +54,7 @@ mod limits;
 mod links;
 mod node;
 mod node_counts;
+mod numbers;
 mod pointer_area;
 mod priority;
 mod priority_rules;

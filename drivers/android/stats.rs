@@ -6,6 +6,7 @@
 //! Objects are made and freed rarely (a steady stream of calls reuses them), so the counters cost
 //! the transaction path nothing.
 
+use crate::numbers::{FIRST_COUNT, FIRST_DEBUG_ID};
 use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed}, //
@@ -36,7 +37,7 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::FreezeLink, "freeze links"),
 ];
 
-static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(0) }; KINDS.len()];
+static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(FIRST_COUNT) }; KINDS.len()];
 
 /// The presence of one object: part of it, and counted as long as it exists.
 pub(crate) struct Counted(Kind);
@@ -60,14 +61,14 @@ impl Drop for Counted {
 /// The test runner looks for the word "leaked".
 pub(crate) fn report_leaks() {
     for (kind, name) in KINDS {
-        let alive = ALIVE[kind as usize].load(Relaxed);
+        let alive = ALIVE[kind as usize].load(Relaxed).wrapping_sub(FIRST_COUNT);
         if alive != 0 {
             pr_err!("leaked {} {}\n", alive, name);
         }
     }
 }
 
-static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(0);
+static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(FIRST_DEBUG_ID);
 
 /// The next number of the space that transactions, nodes and refs share (contract NODE-15).
 pub(crate) fn next_debug_id() -> u32 {

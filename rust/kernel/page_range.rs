@@ -99,6 +99,9 @@ pub use pool::PagePool;
 pub use reclaim::Owner;
 use slots::{OwnedRecord, Slot};
 
+/// The number of the first round of reclaim. A build for tests starts near the end, where it comes round.
+const FIRST_ROUND: u32 = if cfg!(near_limits) { u32::MAX - 1 } else { 0 };
+
 /// The process has not made its mapping yet.
 const NEVER: isize = -2;
 /// The mapping is gone, or is no longer where it was. It will not come back.
@@ -196,7 +199,7 @@ impl PageRange {
             mapping: SetOnce::new(),
             mm,
             owner,
-            round: Atomic::new(0),
+            round: Atomic::new(FIRST_ROUND),
             pool,
             populating <- new_mutex!((), "PageRange::populating"),
         })

@@ -59,6 +59,7 @@ def _parser():
     one = guest_option(command("contract", _contract, "the contract suite in one guest"))
     one.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     one.add_argument("--only", default="", metavar="PART,...", help="tests whose names contain one of these")
+    one.add_argument("--near-limits", action="store_true", help="with our driver's numbers near their ends")
     command("contract-32", _contract_32, "the same for 32-bit tasks, on a kernel for them").add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
@@ -166,8 +167,8 @@ def _contract(arguments):
     tally = suite.Tally()
     title = f"contract {arguments.guest} {arguments.driver}"
     only = tuple(arguments.only.split(",")) if arguments.only else ()
-    suite.contract(tally, title, arguments.guest, arguments.driver, only=only)
-    if not only:
+    suite.contract(tally, title, arguments.guest, arguments.driver, only=only, near_limits=arguments.near_limits)
+    if not only and not arguments.near_limits:
         suite.print_rules(arguments.guest)
     return tally.finish()
 

@@ -19,7 +19,9 @@ CRATE = "tools/binder-bench"
 DRIVERS = ("c", "rust", "upstream")
 # How long each of the 150 or so points is measured in a boot; several boots say more than one long one.
 SECONDS = 0.25
-STAGES = ("time", "count", "memory", "pressure", "profile", "report")
+STAGES = ("time", "count", "memory", "pressure", "mesh", "profile", "report")
+# How long processes of the contract suite's mesh call each other.
+MESH_SECONDS = 10
 # What binder-bench is told in each series. Memory is weighed where one run is like the next, too.
 _WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"],
           "pressure": ["pressure", "--count"], "pressure-time": ["pressure"]}
@@ -44,6 +46,8 @@ def run(stages, rounds, extra, to_docs):
     if "pressure" in stages:
         series("pressure", "x86_64", 1, ("c", "rust", *CHARGED), program)
         series("pressure-time", "um", 1, ("c", "rust", *CHARGED), program)
+    if "mesh" in stages:
+        _mesh(rounds)
     if "profile" in stages:
         _profile(program)
     for stage in ("time", "count", "memory"):
@@ -101,6 +105,33 @@ def measure(title, name, driver, program, stage, extra=()):
                            f"try it alone: make exec GUEST={name} DRIVER={driver} "
                            f"RUN='{program} {words[0]} --driver {driver}'")
     return result.files["result.json"]
+
+
+def _mesh(rounds):
+    """The load of many on each driver, drivers taking turns; prints a table."""
+    program = programs.build("tests/contract")
+    argv = ["/lab/contract", "mesh", "--seconds", str(MESH_SECONDS), "--tolerate", "--json"]
+    lines = []
+    for turn in range(1, rounds + 1):
+        for driver in DRIVERS:
+            job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=MESH_SECONDS + 150)
+            with say.Step(f"bench mesh {driver}, round {turn} of {rounds}"):
+                result = guest.run(kernel.build("um"), job)
+            if not result.good:
+                why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
+                raise say.LabError(f"the mesh failed on {driver}: {why}")
+            lines.append(mesh_row(driver, turn, json.loads(result.output.strip().splitlines()[-1])))
+    print()
+    print("| driver | boot | answered a second | refused | oneway a second | refused | p50, µs | p99, µs | longest, µs |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("\n".join(sorted(lines)))
+
+
+def mesh_row(driver, turn, outcome):
+    """A line of the table; what was accepted has been delivered, or the load has failed."""
+    return (f"| {driver} | {turn} | {outcome['answered'] / MESH_SECONDS:.0f} | {outcome['sync_refused']} "
+            f"| {outcome['accepted'] / MESH_SECONDS:.0f} | {outcome['oneway_refused']} "
+            f"| {outcome['p50']:.0f} | {outcome['p99']:.0f} | {outcome['most']:.0f} |")
 
 
 def _profile(program):

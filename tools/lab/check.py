@@ -83,7 +83,7 @@ def _clippy_driver():
 
 def _checkpatch():
     script = kernel.build("um").tree / "scripts/checkpatch.pl"
-    sources = _files("drivers/android/**/*.[ch]", "include/**/*.h", "tests/layouts/*.[ch]")
+    sources = _files("drivers/android/**/*.[ch]", "include/**/*.h", "tests/layouts/*.[ch]", "tests/watch/*.c")
     return _complaints(["perl", script, "--strict", "--no-tree", "--no-summary", "--terse",
                         "--showfile", "--ignore", "NEW_TYPEDEFS", "-f", *sources],
                        env=proc.environment(), cwd=ROOT)
@@ -91,7 +91,8 @@ def _checkpatch():
 
 def _spdx():
     sources = _files("**/*.rs", "**/*.[ch]", "**/*.py", "**/*.toml", "configs/*", "Makefile",
-                     "tools/lab/guest/*", "drivers/android/K*", "tests/layouts/*", "tests/clients/**/*")
+                     "tools/lab/guest/*", "drivers/android/K*", "tests/layouts/*", "tests/watch/*",
+                     "tests/clients/**/*")
     return [f"{p.relative_to(ROOT)}: no SPDX line" for p in sources
             if p.name != "Cargo.lock" and "SPDX-License-Identifier: GPL-2.0" not in p.read_text()[:300]]
 

@@ -11,6 +11,8 @@ _COMPLAINT = re.compile(
     r"|sleeping function called|possible (?:circular|recursive) locking|inconsistent lock state"
     r"|suspicious RCU usage|held lock freed|lock held when returning|refcount_t: |KASAN: |UBSAN: "
     r"|KCSAN: |ODEBUG: |list_(?:add|del) corruption|slab .*corruption|Objects remaining in"
+    # What is a few pages or less the kernel allocates itself, and can do without.
+    r"|page allocation failure: order:(?:[4-9]|\d\d)"
     r"|unreferenced object|panicked at|\bleaked \d|page_owner|Bad page state|INFO: trying to register"
 )
 _RAW = re.compile(r"^<(\d+)>(.*)$")

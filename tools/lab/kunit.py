@@ -19,8 +19,8 @@ _SWITCH = "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y"
 
 
 def module_with_suites():
-    """Our driver as a module that has the suites."""
-    return module.build(kernel.build(GUEST), name="module-kunit", arguments=(_SWITCH,))
+    """Our driver as a module that has the suites, its numbers near their ends."""
+    return module.build(kernel.build(GUEST), name="module-kunit", arguments=(_SWITCH, module.NEAR_LIMITS))
 
 
 def judge(log):

@@ -5,6 +5,8 @@ from . import proc, toolchain
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
+# Numbers start near their ends: see drivers/android/numbers.rs.
+NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
 
 
 def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", arguments=()):
@@ -19,6 +21,11 @@ def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", argument
     proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
                 env=toolchain.kernel_environment())
     return out / made
+
+
+def build_near_limits(kernel):
+    """Our driver with numbers that start near their ends."""
+    return build(kernel, name="module-near-limits", arguments=(NEAR_LIMITS,))
 
 
 def command(kernel, out, *arguments, sources=DRIVER):

@@ -36,7 +36,9 @@ CONTRACT_CHARGING = ("um", "x86_64-debug")
 GROUPS_32 = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::",
              "objects::", "handles::", "fds::", "fd_arrays::", "pointers::", "freeze::")
 CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
-# One guest for each configuration of the kernel.
+# Numbers of tasks come round as well: the words in front of a command line.
+FEW_PIDS = ("/bin/sh", "-c", 'echo 1024 >/proc/sys/kernel/pid_max && exec "$@"', "sh")
+# One guest for each configuration of the kernel: whether structs are the same in both languages, and the log watched.
 LAYOUTS = ("um", "x86_64", "x86_64-debug")
 # How often the driver is loaded and unloaded. The debug kernel takes three times as long, and looks closer.
 CYCLES = {"um": 100, "x86_64": 100, "x86_64-debug": 25}
@@ -79,6 +81,8 @@ def test():
     for name, driver, counts in CONTRACT:
         title = f"contract {name} {driver}"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
+    title = "contract um rust, numbers near their ends"
+    _attempt(tally, title, lambda: contract(tally, title, "um", "rust", near_limits=True))
     title = f"contract {BUILTIN} rust"
     _attempt(tally, title, lambda: contract(tally, title, BUILTIN, "rust", only=GROUPS_BUILTIN))
     for name, driver, only in CONTRACT_LSM:
@@ -96,6 +100,7 @@ def test():
     callbacks_called(tally)
     for name in LAYOUTS:
         _attempt(tally, f"layouts {name}", lambda: layouts(tally, name))
+        _attempt(tally, f"the watch over the kernel's log, {name}", lambda: watched(tally, name))
     real_clients(tally, clients.NAMES, "um", ("c", "rust"))
     real_clients(tally, ("stress",), "x86_64-debug", ("rust",))
     _attempt(tally, "load and unload", lambda: _cycles(tally))
@@ -118,17 +123,20 @@ def checks(tally):
 
 
 def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64,
-             policy=False, module_file=None):
+             policy=False, module_file=None, near_limits=False):
     """The contract suite in one guest against one driver, for tasks of a width. Gives the guest's result.
 
     `boot`: more words for the guest's command line. `only`: not all tests, but those whose names
     contain one of these. `policy`: whether the security module gets that of the tests. `module_file`: is
-    loaded instead of our driver as it is.
+    loaded instead of our driver as it is. `near_limits`: our driver's numbers start near their ends.
     """
     where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
     program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
     argv = ["/lab/contract", "run", "--driver", driver, "--guest", where, "--record", f"/out/{RECORD}"]
     argv += [word for part in only for word in ("--filter", part)]
+    if near_limits:
+        module_file = module.build_near_limits(kernel.build(name))
+        argv = [*FEW_PIDS, *argv, "--near-limits"]
     files = {"/lab/contract": program}
     if driver == "upstream":
         # It fails many, and each failure takes as long as the test is patient.
@@ -149,7 +157,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
             print(f"    {line}")
     if not result.good and not failed:
         failed = 1
-    if RECORD in result.files and not only:
+    if RECORD in result.files and not only and not near_limits:
         record = _record(where, driver)
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
@@ -198,6 +206,20 @@ def layouts(tally, name):
         if "layouts_test" in line:
             print(f"    {line}")
     tally.add(title, int(result.good), int(not result.good))
+
+
+def watched(tally, name):
+    """Whether a run fails in which the page allocator was asked for more than it ever has in one piece."""
+    made = "watch_test.ko"
+    path = module.build(kernel.build(name), ROOT / "tests/watch", "watch", made)
+    job = guest.Job(argv=["insmod", f"/lab/{made}"], driver="none", files={f"/lab/{made}": path})
+    title = f"the watch over the kernel's log, {name}"
+    with say.Step(title):
+        result = guest.run(kernel.build(name), job)
+    seen = result.status == 0 and any("mm/page_alloc.c" in problem for problem in result.problems)
+    if not seen:
+        print(f"    status {result.status}, {result.problems}")
+    tally.add(title, int(seen), int(not seen))
 
 
 def _record(name, driver):
@@ -335,7 +357,7 @@ def _tool_tests(tally):
     packages.ensure("report")
     for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
                         ("what the gate lets pass", "lab.test_gate"), ("GoogleTest's output", "lab.test_gtest"),
-                        ("what a guest says", "lab.test_guest")):
+                        ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)

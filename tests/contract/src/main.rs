@@ -107,6 +107,9 @@ pub struct RunArgs {
     /// Have SELinux load this policy first: for the tests of group `policy`
     #[arg(long)]
     policy: Option<std::path::PathBuf>,
+    /// The driver's numbers start near their ends: run the tests of that, too
+    #[arg(long)]
+    near_limits: bool,
     /// Run the selection this often
     #[arg(long, default_value_t = 1)]
     repeat: u32,

@@ -62,6 +62,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
         bail!("no test matches {}", args.filter.join(", "));
     }
     crate::actor::set_patience(Duration::from_secs(args.patience));
+    if args.near_limits {
+        crate::stage::set_near_limits();
+    }
     if let Some(policy) = &args.policy {
         // One write, for the module wants it whole.
         std::fs::write("/sys/fs/selinux/load", std::fs::read(policy)?).context("load the policy")?;

@@ -11,9 +11,18 @@ use binder_sys::{fs, FlatBinderObject, ObjectFlags};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The size of the space that an actor maps unless a test wants another.
 pub const SPACE: usize = 1 << 20;
+
+/// Whether the numbers of the driver start near their ends.
+static NEAR_LIMITS: AtomicBool = AtomicBool::new(false);
+
+/// Says that they do.
+pub fn set_near_limits() {
+    NEAR_LIMITS.store(true, Ordering::Relaxed);
+}
 
 /// The surroundings of one test.
 pub struct Stage {
@@ -156,6 +165,11 @@ impl Stage {
             *self.missing.borrow_mut() = Some(format!("needs {what}"));
         }
         is_there
+    }
+
+    /// Whether the numbers of the driver start near their ends.
+    pub fn is_near_limits(&self) -> bool {
+        NEAR_LIMITS.load(Ordering::Relaxed)
     }
 
     /// What the guest was found to lack.

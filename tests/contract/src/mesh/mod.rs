@@ -47,6 +47,9 @@ pub struct MeshArgs {
     /// Count refused calls, and do not fail for them
     #[arg(long)]
     tolerate: bool,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the load in namespaces of its own, and prints what came of it.
@@ -120,5 +123,8 @@ fn load(args: &MeshArgs) -> anyhow::Result<String> {
     mesh.end()?;
     let refused = mesh.tally.refused();
     ensure!(args.tolerate || refused == 0, "{refused} calls were refused: {}", mesh.tally);
+    if args.json {
+        return Ok(serde_json::to_string(&mesh.tally.outcome())?);
+    }
     Ok(format!("mesh ok: {} processes, {} s: {}", args.processes, args.seconds, mesh.tally))
 }

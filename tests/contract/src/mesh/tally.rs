@@ -2,6 +2,7 @@
 //! What came of the calls of a mesh: counters that all its processes share.
 
 use crate::arena::Arena;
+use serde::Serialize;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -94,20 +95,45 @@ impl Tally {
     }
 }
 
+/// What came of a load, in numbers.
+#[derive(Serialize)]
+pub struct Outcome {
+    answered: u64,
+    sync_refused: u64,
+    accepted: u64,
+    delivered: u64,
+    oneway_refused: u64,
+    /// What half of the answers did not exceed, 99 % of them, and all, in microseconds.
+    p50: f64,
+    p99: f64,
+    most: f64,
+}
+
+impl Tally {
+    /// The numbers of now.
+    pub fn outcome(&self) -> Outcome {
+        Outcome {
+            answered: self.answered.get(),
+            sync_refused: self.sync_refused.get(),
+            accepted: self.accepted.get(),
+            delivered: self.delivered.get(),
+            oneway_refused: self.oneway_refused.get(),
+            p50: self.quantile(500),
+            p99: self.quantile(990),
+            most: self.quantile(1000),
+        }
+    }
+}
+
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outcome { answered, sync_refused, accepted, delivered, oneway_refused, p50, p99, most } =
+            self.outcome();
         write!(
             out,
-            "{} calls answered, {} refused; {} oneway calls delivered of {} accepted, {} refused; \
-             an answer took at most {:.0} µs in half of the calls, {:.0} µs in 99 %, {:.0} µs in all",
-            self.answered.get(),
-            self.sync_refused.get(),
-            self.delivered.get(),
-            self.accepted.get(),
-            self.oneway_refused.get(),
-            self.quantile(500),
-            self.quantile(990),
-            self.quantile(1000),
+            "{answered} calls answered, {sync_refused} refused; {delivered} oneway calls delivered of \
+             {accepted} accepted, {oneway_refused} refused; an answer took at most {p50:.0} µs in half of the \
+             calls, {p99:.0} µs in 99 %, {most:.0} µs in all",
         )
     }
 }

@@ -19,6 +19,7 @@ cases! { "counts":
     weak_count_keeps_the_handle ["NODE-10", "NODE-9"],
     counts_of_the_dead ["NODE-12"],
     many_counts ["NODE-13"],
+    a_full_count_is_not_taken ["NODE-9"],
     in_one_stream ["NODE-10", "WR-2"],
     from_two_threads ["NODE-9"],
 }
@@ -143,6 +144,35 @@ fn many_counts(t: &Stage) {
     assert_eq!(owner.answer_counts(), []);
     assert!(callable(&holder, &owner, handle));
     holder.send(|c| c.release(handle));
+    let seen = owner.answer_counts();
+    assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
+}
+
+/// Whether the counts of the driver end early: see its `numbers.rs`.
+const MOST_NEAR_LIMITS: usize = 1 << 16;
+
+/// Writes the same commands again and again, many at a time.
+fn repeat(port: &Port, times: usize, build: impl Fn(&mut Commands) -> &mut Commands) {
+    for written in (0..times).step_by(1000) {
+        let mut commands = Commands::new();
+        for _ in written..times.min(written + 1000) {
+            build(&mut commands);
+        }
+        port.write(&commands);
+    }
+}
+
+fn a_full_count_is_not_taken(t: &Stage) {
+    if !t.needs("a driver whose numbers are near their ends", t.is_near_limits()) {
+        return;
+    }
+    let (_manager, owner, holder, handle) = held(t);
+    repeat(&holder, MOST_NEAR_LIMITS + 5, |c| c.acquire(handle).increfs(handle));
+    repeat(&holder, MOST_NEAR_LIMITS - 1, |c| c.release(handle).decrefs(handle));
+    assert_eq!(owner.answer_counts(), []);
+    assert!(callable(&holder, &owner, handle));
+    // What was taken is given back, and what was not taken cannot be.
+    holder.send(|c| c.release(handle).decrefs(handle));
     let seen = owner.answer_counts();
     assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
 }

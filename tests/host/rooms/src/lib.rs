@@ -23,6 +23,8 @@ mod freeze_state;
 mod handle_table;
 #[path = "../../../../drivers/android/node_counts.rs"]
 mod node_counts;
+#[path = "../../../../drivers/android/numbers.rs"]
+mod numbers;
 #[path = "../../../../drivers/android/pointer_area.rs"]
 mod pointer_area;
 #[path = "../../../../drivers/android/priority_rules.rs"]

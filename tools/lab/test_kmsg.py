@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which lines of a kernel's log make a run fail.
+
+    PYTHONPATH=tools python3 -m unittest lab.test_kmsg
+"""
+
+import unittest
+
+from . import guest, kmsg
+
+COMPLAINTS = (
+    # The page allocator was asked for more than it ever has in one piece, or for much and did not have it.
+    "<4>[   12.3] WARNING: mm/page_alloc.c:5201 at __alloc_frozen_pages_noprof+0x3a2/0x400, CPU#1: contract/77",
+    "<4>[   12.3] WARNING: CPU: 1 PID: 77 at mm/page_alloc.c:4935 __alloc_pages_noprof+0x2e5/0x370",
+    "<4>[   12.3] contract: page allocation failure: order:9, mode:0xcc0(GFP_KERNEL), nodemask=(null)",
+    "<4>[   12.3] WARNING: mm/util.c:700 at kvmalloc_node_noprof+0xd1/0xe0, CPU#0: contract/77",
+    "<1>[    1.0] BUG: KASAN: slab-use-after-free in binder_ioctl+0x1/0x2 [binder_rust]",
+    "<1>[    1.0] Oops: int3: 0000 [#1] SMP KASAN NOPTI",
+    "<3>[    1.0] binder_rust: leaked 1 nodes",
+)
+INNOCENT = (
+    "<6>[    0.1] Linux version 7.3.4-rust-binder",
+    "<4>[   12.3] contract: page allocation failure: order:0, mode:0x440dc0(GFP_KERNEL_ACCOUNT)",
+    # What a program writes into the log is its own affair.
+    "<4>[    1.0] binder_linux: 77:77 transaction failed 29189/-22, code 0 size 0-0 line 3150",
+)
+
+
+class Complaints(unittest.TestCase):
+    def test_each_is_heard(self):
+        for line in COMPLAINTS:
+            self.assertEqual(len(kmsg.complaints([line])), 1, line)
+            # As it stands on the console.
+            self.assertEqual(kmsg.complaints([line.split(">", 1)[1]]), kmsg.complaints([line]), line)
+
+    def test_nothing_else_is(self):
+        self.assertEqual(kmsg.complaints(INNOCENT), [])
+
+    def test_a_run_fails_for_them_whatever_its_program_says(self):
+        for where in ("log", "console"):
+            speech = guest._Speech("cafe", None)
+            speech.hear(b"\n@@cafe exit 0\n\n@@cafe end\n")
+            speech.dmesg = list(COMPLAINTS[:1] if where == "log" else INNOCENT)
+            console = [] if where == "log" else list(COMPLAINTS[:1])
+            result = guest._judge(speech, True, console, guest.Job(argv=[]))
+            self.assertEqual(result.status, 0)
+            self.assertFalse(result.good, where)
+
+
+if __name__ == "__main__":
+    unittest.main()
