@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench bench-gate bench-exact profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
+.PHONY: help bench retention bench-gate bench-exact profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -26,6 +26,9 @@ help: ## this list
 
 bench: $(PYTHON) ## time, exact instructions and memory of all three drivers, and build/report/index.html (ONLY=time|count|memory|pressure|mesh|profile|report)
 	@$(LAB) bench $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs)
+
+retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
+	@$(LAB) retention
 
 bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
 	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update '$(UPDATE)')

@@ -15,7 +15,7 @@ use crate::{
     kernel_ext::deferred_close::DeferredClose,
     node::Node,
     process::Process,
-    range_alloc::{CallKind, ReserveError, Reserved, Spare}, //
+    range_alloc::{CallKind, Leftover, ReserveError, Reserved, Spare}, //
 };
 use core::mem::size_of;
 use kernel::{
@@ -231,7 +231,10 @@ impl Process {
     fn reserve_range(&self, size: usize, kind: CallKind) -> Result<Reserved, Refusal> {
         let mut spare = Spare::new();
         loop {
-            let reserved = self.buffers.lock().reserve(size, kind, &mut spare);
+            let reserved = match &mut *self.buffers.lock() {
+                Some(ranges) => ranges.reserve(size, kind, &mut spare),
+                None => return Err(Refusal::nobody(ESRCH)),
+            };
             match reserved {
                 Ok(reserved) => return Ok(reserved),
                 Err(ReserveError::NoSpace) => return Err(Refusal::failed(ENOSPC)),
@@ -247,7 +250,10 @@ impl Process {
             named: buffer.named,
             is_cleared: buffer.is_cleared,
         };
-        let unknown = self.buffers.lock().deliver(buffer.offset, delivered);
+        let unknown = match &mut *self.buffers.lock() {
+            Some(ranges) => ranges.deliver(buffer.offset, delivered),
+            None => Err(delivered),
+        };
         debug_assert!(unknown.is_ok());
         drop(unknown);
     }
@@ -265,7 +271,10 @@ impl Process {
             // Fails only for pages that are not there, and nothing is to be cleared on those.
             let _ = self.pages.zero(offset, size);
         }
-        let leftover = self.buffers.lock().abort(offset);
+        // If the process has ended meanwhile, so has the reservation.
+        let mut buffers = self.buffers.lock();
+        let leftover = (*buffers).as_mut().map(|ranges| ranges.abort(offset));
+        drop(buffers);
         drop(leftover);
     }
 
@@ -277,14 +286,17 @@ impl Process {
         let start = self.pages.address().ok_or(EINVAL)?;
         let offset = address.checked_sub(start).ok_or(EINVAL)?;
         let mut buffers = self.buffers.lock();
-        let (size, delivered) = buffers.take(offset).ok_or(EINVAL)?;
-        if delivered.is_cleared {
+        let ranges = (*buffers).as_mut().ok_or(EINVAL)?;
+        let (size, delivered) = ranges.take(offset).ok_or(EINVAL)?;
+        let leftover = if delivered.is_cleared {
             drop(buffers);
             let _ = self.pages.zero(offset, size);
-            buffers = self.buffers.lock();
-        }
-        let leftover = buffers.release(offset);
-        drop(buffers);
+            self.release_taken(offset)
+        } else {
+            let leftover = ranges.release(offset).ok();
+            drop(buffers);
+            leftover
+        };
         drop(leftover);
         let after = self.let_go(delivered.named);
         match delivered.purpose {
@@ -300,17 +312,21 @@ impl Process {
 
     /// The process ends: frees whatever it had not freed, without undoing what is gone with it.
     pub(crate) fn free_all_buffers(&self) {
-        loop {
-            let taken = self.buffers.lock().take_any();
-            let Some((offset, size, delivered)) = taken else {
-                return;
-            };
+        while let Some((offset, size, delivered)) = self.take_any_buffer() {
             if delivered.is_cleared {
                 let _ = self.pages.zero(offset, size);
             }
-            let leftover = self.buffers.lock().release(offset);
-            drop(leftover);
+            drop(self.release_taken(offset));
         }
+    }
+
+    fn take_any_buffer(&self) -> Option<(usize, usize, Delivered)> {
+        (*self.buffers.lock()).as_mut()?.take_any()
+    }
+
+    /// Ends a range that was taken. Gives what is to be dropped.
+    fn release_taken(&self, offset: usize) -> Option<Leftover<Delivered>> {
+        (*self.buffers.lock()).as_mut()?.release(offset).ok()
     }
 
     /// Undoes what the data of a buffer named. Descriptors are closed in the calling task; what was

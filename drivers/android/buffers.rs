@@ -48,25 +48,50 @@ impl Drop for PoolHandle {
 /// Which ranges of a process's space hold buffers.
 #[pin_data]
 pub(crate) struct Buffers {
+    /// There while there is a space: from when the process maps one until it ends.
     #[pin]
-    ranges: SpinLock<RangeAllocator<Delivered>>,
+    ranges: SpinLock<Option<Ranges>>,
 }
 
-// With a lock and a count of references: see [`crate::range_alloc::FEW`].
-const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048 - 32);
+/// The ranges of a space that is there.
+pub(crate) type Ranges = KBox<RangeAllocator<Delivered>>;
+
+// See [`crate::range_alloc::FEW`].
+const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048);
 
 impl Buffers {
     /// A space that is not there yet.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let init = pin_init!(Self {
-            ranges <- new_spinlock!(RangeAllocator::new(0), "Buffers::ranges"),
+            ranges <- new_spinlock!(None, "Buffers::ranges"),
         });
         Arc::pin_init(init, GFP_KERNEL)
     }
 
+    /// What it takes for a space to come to be. `ENOMEM`.
+    pub(crate) fn new_ranges() -> Result<Ranges> {
+        // Written where it stays: it is too large for the stack.
+        Ok(KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) }))
+    }
+
+    /// The space comes to be, with this size.
+    pub(crate) fn set_space(&self, mut ranges: Ranges, size: usize) {
+        // Nothing has been reserved yet.
+        let is_set = ranges.set_space(size);
+        debug_assert!(is_set.is_ok());
+        let replaced = self.ranges.lock().replace(ranges);
+        drop(replaced);
+    }
+
+    /// The space goes, and with it what was reserved and will not be delivered any more.
+    pub(crate) fn close(&self) {
+        let ranges = self.ranges.lock().take();
+        drop(ranges);
+    }
+
     /// Locks the ranges. Nothing else is locked while this is held.
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, RangeAllocator<Delivered>, SpinLockBackend> {
+    pub(crate) fn lock(&self) -> Guard<'_, Option<Ranges>, SpinLockBackend> {
         self.ranges.lock()
     }
 }
@@ -76,7 +101,10 @@ impl page_range::Owner for Buffers {
         let Some(mut ranges) = self.ranges.try_lock() else {
             return;
         };
-        if ranges.is_idle(bytes.start, bytes.end, round) {
+        let is_idle = (*ranges)
+            .as_mut()
+            .is_some_and(|ranges| ranges.is_idle(bytes.start, bytes.end, round));
+        if is_idle {
             evict();
         }
     }

@@ -59,7 +59,7 @@ impl Context {
         if self.manager().is_some() {
             return Err(EBUSY);
         }
-        security::binder_set_context_mgr(&process.credential)?;
+        security::binder_set_context_mgr(&*process.credential()?)?;
         let uid = Kuid::current_euid();
         if manager_uid.as_ref().is_some_and(|first| *first != uid) {
             return Err(EPERM);

@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/shrinker.h>
+#include <linux/swap.h>
 #include <linux/uaccess.h>
 
 #include "kernel_ext_mm.h"
@@ -27,6 +28,11 @@ void kernel_ext_charge_end(struct kernel_ext_charge *charge)
 {
 	set_active_memcg(charge->before);
 	mem_cgroup_put(charge->memcg);
+}
+
+void kernel_ext_account_reclaimed(unsigned long pages)
+{
+	mm_account_reclaimed_pages(pages);
 }
 
 void kernel_ext_get_page(struct page *page)

@@ -29,6 +29,9 @@ struct kernel_ext_charge {
 void kernel_ext_charge_begin(struct kernel_ext_charge *charge, struct mm_struct *mm);
 void kernel_ext_charge_end(struct kernel_ext_charge *charge);
 
+/* Reclaim has freed so many pages that are on none of its own lists. */
+void kernel_ext_account_reclaimed(unsigned long pages);
+
 /* Takes another reference to @page. */
 void kernel_ext_get_page(struct page *page);
 

@@ -13,11 +13,17 @@ use crate::{
     death::DeathLink,
     debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
+    error::Refusal,
     ffi,
     freeze_link::FreezeLink,
     freeze_state::FreezeState,
     handles::Handles,
-    kernel_ext::{page_range::PageRange, park::WakeHint, pid::GroupPid},
+    kernel_ext::{
+        closable::{Closable, Open},
+        page_range::PageRange,
+        park::WakeHint,
+        pid::GroupPid, //
+    },
     links::{Links, Unconfirmed},
     node::Node,
     priority,
@@ -70,7 +76,8 @@ pub(crate) struct Process {
     /// Unique among opened devices, and in their order.
     pub(crate) opening: i64,
     /// With which rights: security hooks ask for these, whoever calls later.
-    pub(crate) credential: ARef<Credential>,
+    /// Gone once it has ended.
+    pub(crate) credential: Closable<ARef<Credential>>,
     #[pin]
     state: SpinLock<ProcessState>,
     /// Handles on other processes' nodes. Taken before any process's state lock.
@@ -293,7 +300,7 @@ impl Process {
                 group: GroupPid::current(),
                 default_priority: priority::current_priority(),
                 opening: registry::next_opening(),
-                credential: ARef::from(credential),
+                credential: Closable::new(ARef::from(credential)),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),
                 buffers,
@@ -326,6 +333,23 @@ impl Process {
         self.pid
     }
 
+    /// With which rights the device was opened. `ESRCH` once the process has ended: it may do so at any
+    /// time, and what is given here stays for as long as it is used.
+    #[inline]
+    pub(crate) fn credential(&self) -> Result<Open<'_, ARef<Credential>>> {
+        self.credential.open().ok_or(ESRCH)
+    }
+
+    /// Why nothing can be sent to the process: whatever went wrong, that it has died comes first.
+    #[cold]
+    pub(crate) fn or_died(&self, refusal: Refusal) -> Refusal {
+        if self.has_ended.load(Relaxed) {
+            Refusal::DIED
+        } else {
+            refusal
+        }
+    }
+
     /// Whether the calling task belongs to whoever opened the device. A descriptor that was passed
     /// on or inherited gives no right to act as its owner (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
@@ -337,6 +361,8 @@ impl Process {
         if !self.is_callers() {
             return Err(EINVAL);
         }
+        // Once there is a mapping, nothing may fail.
+        let ranges = Buffers::new_ranges()?;
         let size = self
             .pages
             .register(vma, LARGEST_SPACE)
@@ -348,9 +374,7 @@ impl Process {
                 );
             })?;
         note!(OpenClose, "maps {size} bytes");
-        // Nothing has been reserved yet: there was no space.
-        let is_set = self.buffers.lock().set_space(size);
-        debug_assert!(is_set.is_ok());
+        self.buffers.set_space(ranges, size);
         Ok(())
     }
 

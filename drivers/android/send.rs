@@ -82,7 +82,10 @@ fn find_target(caller: &Arc<Process>, handle: u32) -> Result<Arc<Node>, Refusal>
     if Arc::ptr_eq(&node.owner, caller) {
         return Err(Refusal::failed(EINVAL));
     }
-    security::binder_transaction(&caller.credential, &node.owner.credential).map_err(|_| EPERM)?;
+    let owner = node.owner.credential();
+    let owner = owner.map_err(|_| Refusal::nobody(EINVAL))?;
+    security::binder_transaction(&*caller.credential()?, &owner).map_err(|_| EPERM)?;
+    drop(owner);
     Ok(node)
 }
 
@@ -215,7 +218,7 @@ fn fill(
 ) -> Result<(), Refusal> {
     let context = if node.flags.wants_security_context() {
         Some(SecurityCtx::from_secid(
-            thread.process.credential.get_secid(),
+            thread.process.credential()?.get_secid(),
         )?)
     } else {
         None
@@ -228,7 +231,8 @@ fn fill(
         accepts_files: node.flags.accepts_fds(),
     };
     let copied = copy_in(request, route, &mut buffer)
-        .and_then(|()| Ok(node.owner.write_context(&buffer, context)?));
+        .and_then(|()| Ok(node.owner.write_context(&buffer, context)?))
+        .map_err(|refusal| node.owner.or_died(refusal));
     transaction.put_content(Content::Draft { node, buffer });
     copied
 }
@@ -444,7 +448,7 @@ fn fill_reply(
         receiver: caller,
         accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
     };
-    let copied = copy_in(request, route, &mut buffer);
+    let copied = copy_in(request, route, &mut buffer).map_err(|refusal| caller.or_died(refusal));
     let is_queued = false;
     transaction.put_content(Content::Reply { buffer, is_queued });
     copied?;

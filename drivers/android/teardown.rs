@@ -158,7 +158,16 @@ impl Process {
         while let Some(link) = self.pop_freeze_link() {
             drop(link);
         }
+        self.give_up_belongings();
+    }
+
+    /// What the process received, what it received it in, and whose it was goes. What is left is what its
+    /// nodes need, for as long as others hold those.
+    fn give_up_belongings(&self) {
         self.free_all_buffers();
+        self.buffers.close();
+        self.pages.close();
+        self.credential.close();
     }
 
     /// Lets nothing arrive any more.

@@ -6,6 +6,8 @@
 //! where `unsafe` may stand, and the only place that knows how kernels differ.
 
 pub(crate) mod box_queue;
+#[allow(unreachable_pub)] // Written for more users than one.
+pub(crate) mod closable;
 pub(crate) mod debug_mask;
 #[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod deferred_close;

@@ -15,9 +15,9 @@
 //!               populate
 //!    absent ───────────────► present ───────────────────────────► freed
 //!    (to touch it            (mapped for the process,     range      ▲
-//!    is SIGBUS)               written by the kernel,      dropped    │ when no reader can have
-//!       ▲                     on the pool's list)                    │ found it any more, and no
-//!       │                        │ reclaim                           │ page table shows it
+//!    is SIGBUS)               written by the kernel,      closed     │ when nobody has the range's
+//!       ▲                     on the pool's list)                    │ space open, and no page
+//!       │                        │ reclaim                           │ table shows it
 //!       └────────────────────────┴───────────────────────────────────┘
 //! ```
 //!
@@ -38,6 +38,10 @@
 //! All of this is one word, [`frontier`](PageRange), so that the question that is asked for each
 //! message, "is this still mapped, and are the pages there?", costs one load and one comparison.
 //!
+//! Pages, slots and what ties the range to the process are its [`Space`]. It goes when the range is
+//! [closed](PageRange::close), which is when the process ends: whoever still holds the range then, for
+//! whatever reason, holds a few words.
+//!
 //! # Where to find what
 //!
 //! Here: making a mapping and making pages appear. [`slots`]: what a present page is. [`access`]:
@@ -49,9 +53,8 @@
 //! | lock | taken by | how |
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call us | |
-//! | [`PagePool`]'s turn | reclaim | tries |
-//! | | the end of a range | waits |
-//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate) | waits |
+//! | [`PagePool`]'s turn | reclaim, the end of a space | waits |
+//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), with its memory at hand | waits |
 //! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
@@ -59,17 +62,20 @@
 //! | lock of the list | all of them | a spinlock of `list_lru` |
 //!
 //! Reclaim runs in whatever context memory is allocated in, perhaps with any of these held by its own
-//! thread, and therefore waits for none of them.
+//! thread but the turn, under which nothing allocates. So it waits for that alone, whose holder waits for
+//! none of them.
 //!
 //! # What may differ between kernels
 //!
 //! This is written for 7.3. The fields of a VMA that the `kernel` crate has no abstraction for
 //! (operations, private data, position in the file) are touched in [`vma_ops`] and nowhere else.
 
+use super::closable::Closable;
+use core::{marker::PhantomPinned, ops::Range};
 use kernel::{
     mm::{
         virt::{VmaNew, VmaRef},
-        Mm, MmWithUser,
+        Mm, MmWithUser, MmWithUserAsync,
     },
     new_mutex,
     page::{PAGE_SHIFT, PAGE_SIZE},
@@ -77,7 +83,7 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        rcu, Arc, Mutex, SetOnce,
+        Arc, Mutex, SetOnce,
     },
 };
 
@@ -98,6 +104,9 @@ mod vma_ops;
 pub use pool::PagePool;
 pub use reclaim::Owner;
 use slots::{OwnedRecord, Slot};
+
+/// An address space in which pages can be shown.
+type Reached = ARef<MmWithUserAsync>;
 
 /// The number of the first round of reclaim. A build for tests starts near the end, where it comes round.
 const FIRST_ROUND: u32 = if cfg!(near_limits) { u32::MAX - 1 } else { 0 };
@@ -134,8 +143,7 @@ const GONE: isize = -1;
 ///
 /// # Invariants
 ///
-/// - If `frontier >= 0`, then `mapping` is populated, and the slots of the first `frontier` bytes
-///   hold pages.
+/// - If `frontier >= 0`, then the slots of the first `frontier` bytes hold pages.
 /// - Slots change only under `populating`, and so does `frontier`, except that it becomes [`GONE`] at
 ///   any time and stays so.
 /// - `frontier` changes from [`NEVER`] to 0, then up and down, then to [`GONE`], and no other way.
@@ -143,18 +151,21 @@ const GONE: isize = -1;
 ///   `populating`.
 /// - A VMA whose operations are [`vma_ops::OPERATIONS`] and whose private data is `self` owns a
 ///   reference count on `self`.
-#[pin_data(PinnedDrop)]
+#[pin_data]
 pub struct PageRange {
     /// How many bytes from the start of the mapping are backed by pages without interruption, or
     /// [`NEVER`], or [`GONE`].
     ///
     /// Stored with release ordering after the slots that it speaks for.
     frontier: Atomic<isize>,
-    /// Where the mapping is, and its pages.
-    mapping: SetOnce<Mapping>,
-    /// The address space of the process. Pinned down as a structure (`mmgrab`), not as a living
-    /// address space (`mmget`): this must not keep the memory of a dead process.
-    mm: ARef<Mm>,
+    /// Where the mapping begins, in the process's address space; 0 if it was never made.
+    address: Atomic<usize>,
+    /// Where offset 0 of the file would be in memory if the mapping covered it. Parts of a split
+    /// mapping have this in common; a mapping that was moved has another.
+    base: Atomic<usize>,
+    /// What is there until the range is closed. While it is open nothing waits for memory, nor for user
+    /// space: reclaim takes no page of a space that somebody has open.
+    space: Closable<Space>,
     /// Who knows what is in use.
     owner: Arc<dyn Owner>,
     /// How often reclaim has asked for all pages; see [`reclaim`]. Guarded by the pool's turn.
@@ -167,19 +178,58 @@ pub struct PageRange {
     pool: Arc<PagePool>,
 }
 
-/// What is known for good once the process has made its mapping.
+/// What a range has of a living process.
+///
+/// # Invariants
+///
+/// Before it changes anything, its drop waits for the pool's turn.
+struct Space {
+    /// The address space of the process. Pinned down as a structure (`mmgrab`), not as a living
+    /// address space (`mmget`): this must not keep the memory of a dead process.
+    mm: ARef<Mm>,
+    /// The pages, once the process has made its mapping.
+    mapping: SetOnce<Mapping>,
+    pool: Arc<PagePool>,
+    /// Reclaim may have a reference while the drop waits.
+    _pin: PhantomPinned,
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        let Some(mapping) = self.mapping.as_ref() else {
+            return;
+        };
+        // With the turn, nobody else has taken a record off the list, so all of them are there.
+        let turn = self.pool.turn();
+        for slot in &mapping.slots[..] {
+            // SAFETY: Nobody takes records out any more: for that they would have to be off the list.
+            if let Some(record) = unsafe { slot.record() } {
+                // SAFETY: The record is on the list.
+                unsafe { turn.remove(record) };
+            }
+        }
+        // The slots, which are dropped after this, free the records.
+    }
+}
+
+/// The pages of a mapping.
 struct Mapping {
-    /// Where the mapping begins, in the process's address space.
+    /// Where it begins, in the process's address space.
     address: usize,
-    /// Where offset 0 of the file would be in memory if the mapping covered it. Parts of a split
-    /// mapping have this in common; a mapping that was moved has another.
-    base: usize,
     slots: KVVec<Slot>,
 }
 
 impl Mapping {
     fn size(&self) -> usize {
         self.slots.len() << PAGE_SHIFT
+    }
+
+    /// The indices of the pages that have a byte in `start..end`. `EFAULT` if not all are there.
+    fn pages_of(&self, start: usize, end: usize) -> Result<Range<usize>> {
+        if start > end || end > self.size() {
+            return Err(EFAULT);
+        }
+        Ok(start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE))
     }
 
     /// Where the page at `index` is seen.
@@ -192,12 +242,18 @@ impl PageRange {
     /// A range for a mapping that will be made in `mm`. `owner` is who will be asked when the pool has
     /// to give pages back.
     pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
-        let mm = ARef::from(mm);
+        let space = Space {
+            mm: ARef::from(mm),
+            mapping: SetOnce::new(),
+            pool: pool.clone(),
+            _pin: PhantomPinned,
+        };
         // INVARIANT: There is no mapping yet, and there are no slots.
         pin_init!(Self {
             frontier: Atomic::new(NEVER),
-            mapping: SetOnce::new(),
-            mm,
+            address: Atomic::new(0),
+            base: Atomic::new(0),
+            space: Closable::new(space),
             owner,
             round: Atomic::new(FIRST_ROUND),
             pool,
@@ -217,7 +273,8 @@ impl PageRange {
     /// - `ENOMEM`. The process may try again.
     pub fn register(self: &Arc<Self>, vma: &VmaNew, limit: usize) -> Result<usize> {
         vma.try_clear_maywrite().map_err(|_| EPERM)?;
-        if !core::ptr::eq::<Mm>(&**vma.mm(), &*self.mm) {
+        let space = self.space.open().ok_or(EBUSY)?;
+        if !core::ptr::eq::<Mm>(&**vma.mm(), &*space.mm) {
             return Err(EINVAL);
         }
         if self.frontier.load(ordering::Relaxed) != NEVER {
@@ -230,32 +287,39 @@ impl PageRange {
         for _ in 0..pages {
             slots.push(Slot::new(), GFP_KERNEL)?;
         }
-        let mapping = Mapping {
-            address,
-            base: vma_ops::base(vma),
-            slots,
-        };
-        if !self.mapping.populate(mapping) {
+        if !space.mapping.populate(Mapping { address, slots }) {
             return Err(EBUSY);
         }
+        self.address.store(address, ordering::Relaxed);
+        self.base.store(vma_ops::base(vma), ordering::Relaxed);
 
         vma.set_dontcopy();
         vma.set_mixedmap();
         vma_ops::install(vma, self.clone());
-        // INVARIANT: `mapping` is populated, and nothing is said about any slot. Only `register`
-        // leaves `NEVER`, and only the caller that has populated `mapping` gets here.
-        self.frontier.store(0, ordering::Release);
+        // INVARIANT: Nothing is said about any slot. Only `register` leaves `NEVER`, unless the range is
+        // closed, and only the caller that has populated `mapping` gets here.
+        let _ = self.frontier.cmpxchg(NEVER, 0, ordering::Release);
         Ok(pages << PAGE_SHIFT)
     }
 
     /// Where the mapping begins in the process's address space, or began if it is gone.
     pub fn address(&self) -> Option<usize> {
-        self.mapping.as_ref().map(|mapping| mapping.address)
+        let address = self.address.load(ordering::Relaxed);
+        (address != 0).then_some(address)
     }
 
-    /// The usable size of the mapping; 0 if it was never made.
+    /// The usable size of the mapping; 0 if it was never made, or the range is closed.
     pub fn size(&self) -> usize {
-        self.mapping.as_ref().map_or(0, Mapping::size)
+        let space = self.space.open();
+        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
+        mapping.map_or(0, Mapping::size)
+    }
+
+    /// The process has ended: all pages go, and what else this has of it, as soon as nobody reads or
+    /// writes any more. May sleep, here or where that ends.
+    pub fn close(&self) {
+        self.frontier.store(GONE, ordering::Release);
+        self.space.close();
     }
 
     /// Whether the mapping is there. It may go at any time, but once gone it stays gone.
@@ -265,7 +329,9 @@ impl PageRange {
 
     /// How many pages are present. Walks all slots: for statistics.
     pub fn pages_present(&self) -> usize {
-        let slots = self.mapping.as_ref().map_or(&[][..], |m| &m.slots[..]);
+        let space = self.space.open();
+        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
+        let slots = mapping.map_or(&[][..], |mapping| &mapping.slots[..]);
         slots.iter().filter(|slot| slot.is_filled()).count()
     }
 
@@ -288,39 +354,60 @@ impl PageRange {
 
     #[cold]
     fn populate_slow(&self, start: usize, end: usize) -> Result {
-        let mapping = self.mapping.as_ref().ok_or(ESRCH)?;
-        if !self.is_mapped() {
-            return Err(ESRCH);
-        }
-        if start > end || end > mapping.size() {
-            return Err(EFAULT);
-        }
-        let indices = start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE);
-        let missing = |&index: &usize| !mapping.slots[index].is_filled();
-        if !indices.clone().any(|index| missing(&index)) {
+        let Some((mm, pages)) = self.missing(start, end)? else {
             return Ok(());
-        }
-
-        // The last reference to an address space tears it down. If that happened here, it would
-        // be done by a task that the dying process may be waiting for: leave it to a work queue.
-        let mm = self.mm.mmget_not_zero().ok_or(ESRCH)?;
-        let mm = MmWithUser::into_mmput_async(mm);
-
-        let _populating = self.populating.lock();
+        };
         let _charge = self.pool.charge(&mm);
-        let result = indices
-            .filter(missing)
-            .try_for_each(|index| self.add_page(&mm, mapping, index));
-        self.advance_frontier(mapping);
+        let result = pages
+            .clone()
+            .try_for_each(|index| self.add_page(&mm, index));
+        self.advance_frontier();
         result
     }
 
-    /// Makes a missing page appear. The caller holds `populating`.
-    fn add_page(&self, mm: &MmWithUser, mapping: &Mapping, index: usize) -> Result {
+    /// Which pages have to be there for `start..end`, and where they are to be seen; nothing if none of
+    /// them is missing.
+    fn missing(&self, start: usize, end: usize) -> Result<Option<(Reached, Range<usize>)>> {
+        let space = self.space.open().ok_or(ESRCH)?;
+        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
+        if !self.is_mapped() {
+            return Err(ESRCH);
+        }
+        let pages = mapping.pages_of(start, end)?;
+        if mapping.slots[pages.clone()].iter().all(Slot::is_filled) {
+            return Ok(None);
+        }
+        // The last reference to an address space tears it down. If that happened here, it would
+        // be done by a task that the dying process may be waiting for: leave it to a work queue.
+        let mm = space.mm.mmget_not_zero().ok_or(ESRCH)?;
+        Ok(Some((MmWithUser::into_mmput_async(mm), pages)))
+    }
+
+    /// Makes a page appear if it is missing.
+    fn add_page(&self, mm: &MmWithUser, index: usize) -> Result {
+        if self.has_page(index)? {
+            return Ok(());
+        }
+        // With no lock held: where memory is short, what is idle of this very range is to be had
+        // (lesson S17).
         let record = OwnedRecord::new(&self.pool, self, index)?;
-        self.insert_page(mm, mapping.address_of(index), &record)?;
+        let _populating = self.populating.lock();
+        if self.has_page(index)? {
+            return Ok(());
+        }
+        let address = self.address.load(ordering::Relaxed) + (index << PAGE_SHIFT);
+        self.insert_page(mm, address, &record)?;
+        let space = self.space.open().ok_or(ESRCH)?;
+        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
         // SAFETY: The slot is that of the record, and the pool that of this range.
         unsafe { mapping.slots[index].fill(record, &self.pool) }
+    }
+
+    /// Whether a page is there. `ESRCH` if the range is closed.
+    fn has_page(&self, index: usize) -> Result<bool> {
+        let space = self.space.open().ok_or(ESRCH)?;
+        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
+        Ok(mapping.slots.get(index).is_some_and(Slot::is_filled))
     }
 
     /// Maps a page at `address` in the process.
@@ -344,8 +431,15 @@ impl PageRange {
             .map_err(|_| ENOMEM)
     }
 
-    /// Moves the frontier to the first page that is not present. The caller holds `populating`.
-    fn advance_frontier(&self, mapping: &Mapping) {
+    /// Moves the frontier to the first page that is not present.
+    fn advance_frontier(&self) {
+        let _populating = self.populating.lock();
+        let Some(space) = self.space.open() else {
+            return;
+        };
+        let Some(mapping) = space.mapping.as_ref() else {
+            return;
+        };
         let old = self.frontier.load(ordering::Relaxed);
         // CAST: not negative, which is checked here; sizes of mappings fit into an `isize`.
         let Ok(present) = usize::try_from(old) else {
@@ -360,26 +454,5 @@ impl PageRange {
         // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
         // `populating` is held. If the exchange fails, the mapping went meanwhile, and `GONE` stays.
         let _ = self.frontier.cmpxchg(old, new, ordering::Release);
-    }
-}
-
-#[pinned_drop]
-impl PinnedDrop for PageRange {
-    fn drop(self: Pin<&mut Self>) {
-        let Some(mapping) = self.mapping.as_ref() else {
-            return;
-        };
-        // With the turn, nobody else has taken a record off the list, so all of them are there.
-        let turn = self.pool.turn();
-        let readers = rcu::read_lock();
-        for record in mapping
-            .slots
-            .iter()
-            .filter_map(|slot| slot.record(&readers))
-        {
-            // SAFETY: The record is on the list.
-            unsafe { turn.remove(record) };
-        }
-        // The slots, which are dropped after this, free the records.
     }
 }

@@ -87,6 +87,7 @@ def _parser():
     bench_options.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
     bench_options.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
     bench_options.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
+    command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
     exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")

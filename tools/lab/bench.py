@@ -24,12 +24,16 @@ STAGES = ("time", "count", "memory", "pressure", "mesh", "profile", "report")
 MESH_SECONDS = 10
 # What binder-bench is told in each series. Memory is weighed where one run is like the next, too.
 _WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"],
+          "retention": ["retention"],
           "pressure": ["pressure", "--count"], "pressure-time": ["pressure"]}
 _TIMED = ("time", "pressure-time")
 # Only our driver can charge the pages of buffers to the cgroup of their owner, by a parameter: its name then, and
 # what to load and to boot with.
 CHARGED = {"rust-charged": ("rust", ("parameters=charge_buffers=1",))}
 HOME = BUILD / "bench"
+# What ours may keep of something that has ended, in bytes and more than the C driver: the record of a process, to which
+# nodes that others hold belong, or of a thread and its struct pid.
+KEPT = 2048
 
 
 def run(stages, rounds, extra, to_docs):
@@ -61,6 +65,27 @@ def run(stages, rounds, extra, to_docs):
     if "report" in stages:
         _report(program, to_docs)
     return 0
+
+
+def retention():
+    """Weigh what each driver keeps of what has ended, and print it; the exit status: ours may keep no more than
+    the C driver and `KEPT` bytes."""
+    program = programs.build(CRATE)
+    series("retention", "x86_64", 1, DRIVERS, program)
+    print()
+    subprocess.run([program, "report", "--markdown", *map(str, results("retention"))], check=False)
+    kept = {driver: _kept(HOME / "retention" / f"{driver}-1.json") for driver in DRIVERS}
+    too_much = [f"{ending}: {ours:.0f} bytes, C {kept['c'][ending]:.0f}" for ending, ours in kept["rust"].items()
+                if ours > kept["c"][ending] + KEPT]
+    for line in too_much:
+        say.note(f"more than C's and {KEPT}: {line}")
+    return 1 if too_much else 0
+
+
+def _kept(path):
+    """Bytes by ending, less what the measurement may be wrong by."""
+    cells = json.loads(path.read_text())["cells"]
+    return {cell["label"]["case"]: cell["measured"]["bytes"] - cell["measured"]["plus_minus"] for cell in cells}
 
 
 def results(stage):

@@ -26,7 +26,6 @@ CALLBACKS = {
     "shrinker_count": "4pool5count",
     "shrinker_scan": "4pool4scan",
     "lru_walk_take": "4pool4take",
-    "rcu_free_page": "5slots18free_after_readers",
     "task_work_close": "14deferred_close7release",
 }
 

@@ -72,8 +72,8 @@ impl Route<'_> {
             return Err(EPERM);
         }
         let file = ffi::file_of_caller(fd)?;
-        let from = &self.sender.process.credential;
-        security::binder_transfer_file(from, &self.receiver.credential, &file)
+        let from = self.sender.process.credential()?;
+        security::binder_transfer_file(&from, &*self.receiver.credential()?, &file)
             .map_err(|_| EPERM)?;
         Ok(file)
     }

@@ -65,8 +65,8 @@ impl Route<'_> {
 
     /// Asks the security modules; any refusal of theirs is `EPERM` to the sender (contract 10).
     fn may_transfer_node(&self) -> Result {
-        let from = &self.sender.process.credential;
-        security::binder_transfer_binder(from, &self.receiver.credential).map_err(|_| EPERM)
+        let from = self.sender.process.credential()?;
+        security::binder_transfer_binder(&from, &*self.receiver.credential()?).map_err(|_| EPERM)
     }
 }
 

@@ -2,9 +2,9 @@
 
 //! Reading and writing the pages of a range.
 //!
-//! All of it happens in RCU read sections, so that reclaim neither has to wait for it nor makes it
-//! wait. Only a copy from memory that is not there has to be waited for; it is made outside, with a
-//! reference to the page.
+//! All of it happens while the range's space is open, for which nobody has to wait: reclaim leaves a range
+//! alone as long. None of it sleeps. Only a copy from memory that is not there has to be waited for; it is
+//! made outside, with a reference to the page.
 //!
 //! # Races
 //!
@@ -20,7 +20,6 @@ use kernel::{
     ffi::c_void,
     page::{PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
-    sync::rcu,
     uaccess::UserPtr,
 };
 
@@ -270,8 +269,8 @@ impl PageRange {
         done.map(drop)
     }
 
-    /// Calls `f` for the part of `offset..offset + len` in each page, in order and in one read
-    /// section, until it gives something. It must not sleep.
+    /// Calls `f` for the part of `offset..offset + len` in each page, in order, until it gives something.
+    /// It must not sleep.
     #[inline(always)]
     fn with_parts<R>(
         &self,
@@ -279,15 +278,17 @@ impl PageRange {
         len: usize,
         mut f: impl FnMut(&Part<'_>) -> Option<R>,
     ) -> Result<Option<R>> {
-        let mapping = self.mapping.as_ref().ok_or(EFAULT)?;
-        let readers = rcu::read_lock();
+        let space = self.space.open().ok_or(EFAULT)?;
+        let mapping = space.mapping.as_ref().ok_or(EFAULT)?;
         let mut done = 0;
         while done < len {
             let at = offset.checked_add(done).ok_or(EFAULT)?;
             let slot = mapping.slots.get(at >> PAGE_SHIFT).ok_or(EFAULT)?;
             let start = at & (PAGE_SIZE - 1);
+            // SAFETY: The space of the slot is open, longer than `part` exists.
+            let record = unsafe { slot.record() };
             let part = Part {
-                record: slot.record(&readers).ok_or(EFAULT)?,
+                record: record.ok_or(EFAULT)?,
                 start,
                 done,
                 len: usize::min(len - done, PAGE_SIZE - start),

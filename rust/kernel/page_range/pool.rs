@@ -14,7 +14,7 @@ use kernel::{
     prelude::*,
     sync::{
         lock::{mutex::MutexBackend, Guard},
-        rcu, Arc, Mutex,
+        Arc, Mutex,
     },
     types::Opaque,
 };
@@ -36,7 +36,7 @@ extern "C" {
 /// A driver makes one for itself, and each range keeps it alive. The shrinker is known to the kernel
 /// as long as the pool exists; with `CONFIG_SHRINKER_DEBUG` it can be looked at and called in debugfs.
 ///
-/// Dropping the pool waits for running calls of the shrinker and for an RCU grace period.
+/// Dropping the pool waits for running calls of the shrinker.
 ///
 /// # Invariants
 ///
@@ -51,7 +51,7 @@ pub struct PagePool {
     #[pin]
     list: List,
     cache: RecordCache,
-    /// Held by who takes records off the list. Reclaim never waits for it.
+    /// Held by who takes records off the list, and waits for nothing meanwhile.
     #[pin]
     turn: Mutex<()>,
     charges_owner: bool,
@@ -146,14 +146,6 @@ impl PagePool {
             _turn: self.turn.lock(),
         }
     }
-
-    /// The right to take records off the list, unless somebody else has it.
-    pub(super) fn try_turn(&self) -> Option<Turn<'_>> {
-        Some(Turn {
-            pool: self,
-            _turn: self.turn.try_lock()?,
-        })
-    }
 }
 
 /// The right to take records off the list of a pool.
@@ -218,9 +210,9 @@ impl<'a> Taken<'a> {
     /// The range that shows the page; it is there until the turn is over.
     pub(super) fn range(&self) -> &'a PageRange {
         // SAFETY: By the type invariants the range is not dropped before the turn is over, which 'a does
-        // not outlive. Should its end have begun, and wait for the turn, then there is an exclusive
-        // reference to it, which is not used meanwhile; as `PageRange` is pinned for good (it is not
-        // `Unpin`), such a reference is not assumed to be the only one.
+        // not outlive. Should its end have begun, and its space wait for the turn, then there is an
+        // exclusive reference to it, which is not used meanwhile; as `PageRange` is pinned for good (it
+        // is not `Unpin`), such a reference is not assumed to be the only one.
         unsafe { self.record().range.as_ref() }
     }
 
@@ -384,10 +376,8 @@ impl RecordCache {
 
 impl Drop for RecordCache {
     fn drop(&mut self) {
-        // Records that were taken from their slots may still wait for their readers.
-        rcu::rcu_barrier();
-        // SAFETY: All records have been freed: those in slots with their ranges, of which none is left,
-        // and the others by now. Nobody will allocate another.
+        // SAFETY: All records have been freed: those in slots with their spaces, of which none is left,
+        // and the others at once. Nobody will allocate another.
         unsafe { bindings::kmem_cache_destroy(self.0.as_ptr()) };
     }
 }

@@ -3,14 +3,17 @@
 //! How pages go that nobody needs.
 //!
 //! The shrinker takes one record after the other off the pool's list. A page that its range's
-//! [`Owner`] calls idle is taken out of its slot, out of the process's page table, and is freed once
-//! nobody can be reading or writing it; every other page goes to the end of the list:
+//! [`Owner`] calls idle is taken out of its slot, out of the process's page table, and is freed at once,
+//! if nobody is reading or writing the range at that moment; every other page goes to the end of the list:
 //!
 //! ```text
-//!   list ──► turn ──► populating ──► VMA ──► owner ──► slot cleared ──► unmapped ──► grace period
-//!    ▲                    │           │        │
-//!    └────────────────────┴───────────┴────────┘  not to be had without waiting, or not idle
+//!   list ──► turn ──► populating ──► VMA ──► owner ──► nobody reads ──► unmapped ──► freed
+//!    ▲                    │           │        │            │
+//!    └────────────────────┴───────────┴────────┴────────────┘  not to be had without waiting, or not idle
 //! ```
+//!
+//! Nothing is put off: who asks for memory finds it when reclaim returns. A page that waited for a grace
+//! period would be found by the OOM killer first (lesson S21).
 //!
 //! # What is idle
 //!
@@ -21,8 +24,8 @@
 
 use super::{
     pool::{PagePool, Taken},
-    slots::{Record, RetiredRecord},
-    vma_ops, Mapping, PageRange,
+    slots::{OwnedRecord, Record},
+    vma_ops, Mapping, PageRange, Space,
 };
 use kernel::{
     bindings,
@@ -33,6 +36,10 @@ use kernel::{
 };
 
 use core::ops::Range;
+
+extern "C" {
+    fn kernel_ext_account_reclaimed(pages: c_ulong);
+}
 
 /// Who knows which bytes of a [`PageRange`] are in use.
 ///
@@ -53,9 +60,9 @@ pub trait Owner: Send + Sync {
 
 impl PagePool {
     /// Asks for as many pages as `control` says, and gives back those that are idle. Says how many
-    /// these were; [`None`] if there is none to ask for, or somebody else is at it.
+    /// these were; [`None`] if there is none to ask for.
     ///
-    /// Waits for nothing.
+    /// Waits for its turn alone.
     pub(super) fn reclaim(&self, control: &mut bindings::shrink_control) -> Option<c_ulong> {
         // Pages that are not idle go to the end of the list. Each is asked for once.
         let budget = control.nr_to_scan.min(self.count(control));
@@ -63,17 +70,20 @@ impl PagePool {
         while asked < budget {
             // The turn is over after each page, so that a range that is dropped does not have to wait
             // for more than that.
-            let Some(mut turn) = self.try_turn() else {
-                break;
-            };
+            // Whoever has it waits for nothing, and has it for one page, or for taking the pages of a space
+            // off the list. To give up would be to say that there is nothing to be had, and to bring the
+            // OOM killer, while another CPU finds one page after the other.
+            let mut turn = self.turn();
             let Some(record) = turn.take_first(control) else {
                 break;
             };
             asked += 1;
-            let retired = record.range().evict(record);
-            freed += c_ulong::from(retired.is_some());
+            let evicted = record.range().evict(record);
+            freed += c_ulong::from(evicted.is_some());
         }
         control.nr_scanned = asked;
+        // SAFETY: Counts for the calling task, in any context.
+        unsafe { kernel_ext_account_reclaimed(freed) };
         // The shrinker's caller goes on for as long as it is not told to stop, whatever comes of it.
         (asked != 0).then_some(freed)
     }
@@ -82,10 +92,14 @@ impl PagePool {
 impl PageRange {
     /// Takes the page of `record` away, if it is idle and that needs no waiting. Otherwise the record is
     /// back on the list.
-    fn evict(&self, record: Taken<'_>) -> Option<RetiredRecord> {
+    fn evict(&self, record: Taken<'_>) -> Option<OwnedRecord> {
         let _populating = self.populating.try_lock()?;
-        let mapping = self.mapping.as_ref()?;
-        let Some(mm) = self.mm.mmget_not_zero() else {
+        // SAFETY: With the pool's turn, which the caller has, the record was taken off the list, so it is
+        // in its slot. Before a space is dropped it waits for the turn and then for its records to be on
+        // the list; and it is not `Unpin`.
+        let space: &Space = unsafe { self.space.get_unchecked() };
+        let mapping = space.mapping.as_ref()?;
+        let Some(mm) = space.mm.mmget_not_zero() else {
             // What page tables there still are have references of their own.
             return self.withdraw_if_idle(mapping, record);
         };
@@ -109,35 +123,37 @@ impl PageRange {
         vma: &VmaRef,
         mapping: &Mapping,
         record: Taken<'_>,
-    ) -> Option<RetiredRecord> {
+    ) -> Option<OwnedRecord> {
         let address = mapping.address_of(record.record().index as usize);
-        let retired = self.withdraw_if_idle(mapping, record)?;
+        let evicted = self.withdraw_if_idle(mapping, record)?;
         // Another mapping at this address is none of our business. Ours is gone then, and the page is
         // out of the page table with it; or it was moved, and keeps a reference of its own.
         if vma_ops::shows(vma, self) {
             vma.zap_vma_range(address, PAGE_SIZE);
         }
-        Some(retired)
+        Some(evicted)
     }
 
     /// Takes the page of `record` out of its slot, if the owner says that it is idle. From then on who
     /// populates the page waits for `populating`, which the caller holds, and so finds it out of the
     /// page table, too.
-    fn withdraw_if_idle(&self, mapping: &Mapping, record: Taken<'_>) -> Option<RetiredRecord> {
+    fn withdraw_if_idle(&self, mapping: &Mapping, record: Taken<'_>) -> Option<OwnedRecord> {
         let index = record.record().index as usize;
         let round = self.round_of(record.record());
         let start = index << PAGE_SHIFT;
         let mut record = Some(record);
-        let mut retired = None;
+        let mut evicted = None;
         let mut evict = || {
             if let Some(record) = record.take() {
                 self.lower_frontier(start);
-                retired = mapping.slots[index].clear(record);
+                // SAFETY: The slot is one of this range's space, and slots are filled under `populating`,
+                // which the caller holds.
+                evicted = unsafe { mapping.slots[index].clear(record, || self.space.is_open()) };
             }
         };
         self.owner
             .evict_if_idle(start..start + PAGE_SIZE, round, &mut evict);
-        retired
+        evicted
     }
 
     /// Says no more than that the pages before `end` are present. The caller holds `populating`.

@@ -3,9 +3,9 @@
 //! What a present page is, and the place where it is found.
 //!
 //! ```text
-//!   OwnedRecord ──fill──► in a slot ──clear──► RetiredRecord ──drop──► (a grace period) ──► freed
+//!   OwnedRecord ──fill──► in a slot ──clear──► OwnedRecord ──drop──► freed
 //!        │                    │
-//!        └───────drop─────────┴──────slot dropped───────────────────────────────────────► freed
+//!        └───────drop─────────┴───────slot dropped─────────────────► freed
 //! ```
 
 use super::{pool::Taken, PagePool, PageRange};
@@ -14,10 +14,7 @@ use kernel::{
     bindings,
     page::BorrowedPage,
     prelude::*,
-    sync::{
-        atomic::{ordering, Atomic},
-        rcu,
-    },
+    sync::atomic::{ordering, Atomic},
     types::Opaque,
 };
 
@@ -35,7 +32,6 @@ use core::ptr::NonNull;
 pub(super) struct Record {
     /// First, so that a pointer to it is a pointer to the record.
     links: Opaque<bindings::list_head>,
-    after_readers: Opaque<bindings::callback_head>,
     page: NonNull<bindings::page>,
     pub(super) range: NonNull<PageRange>,
     pub(super) index: u32,
@@ -86,7 +82,6 @@ impl OwnedRecord {
         // point to itself below, and nobody sees the record before that.
         let value = Record {
             links: Opaque::uninit(),
-            after_readers: Opaque::uninit(),
             page,
             range: NonNull::from(range),
             // CAST: Spaces are much smaller than 2^32 pages; see `register`.
@@ -120,21 +115,6 @@ impl Drop for OwnedRecord {
     }
 }
 
-/// A record that was taken out of its slot: those who found it there before may still use it. When
-/// dropped, it is freed as soon as they cannot.
-pub(super) struct RetiredRecord(NonNull<Record>);
-
-impl Drop for RetiredRecord {
-    fn drop(&mut self) {
-        // SAFETY: The record is valid until it is freed, which is what is asked for here.
-        let head = unsafe { self.0.as_ref() }.after_readers.get();
-        // SAFETY: The head is a field of the record that only this call uses, and once, for the
-        // record can be retired only once. The callback gets what it asks for: a record that was
-        // taken from its slot, after a grace period.
-        unsafe { bindings::call_rcu(head, Some(free_after_readers)) };
-    }
-}
-
 /// Frees a record and gives up its page.
 ///
 /// # Safety
@@ -151,24 +131,13 @@ unsafe fn free(record: NonNull<Record>) {
     unsafe { bindings::kfree(record.as_ptr().cast()) };
 }
 
-/// # Safety
-///
-/// `head` must be that of a record that is in no slot and in no list, and whose last reader is done.
-unsafe extern "C" fn free_after_readers(head: *mut bindings::callback_head) {
-    let head = Opaque::cast_from(head.cast_const());
-    // SAFETY: Promised by the caller.
-    let record = unsafe { kernel::container_of!(head, Record, after_readers) };
-    // SAFETY: Promised by the caller; a record is never at address 0.
-    unsafe { free(NonNull::new_unchecked(record.cast_mut())) };
-}
-
 /// The place of one page: null, or a record.
 ///
 /// # Invariants
 ///
 /// - A slot that is not null owns its record, which was an [`OwnedRecord`].
-/// - A record that was in a slot is freed after a grace period that began when it was no longer
-///   there, or when the slot is dropped.
+/// - A record that was in a slot is freed when somebody has seen, after it was no longer there, that
+///   nobody has the slot's space open, or when the slot is dropped.
 pub(super) struct Slot(Atomic<*mut Record>);
 
 impl Slot {
@@ -183,13 +152,18 @@ impl Slot {
         !self.0.load(ordering::Relaxed).is_null()
     }
 
-    /// The record, if there is one. It stays valid until the end of the read section.
+    /// The record, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The slot's space must be open for as long as the record is borrowed, or the record not be taken
+    /// out as long.
     #[inline]
-    pub(super) fn record<'a>(&'a self, _readers: &'a rcu::Guard) -> Option<&'a Record> {
+    pub(super) unsafe fn record(&self) -> Option<&Record> {
         let record = self.0.load(ordering::Acquire);
-        // SAFETY: By the type invariants the record was valid when it was loaded, and is freed after
-        // the end of the read section that the guard stands for, or when the slot is dropped, which
-        // cannot be while it is borrowed.
+        // SAFETY: By the type invariants the record was valid when it was loaded. It is not freed while
+        // the space is open, which it was before this, or not taken out at all, as the caller says; nor
+        // is the slot dropped while it is borrowed.
         unsafe { record.as_ref() }
     }
 
@@ -213,17 +187,30 @@ impl Slot {
         Ok(())
     }
 
-    /// Takes a record out that was taken off the list, if it is in this slot. Otherwise it is back on
-    /// the list.
-    pub(super) fn clear(&self, record: Taken<'_>) -> Option<RetiredRecord> {
+    /// Takes a record out that was taken off the list, if it is in this slot and nobody has the slot's
+    /// space open, which `is_open` has to tell with full ordering. Otherwise it is in the slot still, and
+    /// back on the list.
+    ///
+    /// # Safety
+    ///
+    /// `is_open` must be about the space of this slot. The caller must hold what keeps others from
+    /// filling the slot.
+    pub(super) unsafe fn clear(
+        &self,
+        record: Taken<'_>,
+        is_open: impl FnOnce() -> bool,
+    ) -> Option<OwnedRecord> {
         let old = record.as_ptr();
-        let cleared = self
-            .0
-            .cmpxchg(old, core::ptr::null_mut(), ordering::Relaxed);
+        let cleared = self.0.cmpxchg(old, core::ptr::null_mut(), ordering::Full);
         cleared.ok()?;
-        // INVARIANT: The record is no longer in the slot, and is freed after a grace period that
-        // begins later than this.
-        Some(RetiredRecord(record.keep()))
+        if is_open() {
+            // Somebody may have found it. INVARIANT: The slot is still empty, as the caller sees to, and
+            // owns the record again.
+            self.0.store(old, ordering::Release);
+            return None;
+        }
+        // Who opens the space from here on finds the slot empty, so the record is nobody else's.
+        Some(OwnedRecord(record.keep()))
     }
 }
 

@@ -10,12 +10,7 @@ use scene::{put, seen, Mapped, Scene};
 
 use super::slots::{OwnedRecord, Slot};
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*,
-    sync::{atomic::ordering, rcu},
-    uaccess::UserPtr,
-};
+use kernel::{page::PAGE_SIZE, prelude::*, sync::atomic::ordering, uaccess::UserPtr};
 
 /// The records that are on the list leave it in the order in which they came.
 fn take_in_order(scene: &Scene, wanted: &[u64]) -> Result<(), Failed> {
@@ -183,9 +178,8 @@ mod suite {
                 range.write(page * PAGE_SIZE, &[0xaa; 32])?;
                 range.write((page + 1) * PAGE_SIZE - 32, &[0xaa; 32])?;
             }
+            // They are free now, and the next to be had.
             ensure_eq!(scene.reclaim(16), Some((16, 16)));
-            // Lets go of the pages, so that they are the next to be had.
-            rcu::rcu_barrier();
         }
         Ok(())
     }
@@ -220,14 +214,17 @@ mod suite {
         let scene = Scene::mapped(2)?;
         scene.range.populate(0, 2 * PAGE_SIZE)?;
         {
-            let _turn = scene.pool.turn();
-            ensure_eq!(scene.reclaim(2), None);
-        }
-        {
             let _populating = scene.range.populating.lock();
             ensure_eq!(scene.reclaim(2), Some((2, 0)));
         }
-        ensure_eq!(scene.books.asked.load(ordering::Relaxed), 0);
+        let asked = scene.books.asked.load(ordering::Relaxed);
+        ensure_eq!(asked, 0);
+        {
+            let _reads = scene.range.space.open();
+            ensure_eq!(scene.reclaim(2), Some((2, 0)));
+        }
+        ensure_eq!(scene.books.asked.load(ordering::Relaxed), 2);
+        ensure_eq!(scene.range.pages_present(), 2);
         ensure_eq!(scene.listed(), 2);
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
         ensure_eq!(scene.reclaim(2), None);
@@ -238,12 +235,11 @@ mod suite {
     fn a_slot_takes_one_page() -> Result<(), Failed> {
         let scene = Scene::mapped(1)?;
         let range = &scene.range;
-        let slot: &Slot = match range.mapping.as_ref() {
-            Some(mapping) => &mapping.slots[0],
-            None => return Err(Failed::because(&"there is a mapping")),
-        };
+        let space = range.space.open().ok_or(ENOENT)?;
+        let slot: &Slot = &space.mapping.as_ref().ok_or(ENOENT)?.slots[0];
         ensure!(!slot.is_filled());
-        ensure!(slot.record(&rcu::read_lock()).is_none());
+        // SAFETY: The space is open.
+        ensure!(unsafe { slot.record() }.is_none());
         let record = OwnedRecord::new(&scene.pool, range, 0)?;
         // SAFETY: The slot is that of the record, and the pool that of the range.
         ensure_eq!(unsafe { slot.fill(record, &scene.pool) }, Ok(()));
@@ -251,9 +247,8 @@ mod suite {
         // SAFETY: As above.
         ensure_eq!(unsafe { slot.fill(record, &scene.pool) }, Err(EEXIST));
         ensure!(slot.is_filled());
-        ensure!(slot
-            .record(&rcu::read_lock())
-            .is_some_and(|record| record.index == 0));
+        // SAFETY: The space is open.
+        ensure!(unsafe { slot.record() }.is_some_and(|record| record.index == 0));
 
         let mut turn = scene.pool.turn();
         let control = Scene::control(1);
@@ -263,7 +258,14 @@ mod suite {
         drop(taken);
         ensure_eq!(scene.listed(), 1);
         let taken = turn.take_first(&control).ok_or(ENOENT)?;
-        ensure!(slot.clear(taken).is_some());
+        // SAFETY: Nobody else fills the slot. What is said of the space is tried out here.
+        ensure!(unsafe { slot.clear(taken, || true) }.is_none());
+        ensure!(slot.is_filled());
+        ensure_eq!(scene.listed(), 1);
+        let taken = turn.take_first(&control).ok_or(ENOENT)?;
+        // SAFETY: As above; nobody but this test has it open, and the record that it has borrowed is out
+        // of use.
+        ensure!(unsafe { slot.clear(taken, || false) }.is_some());
         ensure!(!slot.is_filled());
         ensure_eq!(scene.listed(), 0);
         Ok(())
@@ -314,6 +316,28 @@ mod suite {
         ensure_eq!(scene.reclaim(2), Some((1, 1)));
         ensure_eq!(seen(mapped.address), Ok(*b"theirs"));
         ensure_eq!(seen(mapped.address + PAGE_SIZE), Ok(*b"too"));
+        Ok(())
+    }
+
+    #[test]
+    fn lesson_s08_a_closed_range_has_nothing_left() -> Result<(), Failed> {
+        let scene = Scene::mapped(3)?;
+        let range = &scene.range;
+        range.populate(0, 3 * PAGE_SIZE)?;
+        ensure_eq!(scene.listed(), 3);
+        {
+            let _reads = range.space.open();
+            range.close();
+            // The last one to read takes the pages along.
+            ensure_eq!(scene.listed(), 3);
+        }
+        ensure_eq!((scene.listed(), range.pages_present()), (0, 0));
+        ensure!(!range.is_mapped());
+        ensure_eq!(range.populate(0, 1), Err(ESRCH));
+        ensure_eq!(range.write(0, b"x"), Err(EFAULT));
+        ensure_eq!(scene.reclaim(3), None);
+        // Once more is no more.
+        range.close();
         Ok(())
     }
 

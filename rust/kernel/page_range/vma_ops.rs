@@ -73,10 +73,8 @@ unsafe extern "C" fn open(vma: *mut bindings::vm_area_struct) {
     let range = unsafe { ArcBorrow::from_raw((*vma).vm_private_data.cast::<PageRange>()) };
     // SAFETY: The VMA is valid, and the mmap lock is held for writing.
     let vma = unsafe { VmaRef::from_raw(vma) };
-    if let Some(mapping) = range.mapping.as_ref() {
-        if base(vma) != mapping.base {
-            range.frontier.store(GONE, ordering::Release);
-        }
+    if base(vma) != range.base.load(ordering::Relaxed) {
+        range.frontier.store(GONE, ordering::Release);
     }
     // INVARIANT: The private data of the new VMA gets a reference count of its own.
     let _ = Arc::into_raw(Arc::from(range));

@@ -145,7 +145,11 @@ pub const LESSONS: &[Lesson] = &[
     lesson("c19", "a failed freeze of several files was not rolled back", ""),
     lesson("c20", "finding a free handle took 47 ms", ""),
     lesson("s07", "vectors grew with user input beyond the largest allocation", ""),
+    lesson("s08", "a dead process kept its pages and books while others held its nodes", ""),
+    lesson("s09", "the record of an exited thread kept its task", ""),
     lesson("s12", "memory was freed under a spinlock", "`tests/host`, where the shim of the kernel sees it"),
+    lesson("s17", "a space could not give up idle pages while it was given others", ""),
+    lesson("s21", "pages that reclaim had taken waited for a grace period", ""),
 ];
 
 /// Every rule's name, in the order of the contract.

@@ -19,6 +19,7 @@ mod catalogue;
 mod child;
 mod freezer;
 mod fuzz;
+mod gauge;
 mod load;
 mod mesh;
 mod ops;

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use clap::ValueEnum;
 
 use crate::clock::Source;
+use crate::memory::Ending;
 use crate::memory::Object;
 use crate::pressure;
 use crate::pressure::Kind;
@@ -75,6 +76,8 @@ pub enum Command {
     Spam(Box<One<spam::Options>>),
     /// Bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
     Memory(Box<MemoryArgs>),
+    /// Bytes of kernel memory that stay when a process, a thread, a call … has ended.
+    Retention(Box<RetentionArgs>),
     /// Calls, each checked, while the kernel takes memory back, and while it does not.
     Pressure(Box<PressureArgs>),
     /// Be the context manager of a device, for runs with `--manager existing`; until it is killed.
@@ -219,6 +222,20 @@ pub struct MemoryArgs {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Object as ValueEnum>::value_variants().to_vec())]
     pub objects: Vec<Object>,
     /// How often more of them are made; the line goes through so many points, and one.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
+    pub steps: u64,
+}
+
+/// Which endings to weigh.
+#[derive(Args, Clone, Debug)]
+pub struct RetentionArgs {
+    /// What is the same for all measurements.
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Which endings.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Ending as ValueEnum>::value_variants().to_vec())]
+    pub endings: Vec<Ending>,
+    /// How often more of them are made and ended; the line goes through so many points, and one.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,
 }

@@ -60,6 +60,9 @@ fn main() -> ExitCode {
         Ok((common, workloads)) => run::run(&common, &workloads).and_then(|file| finish(&file, &common.run)),
         Err(Command::Pressure(args)) => pressure::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Memory(args)) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
+        Err(Command::Retention(args)) => {
+            memory::run_retention(&args).and_then(|file| finish(&file, &args.run))
+        }
         Err(Command::Report(args)) => report_command(&args),
         Err(Command::Compare(args)) => compare_command(&args),
         Err(Command::Csv(args)) => load(&args.files).and_then(|files| print(&export::csv(&files)?)),

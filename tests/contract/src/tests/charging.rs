@@ -16,6 +16,7 @@ cases! { "charging":
     receiver_pays ["ALLOC-5"],
     limit_of_the_receiver_is_kept ["ALLOC-5", "TXN-19"],
     reclaim_of_one_cgroup ["ALLOC-5"],
+    lesson_s17_a_space_gives_up_its_own_idle_pages ["ALLOC-5", "TXN-19", "lesson S17"],
     nobody_pays_by_default ["ALLOC-5"],
 }
 
@@ -112,6 +113,33 @@ fn reclaim_of_one_cgroup(t: &Stage) {
     }
     assert!(shrinker.pages() + 180 <= full, "{} of {full} pages are left", shrinker.pages());
     client.round_trip(0, &manager, &bytes(&pattern(200 * PAGE, 2)), &empty());
+}
+
+/// At the limit, pages that a space needs come from its own that are idle, where there are no others.
+fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
+    if !charges(t) {
+        return;
+    }
+    let (manager, client, other) = (t.manager_with(4 << 20), t.client(), t.client());
+    let cgroup = Cgroup::of(t, &manager);
+    // Of three calls that lie behind each other the middle one stays. What the first one leaves is idle, and
+    // too small for the third.
+    client.start_call(0, 0, &bytes(&pattern(350 * PAGE, 1)));
+    let first = manager.wait_call();
+    other.start_call(0, 0, &bytes(b"in between"));
+    let helper = manager.looper();
+    let middle = helper.wait_call();
+    assert!(middle.buffer > first.buffer);
+    manager.free(&first);
+    manager.reply(&empty());
+    client.free(&client.wait_reply());
+    let limit = cgroup.charged() + (300 << 10);
+    std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
+    client.start_call(0, 0, &bytes(&pattern(400 * PAGE, 2)));
+    let third = manager.wait_call();
+    assert!(third.buffer > middle.buffer);
+    assert!(cgroup.charged() <= limit);
+    std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
 }
 
 fn nobody_pays_by_default(t: &Stage) {

@@ -42,6 +42,7 @@ mod quota;
 mod realtime;
 mod reclaim;
 mod replies;
+mod retention;
 mod security;
 mod signals;
 mod spam;
@@ -70,6 +71,7 @@ pub const GROUPS: &[Group] = &[
     nested::GROUP,
     buffers::GROUP,
     reclaim::GROUP,
+    retention::GROUP,
     charging::GROUP,
     userfault::GROUP,
     objects::GROUP,

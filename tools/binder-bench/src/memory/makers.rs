@@ -53,7 +53,7 @@ const PAYLOAD: usize = 64;
 const MAPPED: usize = 1 << 20;
 
 /// Who gives nodes away, and who takes no calls.
-const SERVICE: &str = "memory";
+pub const SERVICE: &str = "memory";
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
@@ -61,7 +61,7 @@ const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 const OTHER_FILE: &str = "/proc/self/exe";
 
 /// Makes so many more, whenever it is told to.
-fn obey(control: &mut Control, mut make: impl FnMut(u64) -> Result<()>) -> Result<()> {
+pub fn obey(control: &mut Control, mut make: impl FnMut(u64) -> Result<()>) -> Result<()> {
     control.answer(&Answer::Ready)?;
     loop {
         match control.order()? {
@@ -74,7 +74,8 @@ fn obey(control: &mut Control, mut make: impl FnMut(u64) -> Result<()>) -> Resul
     }
 }
 
-fn start(
+/// Starts a process that does what it is told.
+pub fn start(
     stage: &mut Stage,
     name: &str,
     body: impl FnOnce(&mut Control, &Path) -> Result<()>,
@@ -253,14 +254,15 @@ pub fn nodes(stage: &mut Stage) -> Result<Member> {
 }
 
 /// Someone's handles on nodes.
-struct Holder {
+pub struct Holder {
     talker: Talker,
     service: u32,
     next: u64,
 }
 
 impl Holder {
-    fn new(device: &Path) -> Result<Holder> {
+    /// Holds nothing yet.
+    pub fn new(device: &Path) -> Result<Holder> {
         let mut talker = Talker::open(device)?;
         let service = registry::look_up(&mut talker, SERVICE)?;
         Ok(Holder { talker, service, next: 0 })
@@ -282,6 +284,14 @@ impl Holder {
         self.talker.flush()?;
         self.next += NODES;
         Ok(handles)
+    }
+
+    /// Takes hold of [`NODES`] more, and lets go of them.
+    pub fn take_and_release(&mut self) -> Result<()> {
+        for handle in self.take()? {
+            self.talker.out.release(handle);
+        }
+        self.talker.flush()
     }
 }
 

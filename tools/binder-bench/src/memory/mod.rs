@@ -5,6 +5,7 @@
 //! for besides is shared out, as it is in life. What the kernel charges anyone for a file or a mapping is weighed
 //! in the same way, with another file in place of the device, and taken off; threads are there before they are weighed.
 
+mod endings;
 mod gauge;
 mod makers;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::cli::MemoryArgs;
+use crate::cli::RetentionArgs;
 use crate::clock::Clock;
 use crate::crew::Answer;
 use crate::crew::Member;
@@ -33,8 +35,13 @@ use crate::stage::Stage;
 use crate::stage::PATIENCE;
 use crate::stats;
 
+pub use endings::Ending;
+
 /// What rows are called in result files.
 pub const NAME: &str = "memory";
+
+/// What those are called that are about what is kept of what has ended.
+pub const RETENTION: &str = "retention";
 
 /// Long enough for what the kernel puts off.
 const SETTLE: Duration = Duration::from_millis(60);
@@ -98,7 +105,27 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
     for object in objects {
         let mut stage = Stage::plain(&site, clock, &cpus);
         let (levels, control) = Scales { stage: &mut stage, object, steps: args.steps }.weigh()?;
-        cells.push(cell(object, levels, control));
+        cells.push(cell(Label::new(NAME, object.name()), levels, control));
+    }
+    let environment = run::environment("same", &site, &clock, cpus)?;
+    Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
+}
+
+/// Weighs what the driver that is loaded now keeps of what has ended.
+pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
+    run::check_output(&args.run)?;
+    let clock = Clock::calibrated(None)?;
+    let site = Site::prepare(&args.run.device)?;
+    let cpus = run::cpus(None)?;
+    let mut endings = args.endings.clone();
+    endings.sort_unstable();
+    endings.dedup();
+    let mut cells = Vec::new();
+    for ending in endings {
+        let mut stage = Stage::plain(&site, clock, &cpus);
+        let maker = ending.maker(&mut stage)?;
+        let levels = levels(&mut stage, maker, ending.portion(), args.steps)?;
+        cells.push(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()));
     }
     let environment = run::environment("same", &site, &clock, cpus)?;
     Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
@@ -155,25 +182,33 @@ impl Scales<'_> {
     }
 
     fn levels(&mut self, maker: Member) -> Result<Vec<Level>> {
-        let portion = self.object.portion();
-        std::thread::sleep(SETTLE);
-        gauge::drop_caches();
-        // What is made first fills up slabs that others have begun, and tables that have room.
-        self.make(maker, portion)?;
-        let mut levels = vec![level(0)?];
-        for step in 1..=self.steps {
-            self.make(maker, portion)?;
-            levels.push(level(step * portion)?);
-        }
-        Ok(levels)
+        levels(self.stage, maker, self.object.portion(), self.steps)
     }
 
     fn make(&mut self, maker: Member, count: u64) -> Result<()> {
-        self.stage.crew.order(maker, &Order::Make(count))?;
-        match self.stage.crew.collect(&[maker], PATIENCE)?.pop() {
-            Some(Answer::Ready) => Ok(()),
-            other => Err(Error::Protocol(format!("a process answered {other:?} when told to make objects"))),
-        }
+        make(self.stage, maker, count)
+    }
+}
+
+/// What the kernel uses while `maker` makes a portion of objects after the other.
+fn levels(stage: &mut Stage, maker: Member, portion: u64, steps: u64) -> Result<Vec<Level>> {
+    std::thread::sleep(SETTLE);
+    gauge::drop_caches();
+    // What is made first fills up slabs that others have begun, and tables that have room.
+    make(stage, maker, portion)?;
+    let mut levels = vec![level(0)?];
+    for step in 1..=steps {
+        make(stage, maker, portion)?;
+        levels.push(level(step * portion)?);
+    }
+    Ok(levels)
+}
+
+fn make(stage: &mut Stage, maker: Member, count: u64) -> Result<()> {
+    stage.crew.order(maker, &Order::Make(count))?;
+    match stage.crew.collect(&[maker], PATIENCE)?.pop() {
+        Some(Answer::Ready) => Ok(()),
+        other => Err(Error::Protocol(format!("a process answered {other:?} when told to make objects"))),
     }
 }
 
@@ -183,8 +218,7 @@ fn level(objects: u64) -> Result<Level> {
     Ok(Level { objects, bytes: reading.bytes, slab: reading.slab })
 }
 
-fn cell(object: Object, levels: Vec<Level>, control: Vec<Level>) -> Cell {
-    let mut label = Label::new(NAME, object.name());
+fn cell(mut label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
     label.unit = Unit::Object;
     let slope = |levels: &[Level], of: fn(&Level) -> u64| {
         let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.objects as f64, of(l) as f64)).collect();
@@ -208,11 +242,11 @@ mod tests {
         let levels = |each: u64| {
             (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each, slab: n * each })
         };
-        let made = cell(Object::Thread, levels(500).collect(), levels(300).collect());
+        let made = cell(Label::new(NAME, "thread"), levels(500).collect(), levels(300).collect());
         let Measured::Memory(memory) = made.measured else { panic!("memory was weighed") };
         assert!((memory.bytes - 200.0).abs() < 1e-9 && (memory.slab - 20.0).abs() < 1e-9, "{memory:?}");
         assert!(memory.plus_minus < 1e-9);
-        let alone = cell(Object::Reference, levels(500).collect(), Vec::new());
+        let alone = cell(Label::new(NAME, "reference"), levels(500).collect(), Vec::new());
         let Measured::Memory(memory) = alone.measured else { panic!("memory was weighed") };
         assert!((memory.bytes - 500.0).abs() < 1e-9);
     }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the kernel keeps of those who have ended, while others hold what they may hold.
+//!
+//! Bounds are far above what is kept and far below what was: a page of each that has ended is less than any
+//! of its parts that must go. What is kept exactly, `make retention` tells.
+
+use super::pattern;
+use crate::actor::Actor;
+use crate::cases;
+use crate::child;
+use crate::gauge;
+use crate::port::{bytes, empty, introduce, Port};
+use crate::shrinker::Shrinker;
+use crate::stage::Stage;
+use binder_sys::*;
+use std::rc::Rc;
+use std::sync::Arc;
+
+cases! { "retention":
+    lesson_s08_what_the_dead_received_goes ["REL-2", "NODE-12", "lesson S08"],
+    lesson_s08_the_dead_keep_little ["REL-2", "NODE-12", "lesson S08"],
+    lesson_s09_threads_that_exit_keep_little ["TREL-1", "lesson S09"],
+    lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
+    lesson_s21_idle_processes_make_room_for_others ["ALLOC-5", "lesson S21"],
+}
+
+/// Whether memory that is freed is free. Under KASAN it goes into quarantine first.
+fn frees_at_once(t: &Stage) -> bool {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    t.needs("a kernel without KASAN", !symbols.contains(" kasan_report\n"))
+}
+
+/// A process offers a node to the holder, is called with so many bytes, and is killed before it answers.
+fn live_and_die(t: &Stage, manager: &Port, holder: &Port, parcel: &Parcel) {
+    let owner = t.client_with(4 << 20);
+    owner.enter_looper();
+    let handle = introduce(manager, &owner, FlatBinderObject::binder(16, 16), holder);
+    holder.start_call(handle, 0, parcel);
+    owner.wait_call();
+    owner.kill();
+    assert_eq!(holder.wait_refusal(), Return::DeadReply);
+}
+
+/// What each of so many deaths leaves while somebody holds a node of each.
+fn left_by_each_death(t: &Stage, deaths: i64, limit: i64, parcel: &Parcel) -> i64 {
+    let (manager, holder) = (t.manager(), t.server());
+    for _ in 0..3 {
+        live_and_die(t, &manager, &holder, parcel);
+    }
+    let before = gauge::bytes();
+    for _ in 0..deaths {
+        live_and_die(t, &manager, &holder, parcel);
+    }
+    gauge::settle(before, deaths * limit) / deaths
+}
+
+fn lesson_s08_what_the_dead_received_goes(t: &Stage) {
+    if !frees_at_once(t) {
+        return;
+    }
+    let limit = 128 << 10;
+    let left = left_by_each_death(t, 8, limit, &bytes(&pattern(3 << 20, 1)));
+    assert!(left <= limit, "{left} bytes of each");
+}
+
+fn lesson_s08_the_dead_keep_little(t: &Stage) {
+    if !frees_at_once(t) {
+        return;
+    }
+    let limit = 8 << 10;
+    let left = left_by_each_death(t, 100, limit, &bytes(b"little"));
+    assert!(left <= limit, "{left} bytes of each");
+}
+
+fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
+    const THREADS: i64 = 1500;
+    if !frees_at_once(t) {
+        return;
+    }
+    let size =
+        std::fs::read_to_string("/sys/kernel/slab/task_struct/object_size").expect("the size of a task");
+    let limit = size.trim().parse::<i64>().expect("a number") * 3 / 4;
+    let path = t.device("binder");
+    child::run(|| {
+        let device = Arc::new(Device::open(&path).expect("open the device"));
+        let exit_without_a_word = || {
+            let device = device.clone();
+            let thread = std::thread::spawn(move || {
+                let mut commands = Commands::new();
+                commands.enter_looper();
+                device.write_all(commands.as_bytes()).expect("enter the pool");
+            });
+            thread.join().expect("a thread");
+        };
+        (0..100).for_each(|_| exit_without_a_word());
+        let before = gauge::bytes();
+        (0..THREADS).for_each(|_| exit_without_a_word());
+        let left = gauge::settle(before, THREADS * limit) / THREADS;
+        assert!(left <= limit, "{left} bytes of each, {limit} allowed");
+    });
+}
+
+/// Who asks for memory must find it when the shrinker returns, not after a grace period.
+fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
+    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
+        t.needs("CONFIG_SHRINKER_DEBUG", false);
+        return;
+    };
+    let (manager, client) = (t.manager_with(4 << 20), t.client());
+    for _ in 0..3 {
+        client.start_call(0, 0, &bytes(&pattern(3 << 20, 1)));
+        manager.free(&manager.wait_call());
+        let (pages, before) = (shrinker.pages(), gauge::bytes());
+        shrinker.squeeze();
+        let freed = before - gauge::bytes();
+        let taken = (pages - shrinker.pages()) as i64 * 4096;
+        assert!(taken >= 3 << 20, "{taken} bytes were taken");
+        assert!(freed >= taken / 2, "{freed} of {taken} bytes are free");
+        manager.reply(&bytes(b"done"));
+        client.free(&client.wait_reply());
+    }
+}
+
+/// More is received, one process after the other, than the guest has memory: each is idle when the next one is called.
+fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
+    const SIZE: usize = 3_900_000;
+    if !frees_at_once(t) {
+        return;
+    }
+    let kills = || {
+        let counters = std::fs::read_to_string("/proc/vmstat").expect("/proc/vmstat");
+        counters.lines().find(|line| line.starts_with("oom_kill ")).map(str::to_string)
+    };
+    let info = std::fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
+    let total = info.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("MemTotal");
+    let processes = (total << 10) / SIZE * 5 / 4;
+    if !t.needs("a guest of less than a gigabyte", total < 1 << 20) {
+        return;
+    }
+    let (manager, client, before) = (t.manager(), t.client(), kills());
+    let owners = Rc::new(Actor::new());
+    let mut call = client.place(0, 0, &bytes(&pattern(SIZE, 1)));
+    for _ in 0..processes {
+        let mut owner = t.open_by(owners.clone());
+        owner.map(4 << 20).expect("map the space");
+        owner.enter_looper();
+        let handle = introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &client);
+        call.target = u64::from(handle);
+        client.start_transaction(&call);
+        owner.free(&owner.wait_call());
+        owner.reply(&empty());
+        client.free(&client.wait_reply());
+    }
+    assert_eq!(kills(), before, "the OOM killer came");
+}
