@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -35,6 +35,9 @@ bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UP
 
 bench-exact: $(PYTHON) ## whether three runs of every driver count the same instructions
 	@$(LAB) bench-exact $(if $(ROUNDS),--rounds $(ROUNDS))
+
+growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..4)
+	@$(LAB) growth $(if $(ONLY),--only "$(ONLY)") $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS))
 
 profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096)
 	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE))

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, fuzz, gate, guest, kernel, module, mutations, programs, say, suite
+from . import aosp, bench, cache, clients, fuzz, gate, growth, guest, kernel, module, mutations, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -90,6 +90,10 @@ def _parser():
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
+    grow = command("growth", _growth, "how costs grow with how many there are")
+    grow.add_argument("--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")
+    grow.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not all three")
+    grow.add_argument("--steps", type=int, default=4, choices=(1, 2, 3, 4), help="how far: N, 4 N, 16 N, 64 N")
     exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")
     exact.add_argument("--rounds", type=int, default=3)
     command("clean", _clean, "remove what was built in this tree")
@@ -223,6 +227,11 @@ def _bench(arguments):
     if unknown:
         raise say.LabError(f"no stage {', '.join(unknown)}: there are {', '.join(bench.STAGES)}")
     return bench.run(stages, arguments.rounds, arguments.extra, arguments.docs)
+
+
+def _growth(arguments):
+    drivers = (arguments.driver,) if arguments.driver else growth.DRIVERS
+    return growth.run(arguments.only, drivers, arguments.steps)
 
 
 def _clean(_arguments):

@@ -97,7 +97,7 @@ def series(stage, name, rounds, drivers, program, extra=()):
     """Boot guest `name` with each driver `rounds` times; the result files, in place of those of the last series."""
     folder = HOME / stage
     folder.mkdir(parents=True, exist_ok=True)
-    began, loads, made = _now(), [], []
+    began, loads, made = now(), [], []
     for turn in range(1, rounds + 1):
         for driver in drivers:
             title = f"bench {stage} {driver}, round {turn} of {rounds}"
@@ -108,7 +108,7 @@ def series(stage, name, rounds, drivers, program, extra=()):
             made.append(path)
     for old in set(results(stage)) - set(made):
         old.unlink()
-    _remember(stage, began=began, loads=loads, rounds=rounds)
+    remember(stage, began=began, loads=loads, rounds=rounds)
     return made
 
 
@@ -165,11 +165,11 @@ def _profile(program):
 
     folder = HOME / "profile"
     folder.mkdir(parents=True, exist_ok=True)
-    began = _now()
+    began = now()
     for driver in DRIVERS:
         summary = profile.summary(profile.measure(driver, program))
         (folder / f"{driver}.json").write_text(json.dumps(summary))
-    _remember("profile", began=began)
+    remember("profile", began=began)
 
 
 def _report(program, to_docs):
@@ -186,7 +186,7 @@ def _report(program, to_docs):
     say.note(f"open {page}")
 
 
-def _remember(stage, **facts):
+def remember(stage, **facts):
     """Keep when and from what a stage was measured."""
     path = HOME / "facts.json"
     known = json.loads(path.read_text()) if path.exists() else {}
@@ -201,7 +201,7 @@ def _commit():
     return proc.output("git", "-C", ROOT, "rev-parse", "--short", "HEAD").strip() + (" and changes" if changed else "")
 
 
-def _now():
+def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 

@@ -356,7 +356,8 @@ def _tool_tests(tally):
     """The arithmetic behind reports, and what is read from other programs' output."""
     packages.ensure("report")
     for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
-                        ("what the gate lets pass", "lab.test_gate"), ("GoogleTest's output", "lab.test_gtest"),
+                        ("what the gate lets pass", "lab.test_gate"), ("longest stretches", "lab.test_growth"),
+                        ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},

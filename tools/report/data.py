@@ -75,6 +75,7 @@ class Results:
     latency: dict
     counts: dict
     memory: dict
+    growth: dict
     remarks: list
 
     def drivers(self):
@@ -90,9 +91,9 @@ def load(program, paths):
     """Read the result files at `paths`; `program` is binder-bench."""
     merged = json.loads(_report(program, "--json", paths))
     rows = {kind: {(Cell.of(row), _who(row["subject"])): row for row in merged[kind]}
-            for kind in ("latency", "counts", "memory")}
+            for kind in ("latency", "counts", "memory", "growth")}
     files = [json.loads(path.read_text()) for path in paths]
-    return Results(list(paths), files, rows["latency"], rows["counts"], rows["memory"],
+    return Results(list(paths), files, rows["latency"], rows["counts"], rows["memory"], rows["growth"],
                    merged["remarks"])
 
 

@@ -14,10 +14,10 @@ _YARDSTICKS = ("pipe", "seqpacket", "futex", "eventfd")
 _SHOWN_ROOMS = 12
 
 
-def build(times, counts, profiles, memory=None):
+def build(times, counts, profiles, memory=None, growth=None):
     """All sections for which there is something to show."""
     makers = ((_instructions, counts), (_breakdown, profiles), (_ratios, times), (_pairs, times),
-              (_payloads, times), (_tails, times), (_memory, memory))
+              (_payloads, times), (_tails, times), (_memory, memory), (_growth, growth))
     return [section for make, measured in makers if measured for section in [make(measured)] if section]
 
 
@@ -212,6 +212,38 @@ def _memory(memory):
             "free, ± two standard errors. What the kernel takes for any file and any mapping is left out.")
     return Section("memory", "Memory per object", note,
                    [figures.Figure("memory", "Kernel memory of one object", panels)], Table(headers, table))
+
+
+def _growth(growth):
+    cells = list(dict.fromkeys(cell for cell, _ in growth.growth))
+    drivers = growth.drivers()
+    rivals = [d for d in drivers if d != data.BASE]
+    rows = {cell: {who: growth.growth[cell, who] for who in drivers if (cell, who) in growth.growth} for cell in cells}
+    ratios = [(cell.case, {who: (row["ratio"],) * 3 + (True,) for who, row in found.items() if row["ratio"]})
+              for cell, found in rows.items()]
+    ratios = [row for row in ratios if row[1]]
+    half = (len(ratios) + 1) // 2
+    panels = [figures.Panel("With the most of them, ratio to C", figures.dots(part, rivals, "÷ C, lower is better",
+                                                                             figures.extent(ratios)),
+                            0.9 + 0.17 * len(part)) for part in (ratios[:half], ratios[half:]) if part]
+    table = [[cell.case, *(text for who in drivers for text in _grown(found.get(who))),
+              *(_ratio(found.get(who)) for who in rivals), "; ".join(found.get("rust", {}).get("faults", []))]
+             for cell, found in rows.items()]
+    names = [figures.NAMES.get(d, d) for d in drivers]
+    headers = ["quantity: what is done", *(f"{name} {text}" for name in names for text in ("each", "grows as N to the", "off")),
+               *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals), "faults of ours"]
+    note = ("Guest instructions with more and more of everything that user space can have: of each of them, with the most "
+            "(64 N), what one costs taken off; the power of N with which all of them grow; and the longest stretch with "
+            "preemption off that the driver executes, in instructions.")
+    figure = [figures.Figure("growth", "Instructions with the most of everything, ratio to the C driver", panels)] if panels else []
+    return Section("growth", "How costs grow", note, figure, Table(headers, table, (0, len(headers) - 1)))
+
+
+def _grown(row):
+    if not row or not row["each"]:
+        return "–", "–", "–"
+    power = "–" if row["exponent"] is None else f"{row['exponent']:.2f}"
+    return number(row["each"][-1][1]), power, number(row["preempt_off"][0]) if row["preempt_off"] else "–"
 
 
 def _bytes(row):

@@ -37,7 +37,9 @@ def made_up():
                        "instructions": 100.0 + index, "ratio": (100 + index) / 100 if index else None}
                 rows[data.Cell("throughput", size=size, pairs=pairs), driver] = row
     memory = {key: row | {"bytes": 96.0, "plus_minus": 1.0} for key, row in rows.items()}
-    return data.Results([], files, rows, rows, memory, [])
+    growth = {key: row | {"exponent": 1.0, "each": [[1, 9.0], [64, 8.0]], "faults": [], "preempt_off": [70, "f"]}
+              for key, row in rows.items()}
+    return data.Results([], files, rows, rows, memory, growth, [])
 
 
 PROFILE = {"driver": "rust", "classes": {"driver": 60.0, "scheduler": 40.0}, "rooms": {"send.rs": 60.0},
@@ -67,14 +69,14 @@ class Data(unittest.TestCase):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shown = [*sections.build(made_up(), made_up(), [PROFILE], made_up()), sections.rfc("a < b")]
+        cls.shown = [*sections.build(made_up(), made_up(), [PROFILE], made_up(), made_up()), sections.rfc("a < b")]
         flames = {"rust": '<svg width="1200" height="392"></svg>'}
         cls.text = page.render(cls.shown, [("0.5", "what", "note")], [("guest kernel", "<k>")], flames,
                                {"a.json": b"{}"})
 
     def test_every_section_is_there(self):
         self.assertEqual([s.anchor for s in self.shown],
-                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails", "memory", "rfc"])
+                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails", "memory", "growth", "rfc"])
         for section in self.shown:
             self.assertIn(f"id={section.anchor}>", self.text)
 

@@ -12,7 +12,7 @@ from . import data, figures, flame, page, sections
 
 
 # What binder-bench has measured, by the names of folders with results.
-MEASURED = ("time", "count", "memory")
+MEASURED = ("time", "count", "memory", "growth")
 
 
 def report(program, paths, profiles, facts, out):
@@ -22,10 +22,10 @@ def report(program, paths, profiles, facts, out):
         raise say.LabError("nothing was measured yet: run `make bench`")
     tables = data.rfc_tables(program, paths["time"]) if paths["time"] else ""
     measured = {kind: data.load(program, paths[kind]) for kind in MEASURED if paths[kind]}
-    times, counts, memory = (measured.get(kind) for kind in MEASURED)
+    times, counts, memory, growth = (measured.get(kind) for kind in MEASURED)
     raw = {f"profile-{path.name}": path.read_bytes() for path in profiles}
     profiles = [json.loads(path.read_text()) for path in profiles]
-    shown = sections.build(times, counts, profiles, memory) + ([sections.rfc(tables)] if tables.strip() else [])
+    shown = sections.build(times, counts, profiles, memory, growth) + ([sections.rfc(tables)] if tables.strip() else [])
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)

@@ -9,7 +9,11 @@ use clap::Subcommand;
 use clap::ValueEnum;
 
 use crate::clock::Source;
+<<<<<<< HEAD
 use crate::memory::Ending;
+=======
+use crate::growth;
+>>>>>>> f6b61cb (make growth: exact instructions with 1, N, 4 N, 16 N, 64 N of everything that user space can have)
 use crate::memory::Object;
 use crate::pressure;
 use crate::pressure::Kind;
@@ -80,6 +84,8 @@ pub enum Command {
     Retention(Box<RetentionArgs>),
     /// Calls, each checked, while the kernel takes memory back, and while it does not.
     Pressure(Box<PressureArgs>),
+    /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
+    Growth(Box<GrowthArgs>),
     /// Be the context manager of a device, for runs with `--manager existing`; until it is killed.
     Manage(ManageArgs),
     /// Merge results into a table.
@@ -226,6 +232,7 @@ pub struct MemoryArgs {
     pub steps: u64,
 }
 
+<<<<<<< HEAD
 /// Which endings to weigh.
 #[derive(Args, Clone, Debug)]
 pub struct RetentionArgs {
@@ -238,6 +245,23 @@ pub struct RetentionArgs {
     /// How often more of them are made and ended; the line goes through so many points, and one.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,
+=======
+/// What to have more and more of.
+#[derive(Args, Clone, Debug)]
+pub struct GrowthArgs {
+    /// What is the same for all measurements.
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Which quantities; all if none is named.
+    #[arg(long, value_delimiter = ';', value_parser = growth::names())]
+    pub quantities: Vec<String>,
+    /// Name all quantities, and measure none.
+    #[arg(long)]
+    pub list: bool,
+    /// Up to which size: 1 is N, 2 is 4 N, 3 is 16 N, 4 is 64 N.
+    #[arg(long, default_value_t = 4)]
+    pub steps: usize,
+>>>>>>> f6b61cb (make growth: exact instructions with 1, N, 4 N, 16 N, 64 N of everything that user space can have)
 }
 
 /// How to press, and for how long.

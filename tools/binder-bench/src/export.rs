@@ -118,6 +118,12 @@ fn lines<'a>(file: &'a RunFile, cell: &'a Cell, parameters: &'a str) -> Vec<Line
             lines.extend(times("squeezed", &pressure.squeezed));
             lines
         }
+        Measured::Growth(growth) => {
+            let points = growth.points.iter().enumerate();
+            points
+                .map(|(n, p)| Line { instructions: Some(p.instructions), ..line("number", n, p.count) })
+                .collect()
+        }
         Measured::Memory(memory) => {
             let levels = |kind, levels: &[Level]| {
                 let levels = levels.iter().enumerate();

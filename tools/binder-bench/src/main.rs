@@ -6,7 +6,8 @@
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files, [`compare`] sets two sides of them next to each other, [`export`] makes CSV of them; [`stats`] says what
 //! may be concluded. What things cost in kernel memory is another question, answered by [`memory`],
-//! and what calls are like while memory is taken back a third: [`pressure`].
+//! what calls are like while memory is taken back a third: [`pressure`], and how costs grow with numbers a fourth:
+//! [`growth`].
 
 use std::io::Write;
 use std::path::Path;
@@ -25,6 +26,7 @@ mod device;
 mod error;
 mod exchange;
 mod export;
+mod growth;
 mod measure;
 mod memory;
 mod pressure;
@@ -59,6 +61,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command.measurement() {
         Ok((common, workloads)) => run::run(&common, &workloads).and_then(|file| finish(&file, &common.run)),
         Err(Command::Pressure(args)) => pressure::run(&args).and_then(|file| finish(&file, &args.run)),
+        Err(Command::Growth(args)) if args.list => print(&growth::list()),
+        Err(Command::Growth(args)) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Memory(args)) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Retention(args)) => {
             memory::run_retention(&args).and_then(|file| finish(&file, &args.run))

@@ -42,7 +42,7 @@ pub fn manage(mut talker: Talker, ready: impl FnOnce() -> Result<()>) -> Result<
 }
 
 /// Takes the role, waiting out the release of a predecessor that has just died.
-fn become_manager(talker: &Talker) -> Result<()> {
+pub fn become_manager(talker: &Talker) -> Result<()> {
     for _ in 0..50 {
         match talker.port().device().set_context_manager() {
             Err(Errno::EBUSY) => std::thread::sleep(std::time::Duration::from_millis(10)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many result files, one answer: rows that can be compared, with how sure we may be.
 
+mod growth;
 mod memory;
 mod pressure;
 pub mod rfc;
@@ -17,6 +18,7 @@ use crate::result::Carrier;
 use crate::result::Cell;
 use crate::result::Count;
 use crate::result::CpuTime;
+use crate::result::Growth;
 use crate::result::Label;
 use crate::result::Latency;
 use crate::result::Measured;
@@ -28,6 +30,7 @@ use crate::stats::Figure;
 use crate::stats::Ratio;
 use crate::yardstick;
 
+pub use growth::GrowthRow;
 pub use memory::MemoryRow;
 pub use pressure::PressureRow;
 pub use table::render;
@@ -46,6 +49,8 @@ pub struct Report {
     pub memory: Vec<MemoryRow>,
     /// Calls under pressure.
     pub pressure: Vec<PressureRow>,
+    /// Instructions with more and more of something.
+    pub growth: Vec<GrowthRow>,
     /// What a reader should know before trusting the rows.
     pub remarks: Vec<String>,
 }
@@ -171,6 +176,7 @@ struct Sorted<'a> {
     counts: BTreeMap<(Place, Subject), Vec<&'a Count>>,
     memory: BTreeMap<(Place, Subject), Vec<&'a Memory>>,
     pressure: BTreeMap<(Place, Subject), Vec<&'a Pressure>>,
+    growth: BTreeMap<(Place, Subject), Vec<&'a Growth>>,
     /// Yardsticks by the driver that was loaded meanwhile, to see whether the machine treated all drivers alike.
     controls: BTreeMap<(Place, Carrier, String), Vec<&'a Latency>>,
 }
@@ -197,6 +203,7 @@ impl<'a> Sorted<'a> {
             }
             Measured::Count(count) => self.counts.entry((place, subject)).or_default().push(count),
             Measured::Pressure(pressure) => self.pressure.entry((place, subject)).or_default().push(pressure),
+            Measured::Growth(growth) => self.growth.entry((place, subject)).or_default().push(growth),
             Measured::Memory(memory) => self.memory.entry((place, subject)).or_default().push(memory),
         }
     }
@@ -227,6 +234,7 @@ pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
         counts: counts.filter_map(|key| count_row(key, &sorted, base)).collect(),
         memory: memory::rows(&sorted, base),
         pressure: pressure::rows(&sorted),
+        growth: growth::rows(&sorted, base),
         remarks: remarks(files, base),
     })
 }

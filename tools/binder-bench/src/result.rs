@@ -220,6 +220,8 @@ pub enum Measured {
     Memory(Memory),
     /// Calls while memory was asked for, and while it was not.
     Pressure(Pressure),
+    /// Instructions with more and more of something.
+    Growth(Growth),
 }
 
 /// Times of all samples of a cell.
@@ -297,6 +299,43 @@ pub struct Level {
     pub bytes: u64,
     /// Of them, in slabs.
     pub slab: u64,
+}
+
+/// Instructions of one phase with more and more of something.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Growth {
+    /// Operations of the phase where they are as many whatever there is; none where there is one for each.
+    pub operations: Option<u64>,
+    /// The first with one.
+    pub points: Vec<Grown>,
+    /// Why there are no larger numbers, if there are not.
+    pub stopped: Option<String>,
+}
+
+/// What one phase took with so many.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Grown {
+    /// How many there were.
+    pub count: u64,
+    /// Instructions of the whole phase, of all processes and the kernel.
+    pub instructions: u64,
+    /// The phase's place among all of the run, by which a plugin of QEMU names it.
+    pub place: u64,
+    /// The longest stretch with preemption off that executed code of the driver.
+    #[serde(default)]
+    pub preempt_off: Option<Stretch>,
+    /// The same with interrupts off.
+    #[serde(default)]
+    pub irqs_off: Option<Stretch>,
+}
+
+/// Instructions without a chance for others.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Stretch {
+    /// How many.
+    pub instructions: u64,
+    /// The function of the driver that executed most of them, or was there first.
+    pub function: String,
 }
 
 /// What calls were like while the kernel asked for memory, and while it did not.

@@ -91,6 +91,7 @@ expect 3 "No such file" run --driver x --device /nonexistent
 expect 3 "not a mounted binderfs" run --driver x --binderfs /tmp
 expect 1 "cannot write" run --driver x --output /nonexistent/result.json
 expect 1 "needs a guest under" run --driver x --count
+expect 1 "needs a guest under" growth --driver x
 expect 6 "No such file" report /nonexistent/result.json
 echo '{}' >/tmp/foreign.json
 expect 6 "not a result" report /tmp/foreign.json

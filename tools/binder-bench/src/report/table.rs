@@ -6,6 +6,7 @@ use comfy_table::CellAlignment;
 use comfy_table::Table;
 
 use super::CountRow;
+use super::GrowthRow;
 use super::Judged;
 use super::LatencyRow;
 use super::MemoryRow;
@@ -44,6 +45,13 @@ pub fn render(report: &Report, style: Style) -> String {
         let unit = if row.instructions { "guest instructions" } else { "microseconds" };
         parts.push(heading(&format!("Calls under pressure, {unit}"), style));
         parts.push(pressure_table(report, style));
+    }
+    if !report.growth.is_empty() {
+        parts.push(heading(
+            "Guest instructions of each, the fewest and the most of them, and how all grow",
+            style,
+        ));
+        parts.push(growth_table(report, style));
     }
     let mark = if style == Style::Markdown { "- " } else { "note: " };
     let remarks: Vec<String> = report.remarks.iter().map(|r| format!("{mark}{r}")).collect();
@@ -188,6 +196,32 @@ fn memory_cells(row: &MemoryRow, named: bool) -> Vec<String> {
         format!("{:.0}", row.slab),
         row.runs.to_string(),
         row.ratio.map_or(String::new(), |r| format!("{r:.2}")),
+    ]
+}
+
+fn growth_table(report: &Report, style: Style) -> String {
+    let header = ["quantity", "", "N", "64 N", "grows", "off", &format!("÷ {}", report.base), ""];
+    let mut table = new_table(style, header.map(str::to_string).to_vec(), &[0, 1, 7]);
+    let mut last = None;
+    for row in &report.growth {
+        let named = last.replace(&row.label) != Some(&row.label);
+        table.add_row(growth_cells(row, named));
+    }
+    table.to_string()
+}
+
+fn growth_cells(row: &GrowthRow, named: bool) -> Vec<String> {
+    let each = |pair: Option<&(u64, f64)>| pair.map_or(String::new(), |(_, each)| format!("{each:.0}"));
+    let off = row.preempt_off.as_ref().map(|(instructions, _)| instructions);
+    vec![
+        if named { row.label.case.clone() } else { String::new() },
+        row.subject.name().to_string(),
+        each(row.each.get(1)),
+        each(row.each.last()),
+        row.exponent.map_or(String::new(), |power| format!("{power:.2}")),
+        off.map_or(String::new(), u64::to_string),
+        row.ratio.map_or(String::new(), |r| format!("{r:.2}")),
+        row.faults.join(", "),
     ]
 }
 

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Instructions that a guest under `qemu -icount` has executed, without those of being idle.
+//!
+//! While such a guest is idle its clock jumps to the next timer. A process of the lowest class of the scheduler never lets it
+//! be idle: it runs a loop of known length and counts its turns, and what it has executed is taken off. Whatever else runs is
+//! counted: all processes, worker threads, callbacks of RCU. So is the tick, every four million instructions.
+
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::mman::mmap_anonymous;
+use nix::sys::mman::MapFlags;
+use nix::sys::mman::ProtFlags;
+use nix::sys::prctl;
+use nix::sys::signal::kill;
+use nix::sys::signal::Signal;
+use nix::sys::wait::waitpid;
+use nix::unistd::fork;
+use nix::unistd::ForkResult;
+use nix::unistd::Pid;
+
+use crate::clock::Clock;
+use crate::error::Context;
+use crate::error::Error;
+use crate::error::Result;
+
+/// How long the guest is looked at to see whether anything is left to do.
+const LOOK: Duration = Duration::from_millis(4);
+
+/// Busy instructions in a look at a guest where nothing is left to do but to handle the tick.
+const QUIET: u64 = 100_000;
+
+/// Quiet looks that must follow each other: work that waits for a grace period of RCU leaves gaps.
+const LOOKS: u32 = 6;
+
+/// Looks after which work that does not end is no longer waited for.
+const MOST_LOOKS: u32 = 2_000;
+
+/// Reads the guest's clock, and knows how much of it was idle.
+pub struct Meter {
+    clock: Clock,
+    turns: NonNull<c_void>,
+    idler: Pid,
+}
+
+impl Meter {
+    /// Starts the process that is idle for everyone.
+    pub fn start(clock: Clock) -> Result<Meter> {
+        let length = NonZeroUsize::new(4096).expect("a page has a length");
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: no address is demanded, so no existing memory is replaced.
+        let turns = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
+        let turns = turns.context("shared memory")?;
+        // SAFETY: the coordinator has a single thread, so the child may do whatever its parent could.
+        match unsafe { fork() }.context("fork")? {
+            ForkResult::Child => {
+                let ready = prctl::set_pdeathsig(Signal::SIGKILL)
+                    .context("PR_SET_PDEATHSIG")
+                    .and_then(|()| lowest_class());
+                if ready.is_err() {
+                    std::process::exit(1);
+                }
+                // SAFETY: the page is mapped for as long as this process lives, and its first word is a counter of ours.
+                unsafe { idle(turns.as_ptr().cast()) }
+            }
+            ForkResult::Parent { child } => Ok(Meter { clock, turns, idler: child }),
+        }
+    }
+
+    /// Busy instructions since some moment.
+    pub fn now(&self) -> u64 {
+        // SAFETY: the word is aligned, lies in a page that lives as long as `self`, and is only used as an atomic here; the
+        // other process adds to it by one instruction.
+        let turns = unsafe { AtomicU64::from_ptr(self.turns.as_ptr().cast()) };
+        self.clock.now() - turns.load(Ordering::Relaxed) * PER_TURN
+    }
+
+    /// Sleeps until nothing is left to do.
+    pub fn settle(&self) {
+        let mut quiet = 0;
+        for _ in 0..MOST_LOOKS {
+            let before = self.now();
+            std::thread::sleep(LOOK);
+            quiet = if self.now() - before < QUIET { quiet + 1 } else { 0 };
+            if quiet == LOOKS {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        let _ = kill(self.idler, Signal::SIGKILL);
+        let _ = waitpid(self.idler, None);
+    }
+}
+
+/// Has the scheduler run this process only where nobody else wants to run.
+fn lowest_class() -> Result<()> {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure is whole, and read only.
+    Errno::result(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &none) })
+        .map(drop)
+        .map_err(|e| Error::Io { what: "SCHED_IDLE".into(), source: e.into() })
+}
+
+/// Instructions of one turn: the addition, the NOPs, which an emulator is through with at once, and the jump.
+#[cfg(target_arch = "x86_64")]
+const PER_TURN: u64 = 1 + 1000 + 1;
+
+/// Runs for ever; adds one to `*turns` in each turn.
+///
+/// # Safety
+/// `turns` must stay mapped for as long as the process lives, and be the caller's to overwrite.
+#[cfg(target_arch = "x86_64")]
+unsafe fn idle(turns: *mut u64) -> ! {
+    // SAFETY: the loop writes through one pointer, which the caller vouches for, and never ends.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "add qword ptr [{turns}], 1",
+            ".rept 1000",
+            "nop",
+            ".endr",
+            "jmp 2b",
+            turns = in(reg) turns,
+        )
+    }
+    unreachable!("the loop has no end")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+const PER_TURN: u64 = 1;
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn idle(_turns: *mut u64) -> ! {
+    std::process::exit(1)
+}
+
+/// Tells a plugin of QEMU that a phase starts: an instruction that does nothing, with a number that nobody else uses.
+#[inline(always)]
+pub fn mark_start() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a NOP with an operand that is not accessed.
+    unsafe {
+        std::arch::asm!(".byte 0x0f, 0x1f, 0x84, 0x00, 0x01, 0x4e, 0x49, 0x42", options(nomem, nostack))
+    }
+}
+
+/// The same at its end.
+#[inline(always)]
+pub fn mark_end() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a NOP with an operand that is not accessed.
+    unsafe {
+        std::arch::asm!(".byte 0x0f, 0x1f, 0x84, 0x00, 0x02, 0x4e, 0x49, 0x42", options(nomem, nostack))
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How what things cost grows with how many there are: instructions of each phase with 1, N, 4 N, 16 N and 64 N.
+//!
+//! What one costs is taken off the others, so that what everyone pays once does not hide how the rest grows. Under
+//! `qemu -icount` the figures are of all processes and the kernel together, work that is put off included.
+
+mod meter;
+mod quantity;
+mod scene;
+mod service;
+
+use clap::builder::PossibleValuesParser;
+
+use crate::cli::GrowthArgs;
+use crate::clock;
+use crate::clock::Clock;
+use crate::device::Site;
+use crate::error::Result;
+use crate::result::Cell;
+use crate::result::Grown;
+use crate::result::Growth;
+use crate::result::Label;
+use crate::result::Measured;
+use crate::result::Ran;
+use crate::result::RunFile;
+use crate::result::Unit;
+use crate::run;
+use meter::Meter;
+use quantity::Quantity;
+use scene::Phase;
+use scene::Scene;
+
+/// What rows are called in result files.
+pub const NAME: &str = "growth";
+
+/// How many times the least number the largest is, by steps.
+const STEPS: [u64; 4] = [1, 4, 16, 64];
+
+/// How often everything is done.
+const REPEATS: u32 = 2;
+
+/// A phase that is expected to take more instructions than this is left out.
+const MOST: f64 = 3e9;
+
+/// Names of quantities, for the command line.
+pub fn names() -> PossibleValuesParser {
+    quantity::ALL.iter().map(|quantity| quantity.name).collect::<Vec<_>>().into()
+}
+
+/// The same as lines.
+pub fn list() -> String {
+    quantity::ALL.iter().map(|quantity| format!("{}\n", quantity.name)).collect()
+}
+
+/// Measures the driver that is loaded now.
+pub fn run(args: &GrowthArgs) -> Result<RunFile> {
+    run::check_output(&args.run)?;
+    let clock = Clock::counting();
+    clock::require_instruction_clock(&clock)?;
+    let site = Site::prepare(&args.run.device)?;
+    let cpus = run::cpus(None)?;
+    // Statistics of memory are brought up to date every second otherwise, at the cost of whoever is measured then.
+    let _ = std::fs::write("/proc/sys/vm/stat_interval", "3600");
+    let meter = Meter::start(clock)?;
+    let steps = &STEPS[..args.steps.min(STEPS.len())];
+    let mut series = Series { meter: &meter, site: &site, overhead: 0, place: 0, quiet: args.run.quiet };
+    series.weigh_nothing()?;
+    let wanted = |quantity: &&Quantity| {
+        args.quantities.is_empty() || args.quantities.iter().any(|wish| wish == quantity.name)
+    };
+    let cells =
+        quantity::ALL.iter().filter(wanted).flat_map(|quantity| series.measure(quantity, steps)).collect();
+    let environment = run::environment("same", &site, &clock, cpus)?;
+    Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
+}
+
+/// The runs of one boot.
+struct Series<'a> {
+    meter: &'a Meter,
+    site: &'a Site,
+    /// Instructions of a phase in which nothing happens.
+    overhead: u64,
+    /// Phases so far, in the order in which a plugin saw them.
+    place: u64,
+    quiet: bool,
+}
+
+impl Series<'_> {
+    /// What it takes to see that nothing is left to do.
+    fn weigh_nothing(&mut self) -> Result<()> {
+        let mut least = u64::MAX;
+        for _ in 0..5 {
+            let mut scene = Scene::new(self.meter, &self.site.device);
+            scene.phase("nothing", |_| Ok(()))?;
+            least = scene.take_phases().iter().map(|phase| phase.instructions).fold(least, u64::min);
+            self.place += 1;
+        }
+        self.overhead = least;
+        Ok(())
+    }
+
+    /// All phases of one quantity, with more and more of it.
+    fn measure(&mut self, quantity: &Quantity, steps: &[u64]) -> Vec<Cell> {
+        let mut grown: Vec<(&'static str, Growth)> = Vec::new();
+        for count in std::iter::once(1).chain(steps.iter().map(|step| step * quantity.least)) {
+            if let Some(why) = too_much(&grown, count) {
+                grown.iter_mut().for_each(|(_, growth)| growth.stopped = Some(why.clone()));
+                break;
+            }
+            // The first run may find caches empty that the second finds filled, and what the kernel has put off for seconds
+            // lands in one of the two.
+            if let Some(why) = (0..REPEATS).find_map(|_| self.run(quantity, count, &mut grown)) {
+                let why = format!("at {count}: {why}");
+                grown.iter_mut().for_each(|(_, growth)| growth.stopped = Some(why.clone()));
+                break;
+            }
+        }
+        grown.into_iter().map(|(phase, growth)| cell(quantity, phase, growth)).collect()
+    }
+
+    /// One run with so many; why it could not be finished, if so.
+    fn run(
+        &mut self,
+        quantity: &Quantity,
+        count: u64,
+        grown: &mut Vec<(&'static str, Growth)>,
+    ) -> Option<String> {
+        if !self.quiet {
+            eprintln!("{} {count}", quantity.name);
+        }
+        let mut scene = Scene::new(self.meter, &self.site.device);
+        let ended = (quantity.run)(&mut scene, count);
+        for Phase { name, operations, instructions } in scene.take_phases() {
+            let known = grown.iter().position(|(phase, _)| *phase == name);
+            let place = known.unwrap_or_else(|| {
+                grown.push((name, Growth { operations, points: Vec::new(), stopped: None }));
+                grown.len() - 1
+            });
+            let instructions = instructions.saturating_sub(self.overhead);
+            let point = Grown { count, instructions, place: self.place, preempt_off: None, irqs_off: None };
+            keep_least(&mut grown[place].1.points, point);
+            self.place += 1;
+        }
+        let why = ended.err()?.to_string();
+        if grown.is_empty() {
+            grown.push(("all", Growth { operations: None, points: Vec::new(), stopped: None }));
+        }
+        Some(why)
+    }
+}
+
+/// Adds a point, or what a second run says of it.
+fn keep_least(points: &mut Vec<Grown>, point: Grown) {
+    match points.last_mut() {
+        Some(last) if last.count == point.count => {
+            if point.instructions < last.instructions {
+                *last = point;
+            }
+        }
+        _ => points.push(point),
+    }
+}
+
+/// Why so many are not tried any more, from how the two last numbers differ.
+fn too_much(grown: &[(&'static str, Growth)], count: u64) -> Option<String> {
+    grown.iter().find_map(|(phase, growth)| {
+        let [.., before, last] = &growth.points[..] else { return None };
+        let factor = last.instructions as f64 / before.instructions as f64;
+        let expected = last.instructions as f64 * factor;
+        (expected > MOST)
+            .then(|| format!("not tried with {count}: {phase} would take {expected:.1e} instructions"))
+    })
+}
+
+fn cell(quantity: &Quantity, phase: &str, growth: Growth) -> Cell {
+    let mut label = Label::new(NAME, &format!("{}: {phase}", quantity.name));
+    label.unit = Unit::Operation;
+    Cell { label, measured: Measured::Growth(growth), cpu: None, ran: Ran::default() }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Calls that nobody has taken yet, and messages that nobody has given back.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use binder_sys::Parcel;
+use binder_sys::TransactionFlags;
+use nix::unistd::pipe;
+use nix::unistd::read;
+use nix::unistd::write;
+
+use super::threads::spawn;
+use crate::error::Context;
+use crate::error::Result;
+use crate::growth::scene::Actor;
+use crate::growth::scene::Scene;
+use crate::growth::scene::Turns;
+use crate::growth::service;
+use crate::growth::service::Ask;
+use crate::registry;
+use crate::talk::Talker;
+
+/// Calls of a phase that does not depend on how many wait.
+const OPERATIONS: u64 = 16;
+
+/// A manager that takes calls only when it is told to, and then so many.
+fn server(scene: &mut Scene, count: u64) -> Result<Actor> {
+    scene.actor("server", move |turns, device| {
+        let mut talker = service::open(device)?;
+        registry::become_manager(&talker)?;
+        talker.out.enter_looper();
+        talker.flush()?;
+        turns.pause()?;
+        serve(&mut talker, count)?;
+        turns.pause()?;
+        serve(&mut talker, u64::MAX)
+    })
+}
+
+fn serve(talker: &mut Talker, count: u64) -> Result<()> {
+    for _ in 0..count {
+        let call = talker.next_call()?;
+        talker.out.free_buffer(call.buffer);
+        if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
+            talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        }
+        talker.flush()?;
+    }
+    Ok(())
+}
+
+/// As many threads, each of which makes one call when it is let through.
+fn callers(scene: &mut Scene, count: u64) -> Result<Actor> {
+    scene.actor("process of many callers", move |turns, device| {
+        let port = service::open(device)?.port().clone();
+        let (ready_in, ready) = pipe().context("pipe")?;
+        let (gate, open) = pipe().context("pipe")?;
+        let (gate, ready) = (Arc::new(gate), Arc::new(ready));
+        for _ in 0..count {
+            let (port, gate, ready) = (port.clone(), gate.clone(), ready.clone());
+            spawn(move || {
+                let mut talker = Talker::on(port);
+                talker.out.enter_looper();
+                talker.flush()?;
+                step(&ready)?;
+                read(&*gate, &mut [0]).context("waiting at a gate")?;
+                let call = Parcel::new().to_handle(0, Ask::Answer as u32, TransactionFlags::empty());
+                talker.out.transaction(&call);
+                talker.flush()?;
+                step(&ready)?;
+                // The call ends as the quantity wants it to, by a reply or by the other side's death.
+                let _ = talker.next();
+                step(&ready)?;
+                std::thread::park();
+                Ok(())
+            })?;
+        }
+        await_steps(&ready_in, count)?;
+        turns.pause()?;
+        (0..count).try_for_each(|_| step(&open))?;
+        await_steps(&ready_in, count)?;
+        turns.pause()?;
+        await_steps(&ready_in, count)?;
+        turns.stop()
+    })
+}
+
+fn step(pipe: &OwnedFd) -> Result<()> {
+    write(pipe, &[0]).context("a pipe between threads").map(drop)
+}
+
+fn await_steps(pipe: &OwnedFd, count: u64) -> Result<()> {
+    (0..count).try_for_each(|_| read(pipe, &mut [0]).context("a pipe between threads").map(drop))
+}
+
+/// Calls that wait, then all answered.
+pub fn answered(scene: &mut Scene, count: u64) -> Result<()> {
+    let server = server(scene, count)?;
+    let callers = callers(scene, count)?;
+    scene.turn("call", callers)?;
+    scene.phase("answer", |scene| {
+        scene.run(server)?;
+        scene.run(callers)
+    })?;
+    scene.kill("kill the callers", callers)
+}
+
+/// Calls that wait when their callers die, and then the server.
+pub fn callers_die(scene: &mut Scene, count: u64) -> Result<()> {
+    let server = server(scene, count)?;
+    let callers = callers(scene, count)?;
+    scene.turn("call", callers)?;
+    scene.kill("kill the callers", callers)?;
+    scene.kill("kill the server", server)
+}
+
+/// Calls that wait when the server dies.
+pub fn server_dies(scene: &mut Scene, count: u64) -> Result<()> {
+    let server = server(scene, count)?;
+    let callers = callers(scene, count)?;
+    scene.run(callers)?;
+    scene.phase("kill the server", |scene| {
+        scene.end(server)?;
+        scene.run(callers)
+    })
+}
+
+fn send(talker: &mut Talker, handle: u32, code: u32, flags: TransactionFlags) -> Result<()> {
+    let call = Parcel::new().to_handle(handle, code, TransactionFlags::ONE_WAY | flags);
+    talker.send(&call).map(drop)
+}
+
+fn oneway_sender(scene: &mut Scene, count: u64) -> Result<Actor> {
+    scene.actor("sender", move |turns, device| {
+        let mut talker = service::open(device)?;
+        turns.pause()?;
+        (0..count).try_for_each(|_| send(&mut talker, 0, 1, TransactionFlags::empty()))?;
+        turns.pause()?;
+        (0..OPERATIONS).try_for_each(|_| send(&mut talker, 0, 1, TransactionFlags::empty()))?;
+        turns.stop()
+    })
+}
+
+/// Oneway calls of one node that wait for each other, then all taken.
+pub fn oneway_taken(scene: &mut Scene, count: u64) -> Result<()> {
+    let server = server(scene, count + OPERATIONS)?;
+    let sender = oneway_sender(scene, count)?;
+    scene.turn("send", sender)?;
+    scene.turn_of("send some more", OPERATIONS, sender)?;
+    scene.turn("take", server)?;
+    scene.kill("kill the server", server)
+}
+
+/// The same when both die.
+pub fn oneway_dying(scene: &mut Scene, count: u64) -> Result<()> {
+    let server = server(scene, count)?;
+    let sender = oneway_sender(scene, count)?;
+    scene.run(sender)?;
+    scene.kill("kill the sender", sender)?;
+    scene.kill("kill the server", server)
+}
+
+/// Oneway calls of as many nodes, one of each.
+pub fn oneway_of_nodes(scene: &mut Scene, count: u64) -> Result<()> {
+    let service = service::start(scene)?;
+    let sender = scene.actor("sender", move |turns, device| {
+        let mut talker = service::open(device)?;
+        let handles = service::take(&mut talker, count)?;
+        service::ask(&mut talker, Ask::Deafen, &Parcel::new())?;
+        turns.pause()?;
+        handles.iter().try_for_each(|&handle| send(&mut talker, handle, 1, TransactionFlags::empty()))?;
+        turns.stop()
+    })?;
+    scene.turn("send", sender)?;
+    scene.kill("kill the server", service)?;
+    scene.kill("kill the sender", sender)
+}
+
+/// Oneway calls of a frozen process that may supersede each other and do not.
+pub fn oneway_frozen(scene: &mut Scene, count: u64) -> Result<()> {
+    let server = server(scene, count + OPERATIONS)?;
+    let pid = scene.pid(server).as_raw() as u32;
+    let sender = scene.actor("sender", move |turns, device| {
+        let mut talker = service::open(device)?;
+        talker.port().device().freeze(pid, true, 0).context("BINDER_FREEZE")?;
+        turns.pause()?;
+        (0..count).try_for_each(|_| send(&mut talker, 0, 1, TransactionFlags::empty()))?;
+        turns.pause()?;
+        for code in 0..OPERATIONS {
+            send(&mut talker, 0, 100 + code as u32, TransactionFlags::UPDATE_TXN)?;
+        }
+        turns.pause()?;
+        talker.port().device().freeze(pid, false, 0).context("BINDER_FREEZE")?;
+        turns.stop()
+    })?;
+    scene.turn("send", sender)?;
+    scene.turn_of("send what may supersede", OPERATIONS, sender)?;
+    scene.turn("thaw", sender)?;
+    scene.turn("take", server)
+}
+
+/// Messages that their receiver keeps.
+pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
+    let service = service::start(scene)?;
+    let sender = scene.actor("sender", move |turns, device| {
+        let mut talker = service::open(device)?;
+        let again = |talker: &mut Talker, times: u64, what| {
+            (0..times).try_for_each(|_| service::ask(talker, what, &Parcel::new()))
+        };
+        turns.pause()?;
+        again(&mut talker, count, Ask::Keep)?;
+        turns.pause()?;
+        again(&mut talker, OPERATIONS, Ask::Answer)?;
+        turns.pause()?;
+        again(&mut talker, 1, Ask::Free)?;
+        turns.pause()?;
+        again(&mut talker, count, Ask::Keep)?;
+        turns.stop()
+    })?;
+    scene.turn("send", sender)?;
+    scene.turn_of("call", OPERATIONS, sender)?;
+    scene.turn("free", sender)?;
+    scene.turn("send again", sender)?;
+    scene.kill("kill the receiver", service)
+}
+
+/// Many commands of one write.
+pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
+    service::start(scene)?;
+    let writer = scene.actor("writer", move |turns: &mut Turns, device| {
+        let mut talker = service::open(device)?;
+        let handle = service::take(&mut talker, 1)?[0];
+        turns.pause()?;
+        for _ in 0..count {
+            talker.out.acquire(handle).increfs(handle).decrefs(handle).release(handle);
+        }
+        talker.flush()?;
+        turns.pause()?;
+        let nothing = Parcel::new();
+        for _ in 0..count {
+            talker.out.transaction(&nothing.to_handle(0, Ask::Answer as u32, TransactionFlags::ONE_WAY));
+        }
+        talker.flush()?;
+        turns.pause()?;
+        service::ask(&mut talker, Ask::Answer, &nothing)?;
+        turns.stop()
+    })?;
+    scene.turn("counts up and down", writer)?;
+    scene.turn("oneway calls", writer)?;
+    scene.turn("read and call", writer)?;
+    scene.kill("kill the writer", writer)
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What user space can drive up: one file for each kind, and the list of all.
+
+mod calls;
+mod files;
+mod handles;
+mod links;
+mod nesting;
+mod notices;
+mod objects;
+mod opens;
+mod pointers;
+mod threads;
+
+use super::scene::Scene;
+use crate::error::Result;
+
+/// Something that there can be more and more of.
+pub struct Quantity {
+    /// What it is called.
+    pub name: &'static str,
+    /// The smallest number that is measured; four times, sixteen times and 64 times as many follow.
+    pub least: u64,
+    /// Goes through all phases with so many.
+    pub run: fn(&mut Scene, u64) -> Result<()>,
+}
+
+/// All that is measured.
+pub const ALL: &[Quantity] = &[
+    Quantity { name: "objects of one call", least: 64, run: objects::of_one_call },
+    Quantity { name: "own nodes, weak then strong", least: 64, run: objects::weak_then_strong },
+    Quantity { name: "handles", least: 128, run: handles::held },
+    Quantity { name: "handles that die", least: 64, run: handles::dying },
+    Quantity { name: "depth of nesting", least: 64, run: nesting::killed },
+    Quantity { name: "depth of nesting, undone", least: 64, run: nesting::undone },
+    Quantity { name: "depth of nesting, inside out", least: 64, run: nesting::killed_inside },
+    Quantity { name: "nested pointers", least: 64, run: pointers::side_by_side },
+    Quantity { name: "pointers in a chain", least: 64, run: pointers::in_a_chain },
+    Quantity { name: "threads idle", least: 16, run: threads::idle },
+    Quantity { name: "threads ended silently", least: 64, run: threads::ended },
+    Quantity { name: "threads that take leave", least: 64, run: threads::leaving },
+    Quantity { name: "calls", least: 8, run: calls::answered },
+    Quantity { name: "calls of who dies", least: 8, run: calls::callers_die },
+    Quantity { name: "calls to who dies", least: 8, run: calls::server_dies },
+    Quantity { name: "oneway calls of a node", least: 64, run: calls::oneway_taken },
+    Quantity { name: "oneway calls, both die", least: 64, run: calls::oneway_dying },
+    Quantity { name: "oneway calls of nodes", least: 64, run: calls::oneway_of_nodes },
+    Quantity { name: "oneway calls, frozen", least: 64, run: calls::oneway_frozen },
+    Quantity { name: "messages kept", least: 64, run: calls::kept },
+    Quantity { name: "commands of one write", least: 64, run: calls::commands },
+    Quantity { name: "files of one call", least: 8, run: files::of_one_call },
+    Quantity { name: "files of an array", least: 8, run: files::of_an_array },
+    Quantity { name: "references on a node", least: 16, run: links::references },
+    Quantity { name: "death links on a node", least: 16, run: links::deaths },
+    Quantity { name: "freeze links on a node", least: 16, run: links::freezes },
+    Quantity { name: "freeze links of a process", least: 64, run: links::freezes_of_one },
+    Quantity { name: "processes", least: 32, run: opens::processes },
+    Quantity { name: "devices", least: 16, run: opens::devices },
+    Quantity { name: "pollers", least: 16, run: opens::pollers },
+    Quantity { name: "unread deaths", least: 64, run: notices::unread_deaths },
+    Quantity { name: "cancelled deaths", least: 64, run: notices::cancelled_deaths },
+    Quantity { name: "cancelled freezes", least: 64, run: notices::cancelled_freezes },
+    Quantity { name: "deaths of closed handles", least: 64, run: notices::closed_handles },
+];

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Calls inside calls, to and fro between two processes.
+//!
+//! The outer process makes the odd calls, the inner one, which is innermost in the end, those in between.
+
+use binder_sys::BinderTransactionData;
+use binder_sys::FlatBinderObject;
+use binder_sys::Parcel;
+use binder_sys::Return;
+use binder_sys::TransactionFlags;
+
+use crate::error::Result;
+use crate::growth::scene::Actor;
+use crate::growth::scene::Scene;
+use crate::growth::service;
+use crate::growth::service::Ask;
+use crate::registry;
+use crate::talk::unexpected;
+use crate::talk::Talker;
+
+/// Calls to a third process from the innermost level.
+const OPERATIONS: u64 = 16;
+
+/// Nested, used at full depth, and undone by replies.
+pub fn undone(scene: &mut Scene, depth: u64) -> Result<()> {
+    let (outer, inner) = nest(scene, depth)?;
+    scene.phase("reply to all", |scene| {
+        scene.go(inner)?;
+        scene.await_pause(outer)?;
+        scene.await_pause(inner)
+    })?;
+    scene.kill("kill one of two", outer)
+}
+
+/// Nested, used at full depth, and ended by the death of one and then the other.
+pub fn killed(scene: &mut Scene, depth: u64) -> Result<()> {
+    let (outer, inner) = nest(scene, depth)?;
+    scene.kill("kill the outer", outer)?;
+    scene.kill("kill the inner", inner)
+}
+
+/// The same, the inner one first.
+pub fn killed_inside(scene: &mut Scene, depth: u64) -> Result<()> {
+    let (outer, inner) = nest(scene, depth)?;
+    scene.kill("kill the inner", inner)?;
+    scene.kill("kill the outer", outer)
+}
+
+fn nest(scene: &mut Scene, depth: u64) -> Result<(Actor, Actor)> {
+    let rounds = depth / 2;
+    let inner = scene.actor("inner process", move |turns, device| {
+        let mut side = Side { talker: service::open(device)?, other: 0 };
+        registry::become_manager(&side.talker)?;
+        side.talker.out.enter_looper();
+        side.talker.flush()?;
+        turns.tell_pause()?;
+        let third = side.befriend()?;
+        side.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        side.other = side.befriend()?;
+        for _ in 0..rounds {
+            side.call()?;
+            side.take()?;
+        }
+        side.talker.flush()?;
+        turns.pause()?;
+        for _ in 0..OPERATIONS {
+            let reply = side.talker.call(&Parcel::new().to_handle(
+                third,
+                Ask::Answer as u32,
+                TransactionFlags::empty(),
+            ))?;
+            side.talker.out.free_buffer(reply.buffer);
+        }
+        side.talker.flush()?;
+        turns.pause()?;
+        side.reply()?;
+        for _ in 0..rounds {
+            side.hear()?;
+            side.reply()?;
+        }
+        turns.stop()
+    })?;
+    scene.actor("third process", |turns, device| {
+        let mut side = Side { talker: service::open(device)?, other: 0 };
+        side.introduce()?;
+        side.hear()?;
+        turns.tell_pause()?;
+        loop {
+            side.take()?;
+            side.reply()?;
+        }
+    })?;
+    let outer = scene.actor("outer process", move |turns, device| {
+        let mut side = Side { talker: service::open(device)?, other: 0 };
+        turns.pause()?;
+        side.introduce()?;
+        for _ in 0..rounds {
+            side.take()?;
+            side.call()?;
+        }
+        for _ in 0..rounds {
+            side.hear()?;
+            side.reply()?;
+        }
+        side.hear()?;
+        turns.stop()
+    })?;
+    scene.phase("nest", |scene| {
+        scene.go(outer)?;
+        scene.expect_pause(inner)
+    })?;
+    scene.turn_of("call a third process", OPERATIONS, inner)?;
+    Ok((outer, inner))
+}
+
+/// One of the processes.
+struct Side {
+    talker: Talker,
+    other: u32,
+}
+
+impl Side {
+    /// Calls the manager with a node of ours, on which it calls back.
+    fn introduce(&mut self) -> Result<()> {
+        let mut parcel = Parcel::new();
+        parcel.object(&FlatBinderObject::binder(16, 1));
+        self.talker.out.transaction(&parcel.to_handle(0, 1, TransactionFlags::empty()));
+        self.talker.flush()
+    }
+
+    /// Takes such a call and holds the node.
+    fn befriend(&mut self) -> Result<u32> {
+        let call = self.talker.next_call()?;
+        let handle = self.talker.port().object(&call, 0)?.handle();
+        self.talker.out.acquire(handle).free_buffer(call.buffer);
+        Ok(handle)
+    }
+
+    fn call(&mut self) -> Result<()> {
+        let call = Parcel::new().to_handle(self.other, 1, TransactionFlags::empty());
+        self.talker.out.transaction(&call);
+        self.talker.flush()
+    }
+
+    fn take(&mut self) -> Result<BinderTransactionData> {
+        let call = self.talker.next_call()?;
+        self.talker.out.free_buffer(call.buffer);
+        Ok(call)
+    }
+
+    fn reply(&mut self) -> Result<()> {
+        self.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        self.talker.flush()
+    }
+
+    fn hear(&mut self) -> Result<()> {
+        match self.talker.next()? {
+            Return::Reply(reply) => {
+                self.talker.out.free_buffer(reply.buffer);
+                Ok(())
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Notices that nobody reads.
+
+use binder_sys::Return;
+
+use crate::error::Context;
+use crate::error::Result;
+use crate::growth::scene::Actor;
+use crate::growth::scene::Scene;
+use crate::growth::service;
+use crate::talk::Talker;
+
+/// Times that a process asks whether there is anything.
+const OPERATIONS: u64 = 16;
+
+/// Death notices that wait, are asked for by poll, and die with their reader.
+pub fn unread_deaths(scene: &mut Scene, count: u64) -> Result<()> {
+    let service = service::start(scene)?;
+    let watcher = scene.actor("watcher", move |turns, device| {
+        let (mut talker, _) = watching_deaths(device, count)?;
+        turns.pause()?;
+        poll(&mut talker)?;
+        turns.stop()
+    })?;
+    scene.kill("kill the owner", service)?;
+    scene.turn_of("poll", OPERATIONS, watcher)?;
+    scene.kill("kill the watcher", watcher)
+}
+
+/// Death notices that are withdrawn after the death, unread.
+pub fn cancelled_deaths(scene: &mut Scene, count: u64) -> Result<()> {
+    let service = service::start(scene)?;
+    let watcher = scene.actor("watcher", move |turns, device| {
+        let (mut talker, handles) = watching_deaths(device, count)?;
+        turns.pause()?;
+        for &handle in &handles {
+            talker.out.clear_death(handle, u64::from(handle));
+        }
+        talker.flush()?;
+        turns.pause()?;
+        poll(&mut talker)?;
+        turns.pause()?;
+        read(&mut talker, count, |item| {
+            matches!(item, Return::ClearDeathNotificationDone(_) | Return::DeadBinder(_))
+        })?;
+        turns.stop()
+    })?;
+    scene.kill("kill the owner", service)?;
+    cancelled(scene, watcher)
+}
+
+/// Death notices of handles that are closed, unread.
+pub fn closed_handles(scene: &mut Scene, count: u64) -> Result<()> {
+    let service = service::start(scene)?;
+    let watcher = scene.actor("watcher", move |turns, device| {
+        let (mut talker, handles) = watching_deaths(device, count)?;
+        turns.pause()?;
+        for &handle in &handles {
+            talker.out.release(handle);
+        }
+        talker.flush()?;
+        turns.pause()?;
+        talker.port().device().poll(Some(0)).context("poll")?;
+        turns.stop()
+    })?;
+    scene.end(service)?;
+    scene.turn("close", watcher)?;
+    scene.turn_of("first poll", 1, watcher)?;
+    scene.kill("kill the watcher", watcher)
+}
+
+/// Freeze notices that are withdrawn, unread.
+pub fn cancelled_freezes(scene: &mut Scene, count: u64) -> Result<()> {
+    service::start(scene)?;
+    let watcher = scene.actor("watcher", move |turns, device| {
+        let mut talker = service::open(device)?;
+        let handles = service::take(&mut talker, count)?;
+        turns.pause()?;
+        for &handle in &handles {
+            talker.out.request_freeze(handle, u64::from(handle));
+        }
+        talker.flush()?;
+        turns.pause()?;
+        for &handle in &handles {
+            talker.out.clear_freeze(handle, u64::from(handle));
+        }
+        talker.flush()?;
+        turns.pause()?;
+        poll(&mut talker)?;
+        turns.pause()?;
+        read(&mut talker, count, |item| matches!(item, Return::ClearFreezeNotificationDone(_)))?;
+        turns.stop()
+    })?;
+    scene.turn("ask", watcher)?;
+    cancelled(scene, watcher)
+}
+
+fn cancelled(scene: &mut Scene, watcher: Actor) -> Result<()> {
+    scene.turn("cancel", watcher)?;
+    scene.turn_of("poll", OPERATIONS, watcher)?;
+    scene.turn("read", watcher)?;
+    scene.kill("kill the watcher", watcher)
+}
+
+fn watching_deaths(device: &std::path::Path, count: u64) -> Result<(Talker, Vec<u32>)> {
+    let mut talker = service::open(device)?;
+    talker.out.enter_looper();
+    let handles = service::take(&mut talker, count)?;
+    for &handle in &handles {
+        talker.out.request_death(handle, u64::from(handle));
+    }
+    talker.flush()?;
+    Ok((talker, handles))
+}
+
+fn poll(talker: &mut Talker) -> Result<()> {
+    (0..OPERATIONS).try_for_each(|_| talker.port().device().poll(Some(0)).map(drop).context("poll"))
+}
+
+/// Reads until so many notices of a kind have come.
+fn read(talker: &mut Talker, count: u64, wanted: impl Fn(&Return) -> bool) -> Result<()> {
+    let mut told = 0;
+    while told < count {
+        told += u64::from(wanted(&talker.next()?));
+    }
+    Ok(())
+}

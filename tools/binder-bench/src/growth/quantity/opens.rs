@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Devices, processes as Binder knows them, and those who wait with poll.
+
+use std::path::PathBuf;
+
+use binder_sys::Device;
+use binder_sys::Parcel;
+use nix::mount::umount;
+use nix::sys::epoll::Epoll;
+use nix::sys::epoll::EpollCreateFlags;
+use nix::sys::epoll::EpollEvent;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::epoll::EpollTimeout;
+use nix::sys::resource::setrlimit;
+use nix::sys::resource::Resource;
+
+use crate::error::Context;
+use crate::error::Result;
+use crate::growth::scene::Scene;
+use crate::growth::service;
+use crate::growth::service::Ask;
+use crate::registry;
+
+/// Operations of a phase that does not depend on how many there are.
+const OPERATIONS: u64 = 16;
+
+/// Enough for the largest number.
+const LIMIT: u64 = 4096;
+
+/// The device opened again and again.
+pub fn processes(scene: &mut Scene, count: u64) -> Result<()> {
+    setrlimit(Resource::RLIMIT_NOFILE, LIMIT, LIMIT).context("RLIMIT_NOFILE")?;
+    let service = service::start(scene)?;
+    let pid = scene.pid(service).as_raw() as u32;
+    let opener = scene.actor("opener", move |turns, device| {
+        turns.pause()?;
+        let mut open = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let file = Device::open(device).context("opening the device once more")?;
+            file.version().context("BINDER_VERSION")?;
+            open.push(file);
+        }
+        turns.pause()?;
+        drop(open);
+        turns.stop()
+    })?;
+    let client = scene.actor("client", move |turns, device| {
+        let mut talker = service::open(device)?;
+        turns.pause()?;
+        for _ in 0..OPERATIONS {
+            service::ask(&mut talker, Ask::Answer, &Parcel::new())?;
+        }
+        turns.pause()?;
+        for _ in 0..OPERATIONS {
+            for enable in [true, false] {
+                talker.port().device().freeze(pid, enable, 0).context("BINDER_FREEZE")?;
+            }
+        }
+        turns.pause()?;
+        for _ in 0..OPERATIONS {
+            service::open(device)?;
+        }
+        turns.stop()
+    })?;
+    scene.turn("open", opener)?;
+    scene.turn_of("call", OPERATIONS, client)?;
+    scene.turn_of("freeze and thaw", OPERATIONS, client)?;
+    scene.turn_of("open and close one", OPERATIONS, client)?;
+    scene.turn("close", opener)
+}
+
+/// Devices of one binderfs.
+pub fn devices(scene: &mut Scene, count: u64) -> Result<()> {
+    let actor = scene.actor("maker of devices", move |turns, _| {
+        let directory = PathBuf::from("/tmp/growing-binderfs");
+        std::fs::create_dir_all(&directory).context("a directory")?;
+        binder_sys::fs::mount_at(&directory, None).context("mounting binderfs")?;
+        let names: Vec<String> = (0..count).map(|number| format!("device-{number}")).collect();
+        turns.pause()?;
+        for name in &names {
+            binder_sys::fs::add_device(&directory, name).context("BINDER_CTL_ADD")?;
+        }
+        turns.pause()?;
+        for round in 0..OPERATIONS {
+            Device::open(&directory.join(&names[(round * 31 % count) as usize]))
+                .context("opening a device")?;
+        }
+        turns.pause()?;
+        for name in &names[..names.len() / 2] {
+            std::fs::remove_file(directory.join(name)).context("removing a device")?;
+        }
+        turns.pause()?;
+        umount(&directory).context("umount")?;
+        turns.stop()
+    })?;
+    scene.turn("add", actor)?;
+    scene.turn_of("open and close", OPERATIONS, actor)?;
+    scene.turn("remove half of them", actor)?;
+    scene.turn("unmount", actor)
+}
+
+/// Sets of epoll that all watch one device.
+pub fn pollers(scene: &mut Scene, count: u64) -> Result<()> {
+    setrlimit(Resource::RLIMIT_NOFILE, LIMIT, LIMIT).context("RLIMIT_NOFILE")?;
+    let server = scene.actor("polling server", move |turns, device| {
+        let mut talker = service::open(device)?;
+        registry::become_manager(&talker)?;
+        talker.out.enter_looper();
+        talker.flush()?;
+        turns.pause()?;
+        let mut sets = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll_create")?;
+            set.add(talker.port().device(), EpollEvent::new(EpollFlags::EPOLLIN, 0)).context("epoll_ctl")?;
+            sets.push(set);
+        }
+        turns.tell_pause()?;
+        for _ in 0..OPERATIONS {
+            sets[0].wait(&mut [EpollEvent::empty()], EpollTimeout::NONE).context("epoll_wait")?;
+            let call = talker.next_call()?;
+            talker.out.free_buffer(call.buffer);
+            talker.out.reply(&Parcel::new().to_caller(Default::default()));
+            talker.exchange()?;
+            while talker.arrived()?.is_some() {}
+        }
+        turns.stop()
+    })?;
+    let client = scene.actor("client", |turns, device| {
+        let mut talker = service::open(device)?;
+        turns.pause()?;
+        for _ in 0..OPERATIONS {
+            service::ask(&mut talker, Ask::Answer, &Parcel::new())?;
+        }
+        turns.stop()
+    })?;
+    scene.turn("watch", server)?;
+    scene.turn_of("call", OPERATIONS, client)?;
+    scene.kill("kill the server", server)
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The other side of most measurements: a context manager that does what calls tell it, and keeps what it is told to keep.
+
+use std::path::Path;
+
+use binder_sys::BinderTransactionData;
+use binder_sys::FlatBinderObject;
+use binder_sys::ObjectFlags;
+use binder_sys::Parcel;
+use binder_sys::TransactionFlags;
+
+use super::scene::Actor;
+use super::scene::Scene;
+use crate::error::Context;
+use crate::error::Error;
+use crate::error::Result;
+use crate::talk::Talker;
+use crate::talk::LARGEST_SPACE;
+
+/// The most nodes in one answer to [`Ask::Give`].
+const PORTION: u64 = 128;
+
+const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
+
+/// What the service can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Ask {
+    /// Answer, and give the message back.
+    Answer = 1,
+    /// Answer, and keep the message.
+    Keep,
+    /// Give back all messages that are kept.
+    Free,
+    /// Hold every handle in the message.
+    Hold,
+    /// Answer with all handles that are held.
+    Pass,
+    /// Let all handles go.
+    Release,
+    /// Answer with as many new nodes as the message says.
+    Give,
+    /// Ask to be told of the death of all nodes that are held.
+    Watch,
+    /// Listen no more.
+    Deafen,
+}
+
+const ASKS: [Ask; 9] = [
+    Ask::Answer,
+    Ask::Keep,
+    Ask::Free,
+    Ask::Hold,
+    Ask::Pass,
+    Ask::Release,
+    Ask::Give,
+    Ask::Watch,
+    Ask::Deafen,
+];
+
+/// Opens the device with the largest space.
+pub fn open(device: &Path) -> Result<Talker> {
+    Talker::open_with(device, LARGEST_SPACE)
+}
+
+/// Starts the service; it never pauses again.
+pub fn start(scene: &mut Scene) -> Result<Actor> {
+    scene.actor("service", |turns, device| {
+        let mut talker = open(device)?;
+        let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
+        talker.port().device().set_context_manager_ext(&node).context("BINDER_SET_CONTEXT_MGR_EXT")?;
+        talker.out.enter_looper();
+        talker.flush()?;
+        let mut service = Service { talker, kept: Vec::new(), held: Vec::new(), given: 1 };
+        turns.tell_pause()?;
+        service.serve()
+    })
+}
+
+struct Service {
+    talker: Talker,
+    kept: Vec<u64>,
+    held: Vec<u32>,
+    given: u64,
+}
+
+impl Service {
+    fn serve(&mut self) -> Result<()> {
+        loop {
+            let call = self.talker.next_call()?;
+            let Some(&ask) = ASKS.iter().find(|&&ask| ask as u32 == call.code) else {
+                return Err(Error::Protocol(format!("the service was asked for {}", call.code)));
+            };
+            let mut answer = Parcel::new();
+            self.act(ask, &call, &mut answer)?;
+            if ask != Ask::Keep {
+                self.talker.out.free_buffer(call.buffer);
+            }
+            if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
+                self.talker.out.reply(&answer.to_caller(TransactionFlags::ACCEPT_FDS));
+            }
+            self.talker.flush()?;
+            if ask == Ask::Deafen {
+                loop {
+                    std::thread::park();
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, ask: Ask, call: &BinderTransactionData, answer: &mut Parcel) -> Result<()> {
+        let out = &mut self.talker.out;
+        match ask {
+            Ask::Answer | Ask::Deafen => {}
+            Ask::Keep => self.kept.push(call.buffer),
+            Ask::Free => {
+                for buffer in self.kept.drain(..) {
+                    out.free_buffer(buffer);
+                }
+            }
+            Ask::Hold => {
+                let handles = handles(&self.talker, call)?;
+                for &handle in &handles {
+                    self.talker.out.acquire(handle);
+                }
+                self.held.extend(handles);
+            }
+            Ask::Pass => {
+                for &handle in &self.held {
+                    answer.object(&FlatBinderObject::strong_handle(handle));
+                }
+            }
+            Ask::Release => {
+                for handle in self.held.drain(..) {
+                    out.release(handle);
+                }
+            }
+            Ask::Give => {
+                for _ in 0..u64::from_ne_bytes(self.talker.port().part(call, 0)?) {
+                    answer.object(&FlatBinderObject::binder(self.given * 16, self.given));
+                    self.given += 1;
+                }
+            }
+            Ask::Watch => {
+                for &handle in &self.held {
+                    out.request_death(handle, u64::from(handle));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All handles in a message that consists of them.
+pub fn handles(talker: &Talker, message: &BinderTransactionData) -> Result<Vec<u32>> {
+    let count = message.offsets_size / 8;
+    (0..count).map(|place| Ok(talker.port().object(message, place * OBJECT)?.handle())).collect()
+}
+
+/// A parcel of so many nodes of the sender's, from the first on.
+pub fn nodes(first: u64, count: u64) -> Parcel {
+    let mut parcel = Parcel::new();
+    for node in first..first + count {
+        parcel.object(&FlatBinderObject::binder((node + 1) * 16, node + 1));
+    }
+    parcel
+}
+
+/// The same nodes, held weakly.
+pub fn weak_nodes(first: u64, count: u64) -> Parcel {
+    let mut parcel = Parcel::new();
+    for node in first..first + count {
+        parcel.object(&FlatBinderObject::weak_binder((node + 1) * 16, node + 1));
+    }
+    parcel
+}
+
+/// Calls the service, and gives its answer back at once.
+pub fn ask(talker: &mut Talker, what: Ask, parcel: &Parcel) -> Result<()> {
+    let answer = question(talker, what, parcel)?;
+    talker.out.free_buffer(answer.buffer);
+    talker.flush()
+}
+
+/// Calls the service; the answer is the caller's to give back.
+pub fn question(talker: &mut Talker, what: Ask, parcel: &Parcel) -> Result<BinderTransactionData> {
+    talker.call(&parcel.to_handle(0, what as u32, TransactionFlags::ACCEPT_FDS))
+}
+
+/// Gets hold of so many new nodes of the service.
+pub fn take(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
+    let mut taken = Vec::with_capacity(count as usize);
+    while (taken.len() as u64) < count {
+        let mut wish = Parcel::new();
+        wish.bytes(&PORTION.min(count - taken.len() as u64).to_ne_bytes());
+        let answer = question(talker, Ask::Give, &wish)?;
+        let got = handles(talker, &answer)?;
+        for &handle in &got {
+            talker.out.acquire(handle);
+        }
+        taken.extend(got);
+        talker.out.free_buffer(answer.buffer);
+        talker.flush()?;
+    }
+    Ok(taken)
+}

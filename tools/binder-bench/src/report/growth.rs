@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How costs grow with numbers, next to the base.
+
+use serde::Serialize;
+
+use super::Place;
+use super::Sorted;
+use super::Subject;
+use crate::result::Grown;
+use crate::result::Growth;
+use crate::result::Label;
+use crate::stats;
+
+/// How far an exponent may lie above the base's, and above that of N log N.
+const TOLERANCE: f64 = 0.15;
+
+/// Growth of less than this part of what one costs, or of fewer instructions, is none: ticks and the state of free lists.
+const FLAT: (f64, f64) = (0.05, 20_000.0);
+
+/// The largest numbers, through which the line is laid.
+const FITTED: usize = 3;
+
+/// How many times the largest number a crossing with the base is looked for at.
+const BEYOND: f64 = 16.0;
+
+/// A longest stretch is too long when it is both this many times as long as the base's, and so many instructions longer.
+const STRETCH: (f64, f64) = (1.5, 20_000.0);
+
+/// One phase with one driver.
+#[derive(Debug, Serialize)]
+pub struct GrowthRow {
+    /// What was measured.
+    #[serde(flatten)]
+    pub label: Label,
+    /// With which driver.
+    pub subject: Subject,
+    /// Operations of the phase, where they do not depend on the number.
+    pub operations: Option<u64>,
+    /// Pairs of a number and instructions of each of so many, or of each operation.
+    pub each: Vec<(u64, f64)>,
+    /// The growth is about that of N to this power; none with too few numbers.
+    pub exponent: Option<f64>,
+    /// The longest stretch with preemption off, with the largest number, and where.
+    pub preempt_off: Option<(u64, String)>,
+    /// The same with interrupts off.
+    pub irqs_off: Option<(u64, String)>,
+    /// Instructions with the largest number that both have, compared with the base.
+    pub ratio: Option<f64>,
+    /// Why there are no larger numbers.
+    pub stopped: Option<String>,
+    /// What is wrong; empty if nothing is.
+    pub faults: Vec<String>,
+}
+
+/// The rows of all phases.
+pub fn rows(sorted: &Sorted, base: &str) -> Vec<GrowthRow> {
+    let row = |key: &(Place, Subject)| {
+        let (place, subject) = key;
+        let growth: &Growth = sorted.growth.get(key)?.last()?;
+        let base_key = (*place, Subject::Driver(base.to_string()));
+        let other = sorted.growth.get(&base_key).and_then(|runs| runs.last());
+        let other = other.copied().filter(|_| key != &base_key);
+        let stretch = |of: fn(&Grown) -> &Option<crate::result::Stretch>| {
+            let longest = of(growth.points.last()?).as_ref()?;
+            Some((longest.instructions, longest.function.clone()))
+        };
+        Some(GrowthRow {
+            label: sorted.places[*place].clone(),
+            subject: subject.clone(),
+            operations: growth.operations,
+            each: each(growth),
+            exponent: exponent(growth),
+            preempt_off: stretch(|point| &point.preempt_off),
+            irqs_off: stretch(|point| &point.irqs_off),
+            ratio: other.and_then(|other| ratio(growth, other)),
+            stopped: growth.stopped.clone(),
+            faults: faults(growth, other),
+        })
+    };
+    sorted.growth.keys().filter_map(row).collect()
+}
+
+/// What one costs, and what all cost beyond that.
+fn beyond_one(growth: &Growth) -> Option<(f64, Vec<(f64, f64)>)> {
+    let (first, rest) = growth.points.split_first()?;
+    let one = first.instructions as f64;
+    Some((one, rest.iter().map(|point| (point.count as f64, point.instructions as f64 - one)).collect()))
+}
+
+fn each(growth: &Growth) -> Vec<(u64, f64)> {
+    let one = growth.points.first().map_or(0.0, |first| first.instructions as f64);
+    let of = |point: &Grown| match growth.operations {
+        Some(operations) => point.instructions as f64 / operations as f64,
+        None if point.count == 1 => one,
+        None => (point.instructions as f64 - one) / (point.count - 1) as f64,
+    };
+    growth.points.iter().map(|point| (point.count, of(point))).collect()
+}
+
+/// The slope of a line through the logarithms of the largest numbers and what they cost beyond one.
+fn exponent(growth: &Growth) -> Option<f64> {
+    let (one, points) = beyond_one(growth)?;
+    let least = (one * FLAT.0).max(FLAT.1);
+    let &(_, most) = points.last()?;
+    if most < least {
+        return Some(0.0);
+    }
+    // What is too little to be told from nothing must not look like a start from zero.
+    let logarithms: Vec<(f64, f64)> =
+        largest(&points).iter().map(|&(count, cost)| (count.ln(), cost.max(least / 8.0).ln())).collect();
+    (logarithms.len() >= 2).then(|| stats::line(&logarithms)).flatten().map(|(slope, _)| slope)
+}
+
+fn largest(points: &[(f64, f64)]) -> &[(f64, f64)] {
+    &points[points.len().saturating_sub(FITTED)..]
+}
+
+/// The exponent that N log N would have between the same numbers.
+fn of_n_log_n(growth: &Growth) -> Option<f64> {
+    let (_, points) = beyond_one(growth)?;
+    let logarithms: Vec<(f64, f64)> =
+        largest(&points).iter().map(|&(count, _)| (count.ln(), (count * count.log2()).ln())).collect();
+    stats::line(&logarithms).map(|(slope, _)| slope)
+}
+
+fn ratio(growth: &Growth, base: &Growth) -> Option<f64> {
+    let at = |count| base.points.iter().find(|point| point.count == count);
+    let (ours, theirs) = growth.points.iter().rev().find_map(|point| Some((point, at(point.count)?)))?;
+    (theirs.instructions > 0).then(|| ours.instructions as f64 / theirs.instructions as f64)
+}
+
+/// What a phase would take with more than were tried.
+fn extrapolated(growth: &Growth, count: f64) -> Option<f64> {
+    let (one, points) = beyond_one(growth)?;
+    let &(largest, cost) = points.last()?;
+    Some(one + cost * (count / largest).powf(exponent(growth)?))
+}
+
+fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
+    let mut found = Vec::new();
+    if let (Some(power), Some(allowed)) = (exponent(growth), of_n_log_n(growth)) {
+        if power > allowed + TOLERANCE {
+            found.push(format!("N^{power:.2}"));
+        }
+    }
+    let Some(base) = base else { return found };
+    if let (Some(why), true) = (&growth.stopped, growth.points.len() < base.points.len()) {
+        found.push(format!("stops {why}"));
+    }
+    if faster(growth, base) == Some(true) {
+        found.push("faster than C".into());
+    }
+    let stretches: [fn(&Grown) -> &Option<crate::result::Stretch>; 2] = [|p| &p.preempt_off, |p| &p.irqs_off];
+    for (stretch, name) in stretches.into_iter().zip(["preemption", "interrupts"]) {
+        if too_long(growth, base, stretch) == Some(true) {
+            found.push(format!("{name} off too long"));
+        }
+    }
+    found
+}
+
+/// Whether this grows faster than the base, and is or will be dearer.
+fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
+    let count = growth.points.last()?.count as f64 * BEYOND;
+    let steeper = exponent(growth)? > exponent(base)? + TOLERANCE;
+    Some(steeper && extrapolated(growth, count)? > extrapolated(base, count)?)
+}
+
+fn too_long(
+    growth: &Growth,
+    base: &Growth,
+    of: fn(&Grown) -> &Option<crate::result::Stretch>,
+) -> Option<bool> {
+    let ours = growth.points.last()?;
+    let theirs = base.points.iter().find(|point| point.count == ours.count)?;
+    let (ours, theirs) = (of(ours).as_ref()?.instructions as f64, of(theirs).as_ref()?.instructions as f64);
+    Some(ours > theirs * STRETCH.0 && ours > theirs + STRETCH.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn growth(cost: impl Fn(f64) -> f64) -> Growth {
+        let point = |count: u64| Grown {
+            count,
+            instructions: cost(count as f64) as u64,
+            place: 0,
+            preempt_off: None,
+            irqs_off: None,
+        };
+        Growth { operations: None, points: [1, 64, 256, 1024, 4096].map(point).to_vec(), stopped: None }
+    }
+
+    #[test]
+    fn powers_are_found_whatever_one_costs() {
+        for (power, first) in [(1.0, 50_000.0), (2.0, 50_000.0), (1.0, 0.0)] {
+            let found = exponent(&growth(|n| first + 500.0 * n.powf(power))).unwrap();
+            assert!((found - power).abs() < 0.02, "{found} for {power}");
+        }
+        assert_eq!(exponent(&growth(|n| 50_000.0 + n / 10.0)), Some(0.0));
+    }
+
+    #[test]
+    fn n_log_n_is_allowed_and_more_is_not() {
+        let linear = growth(|n| 50_000.0 + 500.0 * n);
+        let sorting = growth(|n| 50_000.0 + 500.0 * n * n.log2().max(1.0));
+        let square = growth(|n| 50_000.0 + 50.0 * n * n);
+        assert!(faults(&sorting, None).is_empty());
+        assert_eq!(faults(&square, None), ["N^2.00"]);
+        assert!(faults(&linear, Some(&linear)).is_empty());
+        assert_eq!(faults(&square, Some(&linear)).len(), 2);
+    }
+
+    #[test]
+    fn steeper_but_cheaper_for_long_is_no_fault() {
+        let flat = growth(|_| 50_000_000.0);
+        let cheap = growth(|n| 5_000.0 + 10.0 * n);
+        assert!(faults(&cheap, Some(&flat)).is_empty());
+        let dear = growth(|n| 5_000.0 + 10_000.0 * n);
+        assert_eq!(faults(&dear, Some(&flat)), ["faster than C"]);
+    }
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A QEMU TCG plugin: the longest stretch that the guest's kernel executes with preemption off, or with interrupts off,
+ * for a driver, in each phase of a measurement.
+ *
+ * The kernel counts up and down in one variable, __preempt_count, with instructions that have their operand in
+ * them, and masks interrupts with CLI and STI. So the code alone tells what to watch; no register is read, which interface
+ * version 1 could not do. Time spent in interrupts, and in soft interrupts that they bring along, is taken off: who comes
+ * in between does not make a stretch longer. A soft interrupt is a stretch of its own.
+ *
+ * A stretch is the driver's when the driver's code led to it, or ran in it; its place is the first such code. The
+ * driver is the one loaded module: all code from MODULES on. Phases start and end with NOPs of tools/binder-bench
+ * (src/growth/meter.rs). At the end of each, the plugin writes
+ *
+ *	PREEMPT_OFF PLACE IRQS_OFF PLACE	instructions, and addresses in the driver
+ *
+ * Meant for one CPU, and for the kernel of configs/x86_64.config. The interface is declared as in callchains.c.
+ *
+ *	cc -shared -fPIC -O2 -fvisibility=hidden -o stretches.so stretches.c
+ *	qemu-system-x86_64 ... -plugin ./stretches.so,out=FILE,count=ADDRESS,entry=ADDRESS
+ *
+ * ADDRESS is that of __preempt_count and of entry_SYSCALL_64, in hexadecimal.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_info;
+
+enum { INLINE_ADD_U64 = 0 };
+enum { CB_NO_REGS = 0 };
+
+typedef void (*translated_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+typedef void (*exit_cb)(qemu_plugin_id_t id, void *data);
+typedef void (*executed_cb)(unsigned int cpu, void *data);
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, translated_cb cb);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, exit_cb cb, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, executed_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr, uint64_t value);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, executed_cb cb, int flags, void *data);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+
+EXPORT int qemu_plugin_version = 1;
+
+/* Where the kernel puts modules; its own text is below. */
+#define MODULES 0xffffffffa0000000u
+
+/* Parts of __preempt_count: while it serves a soft interrupt, while it handles an interrupt. */
+#define SOFTIRQ 0x100
+#define HARDIRQ 0x1000000
+
+/* Driver's code that ran so few instructions before a stretch has led to it. */
+#define FRESH 64
+
+/* An instruction that matters, and how many of its block come after it. */
+struct watched {
+	int64_t delta;
+	uint64_t rest;
+};
+
+struct stretch {
+	bool on;
+	uint64_t start;
+	uint64_t paused;
+	uint64_t place;
+};
+
+struct longest {
+	uint64_t instructions;
+	uint64_t place;
+};
+
+#define NESTED 8
+struct nested {
+	uint64_t start;
+	bool soft;
+	struct stretch stretch;
+};
+
+static uint64_t executed;
+static int64_t preempt_count;
+static struct stretch preempt_off, irqs_off;
+static struct longest preempt_longest, irqs_longest;
+static struct nested nested[NESTED];
+static unsigned int depth;
+static uint64_t driver_place, driver_ran;
+static uint64_t count_address, entry_address;
+static bool measuring;
+static FILE *out;
+
+/* What has been executed before an instruction: its whole block has been counted already. */
+static uint64_t now(const struct watched *at)
+{
+	return executed - at->rest;
+}
+
+static void start(struct stretch *stretch, uint64_t when)
+{
+	stretch->on = true;
+	stretch->start = when;
+	stretch->paused = 0;
+	stretch->place = driver_place && (int64_t)(when - driver_ran) <= FRESH ? driver_place : 0;
+}
+
+static void end(struct stretch *stretch, uint64_t when, struct longest *longest)
+{
+	uint64_t length = when - stretch->start - stretch->paused;
+
+	if (stretch->on && stretch->place && measuring && length > longest->instructions)
+		*longest = (struct longest){ length, stretch->place };
+	stretch->on = false;
+}
+
+static void pause_all(uint64_t length)
+{
+	preempt_off.paused += length;
+	irqs_off.paused += length;
+	for (unsigned int i = 0; i < depth; i++)
+		nested[i].stretch.paused += length;
+}
+
+static void interrupted(uint64_t when, bool soft)
+{
+	if (depth == NESTED)
+		return;
+	nested[depth].start = when;
+	nested[depth].soft = soft;
+	if (soft)
+		start(&nested[depth].stretch, when);
+	else
+		nested[depth].stretch.on = false;
+	depth++;
+}
+
+static void resumed(uint64_t when)
+{
+	if (!depth)
+		return;
+	depth--;
+	if (nested[depth].soft)
+		end(&nested[depth].stretch, when, &preempt_longest);
+	pause_all(when - nested[depth].start);
+}
+
+static void counted(unsigned int cpu, void *data)
+{
+	const struct watched *at = data;
+	uint64_t when = now(at);
+
+	(void)cpu;
+	preempt_count += at->delta;
+	if (at->delta == HARDIRQ || at->delta == SOFTIRQ)
+		interrupted(when, at->delta == SOFTIRQ);
+	else if (at->delta == -HARDIRQ || at->delta == -SOFTIRQ)
+		resumed(when);
+	else if (!depth && preempt_count && !preempt_off.on)
+		start(&preempt_off, when);
+	else if (!depth && !preempt_count)
+		end(&preempt_off, when, &preempt_longest);
+}
+
+static void masked(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	if (!depth && !irqs_off.on)
+		start(&irqs_off, now(data));
+}
+
+static void unmasked(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	if (!depth)
+		end(&irqs_off, now(data), &irqs_longest);
+}
+
+/* Nobody comes from user space with preemption off: what was missed until now does not last. */
+static void entered(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	preempt_count = 0;
+	depth = 0;
+	preempt_off.on = false;
+	irqs_off.on = false;
+}
+
+static void driver_runs(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	driver_place = (uint64_t)(uintptr_t)data;
+	driver_ran = executed;
+	if (preempt_off.on && !depth && !preempt_off.place)
+		preempt_off.place = driver_place;
+	if (irqs_off.on && !depth && !irqs_off.place)
+		irqs_off.place = driver_place;
+	if (depth && nested[depth - 1].stretch.on && !nested[depth - 1].stretch.place)
+		nested[depth - 1].stretch.place = driver_place;
+}
+
+static void phase_starts(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	entered(0, NULL);
+	preempt_longest = irqs_longest = (struct longest){ 0 };
+	measuring = true;
+}
+
+static void phase_ends(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	measuring = false;
+	fprintf(out, "%" PRIu64 " %016" PRIx64 " %" PRIu64 " %016" PRIx64 "\n", preempt_longest.instructions,
+		preempt_longest.place, irqs_longest.instructions, irqs_longest.place);
+}
+
+static int32_t number(const uint8_t *bytes)
+{
+	int32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+/* By how much an instruction changes __preempt_count: GS, REX.W, opcode, a place relative to the next instruction. */
+static int64_t change_of_count(const struct qemu_plugin_insn *insn)
+{
+	const uint8_t *byte = qemu_plugin_insn_data(insn);
+	size_t size = qemu_plugin_insn_size(insn);
+	uint8_t opcode, operand;
+
+	if (size < 8 || byte[0] != 0x65 || byte[1] != 0x48)
+		return 0;
+	opcode = byte[2];
+	operand = byte[3];
+	if (qemu_plugin_insn_vaddr(insn) + size + number(byte + 4) != count_address)
+		return 0;
+	if (opcode == 0xff && operand == 0x05)
+		return 1;
+	if (opcode == 0xff && operand == 0x0d)
+		return -1;
+	if (opcode == 0x81 && operand == 0x05 && size == 12)
+		return number(byte + 8);
+	if (opcode == 0x83 && operand == 0x05 && size == 9)
+		return (int8_t)byte[8];
+	/* Only __local_bh_enable_ip() adds a register, which has one less than what disabling added. */
+	if (opcode == 0x01 && operand == 0x05)
+		return 1 - 0x200;
+	return 0;
+}
+
+static void *watch(int64_t delta, uint64_t rest)
+{
+	struct watched *at = malloc(sizeof(*at));
+
+	if (!at)
+		abort();
+	*at = (struct watched){ delta, rest };
+	return at;
+}
+
+static void translate_user(struct qemu_plugin_tb *tb, size_t count)
+{
+	static const uint8_t marker[] = { 0x0f, 0x1f, 0x84, 0x00 };
+
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		const uint8_t *byte = qemu_plugin_insn_data(insn);
+
+		if (qemu_plugin_insn_size(insn) != 8 || memcmp(byte, marker, sizeof(marker)))
+			continue;
+		if (number(byte + 4) == 0x42494e01)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, phase_starts, CB_NO_REGS, NULL);
+		else if (number(byte + 4) == 0x42494e02)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, phase_ends, CB_NO_REGS, NULL);
+	}
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	uint64_t address = qemu_plugin_tb_vaddr(tb);
+
+	(void)id;
+	if (!(address >> 63)) {
+		translate_user(tb, count);
+		return;
+	}
+	qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &executed, count);
+	if (address >= MODULES)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, driver_runs, CB_NO_REGS, (void *)(uintptr_t)address);
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		const uint8_t *byte = qemu_plugin_insn_data(insn);
+		size_t size = qemu_plugin_insn_size(insn);
+		int64_t delta = change_of_count(insn);
+
+		if (delta)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, counted, CB_NO_REGS, watch(delta, count - i));
+		if (size == 1 && byte[0] == 0xfa)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, masked, CB_NO_REGS, watch(0, count - i));
+		/* STI, POPF, and IRETQ */
+		if ((size == 1 && (byte[0] == 0xfb || byte[0] == 0x9d)) || (size == 2 && byte[0] == 0x48 && byte[1] == 0xcf))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, unmasked, CB_NO_REGS, watch(0, count - i));
+		if (qemu_plugin_insn_vaddr(insn) == entry_address)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, entered, CB_NO_REGS, NULL);
+	}
+}
+
+static void at_exit(qemu_plugin_id_t id, void *data)
+{
+	(void)id;
+	(void)data;
+	if (fclose(out))
+		perror("stretches");
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
+{
+	const char *path = NULL;
+
+	(void)info;
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "out=", 4))
+			path = argv[i] + 4;
+		else if (!strncmp(argv[i], "count=", 6))
+			count_address = strtoull(argv[i] + 6, NULL, 16);
+		else if (!strncmp(argv[i], "entry=", 6))
+			entry_address = strtoull(argv[i] + 6, NULL, 16);
+	}
+	out = path ? fopen(path, "w") : NULL;
+	if (!out || !count_address || !entry_address) {
+		fprintf(stderr, "stretches: say out=FILE,count=ADDRESS,entry=ADDRESS\n");
+		return 1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+	return 0;
+}
