@@ -37,5 +37,4 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted);
  */
 u32 kernel_ext_sched_limits(struct task_struct *task);
 
-
 #endif /* _KERNEL_EXT_SCHED_H */

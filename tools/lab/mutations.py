@@ -62,9 +62,12 @@ def _try(mutation, program, title):
     name = mutation.get("guest", "um")
     built = kernel.build(name)
     with say.Step(title):
-        broken = module.build(built, _mutate(mutation) / "drivers/android", "mutation")
+        near_limits = mutation.get("near_limits", False)
+        switches = (module.NEAR_LIMITS,) if near_limits else ()
+        broken = module.build(built, _mutate(mutation) / "drivers/android", "mutation", arguments=switches)
         # A mutant may hang; what a test waits for, it waits for a few seconds.
         argv = ["/lab/contract", "run", "--driver", "rust", "--filter", mutation["test"], "--timeout", "30"]
+        argv += ["--near-limits"] if near_limits else []
         job = guest.Job(argv=argv, files={"/lab/contract": program}, module=broken, timeout=mutation.get("timeout", _TIMEOUT),
                         boot=mutation.get("boot", ()))
         result = guest.run(built, job)
