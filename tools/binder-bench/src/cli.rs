@@ -9,11 +9,8 @@ use clap::Subcommand;
 use clap::ValueEnum;
 
 use crate::clock::Source;
-<<<<<<< HEAD
-use crate::memory::Ending;
-=======
 use crate::growth;
->>>>>>> f6b61cb (make growth: exact instructions with 1, N, 4 N, 16 N, 64 N of everything that user space can have)
+use crate::memory::Ending;
 use crate::memory::Object;
 use crate::pressure;
 use crate::pressure::Kind;
@@ -232,7 +229,6 @@ pub struct MemoryArgs {
     pub steps: u64,
 }
 
-<<<<<<< HEAD
 /// Which endings to weigh.
 #[derive(Args, Clone, Debug)]
 pub struct RetentionArgs {
@@ -245,7 +241,8 @@ pub struct RetentionArgs {
     /// How often more of them are made and ended; the line goes through so many points, and one.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,
-=======
+}
+
 /// What to have more and more of.
 #[derive(Args, Clone, Debug)]
 pub struct GrowthArgs {
@@ -261,7 +258,6 @@ pub struct GrowthArgs {
     /// Up to which size: 1 is N, 2 is 4 N, 3 is 16 N, 4 is 64 N.
     #[arg(long, default_value_t = 4)]
     pub steps: usize,
->>>>>>> f6b61cb (make growth: exact instructions with 1, N, 4 N, 16 N, 64 N of everything that user space can have)
 }
 
 /// How to press, and for how long.
