@@ -201,6 +201,10 @@ impl Process {
             let mut handles = self.handles.lock();
             handles.is_closed = true;
             let Some(handle) = handles.table.last() else {
+                // It keeps room for the next handle, of which there will be none.
+                let table = core::mem::replace(&mut handles.table, HandleTable::new());
+                drop(handles);
+                drop(table);
                 return;
             };
             let removed = handles.remove(handle);

@@ -85,7 +85,8 @@ def retention():
 def _kept(path):
     """Bytes by ending, less what the measurement may be wrong by."""
     cells = json.loads(path.read_text())["cells"]
-    return {cell["label"]["case"]: cell["measured"]["bytes"] - cell["measured"]["plus_minus"] for cell in cells}
+    weighed = {cell["case"]: cell["measured"]["memory"] for cell in cells}
+    return {ending: memory["bytes"] - memory["plus_minus"] for ending, memory in weighed.items()}
 
 
 def results(stage):

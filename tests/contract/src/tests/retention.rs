@@ -5,15 +5,13 @@
 //! of its parts that must go. What is kept exactly, `make retention` tells.
 
 use super::pattern;
-use crate::actor::Actor;
 use crate::cases;
 use crate::child;
 use crate::gauge;
-use crate::port::{bytes, empty, introduce, Port};
+use crate::port::{bytes, introduce, Port};
 use crate::shrinker::Shrinker;
 use crate::stage::Stage;
 use binder_sys::*;
-use std::rc::Rc;
 use std::sync::Arc;
 
 cases! { "retention":
@@ -21,7 +19,6 @@ cases! { "retention":
     lesson_s08_the_dead_keep_little ["REL-2", "NODE-12", "lesson S08"],
     lesson_s09_threads_that_exit_keep_little ["TREL-1", "lesson S09"],
     lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
-    lesson_s21_idle_processes_make_room_for_others ["ALLOC-5", "lesson S21"],
 }
 
 /// Whether memory that is freed is free. Under KASAN it goes into quarantine first.
@@ -119,37 +116,4 @@ fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
         manager.reply(&bytes(b"done"));
         client.free(&client.wait_reply());
     }
-}
-
-/// More is received, one process after the other, than the guest has memory: each is idle when the next one is called.
-fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
-    const SIZE: usize = 3_900_000;
-    if !frees_at_once(t) {
-        return;
-    }
-    let kills = || {
-        let counters = std::fs::read_to_string("/proc/vmstat").expect("/proc/vmstat");
-        counters.lines().find(|line| line.starts_with("oom_kill ")).map(str::to_string)
-    };
-    let info = std::fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
-    let total = info.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("MemTotal");
-    let processes = (total << 10) / SIZE * 5 / 4;
-    if !t.needs("a guest of less than a gigabyte", total < 1 << 20) {
-        return;
-    }
-    let (manager, client, before) = (t.manager(), t.client(), kills());
-    let owners = Rc::new(Actor::new());
-    let mut call = client.place(0, 0, &bytes(&pattern(SIZE, 1)));
-    for _ in 0..processes {
-        let mut owner = t.open_by(owners.clone());
-        owner.map(4 << 20).expect("map the space");
-        owner.enter_looper();
-        let handle = introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &client);
-        call.target = u64::from(handle);
-        client.start_transaction(&call);
-        owner.free(&owner.wait_call());
-        owner.reply(&empty());
-        client.free(&client.wait_reply());
-    }
-    assert_eq!(kills(), before, "the OOM killer came");
 }
