@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts fuzz mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -62,6 +62,9 @@ contract-table: $(PYTHON) ## the same against all three drivers, into docs/contr
 
 fuzz: $(PYTHON) ## random commands on the C driver and on ours, which have to do the same (SEED=1 COUNT=300)
 	@$(LAB) fuzz $(WHERE) $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT))
+
+mutants: $(PYTHON) ## faults made by a machine, a sample of them, and whether the tests see them (SEED=1 COUNT=300; RECORD=1 into docs)
+	@$(LAB) mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(MOST),--most $(MOST)) $(if $(SLICE),--slice $(SLICE)) $(if $(RECORD),--record)
 
 mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03 for one)
 	@$(LAB) mutations $(if $(ONLY),--only "$(ONLY)")

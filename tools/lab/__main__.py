@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, fuzz, gate, growth, guest, kernel, module, mutations, programs, say, suite
+from . import aosp, bench, cache, clients, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -71,8 +71,15 @@ def _parser():
                                   "random commands on C and on ours"))
     fuzzer.add_argument("--seed", type=int, default=1, help="the first seed")
     fuzzer.add_argument("--count", type=int, default=300, help="how many")
-    mutants = command("mutations", lambda a: mutations.run(a.only), "the driver broken on purpose")
-    mutants.add_argument("--only", default="", help="those whose lesson or name contains this")
+    faults = command("mutants", _mutants, "faults made by a machine, and whether the tests see them")
+    faults.add_argument("--seed", default="1", help="by which the sample is drawn")
+    faults.add_argument("--count", type=int, default=300, help="how many")
+    faults.add_argument("--most", type=int, help="try no more than so many now")
+    faults.add_argument("--key", action="append", default=[], help="this one, instead of a sample")
+    faults.add_argument("--slice", type=int, help="so many that the record calls killed, by the day's date")
+    faults.add_argument("--record", action="store_true", help="take the sample's results as the record, into the docs")
+    broken = command("mutations", lambda a: mutations.run(a.only), "the driver broken on purpose")
+    broken.add_argument("--only", default="", help="those whose lesson or name contains this")
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
     soak.add_argument("--seconds", type=int, default=600)
     mesh = guest_option(command("mesh", _mesh, "many processes that call each other"))
@@ -203,6 +210,14 @@ def _clients(arguments):
     drivers = (arguments.driver,) if arguments.driver else ("c", "rust")
     suite.real_clients(tally, arguments.names or clients.NAMES, arguments.guest, drivers)
     return tally.finish()
+
+
+def _mutants(arguments):
+    if arguments.record:
+        return mutants.record(arguments.seed)
+    if arguments.slice:
+        return len(mutants.slice_of_killed(arguments.slice)[1]) + len(mutants.unjudged())
+    return mutants.run(arguments.seed, arguments.count, arguments.most, arguments.key)
 
 
 def _soak(arguments):

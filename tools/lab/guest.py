@@ -49,6 +49,8 @@ class Job:
     icount: bool = False
     pin: int | None = None
     timeout: float = 120.0
+    # After so long without a word it counts as hung, too.
+    silence: float = float("inf")
     cpus: int = 2
     # More words for the kernel's command line, and for QEMU's.
     boot: tuple = ()
@@ -114,6 +116,7 @@ def _command(kernel, job, initrd, console):
 def _boot(argv, console, speech, job):
     """Run the guest until it ends or its time is over; whether it ended by itself."""
     deadline = time.monotonic() + job.timeout
+    heard = time.monotonic()
     child = subprocess.Popen(
         argv, stdin=None if job.interactive else subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=console,
@@ -121,9 +124,10 @@ def _boot(argv, console, speech, job):
     try:
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
-            while job.interactive or time.monotonic() < deadline:
+            while job.interactive or time.monotonic() < min(deadline, heard + job.silence):
                 if not ready.select(timeout=1.0):
                     continue
+                heard = time.monotonic()
                 data = os.read(child.stdout.fileno(), 65536)
                 if not data:
                     child.wait(10)
@@ -165,7 +169,7 @@ def _initrd(kernel, job, token):
     for applet in _applets():
         archive.link(f"bin/{applet}", "busybox")
     archive.file("init", (SCRIPTS / "init").read_bytes(), 0o755)
-    for script in ("cycle", "devices", "counted"):
+    for script in ("cycle", "devices", "counted", "reached"):
         archive.file(f"lab/{script}", (SCRIPTS / script).read_bytes(), 0o755)
     for driver, path in _modules(kernel, job).items():
         archive.file(f"lab/{MODULES[driver]}.ko", path.read_bytes())

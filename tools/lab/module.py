@@ -11,16 +11,22 @@ NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
 
 def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", arguments=()):
     """The path of the module `made`, built or brought up to date under build/ in folder `name`."""
+    out = folder(kernel, name)
+    title = f"building {made} for {kernel.guest.name}"
+    proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
+                env=toolchain.kernel_environment())
+    return out / made
+
+
+def folder(kernel, name):
+    """Where a module is built; empty if it was for another kernel."""
     out = BUILD / kernel.guest.name / name
     origin = out / ".kernel"
     if not origin.exists() or origin.read_text() != str(kernel.folder):
         proc.output("rm", "-rf", out)
         out.mkdir(parents=True)
         origin.write_text(str(kernel.folder))
-    title = f"building {made} for {kernel.guest.name}"
-    proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
-                env=toolchain.kernel_environment())
-    return out / made
+    return out
 
 
 def build_near_limits(kernel):

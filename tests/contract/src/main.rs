@@ -93,6 +93,12 @@ pub struct RunArgs {
     /// Only tests whose name contains this, or that name this rule; several times, any of them
     #[arg(long)]
     filter: Vec<String>,
+    /// The tests that this file names, one a line, in its order
+    #[arg(long, conflicts_with = "filter")]
+    named: Option<std::path::PathBuf>,
+    /// Run none after the first that fails
+    #[arg(long)]
+    stop_at_first_failure: bool,
     /// Print one JSON object per test instead of a line
     #[arg(long)]
     json: bool,

@@ -57,7 +57,10 @@ pub struct Record {
 
 /// Runs the tests that the arguments select, and returns how many failed.
 pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
-    let tests: Vec<Test> = suite::select(&args.filter).collect();
+    let tests: Vec<Test> = match &args.named {
+        Some(path) => suite::named(&std::fs::read_to_string(path).context("read the tests' names")?),
+        None => suite::select(&args.filter).collect(),
+    };
     if tests.is_empty() {
         bail!("no test matches {}", args.filter.join(", "));
     }
@@ -88,6 +91,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
         }
         if let Some(file) = &mut records {
             writeln!(file, "{record}")?;
+        }
+        if failed > 0 && args.stop_at_first_failure {
+            break;
         }
     }
     if differences > 0 && !args.json {

@@ -4,6 +4,7 @@
 use crate::stage::Stage;
 use crate::tests;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// The drivers that the suite knows.
@@ -111,6 +112,12 @@ pub fn select(filters: &[String]) -> impl Iterator<Item = Test> + '_ {
         let is_wanted = |filter: &String| name.contains(filter) || test.rules.contains(&filter.as_str());
         filters.is_empty() || filters.iter().any(is_wanted)
     })
+}
+
+/// The tests of these names, one a line, in that order. A name that no test has is passed over.
+pub fn named(names: &str) -> Vec<Test> {
+    let by_name: HashMap<_, _> = all().map(|test| (test.name(), test)).collect();
+    names.lines().filter_map(|name| by_name.get(name).copied()).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The copy of the driver in which each fault stands beside what it replaces.
+
+use crate::site::{Place, Site};
+use crate::tree::{Language, Source, FOLDERS};
+use anyhow::Context;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use tree_sitter::Node;
+
+/// The switch in the kernel, its parameters, and the switch of programs on the host.
+const SWITCH_RS: &str = include_str!("../switch/mutant.rs");
+const SWITCH_HOST_RS: &str = include_str!("../switch/host.rs");
+const SWITCH_C: &str = include_str!("../switch/rust_binder_mutant.c");
+const SWITCH_H: &str = include_str!("../switch/rust_binder_mutant.h");
+const HEADER: &str = "#include \"rust_binder_mutant.h\"\n";
+
+/// What the copy's file `mutants.json` tells of it.
+#[derive(Serialize)]
+struct Manifest<'a> {
+    sites: &'a [&'a Site],
+    /// For each file of the copy, which of its bytes belong to which faults.
+    regions: BTreeMap<&'a str, Vec<Region>>,
+}
+
+#[derive(Serialize)]
+struct Region {
+    start: usize,
+    end: usize,
+    numbers: Vec<u32>,
+    /// Whether this is a function with all that is in it.
+    is_function: bool,
+}
+
+/// Writes the copy.
+pub fn copy(root: &Path, to: &Path, sources: &[Source], sites: Vec<&Site>) -> anyhow::Result<()> {
+    for folder in FOLDERS.iter().chain(&["include", "tests/host"]) {
+        copy_folder(&root.join(folder), &to.join(folder))?;
+    }
+    let mut regions = BTreeMap::new();
+    for source in sources {
+        let mine = sites.iter().filter(|site| site.file == source.path);
+        let mut writer = Writer::new(source, mine.copied());
+        if source.language == Language::C {
+            writer.text.push_str(HEADER);
+        }
+        writer.node(source.tree.root_node());
+        replace(&to.join(&source.path), &writer.text)?;
+        regions.insert(source.path.as_str(), writer.regions);
+    }
+    lay_switch(to, sites.iter().map(|site| site.number).max().unwrap_or(0))?;
+    let manifest = Manifest { sites: &sites, regions };
+    replace(&to.join("mutants.json"), &serde_json::to_string(&manifest)?)
+}
+
+/// Adds the switch to the driver and to the host's tests.
+fn lay_switch(to: &Path, last: u32) -> anyhow::Result<()> {
+    let driver = to.join("drivers/android");
+    replace(&driver.join("mutant.rs"), SWITCH_RS)?;
+    replace(&driver.join("rust_binder_mutant.c"), SWITCH_C)?;
+    replace(&driver.join("rust_binder_mutant.h"), &SWITCH_H.replace("@LAST@", &last.to_string()))?;
+    // At the end, so that the places of the faults in that file stay what they are.
+    let root = std::fs::read_to_string(driver.join("rust_binder.rs"))?;
+    replace(&driver.join("rust_binder.rs"), &format!("{root}\n#[allow(unsafe_code)]\nmod mutant;\n"))?;
+    edit(
+        &driver.join("Makefile.rust_binder"),
+        "binder_rust-y := \\\n",
+        "rustflags-y += --error-format=json\nbinder_rust-y := \\\n\trust_binder_mutant.o\t\\\n",
+    )?;
+    let host = to.join("tests/host/rooms/src");
+    replace(&host.join("mutant.rs"), SWITCH_HOST_RS)?;
+    edit(&host.join("lib.rs"), "#[cfg(test)]\nmod tests;\n", "mod mutant;\n#[cfg(test)]\nmod tests;\n")
+}
+
+fn edit(path: &Path, old: &str, new: &str) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(path)?;
+    anyhow::ensure!(text.matches(old).count() == 1, "{} has not once: {old}", path.display());
+    replace(path, &text.replace(old, new))
+}
+
+fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            replace(&target, &std::fs::read_to_string(entry.path())?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file, but not the same once more: what is built of it stays.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
+}
+
+struct Writer<'a> {
+    source: &'a Source,
+    /// By the node at which they stand.
+    sites: HashMap<usize, Vec<&'a Site>>,
+    text: String,
+    regions: Vec<Region>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(source: &'a Source, mine: impl Iterator<Item = &'a Site>) -> Self {
+        let mut sites = HashMap::<_, Vec<_>>::new();
+        for site in mine {
+            sites.entry(site.node).or_default().push(site);
+        }
+        Self { source, sites, text: String::new(), regions: Vec::new() }
+    }
+
+    fn at(&self, node: Node<'_>, place: Place) -> Vec<&'a Site> {
+        let here = self.sites.get(&node.id()).into_iter().flatten();
+        here.filter(|site| site.place == place).copied().collect()
+    }
+
+    /// A node with all that is wrong with it.
+    fn node(&mut self, node: Node<'a>) {
+        let sites = self.at(node, Place::Instead);
+        if sites.is_empty() {
+            return self.parts(node);
+        }
+        let (start, numbers) = (self.text.len(), numbers(&sites));
+        self.text.push('(');
+        for site in &sites {
+            let (test, text) = (self.is(site), &site.text);
+            let (before, after) = match self.source.language {
+                Language::Rust => (format!("if {test} {{ "), " } else "),
+                Language::C => (format!("{test} ? ("), ") : "),
+            };
+            self.text.push_str(&before);
+            self.marked(site, text);
+            self.text.push_str(after);
+        }
+        let (open, close) = if self.source.language == Language::Rust { ("{ ", " })") } else { ("(", "))") };
+        self.text.push_str(open);
+        self.parts(node);
+        self.text.push_str(close);
+        self.region(start, numbers);
+    }
+
+    /// The parts of a node, and what stands between them.
+    fn parts(&mut self, node: Node<'a>) {
+        let start = self.text.len();
+        let mut here = node.start_byte();
+        let mut cursor = node.walk();
+        let all: Vec<_> = node.children(&mut cursor).collect();
+        // Who swaps with the statement before.
+        let mut swapped = None;
+        let mut is_body_open = false;
+        for child in all {
+            self.text.push_str(&self.source.text[here..child.start_byte()]);
+            here = child.end_byte();
+            if std::mem::take(&mut is_body_open) {
+                self.first(node);
+            }
+            let is_statement = child.is_named() && !child.kind().contains("comment");
+            if is_statement && matches!(node.kind(), "block" | "compound_statement") {
+                swapped = self.statement(child, swapped);
+            } else {
+                self.node(child);
+            }
+            is_body_open = child.kind() == "{" && !self.at(node, Place::First).is_empty();
+        }
+        self.text.push_str(&self.source.text[here..node.end_byte()]);
+        if matches!(node.kind(), "function_item" | "function_definition") {
+            let inside = self.regions.iter().filter(|region| region.start >= start);
+            let mut numbers: Vec<u32> = inside.flat_map(|region| region.numbers.clone()).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            self.regions.push(Region { start, end: self.text.len(), numbers, is_function: true });
+        }
+    }
+
+    /// Returns at the start of a body.
+    fn first(&mut self, body: Node<'a>) {
+        for site in self.at(body, Place::First) {
+            let (start, test) = (self.text.len(), self.is(site));
+            let head = match self.source.language {
+                Language::Rust => format!(" if {test} {{ "),
+                Language::C => format!(" if ({test}) {{ "),
+            };
+            self.text.push_str(&head);
+            self.text.push_str(&site.text);
+            self.text.push_str(" } ");
+            self.region(start, vec![site.number]);
+        }
+    }
+
+    /// A statement that may be left out, or come after the next. Gives the second of these faults.
+    fn statement(&mut self, node: Node<'a>, before: Option<&'a Site>) -> Option<&'a Site> {
+        let dropped = self.at(node, Place::Dropped).first().copied();
+        let swaps = self.at(node, Place::Swapped).first().copied();
+        let absent: Vec<_> = dropped.into_iter().chain(before).collect();
+        if absent.is_empty() && swaps.is_none() {
+            self.node(node);
+            return None;
+        }
+        let start = self.text.len();
+        let parenthesis = if self.source.language == Language::C { ("(", ")") } else { ("", "") };
+        self.text.push_str("{ ");
+        if let Some(site) = swaps {
+            let head = format!("if {}{}{} {{ ", parenthesis.0, self.is(site), parenthesis.1);
+            self.text.push_str(&head);
+            self.marked(site, &site.text);
+            self.text.push_str(" } else ");
+        }
+        if !absent.is_empty() {
+            let tests: Vec<_> = absent.iter().map(|site| format!("!{}", self.is(site))).collect();
+            let head = format!("if {}{}{} ", parenthesis.0, tests.join(" && "), parenthesis.1);
+            self.text.push_str(&head);
+        }
+        self.text.push_str("{ ");
+        self.node(node);
+        self.text.push_str(" } }");
+        self.region(start, numbers(&absent.into_iter().chain(swaps).collect::<Vec<_>>()));
+        swaps
+    }
+
+    fn is(&self, site: &Site) -> String {
+        match self.source.language {
+            Language::Rust => format!("crate::mutant::is({})", site.number),
+            Language::C => format!("rust_binder_mutant_is({})", site.number),
+        }
+    }
+
+    fn marked(&mut self, site: &Site, text: &str) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.region(start, vec![site.number]);
+    }
+
+    fn region(&mut self, start: usize, numbers: Vec<u32>) {
+        self.regions.push(Region { start, end: self.text.len(), numbers, is_function: false });
+    }
+}
+
+fn numbers(sites: &[&Site]) -> Vec<u32> {
+    sites.iter().map(|site| site.number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site;
+
+    fn written(source: Source) -> String {
+        let sources = [source];
+        let sites = site::numbered(&sources);
+        let mut writer = Writer::new(&sources[0], sites.iter());
+        writer.node(sources[0].tree.root_node());
+        for region in &writer.regions {
+            assert!(region.start < region.end && region.end <= writer.text.len());
+        }
+        writer.text
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let text =
+            "fn f(a: u32) -> bool { // first\n g(a + 1)?; h(); if !a.is_new() { return i(); } j() == 3 }";
+        let written = written(Source::rust("a.rs", text));
+        assert!(!Source::rust("a.rs", &written).tree.root_node().has_error(), "{written}");
+    }
+
+    #[test]
+    fn so_can_c() {
+        let text = "int f(int a) { int b = 2; g(a); h(b); if (a && b < 3) return -EINVAL; return b; }";
+        let written = written(Source::c("a.c", text));
+        assert!(!Source::c("a.c", &written).tree.root_node().has_error(), "{written}");
+    }
+
+    #[test]
+    fn statements_that_change_places_run_once_each() {
+        let written = written(Source::rust("a.rs", "fn f() { g(); h(); }"));
+        let bare: String = written.split_whitespace().collect();
+        assert!(bare.contains("ifcrate::mutant::is(3){h();g();}elseif!crate::mutant::is(2){g();}"), "{bare}");
+        assert!(bare.contains("if!crate::mutant::is(4)&&!crate::mutant::is(3){h();}"), "{bare}");
+    }
+}
