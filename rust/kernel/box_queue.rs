@@ -14,8 +14,13 @@
 //!      └───────────────────────────────────────────┘
 //!            pop_front() / take() -> (value, ticket)
 //! ```
+//!
+//! A [`Position`] belongs to the cell of one ticket, wherever that goes. With it a value leaves the middle
+//! of a queue without a search: the cells of queues that are made for this ([`BoxQueue::numbered`]) know
+//! the number of their queue.
 
 use core::{
+    cell::UnsafeCell,
     marker::PhantomData,
     ptr::NonNull, //
 };
@@ -24,32 +29,82 @@ use kernel::{
         AllocError,
         Flags, //
     },
-    prelude::*, //
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc, //
+    },
 };
 
+/// The number of queues that positions mean nothing to, and of cells that wait in none.
+const NO_NUMBER: u64 = 0;
+
+static LAST_NUMBER: Atomic<u64> = Atomic::new(NO_NUMBER);
+
+/// A place in a queue.
+///
+/// # Invariants
+///
+/// One at a time may use the cell, which is to access `seat` and to write `queue`: its ticket, or
+/// the queue in which it waits.
 struct Cell<T> {
+    /// The number of the queue in which the cell waits.
+    queue: Atomic<u64>,
+    seat: UnsafeCell<Seat<T>>,
+}
+
+struct Seat<T> {
+    previous: Option<NonNull<Cell<T>>>,
     next: Option<NonNull<Cell<T>>>,
     value: Option<T>,
 }
 
-// SAFETY: `next` is followed by nobody but the queue that owns both cells; apart from that a cell is
-// a `T` at most.
+impl<T> Cell<T> {
+    /// The parts of a cell, for whoever may use it.
+    ///
+    /// # Safety
+    ///
+    /// The caller may use the cell, and has no other reference to its seat while this one lives.
+    unsafe fn parts<'a>(this: NonNull<Self>) -> (&'a Atomic<u64>, &'a mut Seat<T>) {
+        // SAFETY: Cells are not freed while somebody may use them; the rest is promised by the caller.
+        unsafe { (&this.as_ref().queue, &mut *this.as_ref().seat.get()) }
+    }
+}
+
+// SAFETY: Whoever may use the cell can take the `T` out of it, and that right can go to another thread;
+// the pointers are followed by nobody else.
 unsafe impl<T: Send> Send for Cell<T> {}
 
-// SAFETY: As above; a shared cell gives out nothing but `&T`.
-unsafe impl<T: Sync> Sync for Cell<T> {}
+// SAFETY: Those who may not use the cell read `queue` and nothing else, which is atomic.
+unsafe impl<T: Send> Sync for Cell<T> {}
 
 /// An empty place for a [`BoxQueue`].
-pub(crate) struct Ticket<T>(KBox<Cell<T>>);
+///
+/// # Invariants
+///
+/// The ticket may use the cell, in which there is no value, and whose `queue` is [`NO_NUMBER`].
+pub(crate) struct Ticket<T>(Arc<Cell<T>>);
+
+/// Where the cell of a ticket is, for whoever wants to take out what waits in it.
+pub(crate) struct Position<T>(Arc<Cell<T>>);
 
 impl<T> Ticket<T> {
     /// Allocates a place.
     pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
         let cell = Cell {
-            next: None,
-            value: None,
+            queue: Atomic::new(NO_NUMBER),
+            seat: UnsafeCell::new(Seat {
+                previous: None,
+                next: None,
+                value: None,
+            }),
         };
-        Ok(Self(KBox::new(cell, flags)?))
+        // INVARIANT: Nobody else knows the cell.
+        Ok(Self(Arc::new(cell, flags)?))
+    }
+
+    /// The position of whatever will wait in this place.
+    pub(crate) fn position(&self) -> Position<T> {
+        Position(self.0.clone())
     }
 }
 
@@ -57,21 +112,22 @@ impl<T> Ticket<T> {
 ///
 /// # Invariants
 ///
-/// Starting at `ends.first` and following `next`, one reaches `ends.last` after finitely many
-/// steps, and only there `next` is `None`. Each cell on the way came out of a [`Ticket`], is owned
-/// by this queue alone, and holds a value.
+/// - Starting at `first` and following `next`, one reaches `last` after finitely many steps, and only
+///   there `next` is `None`. `previous` leads back the same way. `first` and `last` are both
+///   `None` or neither is.
+/// - Each cell on the way comes from the `Arc` of a [`Ticket`], whose count of references is the queue's
+///   now; the queue may use it, and there is a value in it.
+/// - `number` is [`NO_NUMBER`], or no other queue has it, and then the cells on the way and no others have
+///   it as their `queue`.
 pub(crate) struct BoxQueue<T> {
-    ends: Option<Ends<T>>,
-    _owns: PhantomData<KBox<Cell<T>>>,
+    first: Option<NonNull<Cell<T>>>,
+    last: Option<NonNull<Cell<T>>>,
+    number: u64,
+    _owns: PhantomData<Arc<Cell<T>>>,
 }
 
-struct Ends<T> {
-    first: NonNull<Cell<T>>,
-    last: NonNull<Cell<T>>,
-}
-
-// SAFETY: The queue owns its cells (type invariant), so moving it to another thread moves nothing
-// but `T`s and memory that any thread may free.
+// SAFETY: The queue may use its cells (type invariant) and nobody else does, so moving it to another
+// thread moves nothing but `T`s and memory that any thread may free.
 unsafe impl<T: Send> Send for BoxQueue<T> {}
 
 // SAFETY: A shared queue gives out nothing but `&T`.
@@ -82,116 +138,135 @@ impl<T> BoxQueue<T> {
     pub(crate) const fn new() -> Self {
         // INVARIANT: There are no cells.
         Self {
-            ends: None,
+            first: None,
+            last: None,
+            number: NO_NUMBER,
             _owns: PhantomData,
+        }
+    }
+
+    /// Makes an empty queue from which [`take`](Self::take) can take.
+    pub(crate) fn numbered() -> Self {
+        // INVARIANT: There are no cells, and 64 bits do not come round.
+        Self {
+            number: LAST_NUMBER.fetch_add(1, Relaxed) + 1,
+            ..Self::new()
         }
     }
 
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.ends.is_none()
+        self.first.is_none()
     }
 
     /// The value that has waited longest.
     pub(crate) fn front(&self) -> Option<&T> {
-        let ends = self.ends.as_ref()?;
-        // SAFETY: By the type invariant `first` is a cell that this queue owns, and `&self` keeps
-        // it from being changed or taken out while the reference lives.
-        unsafe { ends.first.as_ref() }.value.as_ref()
+        // SAFETY: By the type invariant the queue may use the cell, and `&self` keeps it from being
+        // changed or taken out while the reference lives; other references that are made meanwhile are
+        // shared ones, too.
+        let seat = unsafe { &*self.first?.as_ref().seat.get() };
+        seat.value.as_ref()
     }
 
     /// Lets `value` wait behind all others, in the place that `ticket` stands for.
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {
-        let mut cell = ticket.0;
-        cell.next = None;
+        let Some(cell) = NonNull::new(Arc::into_raw(ticket.0).cast_mut()) else {
+            return;
+        };
+        // SAFETY: The ticket could use the cell, and so can the queue now that it is gone.
+        let (queue, seat) = unsafe { Cell::parts(cell) };
+        queue.store(self.number, Relaxed);
+        seat.previous = self.last;
+        seat.next = None;
         // A ticket's place is empty, so there is nothing to drop; the compiler does not know that.
-        core::mem::forget(cell.value.replace(value));
-        let cell = NonNull::from(KBox::leak(cell));
-        // INVARIANT: The new cell came out of a ticket, holds a value, and is owned by the queue
-        // now that its box is leaked. It becomes the last one, and its `next` is `None`.
-        match &mut self.ends {
-            None => {
-                self.ends = Some(Ends {
-                    first: cell,
-                    last: cell,
-                });
-            }
-            Some(ends) => {
-                // SAFETY: By the type invariant `last` is a cell of ours, and `&mut self` makes
-                // this the only access to it.
-                unsafe { ends.last.as_mut() }.next = Some(cell);
-                ends.last = cell;
-            }
+        core::mem::forget(seat.value.replace(value));
+        // INVARIANT: The new cell is the last one: nothing follows it, it follows the one that was
+        // last, and it has the number of this queue.
+        match self.last.replace(cell) {
+            None => self.first = Some(cell),
+            // SAFETY: By the type invariant the queue may use its cells, and this is another one.
+            Some(before) => unsafe { Cell::parts(before) }.1.next = Some(cell),
         }
     }
 
     /// Takes out the value that has waited longest, and gives its ticket back.
     pub(crate) fn pop_front(&mut self) -> Option<(T, Ticket<T>)> {
-        let ends = self.ends.as_mut()?;
-        // SAFETY: By the type invariant `first` is a leaked box that only this queue owns. It is
-        // unlinked right below, so nobody will make a box of it again.
-        let mut cell = unsafe { KBox::from_raw(ends.first.as_ptr()) };
-        // INVARIANT: What followed the first cell is first now; a cell without a follower was the
-        // last one, so the queue is empty without it.
-        match cell.next.take() {
-            Some(next) => ends.first = next,
-            None => self.ends = None,
-        }
-        let value = cell.value.take()?;
-        Some((value, Ticket(cell)))
+        // SAFETY: The first cell is one of this queue.
+        unsafe { self.unlink(self.first?) }
     }
 
-    /// Takes out the first value that `wanted` accepts, wherever it waits; the others keep their
-    /// order. Looks at all before it, so it is for rare cases.
-    pub(crate) fn take_first(
+    /// Takes out what waits in the place that `position` belongs to, if it waits in this queue, which
+    /// has to be a numbered one.
+    pub(crate) fn take(&mut self, position: &Position<T>) -> Option<(T, Ticket<T>)> {
+        let number = position.0.queue.load(Relaxed);
+        if number == NO_NUMBER || number != self.number {
+            return None;
+        }
+        let cell = NonNull::new(Arc::as_ptr(&position.0).cast_mut())?;
+        // SAFETY: By the type invariant no cells but those of this queue have its number. That can
+        // change neither way meanwhile, for it takes a `&mut` of this queue.
+        unsafe { self.unlink(cell) }
+    }
+
+    /// Takes out the first value that `wanted` accepts, wherever it waits. Looks at all before it, so it
+    /// is for rare cases.
+    pub(crate) fn take_first(&mut self, wanted: impl FnMut(&T) -> bool) -> Option<(T, Ticket<T>)> {
+        self.take_found(self.first, |seat| seat.next, wanted)
+    }
+
+    /// Takes out the last value that `wanted` accepts, wherever it waits. Looks at all behind it, so it
+    /// is for values that have been added lately.
+    pub(crate) fn take_last(&mut self, wanted: impl FnMut(&T) -> bool) -> Option<(T, Ticket<T>)> {
+        self.take_found(self.last, |seat| seat.previous, wanted)
+    }
+
+    /// Takes out the first value that `wanted` accepts on the way that `step` leads from `at`, which is an end
+    /// of this queue.
+    fn take_found(
         &mut self,
+        mut at: Option<NonNull<Cell<T>>>,
+        step: fn(&Seat<T>) -> Option<NonNull<Cell<T>>>,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Option<(T, Ticket<T>)> {
-        let mut before = Self::new();
-        let mut found = None;
-        while let Some((value, ticket)) = self.pop_front() {
-            if wanted(&value) {
-                found = Some((value, ticket));
-                break;
+        while let Some(cell) = at {
+            // SAFETY: By the type invariant both ways lead to cells that the queue may use.
+            let (_, seat) = unsafe { Cell::parts(cell) };
+            if seat.value.as_ref().is_some_and(&mut wanted) {
+                // SAFETY: The cell is one of this queue.
+                return unsafe { self.unlink(cell) };
             }
-            before.push_back(ticket, value);
+            at = step(seat);
         }
-        before.append(self);
-        *self = before;
-        found
+        None
     }
 
-    /// Takes out the last value that `wanted` accepts, wherever it waits; the others keep their
-    /// order. Looks at all of them, so it is for rare cases.
-    pub(crate) fn take_last(
-        &mut self,
-        mut wanted: impl FnMut(&T) -> bool,
-    ) -> Option<(T, Ticket<T>)> {
-        let mut before = Self::new();
-        let mut after = Self::new();
-        let mut found = None;
-        while let Some((value, ticket)) = self.pop_front() {
-            if wanted(&value) {
-                if let Some((earlier, ticket)) = found.replace((value, ticket)) {
-                    before.push_back(ticket, earlier);
-                    before.append(&mut after);
-                }
-            } else if found.is_some() {
-                after.push_back(ticket, value);
-            } else {
-                before.push_back(ticket, value);
-            }
+    /// Takes a cell out.
+    ///
+    /// # Safety
+    ///
+    /// The cell waits in this queue.
+    unsafe fn unlink(&mut self, cell: NonNull<Cell<T>>) -> Option<(T, Ticket<T>)> {
+        // SAFETY: By the type invariant the queue may use its cells.
+        let (queue, seat) = unsafe { Cell::parts(cell) };
+        let (previous, next, value) = (seat.previous, seat.next, seat.value.take());
+        queue.store(NO_NUMBER, Relaxed);
+        // INVARIANT: What came before the cell and what came behind it follow each other now. The
+        // cell gets its number back with the last access by the queue, which gives the right to use it
+        // and the count of references to the ticket.
+        match previous {
+            None => self.first = next,
+            // SAFETY: As above, and this is another cell.
+            Some(previous) => unsafe { Cell::parts(previous) }.1.next = next,
         }
-        before.append(&mut after);
-        *self = before;
-        found
-    }
-
-    /// Moves all of `other` behind what waits here.
-    fn append(&mut self, other: &mut Self) {
-        while let Some((value, ticket)) = other.pop_front() {
-            self.push_back(ticket, value);
+        match next {
+            None => self.last = previous,
+            // SAFETY: As above, and this is another cell.
+            Some(next) => unsafe { Cell::parts(next) }.1.previous = previous,
         }
+        // SAFETY: By the type invariant the cell comes from an `Arc` that was turned into a pointer, and
+        // it has just been taken out of the queue, so this is done once.
+        let ticket = Ticket(unsafe { Arc::from_raw(cell.as_ptr()) });
+        Some((value?, ticket))
     }
 }
 

@@ -11,6 +11,7 @@
 
 pub mod alloc;
 pub mod rbtree;
+pub mod sync;
 pub mod testing;
 
 /// Prints a line, as the kernel's log would.

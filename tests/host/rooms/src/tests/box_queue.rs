@@ -2,7 +2,7 @@
 
 //! The queue whose cells belong to what waits in it, next to a deque. Clean under Miri as well.
 
-use crate::box_queue::{BoxQueue, Ticket};
+use crate::box_queue::{BoxQueue, Position, Ticket};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::{atomic, live_allocations, total_allocations};
 use proptest::prelude::*;
@@ -17,6 +17,8 @@ enum Plan {
     TakeFirst(u32),
     /// Likewise.
     TakeLast(u32),
+    /// The one in the place of this number, if it waits.
+    Take(usize),
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -25,54 +27,88 @@ fn plan() -> impl Strategy<Value = Plan> {
         3 => Just(Plan::Pop),
         2 => (1u32..6).prop_map(Plan::TakeFirst),
         2 => (1u32..6).prop_map(Plan::TakeLast),
+        3 => (0usize..12).prop_map(Plan::Take),
     ]
+}
+
+/// Places, by number.
+#[derive(Default)]
+struct Places {
+    positions: Vec<Position<Rc<u32>>>,
+    free: Vec<(usize, Ticket<Rc<u32>>)>,
+    /// What was pushed last in each place.
+    latest: Vec<u32>,
+}
+
+impl Places {
+    /// A place for the next value.
+    fn give(&mut self, value: u32) -> Ticket<Rc<u32>> {
+        let (number, ticket) = self.free.pop().unwrap_or_else(|| {
+            let ticket = Ticket::new(GFP_KERNEL).unwrap();
+            self.positions.push(ticket.position());
+            self.latest.push(0);
+            (self.latest.len() - 1, ticket)
+        });
+        self.latest[number] = value;
+        ticket
+    }
+
+    /// Something came out, and is what the model says.
+    fn take_back(&mut self, taken: Option<(Rc<u32>, Ticket<Rc<u32>>)>, modelled: Option<u32>) {
+        let (value, ticket) = taken.unzip();
+        assert_eq!(value.as_deref(), modelled.as_ref());
+        if let Some(value) = value {
+            let number = self.latest.iter().position(|latest| *latest == *value).unwrap();
+            self.free.extend(ticket.map(|ticket| (number, ticket)));
+        }
+    }
 }
 
 fn live(plans: &[Plan]) {
     let before = live_allocations();
-    let mut queue = BoxQueue::new();
+    let mut queue = BoxQueue::numbered();
     let mut model = VecDeque::new();
-    let mut tickets = Vec::new();
+    let mut places = Places::default();
     let mut serial = 0;
     for plan in plans {
         match *plan {
             Plan::Push => {
                 serial += 1;
-                let ticket = tickets.pop();
-                let ticket = ticket.unwrap_or_else(|| Ticket::new(GFP_KERNEL).unwrap());
+                let ticket = places.give(serial);
                 atomic(|| queue.push_back(ticket, Rc::new(serial)));
                 model.push_back(serial);
             }
             Plan::Pop => {
                 let popped = atomic(|| queue.pop_front());
-                let (value, ticket) = popped.unzip();
-                assert_eq!(value.as_deref(), model.pop_front().as_ref());
-                tickets.extend(ticket);
+                places.take_back(popped, model.pop_front());
             }
             Plan::TakeFirst(divisor) => {
                 let wanted = |value: &u32| value % divisor == 0;
                 let taken = atomic(|| queue.take_first(|value| wanted(value)));
-                let (value, ticket) = taken.unzip();
                 let at = model.iter().position(wanted);
-                let modelled = at.and_then(|at| model.remove(at));
-                assert_eq!(value.as_deref(), modelled.as_ref());
-                tickets.extend(ticket);
+                places.take_back(taken, at.and_then(|at| model.remove(at)));
             }
             Plan::TakeLast(divisor) => {
                 let wanted = |value: &u32| value % divisor == 0;
                 let taken = atomic(|| queue.take_last(|value| wanted(value)));
-                let (value, ticket) = taken.unzip();
                 let at = model.iter().rposition(wanted);
-                let modelled = at.and_then(|at| model.remove(at));
-                assert_eq!(value.as_deref(), modelled.as_ref());
-                tickets.extend(ticket);
+                places.take_back(taken, at.and_then(|at| model.remove(at)));
+            }
+            Plan::Take(number) => {
+                let Some(position) = places.positions.get(number) else {
+                    continue;
+                };
+                let taken = atomic(|| queue.take(position));
+                let latest = places.latest[number];
+                let at = model.iter().position(|value| *value == latest);
+                places.take_back(taken, at.and_then(|at| model.remove(at)));
             }
         }
         assert_eq!(queue.is_empty(), model.is_empty());
         assert_eq!(queue.front().map(|value| **value), model.front().copied());
     }
     drop(queue);
-    drop(tickets);
+    drop(places);
     assert_eq!(live_allocations(), before);
 }
 
@@ -115,4 +151,28 @@ fn what_waits_in_a_dropped_queue_is_dropped() {
     drop(queue);
     assert_eq!(Rc::strong_count(&value), 1);
     assert_eq!(live_allocations(), before);
+}
+
+#[test]
+fn nothing_is_taken_out_of_a_queue_where_it_does_not_wait() {
+    let mut numbered = [BoxQueue::numbered(), BoxQueue::numbered()];
+    let mut plain = BoxQueue::new();
+    let ticket = Ticket::new(GFP_KERNEL).unwrap();
+    let position = ticket.position();
+    assert!(numbered[0].take(&position).is_none(), "a ticket waits nowhere");
+    plain.push_back(ticket, 1);
+    assert!(plain.take(&position).is_none(), "a queue without a number");
+    assert!(numbered[0].take(&position).is_none());
+    let (_, ticket) = plain.pop_front().unwrap();
+    numbered[0].push_back(ticket, 2);
+    assert!(numbered[1].take(&position).is_none(), "another queue");
+    numbered.swap(0, 1);
+    let (value, ticket) = numbered[1].take(&position).unwrap();
+    assert_eq!(value, 2, "the queue has moved");
+    assert!(numbered[1].is_empty());
+    assert!(numbered[1].take(&position).is_none(), "once is enough");
+    numbered[1].push_back(ticket, 3);
+    drop(numbered);
+    // The queue and the ticket are gone, the position is left.
+    assert!(BoxQueue::numbered().take(&position).is_none());
 }

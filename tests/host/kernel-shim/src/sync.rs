@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Shared memory and atomics over the standard ones.
+
+use crate::alloc::{AllocError, Flags};
+use crate::testing::{Allocation, Origin};
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+
+/// Memory with a count of references.
+pub struct Arc<T>(ManuallyDrop<std::sync::Arc<T>>);
+
+impl<T> Arc<T> {
+    /// Puts a value there.
+    pub fn new(value: T, _flags: Flags) -> Result<Self, AllocError> {
+        // As with boxes: the address may be all that is left.
+        Allocation::new(Origin::Kmalloc)?.forget();
+        Ok(Self(ManuallyDrop::new(std::sync::Arc::new(value))))
+    }
+
+    /// The address of the value.
+    pub fn as_ptr(this: &Self) -> *const T {
+        std::sync::Arc::as_ptr(&this.0)
+    }
+
+    /// Gives the reference up to whoever holds the pointer.
+    pub fn into_raw(self) -> *const T {
+        let this = ManuallyDrop::new(self);
+        std::sync::Arc::as_ptr(&this.0)
+    }
+
+    /// Makes a reference again of what [`into_raw`](Self::into_raw) gave up.
+    ///
+    /// # Safety
+    ///
+    /// The pointer comes from `into_raw`, and this is done once.
+    #[allow(unsafe_code)]
+    pub unsafe fn from_raw(raw: *const T) -> Self {
+        // SAFETY: The pointer is that of a standard one, whose count the caller has.
+        Self(ManuallyDrop::new(unsafe { std::sync::Arc::from_raw(raw) }))
+    }
+}
+
+impl<T> Clone for Arc<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Deref for Arc<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> Drop for Arc<T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        if std::sync::Arc::strong_count(&self.0) == 1 {
+            Allocation::free_forgotten(Origin::Kmalloc);
+        }
+        // SAFETY: Nobody uses it again.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
+}
+
+/// Numbers that threads share.
+pub mod atomic {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A 64-bit number; no room uses another.
+    pub struct Atomic<T>(AtomicU64, std::marker::PhantomData<T>);
+
+    /// In no order with anything else.
+    pub struct Relaxed;
+
+    impl Atomic<u64> {
+        /// A number.
+        pub const fn new(value: u64) -> Self {
+            Self(AtomicU64::new(value), std::marker::PhantomData)
+        }
+
+        /// Reads it.
+        pub fn load(&self, _: Relaxed) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        /// Writes it.
+        pub fn store(&self, value: u64, _: Relaxed) {
+            self.0.store(value, Ordering::Relaxed);
+        }
+
+        /// Adds to it; gives what it was.
+        pub fn fetch_add(&self, value: u64, _: Relaxed) -> u64 {
+            self.0.fetch_add(value, Ordering::Relaxed)
+        }
+    }
+}
