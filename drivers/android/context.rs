@@ -5,6 +5,7 @@
 use crate::{
     defs::{NodeFlags, NodeName},
     node::Node,
+    node_counts::Uncounted,
     process::Process,
     stats::{Counted, Kind}, //
 };
@@ -66,10 +67,12 @@ impl Context {
         }
         *manager_uid = Some(uid);
         let node = process.pin_node(name, flags)?;
-        node.become_manager(&mut process.lock_state());
-        *self.manager.lock() = Some(node.clone());
+        let counted = node.become_manager(&mut process.lock_state());
+        if counted.is_ok() {
+            *self.manager.lock() = Some(node.clone());
+        }
         node.unpin();
-        Ok(())
+        counted.map_err(|Uncounted| EINVAL)
     }
 
     /// Whether handle 0 means `node`.

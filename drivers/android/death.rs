@@ -27,7 +27,7 @@ use crate::{
     process::{Process, ProcessState},
     stats::{Counted, Kind},
     thread::Thread,
-    work::{Urgency, Wake, Work, WorkTicket}, //
+    work::{Urgency, Wake, Work, WorkPosition, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -44,6 +44,8 @@ pub(crate) struct DeathLink {
     cookie: u64,
     /// The process that is to be told.
     holder: Arc<Process>,
+    /// Where what is to be told waits, when it does.
+    position: WorkPosition,
     state: LockedBy<LinkState, ProcessState>,
     _counted: Counted,
 }
@@ -60,8 +62,10 @@ struct LinkState {
 impl DeathLink {
     /// Makes a link that nobody knows, with the place that it needs. Fails for want of memory only.
     fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, Place<Self>)> {
+        let ticket = WorkTicket::new(GFP_KERNEL)?;
+        let position = ticket.position();
         let state = LinkState {
-            death: DeathState::Registered(WorkTicket::new(GFP_KERNEL)?),
+            death: DeathState::Registered(ticket),
             place: None,
             number: 0,
         };
@@ -69,6 +73,7 @@ impl DeathLink {
             Self {
                 cookie,
                 holder: holder.clone(),
+                position,
                 state: LockedBy::new(holder.state_lock(), state),
                 _counted: Counted::new(Kind::DeathLink),
             },
@@ -147,18 +152,16 @@ impl DeathLink {
         state.step(|death| (death.cancel(), None));
         let (place, number) = (state.place.take(), state.number);
         let unconfirmed = holder.unconfirmed.remove(self.cookie, number);
+        // What is queued for a link that still has its handle waits for whichever thread comes first.
+        let queued = holder.work.take(&self.position);
         drop(holder);
         Cancelled {
             _waiting: of_node,
             _unconfirmed: unconfirmed,
             _place: place,
+            _queued: queued,
             _link: self,
         }
-    }
-
-    /// Whether the link waits in a queue although there is nothing to tell any more.
-    pub(crate) fn is_over(&self, holder: &mut ProcessState) -> bool {
-        matches!(self.state.access_mut(holder).death, DeathState::Over)
     }
 
     /// The payload of what is told.

@@ -24,7 +24,7 @@ use crate::{
     links::{Cancelled, LinkKey, Links, Place, RemovedFrom},
     process::{Process, ProcessState},
     stats::{Counted, Kind},
-    work::{Wake, Work, WorkTicket}, //
+    work::{Wake, Work, WorkPosition, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -41,6 +41,8 @@ pub(crate) struct FreezeLink {
     cookie: u64,
     /// The process that is to be told.
     holder: Arc<Process>,
+    /// Where what is to be told waits, when it does.
+    position: WorkPosition,
     state: LockedBy<LinkState, ProcessState>,
     _counted: Counted,
 }
@@ -58,8 +60,10 @@ impl FreezeLink {
     /// Makes a link that nobody knows, with its place in the owner's list. Fails for want of memory
     /// only.
     fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, Place<Self>)> {
+        let ticket = WorkTicket::new(GFP_KERNEL)?;
+        let position = ticket.position();
         let state = LinkState {
-            notices: FreezeNotices::new(WorkTicket::new(GFP_KERNEL)?),
+            notices: FreezeNotices::new(ticket),
             place: Some(Place::new(GFP_KERNEL)?),
             number: 0,
         };
@@ -67,6 +71,7 @@ impl FreezeLink {
             Self {
                 cookie,
                 holder: holder.clone(),
+                position,
                 state: LockedBy::new(holder.state_lock(), state),
                 _counted: Counted::new(Kind::FreezeLink),
             },
@@ -125,18 +130,15 @@ impl FreezeLink {
         state.notices.cancel();
         let number = state.number;
         let unconfirmed = holder.unconfirmed_freezes.remove(self.cookie, number);
+        let queued = holder.work.take(&self.position);
         drop(holder);
         Cancelled {
             _waiting: of_owner,
             _unconfirmed: unconfirmed,
             _place: None,
+            _queued: queued,
             _link: self,
         }
-    }
-
-    /// Whether the link waits in a queue although there is nothing to tell any more.
-    pub(crate) fn is_over(&self, holder: &mut ProcessState) -> bool {
-        self.state.access_mut(holder).notices.is_over()
     }
 
     /// How a notice is said, and with which payload.

@@ -125,11 +125,6 @@ impl<T> FreezeNotices<T> {
         self.stage = Stage::Over;
     }
 
-    /// Whether nothing will be said any more.
-    pub(crate) fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
-    }
-
     fn speak(&mut self) -> Option<T> {
         match core::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Idle(place) => {

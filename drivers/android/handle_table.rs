@@ -34,7 +34,10 @@ const LEAF: usize = u64::BITS as usize;
 const FIRST_LEAVES: usize = 4;
 
 /// Handles up to `u32::MAX`, and no further.
-const MAX_LEAVES: usize = (u32::MAX as usize + 1) / LEAF;
+const MAX_LEAVES: usize = u32::MAX as usize / LEAF + 1;
+
+// Also where `usize` has 32 bits and one more than the last handle does not fit into it.
+const _: () = assert!(MAX_LEAVES as u64 * LEAF as u64 == 1 << u32::BITS);
 
 /// What each handle stands for.
 ///

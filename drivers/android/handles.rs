@@ -13,7 +13,8 @@ use crate::{
     freeze_link::FreezeLink,
     handle_table::{HandleTable, Spare},
     links::Cancelled,
-    node::{Node, NotInUse},
+    node::Node,
+    node_counts::Uncounted,
     numbers::MOST_COUNTS,
     process::Process,
     stats::{Counted, Kind},
@@ -40,16 +41,26 @@ pub(crate) struct Ref {
 /// The handles of a process.
 pub(crate) struct Handles {
     table: HandleTable<Ref>,
-    /// The handle on each node, by the node's id: there is at most one.
-    by_node: RBTree<u32, u32>,
+    /// The handle on each node: there is at most one.
+    by_node: RBTree<NodeKey, u32>,
     /// The process has ended: nothing is added any more.
     is_closed: bool,
+}
+
+/// The address of a node. No two nodes have the same at a time, and a ref keeps its node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct NodeKey(usize);
+
+impl NodeKey {
+    fn of(node: &Arc<Node>) -> Self {
+        Self(Arc::as_ptr(node).addr())
+    }
 }
 
 /// A ref that left the table: to be dropped, and told to its node, once the lock is gone.
 struct Removed {
     reference: Ref,
-    _by_node: Option<RBTreeNode<u32, u32>>,
+    _by_node: Option<RBTreeNode<NodeKey, u32>>,
     _death: Option<Cancelled<DeathLink>>,
     _freeze: Option<Cancelled<FreezeLink>>,
 }
@@ -70,7 +81,7 @@ impl Handles {
 
     fn remove(&mut self, handle: u32) -> Option<Removed> {
         let mut reference = self.table.remove(handle)?;
-        let by_node = self.by_node.remove_node(&reference.node.id);
+        let by_node = self.by_node.remove_node(&NodeKey::of(&reference.node));
         let death = reference.death.take();
         let death = death.map(|link| link.cancel(&reference.node));
         let freeze = reference.freeze.take();
@@ -117,13 +128,14 @@ impl Process {
     ) -> Result<u32> {
         let lowest = u32::from(!self.context.is_manager(node));
         let mut spare = Spare::new();
-        let mut by_node: Option<RBTreeNodeReservation<u32, u32>> = None;
+        let key = NodeKey::of(node);
+        let mut by_node: Option<RBTreeNodeReservation<NodeKey, u32>> = None;
         loop {
             let mut handles = self.handles.lock();
             if handles.is_closed {
                 return Err(ESRCH);
             }
-            if let Some(handle) = handles.by_node.get(&node.id).copied() {
+            if let Some(handle) = handles.by_node.get(&key).copied() {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
@@ -133,7 +145,7 @@ impl Process {
                 if let Some(vacant) = handles.table.lowest_free(lowest, &mut spare) {
                     let handle = vacant.insert(Ref::first(node, strength, sender)?);
                     if let Some(reservation) = by_node.take() {
-                        let entry = reservation.into_node(node.id, handle);
+                        let entry = reservation.into_node(key, handle);
                         handles.by_node.insert(entry);
                     }
                     return Ok(handle);
@@ -242,7 +254,7 @@ impl Ref {
         let raised = *count + 1;
         if is_new || *count == 0 {
             node.raise(is_new, strength, sender)
-                .map_err(|NotInUse| EINVAL)?;
+                .map_err(|Uncounted| EINVAL)?;
         }
         *self.count(strength) = raised;
         Ok(())

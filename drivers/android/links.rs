@@ -6,7 +6,10 @@
 //! and user space has not confirmed it yet. It confirms a cookie, which need not be unique: of those
 //! that have it, the one that was told first is meant.
 
-use crate::numbers::FIRST_LONG_NUMBER;
+use crate::{
+    numbers::FIRST_LONG_NUMBER,
+    work::{Work, WorkTicket}, //
+};
 use kernel::{
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc, //
@@ -61,6 +64,7 @@ pub(crate) struct Cancelled<L> {
     pub(crate) _waiting: Option<RemovedFrom<L>>,
     pub(crate) _unconfirmed: Option<RemovedFrom<L>>,
     pub(crate) _place: Option<Place<L>>,
+    pub(crate) _queued: Option<(Work, WorkTicket)>,
     pub(crate) _link: Arc<L>,
 }
 

@@ -13,13 +13,13 @@ use crate::{
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     links::{Links, Place, RemovedFrom},
-    node_counts::{Announcement, NodeCounts},
+    node_counts::{Announcement, NodeCounts, Uncounted},
     priority_rules::NodePriority,
-    process::{Pid, Process, ProcessState},
+    process::{Process, ProcessState},
     stats::{Counted, Kind},
     thread::Thread,
     transaction::{Transaction, Turn},
-    work::{Urgency, Wake, Work, WorkQueue, WorkTicket}, //
+    work::{Urgency, Wake, Work, WorkPosition, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -29,8 +29,6 @@ use kernel::{
 
 /// An object that a process offers.
 pub(crate) struct Node {
-    /// Unique among nodes, refs and transactions.
-    pub(crate) id: u32,
     /// What the owner calls it.
     pub(crate) name: NodeName,
     /// What the owner asked for when the node became known.
@@ -39,6 +37,8 @@ pub(crate) struct Node {
     pub(crate) priority: NodePriority,
     /// The process that offers it.
     pub(crate) owner: Arc<Process>,
+    /// Where its news wait, when they do.
+    position: WorkPosition,
     state: LockedBy<NodeState, ProcessState>,
     _counted: Counted,
 }
@@ -71,8 +71,9 @@ enum Life {
 enum News {
     /// Not on its way; the ticket is for the next time.
     None(WorkTicket),
-    /// Waiting in the queue of the owner's thread of this id.
-    OnThread(Pid),
+    /// Waiting in the queue of this thread of the owner. Never its last reference: as long as news
+    /// wait there, the thread has not come to its end, or whoever brings it there is not done.
+    OnThread(Arc<Thread>),
     /// Waiting in the owner's common queue.
     OnProcess,
 }
@@ -97,9 +98,6 @@ impl Aftermath {
     };
 }
 
-/// Says that a count would no longer mean anything: the node is gone, or never was in use.
-pub(crate) struct NotInUse;
-
 impl Node {
     /// Makes a node that nobody needs yet, with what it takes to make it known to its owner.
     pub(crate) fn new(
@@ -107,21 +105,23 @@ impl Node {
         name: NodeName,
         flags: NodeFlags,
     ) -> Result<(Arc<Self>, TreeReservation)> {
+        let ticket = WorkTicket::new(GFP_KERNEL)?;
+        let position = ticket.position();
         let state = NodeState {
             counts: NodeCounts::new(),
             life: Life::Known,
-            news: News::None(WorkTicket::new(GFP_KERNEL)?),
+            news: News::None(ticket),
             is_busy: false,
             waiting: WorkQueue::new(),
             links: Links::new(),
         };
         let node = Arc::new(
             Self {
-                id: crate::stats::next_debug_id(),
                 name,
                 flags,
                 priority: NodePriority::new(flags),
                 owner: owner.clone(),
+                position,
                 state: LockedBy::new(owner.state_lock(), state),
                 _counted: Counted::new(Kind::Node),
             },
@@ -131,8 +131,8 @@ impl Node {
     }
 
     /// Keeps the node from being forgotten while a transaction that names it is under construction.
-    pub(crate) fn pin(&self, owner: &mut ProcessState) {
-        self.state.access_mut(owner).counts.pin();
+    pub(crate) fn pin(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
+        self.state.access_mut(owner).counts.pin()
     }
 
     /// Ends what [`Self::pin`] began.
@@ -141,33 +141,34 @@ impl Node {
     }
 
     /// Makes this the node that handle 0 means.
-    pub(crate) fn become_manager(&self, owner: &mut ProcessState) {
-        self.state.access_mut(owner).counts.become_manager();
+    pub(crate) fn become_manager(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
+        self.state.access_mut(owner).counts.become_manager()
     }
 
     /// A call for this node is about to be queued: keeps it in use until the call's buffer is freed.
     ///
     /// Fails when the last strong handle went away meanwhile and the owner may have heard of it.
-    pub(crate) fn begin_call(&self, owner: &mut ProcessState) -> Result<(), NotInUse> {
+    pub(crate) fn begin_call(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
         let state = self.state.access_mut(owner);
-        if state.life != Life::Known || !state.counts.told().0 && !state.counts.has_strong() {
-            return Err(NotInUse);
+        match state.life {
+            Life::Known => state.counts.add_local(Strength::Strong),
+            Life::Forgotten | Life::Orphaned => Err(Uncounted),
         }
-        state.counts.add_local(Strength::Strong);
-        Ok(())
     }
 
     /// A buffer of the owner names the node from now on: its owner gets back his own object.
-    pub(crate) fn add_local(&self, strength: Strength) -> Result<(), NotInUse> {
+    ///
+    /// Fails when the handle that the sender names it by went away meanwhile and the owner may have
+    /// heard of it.
+    pub(crate) fn add_local(&self, strength: Strength) -> Result<(), Uncounted> {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
-        if state.life == Life::Forgotten {
-            return Err(NotInUse);
+        match state.life {
+            Life::Known => state.counts.add_local(strength),
+            Life::Forgotten => Err(Uncounted),
+            // Nothing of the owner's counts any more.
+            Life::Orphaned => Ok(()),
         }
-        if state.life == Life::Known {
-            state.counts.add_local(strength);
-        }
-        Ok(())
     }
 
     /// A buffer of the owner no longer names the node.
@@ -195,20 +196,15 @@ impl Node {
         is_new: bool,
         strength: Strength,
         sender: Option<&Arc<Thread>>,
-    ) -> Result<(), NotInUse> {
+    ) -> Result<(), Uncounted> {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         let strong = strength == Strength::Strong;
         let is_unused = strong && sender.is_none() && !state.counts.has_strong();
-        if state.life == Life::Forgotten || (is_unused && state.life == Life::Known) {
-            return Err(NotInUse);
+        if state.life == Life::Forgotten || is_unused {
+            return Err(Uncounted);
         }
-        if is_new {
-            state.counts.add_ref();
-        }
-        if strong {
-            state.counts.add_strong_ref();
-        }
+        state.counts.raise(is_new, strong)?;
         if let (Some(sender), true) = (sender, state.life == Life::Known) {
             self.queue_for_sender(&mut owner, sender, strong);
         }
@@ -217,14 +213,12 @@ impl Node {
 
     /// A handle no longer counts for the node: as a strong one, as a ref, or both.
     pub(crate) fn release(self: &Arc<Self>, was_last: bool, was_strong: bool) {
-        self.lower(|counts| {
-            if was_strong {
-                counts.drop_strong_ref();
-            }
-            if was_last {
-                counts.drop_ref();
-            }
-        });
+        let mut owner = self.owner.lock_state();
+        let state = self.state.access_mut(&mut owner);
+        state.counts.lower(was_last, was_strong);
+        let aftermath = self.settle(&mut owner);
+        drop(owner);
+        aftermath.finish(&self.owner);
     }
 
     /// The owner confirms a count that he was told of.
@@ -358,7 +352,7 @@ impl Node {
         self.state.access_mut(&mut owner).counts.totals()
     }
 
-    /// Lets counts go down, and does what follows from it.
+    /// Lets counts of the owner's own go down, and does what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner.lock_state();
         let aftermath = self.lower_locked(&mut owner, change);
@@ -372,21 +366,19 @@ impl Node {
         change: impl FnOnce(&mut NodeCounts),
     ) -> Aftermath {
         let state = self.state.access_mut(owner);
-        match state.life {
-            Life::Known => {
-                change(&mut state.counts);
-                self.settle(owner)
-            }
-            // Of an orphan only refs of others still count, and nobody reads them.
-            Life::Orphaned | Life::Forgotten => Aftermath::NOTHING,
+        // They ended with the owner, and a node that has any is not forgotten.
+        if state.life == Life::Known {
+            change(&mut state.counts);
         }
+        self.settle(owner)
     }
 
     /// After counts went down: queues news for the owner, or forgets the node.
     fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> Aftermath {
         let state = self.state.access_mut(owner);
-        if !matches!(state.news, News::None(_)) {
-            // Whoever reads the news that are on their way sees the counts of then.
+        if state.life != Life::Known || !matches!(state.news, News::None(_)) {
+            // There is nobody to tell, or whoever reads the news that are on their way sees the counts
+            // of then.
             return Aftermath::NOTHING;
         }
         if state.counts.is_forgotten() {
@@ -418,20 +410,18 @@ impl Node {
     ) {
         let state = self.state.access_mut(owner);
         let (told_strong, told_weak) = state.counts.told();
-        if if strong { told_strong } else { told_weak } {
+        let is_told = if strong { told_strong } else { told_weak };
+        let is_queued = !matches!(state.news, News::None(_));
+        if is_told || (is_queued && !strong) {
             return;
         }
-        let is_this = |work: &Work| matches!(work, Work::Node(node) if Arc::ptr_eq(node, self));
-        let place = core::mem::replace(&mut state.news, News::OnThread(sender.id));
-        let ticket = match place {
+        // What waits is a reference to this node, and so not the last one.
+        let ticket = match core::mem::replace(&mut state.news, News::OnThread(sender.clone())) {
             News::None(ticket) => Some(ticket),
-            place if !strong => {
-                self.state.access_mut(owner).news = place;
-                return;
-            }
-            News::OnProcess => owner.work.take_last(is_this).map(|(_, ticket)| ticket),
-            News::OnThread(id) => owner.take_work_of_thread(id, is_this),
+            News::OnProcess => owner.work.take(&self.position).map(|(_, ticket)| ticket),
+            News::OnThread(thread) => thread.state(owner).take_work(&self.position),
         };
+        // There, for news wait where they are said to.
         if let Some(ticket) = ticket {
             let node = Work::Node(self.clone());
             // Deferred work wakes nobody, least of all the thread that is running right now.

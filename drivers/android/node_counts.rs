@@ -16,7 +16,7 @@
 //! and likewise `BR_INCREFS`, `BC_INCREFS_DONE`, `BR_DECREFS` for weak counts. An owner who has been
 //! asked and has not said DONE yet counts as a user himself, so a release never overtakes it.
 
-use crate::defs::Strength;
+use crate::{defs::Strength, numbers::MOST_COUNTS};
 
 /// What the owner knows of one kind of count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,11 @@ pub(crate) struct Announcement {
     /// Nobody needs the node any more: it is to be forgotten before the owner hears of it.
     pub(crate) forget: bool,
 }
+
+/// Says that a count is not taken: it would mean nothing, for the node is gone or was not in use, or there
+/// are as many already as can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Uncounted;
 
 /// The counts of one node.
 #[derive(Clone, Debug)]
@@ -71,13 +76,29 @@ impl NodeCounts {
         }
     }
 
+    /// A node that can be counted once more of each kind.
+    #[cfg(test)]
+    pub(crate) const fn nearly_full() -> Self {
+        Self {
+            refs: MOST_COUNTS - 1,
+            strong_refs: MOST_COUNTS - 1,
+            local_strong: MOST_COUNTS - 1,
+            local_weak: MOST_COUNTS - 1,
+            pins: MOST_COUNTS - 1,
+            strong: Told::Yes,
+            weak: Told::Yes,
+        }
+    }
+
     /// The context takes the node as its manager: it is in use as long as its owner lives, and the
     /// owner is never told so (contract CTX-2).
-    pub(crate) fn become_manager(&mut self) {
-        self.local_strong += 1;
-        self.local_weak += 1;
+    pub(crate) fn become_manager(&mut self) -> Result<(), Uncounted> {
+        let strong = one_more(self.local_strong)?;
+        self.local_weak = one_more(self.local_weak)?;
+        self.local_strong = strong;
         self.strong = Told::Yes;
         self.weak = Told::Yes;
+        Ok(())
     }
 
     /// Whether anything keeps the node in use.
@@ -102,9 +123,10 @@ impl NodeCounts {
     /// How many keep the node in use, and how many need its name locally.
     pub(crate) fn totals(&self) -> (u32, u32) {
         let asked = |told| u32::from(told == Told::Asked);
+        let strong = self.strong_refs.saturating_add(self.local_strong);
         (
-            self.strong_refs + self.local_strong + asked(self.strong),
-            self.local_weak + asked(self.weak),
+            strong.saturating_add(asked(self.strong)),
+            self.local_weak.saturating_add(asked(self.weak)),
         )
     }
 
@@ -155,29 +177,36 @@ impl NodeCounts {
         asked
     }
 
-    /// A handle on the node comes to be.
-    pub(crate) fn add_ref(&mut self) {
-        self.refs += 1;
+    /// A handle on the node comes to be, begins to keep it in use, or both.
+    pub(crate) fn raise(&mut self, is_new: bool, is_strong: bool) -> Result<(), Uncounted> {
+        let refs = one_more_if(is_new, self.refs)?;
+        self.strong_refs = one_more_if(is_strong, self.strong_refs)?;
+        self.refs = refs;
+        Ok(())
     }
 
-    /// A handle on the node is gone.
-    pub(crate) fn drop_ref(&mut self) {
-        self.refs -= 1;
+    /// A handle on the node is gone, no longer keeps it in use, or both.
+    pub(crate) fn lower(&mut self, was_last: bool, was_strong: bool) {
+        self.refs -= u32::from(was_last);
+        self.strong_refs -= u32::from(was_strong);
     }
 
-    /// A handle keeps the node in use from now on.
-    pub(crate) fn add_strong_ref(&mut self) {
-        self.strong_refs += 1;
-    }
-
-    /// A handle no longer keeps the node in use.
-    pub(crate) fn drop_strong_ref(&mut self) {
-        self.strong_refs -= 1;
-    }
-
-    /// A buffer of the owner names the node from now on.
-    pub(crate) fn add_local(&mut self, strength: Strength) {
-        *self.local(strength) += 1;
+    /// A buffer of the owner names the node from now on, or brings him a call for it.
+    ///
+    /// Not where that would bring the node back into use: its owner may have been told that
+    /// nobody needs it, and would read his own pointer before he is told otherwise.
+    pub(crate) fn add_local(&mut self, strength: Strength) -> Result<(), Uncounted> {
+        let (told_strong, told_weak) = self.told();
+        let is_in_use = match strength {
+            Strength::Strong => told_strong || self.has_strong(),
+            Strength::Weak => told_weak || self.has_weak(),
+        };
+        if !is_in_use {
+            return Err(Uncounted);
+        }
+        let count = self.local(strength);
+        *count = one_more(*count)?;
+        Ok(())
     }
 
     /// A buffer of the owner no longer names the node.
@@ -186,8 +215,9 @@ impl NodeCounts {
     }
 
     /// A transaction under construction names the node.
-    pub(crate) fn pin(&mut self) {
-        self.pins += 1;
+    pub(crate) fn pin(&mut self) -> Result<(), Uncounted> {
+        self.pins = one_more(self.pins)?;
+        Ok(())
     }
 
     /// That transaction is sent or given up.
@@ -195,7 +225,8 @@ impl NodeCounts {
         self.pins -= 1;
     }
 
-    /// The owner died: nothing of his own counts any more, and there is nobody to tell.
+    /// The owner died: nothing of his own counts any more, and there is nobody to tell. Handles go on
+    /// counting, up and down.
     pub(crate) fn orphan(&mut self) {
         self.local_strong = 0;
         self.local_weak = 0;
@@ -209,4 +240,15 @@ impl NodeCounts {
             Strength::Weak => &mut self.local_weak,
         }
     }
+}
+
+fn one_more(count: u32) -> Result<u32, Uncounted> {
+    one_more_if(true, count)
+}
+
+fn one_more_if(is_more: bool, count: u32) -> Result<u32, Uncounted> {
+    if is_more && count == MOST_COUNTS {
+        return Err(Uncounted);
+    }
+    Ok(count + u32::from(is_more))
 }

@@ -26,6 +26,7 @@ use crate::{
     },
     links::{Links, Unconfirmed},
     node::Node,
+    node_counts::Uncounted,
     priority,
     priority_rules::Priority,
     registry,
@@ -105,9 +106,10 @@ pub(crate) struct Process {
 pub(crate) struct ProcessState {
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// The newest of the threads that sleep until something comes for the process; see [`crate::idle`].
-    /// While there is one, `work` is empty.
+    /// While there is one and there is `work`, another one that was idle is awake and on its way to look
+    /// at it.
     pub(crate) newest_idle: Option<Arc<Thread>>,
-    /// Work for which no thread was idle.
+    /// Work for whichever thread comes first.
     pub(crate) work: WorkQueue,
     /// The nodes that the process offers, by the pointer that it gave them.
     pub(crate) nodes: CountedTree<u64, Arc<Node>>,
@@ -141,7 +143,7 @@ impl ProcessState {
         Self {
             threads: CountedTree::new(),
             newest_idle: None,
-            work: WorkQueue::new(),
+            work: WorkQueue::numbered(),
             nodes: CountedTree::new(),
             unconfirmed: Unconfirmed::new(),
             freeze_links: Links::new(),
@@ -163,15 +165,34 @@ impl ProcessState {
         }
     }
 
-    /// Queues work for whichever thread comes first: the one that fell idle last, if any is.
+    /// Queues work for whichever thread comes first. An idle one is woken to look for it, but if another
+    /// is there before it, so much the better: it may take long until a sleeper runs.
     pub(crate) fn push_to_process(&mut self, ticket: WorkTicket, work: Work) -> Wake {
+        self.work.push_back(ticket, work);
+        self.wake_for_work()
+    }
+
+    /// Says who is to be woken for work that is there for whichever thread comes first.
+    pub(crate) fn wake_for_work(&mut self) -> Wake {
+        if self.work.is_empty() {
+            return Wake::Nobody;
+        }
         let Some(thread) = self.pop_idle() else {
-            self.work.push_back(ticket, work);
             return self.wake_pollers();
+        };
+        thread.state(self).rest = Rest::Awake;
+        Wake::Thread(thread)
+    }
+
+    /// Queues a call that somebody waits for: for the thread that fell idle last, which its caller wakes and
+    /// lets run, or for whichever comes first if none is idle.
+    pub(crate) fn push_call(&mut self, ticket: WorkTicket, call: Work) -> Wake {
+        let Some(thread) = self.pop_idle() else {
+            return self.push_to_process(ticket, call);
         };
         let state = thread.state(self);
         state.rest = Rest::Awake;
-        state.push_work(ticket, work);
+        state.push_work(ticket, call);
         state.is_work_urgent = true;
         Wake::Thread(thread)
     }
@@ -226,18 +247,6 @@ impl ProcessState {
         true
     }
 
-    /// Takes the work that `wanted` accepts out of the queue of the thread of this id.
-    pub(crate) fn take_work_of_thread(
-        &mut self,
-        id: Pid,
-        wanted: impl FnMut(&Work) -> bool,
-    ) -> Option<WorkTicket> {
-        let thread = self.threads.get(&id)?.clone();
-        let taken = thread.state(self).work.take_last(wanted);
-        // Not the last references: the tree has the thread, and the caller the work's object.
-        taken.map(|(_, ticket)| ticket)
-    }
-
     /// Whether the pool should grow by a thread, and `thread`, which is one of it, is to tell user
     /// space so (contract LOOP-5). Notes that it was asked for. One beyond
     /// the limit of threads is not.
@@ -251,27 +260,6 @@ impl ProcessState {
             && ffi::limits().threads.has_room(self.threads.len());
         self.pool.is_thread_requested = is_in_pool;
         is_in_pool
-    }
-
-    /// Takes out what waits before everything else although it will not be told any more, so that
-    /// nobody is promised something to read.
-    fn take_cancelled(&mut self) -> WorkQueue {
-        let mut cancelled = WorkQueue::new();
-        loop {
-            // The queue still has what is cloned here, so the clone is not the last reference.
-            let is_over = match self.work.front() {
-                Some(Work::Death(link)) => link.clone().is_over(self),
-                Some(Work::Freeze(link)) => link.clone().is_over(self),
-                _ => false,
-            };
-            if !is_over {
-                break;
-            }
-            if let Some((work, ticket)) = self.work.pop_front() {
-                cancelled.push_back(ticket, work);
-            }
-        }
-        cancelled
     }
 
     fn wake_pollers(&self) -> Wake {
@@ -430,7 +418,7 @@ impl Process {
         name: NodeName,
         flags: NodeFlags,
     ) -> Result<Arc<Node>> {
-        let node = match self.pin_known_node(name.ptr) {
+        let node = match self.pin_known_node(name.ptr)? {
             Some(node) => node,
             None => self.pin_new_node(name, flags)?,
         };
@@ -441,11 +429,13 @@ impl Process {
         Ok(node)
     }
 
-    fn pin_known_node(&self, ptr: u64) -> Option<Arc<Node>> {
+    fn pin_known_node(&self, ptr: u64) -> Result<Option<Arc<Node>>> {
         let mut state = self.lock_state();
-        let node = state.nodes.get(&ptr)?.clone();
-        node.pin(&mut state);
-        Some(node)
+        let node = state.nodes.get(&ptr).cloned();
+        if let Some(node) = &node {
+            node.pin(&mut state).map_err(|Uncounted| EINVAL)?;
+        }
+        Ok(node)
     }
 
     fn pin_new_node(self: &Arc<Self>, name: NodeName, flags: NodeFlags) -> Result<Arc<Node>> {
@@ -462,9 +452,9 @@ impl Process {
                 ours.clone()
             }
         };
-        node.pin(&mut state);
+        let pinned = node.pin(&mut state);
         drop(state);
-        Ok(node)
+        pinned.map(|()| node).map_err(|Uncounted| EINVAL)
     }
 
     /// The node that the process calls by this pointer.
@@ -523,14 +513,12 @@ impl Process {
         table.register_wait(file, &self.pollers);
         let mut state = self.lock_state();
         state.has_pollers = true;
-        let cancelled = state.take_cancelled();
         let has_common_work = !state.work.is_empty();
         let own = thread.state(&mut state);
         own.looper.polls = true;
         let has_own_work = own.is_work_urgent;
         let takes_common_work = own.is_available() && has_common_work;
         drop(state);
-        drop(cancelled);
         Ok(has_own_work || takes_common_work || thread.must_return.load(Relaxed))
     }
 }

@@ -16,14 +16,17 @@ use crate::{
     file_slots::ReservedNumbers,
     freeze_link::FreezeLink,
     freeze_notice::FreezeNotice,
-    kernel_ext::{park, stack_bytes::StackBytes},
+    kernel_ext::{
+        park::{self, WakeHint},
+        stack_bytes::StackBytes, //
+    },
     node::{Node, RemovedNode},
     node_counts::Announcement,
     priority,
     process::{ProcessState, StateGuard},
     thread::{Rest, Thread},
     transaction::{Content, Transaction},
-    work::{Work, WorkTicket}, //
+    work::{Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -54,7 +57,14 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         }
     };
     let is_thread_wanted = process.request_thread(thread);
+    let others = if sink.has_room() {
+        Wake::Nobody
+    } else {
+        // The thread may have been woken for work that it has no room for.
+        process.wake_for_work()
+    };
     drop(process);
+    others.now(&thread.process, WakeHint::Anywhere);
     if is_thread_wanted {
         sink.put_first(Return::SpawnLooper).inspect_err(|_| {
             thread.process.lock_state().pool.is_thread_requested = false;

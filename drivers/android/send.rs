@@ -338,9 +338,11 @@ fn submit(
         state = target.lock_state();
         server.keep_promise(&mut state, raised_from);
     }
+    let is_oneway = transaction.is_oneway();
     let call = Work::Call(transaction);
     let wake = match promised_to.as_ref().or(route) {
-        None => state.push_to_process(ticket, call),
+        None if is_oneway => state.push_to_process(ticket, call),
+        None => state.push_call(ticket, call),
         Some(thread) => state
             .push_to_thread(thread, ticket, call, Urgency::Now)
             .of(thread),

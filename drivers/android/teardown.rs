@@ -15,7 +15,7 @@ use crate::{
     process::{Pid, Process, ProcessState},
     registry,
     thread::{Frame, Thread},
-    work::{Work, WorkTicket}, //
+    work::{Wake, Work, WorkTicket}, //
 };
 use kernel::{
     rbtree::RBTreeNode,
@@ -48,8 +48,8 @@ impl Thread {
                 transaction.refuse(Refusal::DIED);
             }
         }
-        while let Some((work, ticket)) = self.pop_last_work() {
-            self.pass_on(work, ticket);
+        while let Some(leftover) = self.pass_on_work() {
+            leftover.end(&self.process);
         }
     }
 
@@ -86,42 +86,45 @@ impl Thread {
         frame
     }
 
-    fn pop_last_work(&self) -> Option<(Work, WorkTicket)> {
+    /// Takes out the oldest work that the thread will not do any more, or hands it to the other threads: under
+    /// one lock, for whoever looks for the news of a node finds them where they are said to be (S22).
+    fn pass_on_work(&self) -> Option<Leftover> {
         let mut process = self.process.lock_state();
-        self.state(&mut process).pop_work()
+        let (work, ticket) = self.state(&mut process).pop_work()?;
+        // The owner still has to hear of his node (lesson R11), and the holder of a link of a death, and
+        // that his request is withdrawn (C16).
+        if let Work::Node(node) = &work {
+            node.move_news_to_process(&mut process);
+        }
+        Some(match work {
+            Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
+                Leftover::PassedOn(process.push_to_process(ticket, work))
+            }
+            work => Leftover::Work(work, ticket),
+        })
     }
+}
 
-    /// Ends work that the thread will not do any more, or hands it to the other threads.
-    fn pass_on(&self, work: Work, ticket: WorkTicket) {
-        match work {
-            Work::Answer(_) | Work::Refusal(_) => {}
-            Work::Outcome(outcome) => drop(outcome),
-            Work::Call(mut call) => {
+/// What is left to be done for work that an ending thread had.
+#[must_use]
+enum Leftover {
+    /// Others do it.
+    PassedOn(Wake),
+    /// It ends.
+    Work(Work, WorkTicket),
+}
+
+impl Leftover {
+    /// Does it. To be called with no lock held.
+    fn end(self, process: &Process) {
+        match self {
+            Self::PassedOn(wake) => wake.now(process, WakeHint::Anywhere),
+            Self::Work(Work::Call(mut call), ticket) => {
                 call.put_ticket(ticket);
                 note!(DeadTransaction, "call {} ends with its target", call.id);
                 call.refuse(Refusal::DIED);
             }
-            // The owner still has to hear of his node (lesson R11).
-            Work::Node(node) => {
-                let mut process = self.process.lock_state();
-                node.move_news_to_process(&mut process);
-                let wake = process.push_to_process(ticket, Work::Node(node));
-                drop(process);
-                wake.now(&self.process, WakeHint::Anywhere);
-            }
-            // And the holder of a link of a death, and that his request is withdrawn (C16).
-            Work::Death(link) => {
-                let mut process = self.process.lock_state();
-                let wake = process.push_to_process(ticket, Work::Death(link));
-                drop(process);
-                wake.now(&self.process, WakeHint::Anywhere);
-            }
-            Work::Freeze(link) => {
-                let mut process = self.process.lock_state();
-                let wake = process.push_to_process(ticket, Work::Freeze(link));
-                drop(process);
-                wake.now(&self.process, WakeHint::Anywhere);
-            }
+            Self::Work(work, _) => drop(work),
         }
     }
 }
@@ -138,18 +141,7 @@ impl Process {
         }
         while self.orphan_node() {}
         while let Some((work, ticket)) = self.pop_work() {
-            match work {
-                Work::Call(mut call) => {
-                    call.put_ticket(ticket);
-                    note!(DeadTransaction, "call {} ends with its target", call.id);
-                    call.refuse(Refusal::DIED);
-                }
-                Work::Node(node) => drop(node),
-                Work::Outcome(outcome) => drop(outcome),
-                Work::Death(link) => drop(link),
-                Work::Freeze(link) => drop(link),
-                Work::Answer(_) | Work::Refusal(_) => {}
-            }
+            Leftover::Work(work, ticket).end(self);
         }
         self.close_handles();
         while let Some(unconfirmed) = self.pop_unconfirmed() {

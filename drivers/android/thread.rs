@@ -19,7 +19,7 @@ use crate::{
     process::{Pid, Process, ProcessState, StateGuard},
     stats::{Counted, Kind},
     transaction::Transaction,
-    work::{Urgency, Work, WorkQueue, WorkTicket}, //
+    work::{Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -131,7 +131,7 @@ impl ThreadState {
             idle_place: IdlePlace::default(),
             raised_from: None,
             stack: KVec::new(),
-            work: WorkQueue::new(),
+            work: WorkQueue::numbered(),
             calls_to_come: 0,
             is_work_urgent: false,
             extended_error: ExtendedError::none(0),
@@ -153,6 +153,16 @@ impl ThreadState {
             self.is_work_urgent = false;
         }
         popped
+    }
+
+    /// Takes work out of the thread's own queue, wherever it waits there. Gives its place; what waited there
+    /// must not be a last reference.
+    pub(crate) fn take_work(&mut self, position: &WorkPosition) -> Option<WorkTicket> {
+        let taken = self.work.take(position);
+        if self.work.is_empty() {
+            self.is_work_urgent = false;
+        }
+        taken.map(|(_, ticket)| ticket)
     }
 
     /// A refusal was read: its place is for the next one.

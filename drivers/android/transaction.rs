@@ -23,7 +23,8 @@ use crate::{
     error::Refusal,
     freeze_state::Reception,
     kernel_ext::park::WakeHint,
-    node::{Node, NotInUse},
+    node::Node,
+    node_counts::Uncounted,
     priority_rules::{Priority, SavedPriority},
     process::{Pid, ProcessState, StateGuard},
     stats::{Counted, Kind},
@@ -118,7 +119,7 @@ impl Transaction {
     }
 
     /// Whether nobody waits for a reply.
-    fn is_oneway(&self) -> bool {
+    pub(crate) fn is_oneway(&self) -> bool {
         self.flags & transaction_flags::ONE_WAY != 0
     }
 
@@ -178,7 +179,7 @@ impl Transaction {
             return Err(Refusal::DIED);
         }
         node.begin_call(target)
-            .map_err(|NotInUse| Refusal::failed(EINVAL))?;
+            .map_err(|Uncounted| Refusal::failed(EINVAL))?;
         target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
             self.content = if self.is_oneway() {

@@ -10,7 +10,7 @@ use crate::{
     defs::Return,
     freeze_link::FreezeLink,
     kernel_ext::{
-        box_queue::{BoxQueue, Ticket},
+        box_queue::{BoxQueue, Position, Ticket},
         park::WakeHint, //
     },
     node::Node,
@@ -46,6 +46,9 @@ pub(crate) type WorkQueue = BoxQueue<Work>;
 
 /// A place in a queue of work.
 pub(crate) type WorkTicket = Ticket<Work>;
+
+/// Where whatever waits in such a place is.
+pub(crate) type WorkPosition = Position<Work>;
 
 /// Whether work ends the sleep of the thread that it is queued for.
 #[derive(Clone, Copy, PartialEq, Eq)]

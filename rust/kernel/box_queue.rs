@@ -169,6 +169,7 @@ impl<T> BoxQueue<T> {
     }
 
     /// Lets `value` wait behind all others, in the place that `ticket` stands for.
+    #[inline]
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {
         let Some(cell) = NonNull::new(Arc::into_raw(ticket.0).cast_mut()) else {
             return;
@@ -190,9 +191,20 @@ impl<T> BoxQueue<T> {
     }
 
     /// Takes out the value that has waited longest, and gives its ticket back.
+    #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<(T, Ticket<T>)> {
-        // SAFETY: The first cell is one of this queue.
-        unsafe { self.unlink(self.first?) }
+        let first = self.first?;
+        // SAFETY: By the type invariant the queue may use its cells.
+        let (_, seat) = unsafe { Cell::parts(first) };
+        // INVARIANT: What followed the first cell is first now; if nothing did, the queue is empty.
+        self.first = seat.next;
+        match seat.next {
+            None => self.last = None,
+            // SAFETY: As above, and this is another cell.
+            Some(next) => unsafe { Cell::parts(next) }.1.previous = None,
+        }
+        // SAFETY: The first cell was one of this queue, and is not on the way through it any more.
+        unsafe { Self::give_back(first) }
     }
 
     /// Takes out what waits in the place that `position` belongs to, if it waits in this queue, which
@@ -240,19 +252,16 @@ impl<T> BoxQueue<T> {
         None
     }
 
-    /// Takes a cell out.
+    /// Takes a cell out, wherever it is.
     ///
     /// # Safety
     ///
     /// The cell waits in this queue.
     unsafe fn unlink(&mut self, cell: NonNull<Cell<T>>) -> Option<(T, Ticket<T>)> {
         // SAFETY: By the type invariant the queue may use its cells.
-        let (queue, seat) = unsafe { Cell::parts(cell) };
-        let (previous, next, value) = (seat.previous, seat.next, seat.value.take());
-        queue.store(NO_NUMBER, Relaxed);
-        // INVARIANT: What came before the cell and what came behind it follow each other now. The
-        // cell gets its number back with the last access by the queue, which gives the right to use it
-        // and the count of references to the ticket.
+        let (_, seat) = unsafe { Cell::parts(cell) };
+        let (previous, next) = (seat.previous, seat.next);
+        // INVARIANT: What came before the cell and what came behind it follow each other now.
         match previous {
             None => self.first = next,
             // SAFETY: As above, and this is another cell.
@@ -263,8 +272,24 @@ impl<T> BoxQueue<T> {
             // SAFETY: As above, and this is another cell.
             Some(next) => unsafe { Cell::parts(next) }.1.previous = previous,
         }
-        // SAFETY: By the type invariant the cell comes from an `Arc` that was turned into a pointer, and
-        // it has just been taken out of the queue, so this is done once.
+        // SAFETY: The cell was one of this queue, and is not on the way through it any more.
+        unsafe { Self::give_back(cell) }
+    }
+
+    /// What waited in a cell, and its ticket.
+    ///
+    /// # Safety
+    ///
+    /// The cell was one of a queue, and is not on the way through that any more.
+    #[inline]
+    unsafe fn give_back(cell: NonNull<Cell<T>>) -> Option<(T, Ticket<T>)> {
+        // SAFETY: The queue may use its cells.
+        let (queue, seat) = unsafe { Cell::parts(cell) };
+        let value = seat.value.take();
+        // INVARIANT: The cell is of no queue any more; the ticket may use it from now on.
+        queue.store(NO_NUMBER, Relaxed);
+        // SAFETY: By the type invariant of queues the cell comes from an `Arc` that was turned into a
+        // pointer; it was in one queue, and has left that, so this is done once.
         let ticket = Ticket(unsafe { Arc::from_raw(cell.as_ptr()) });
         Some((value?, ticket))
     }

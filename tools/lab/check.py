@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from . import kernel, module, mutations, packages, programs, proc, say, toolchain
-from .versions import BUILD, ROOT
+from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
@@ -21,7 +21,7 @@ def run(report):
         ("shell and Python syntax", _scripts), ("links in the docs", _links),
         ("places of mutations", mutations.misplaced),
         ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
-        ("checkpatch", _checkpatch),
+        ("32 bits", _narrow), ("checkpatch", _checkpatch),
     ):
         with say.Step(f"check: {name}"):
             complaints = check()
@@ -67,6 +67,15 @@ def _clippy_crates():
                 "--target-dir", programs.target_folder(kind), "--quiet", "--", "-Dwarnings"]
         wrong += _complaints(argv, env=env, cwd=crate)
     return wrong
+
+
+def _narrow():
+    """The rooms that need no kernel, for one of 32 bits: a constant that does not fit is an error."""
+    argv = [programs.CARGO, "check", "-p", "rooms", "--lib", "--locked", "--quiet", "--target", PINNED["rust"]["target_32bit"],
+            "-Zbuild-std=std,panic_unwind", "--target-dir", programs.target_folder("narrow")]
+    # What lets a released compiler compile its own library.
+    env = programs.environment() | {"RUSTC_BOOTSTRAP": "1"}
+    return _complaints(argv, env=env, cwd=ROOT / "tests/host")
 
 
 def _clippy_driver():

@@ -144,12 +144,19 @@ pub const LESSONS: &[Lesson] = &[
     lesson("c18", "a pointer object at offset 0 could not be a parent", ""),
     lesson("c19", "a failed freeze of several files was not rolled back", ""),
     lesson("c20", "finding a free handle took 47 ms", ""),
+    lesson("s01", "a node was known by a number that can come again", ""),
+    lesson("s02", "the news of a node were looked for in a queue of any length", ""),
     lesson("s07", "vectors grew with user input beyond the largest allocation", ""),
     lesson("s08", "a dead process kept its pages and books while others held its nodes", ""),
     lesson("s09", "the record of an exited thread kept its task", ""),
+    lesson("s10", "counts of a dead node went up and never down", ""),
     lesson("s12", "memory was freed under a spinlock", "`tests/host`, where the shim of the kernel sees it"),
+    lesson("s13", "the table of handles did not compile for 32-bit kernels", "`make check` compiles the rooms that need no kernel for 32 bits"),
     lesson("s17", "a space could not give up idle pages while it was given others", ""),
+    lesson("s20", "a handle that went home brought a released node back into use", ""),
     lesson("s21", "pages that reclaim had taken waited for a grace period", ""),
+    lesson("s22", "the news of a node were nowhere while a thread ended", ""),
+    lesson("s25", "a oneway call waited for a thread that slept", ""),
 ];
 
 /// Every rule's name, in the order of the contract.

@@ -9,6 +9,7 @@ mod binderfs;
 mod buffers;
 mod charging;
 mod context;
+mod count_news;
 mod counts;
 mod death_links;
 mod death_races;
@@ -86,6 +87,7 @@ pub const GROUPS: &[Group] = &[
     realtime::GROUP,
     nodes::GROUP,
     counts::GROUP,
+    count_news::GROUP,
     handles::GROUP,
     threads::GROUP,
     deaths::GROUP,

@@ -58,7 +58,11 @@ impl Places {
         let (value, ticket) = taken.unzip();
         assert_eq!(value.as_deref(), modelled.as_ref());
         if let Some(value) = value {
-            let number = self.latest.iter().position(|latest| *latest == *value).unwrap();
+            let number = self
+                .latest
+                .iter()
+                .position(|latest| *latest == *value)
+                .unwrap();
             self.free.extend(ticket.map(|ticket| (number, ticket)));
         }
     }
@@ -159,7 +163,10 @@ fn nothing_is_taken_out_of_a_queue_where_it_does_not_wait() {
     let mut plain = BoxQueue::new();
     let ticket = Ticket::new(GFP_KERNEL).unwrap();
     let position = ticket.position();
-    assert!(numbered[0].take(&position).is_none(), "a ticket waits nowhere");
+    assert!(
+        numbered[0].take(&position).is_none(),
+        "a ticket waits nowhere"
+    );
     plain.push_back(ticket, 1);
     assert!(plain.take(&position).is_none(), "a queue without a number");
     assert!(numbered[0].take(&position).is_none());

@@ -8,7 +8,7 @@
 //! (contract NODE-4 to NODE-8).
 
 use crate::defs::Strength;
-use crate::node_counts::NodeCounts;
+use crate::node_counts::{NodeCounts, Uncounted};
 use std::collections::{BTreeSet, VecDeque};
 
 /// How many of each kind there may be at once.
@@ -97,31 +97,37 @@ impl World {
 fn take(step: Step, counts: &mut NodeCounts, world: &mut World) -> bool {
     match step {
         Step::AddRef => {
-            counts.add_ref();
+            counts.raise(true, false).unwrap();
             world.weak_refs += 1;
         }
         Step::DropRef => {
-            counts.drop_ref();
+            counts.lower(true, false);
             world.weak_refs -= 1;
         }
         Step::Strengthen => {
-            counts.add_strong_ref();
+            counts.raise(false, true).unwrap();
             world.strong_refs += 1;
         }
         Step::Weaken => {
-            counts.drop_strong_ref();
+            counts.lower(false, true);
             world.strong_refs -= 1;
         }
         Step::AddLocal(strength) => {
-            counts.add_local(strength);
-            *local(world, strength) += 1;
+            // The owner gets back a pointer of his own: after a release he has to be told first.
+            let (knows, is_needed) = match strength {
+                Strength::Strong => (world.owner.strong, world.needs_strong()),
+                Strength::Weak => (world.owner.weak, world.needs_weak()),
+            };
+            let added = counts.add_local(strength);
+            assert_eq!(added.is_ok(), knows || is_needed, "lesson S20");
+            *local(world, strength) += u32::from(added.is_ok());
         }
         Step::DropLocal(strength) => {
             counts.drop_local(strength);
             *local(world, strength) -= 1;
         }
         Step::Pin => {
-            counts.pin();
+            counts.pin().unwrap();
             world.pins += 1;
         }
         Step::Unpin => {
@@ -259,26 +265,84 @@ fn every_order_of_counts_and_announcements() {
 #[test]
 fn the_context_managers_node_is_in_use_and_its_owner_never_hears_of_it() {
     let mut counts = NodeCounts::new();
-    counts.become_manager();
+    counts.become_manager().unwrap();
     assert!(counts.has_strong() && counts.has_weak() && !counts.is_news());
-    counts.add_ref();
-    counts.add_strong_ref();
+    counts.raise(true, true).unwrap();
     assert!(!counts.is_news());
-    counts.drop_strong_ref();
-    counts.drop_ref();
+    counts.lower(true, true);
     assert!(!counts.is_news() && !counts.is_forgotten());
 }
 
 #[test]
 fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
     let mut counts = NodeCounts::new();
-    counts.add_ref();
-    counts.add_strong_ref();
-    counts.add_local(Strength::Strong);
+    counts.raise(true, true).unwrap();
+    counts.add_local(Strength::Strong).unwrap();
     let _ = counts.announce();
     counts.orphan();
     assert!(counts.has_weak() && !counts.is_forgotten());
-    counts.drop_strong_ref();
-    counts.drop_ref();
+    assert_eq!(counts.totals(), (1, 0), "nothing of the owner's counts");
+    for _ in 0..3 {
+        counts.raise(true, true).unwrap();
+        assert_eq!(counts.totals(), (2, 0));
+        counts.lower(true, true);
+    }
+    assert_eq!(counts.totals(), (1, 0), "lesson S10");
+    counts.lower(true, true);
     assert!(counts.is_forgotten(), "its owner is not there to be told");
+}
+
+/// A handle that goes home while the last strong count behind it is released (S20).
+#[test]
+fn lesson_s20_after_a_release_nobody_brings_the_node_home() {
+    let mut counts = NodeCounts::new();
+    counts.raise(true, true).unwrap();
+    let _ = counts.announce();
+    counts.confirm(Strength::Strong);
+    counts.confirm(Strength::Weak);
+    counts.lower(false, true);
+    // The owner has not been told yet, and will not be.
+    counts.add_local(Strength::Strong).unwrap();
+    assert!(!counts.is_news());
+    counts.drop_local(Strength::Strong);
+    assert!(counts.announce().release);
+    assert_eq!(counts.add_local(Strength::Strong), Err(Uncounted));
+    assert!(!counts.has_strong(), "refused, and counted");
+    // By its name it is known as long as there is a handle.
+    counts.add_local(Strength::Weak).unwrap();
+    counts.drop_local(Strength::Weak);
+    counts.lower(true, false);
+    assert!(counts.announce().decrefs);
+    assert_eq!(counts.add_local(Strength::Weak), Err(Uncounted));
+}
+
+/// At its largest each count refuses to grow, and nothing has changed then (S10).
+#[test]
+fn lesson_s10_counts_that_are_full_refuse() {
+    type Raise = fn(&mut NodeCounts) -> Result<(), Uncounted>;
+    let raises: [Raise; 6] = [
+        |counts| counts.raise(true, false),
+        |counts| counts.raise(true, true),
+        |counts| counts.add_local(Strength::Strong),
+        |counts| counts.add_local(Strength::Weak),
+        |counts| counts.pin(),
+        |counts| counts.become_manager(),
+    ];
+    for raise in raises {
+        let mut counts = NodeCounts::nearly_full();
+        raise(&mut counts).expect("room for one more");
+        let before = format!("{counts:?}");
+        assert_eq!(raise(&mut counts), Err(Uncounted));
+        assert_eq!(format!("{counts:?}"), before, "refused, and counted");
+        let _ = counts.totals();
+    }
+    let mut counts = NodeCounts::nearly_full();
+    counts.raise(false, true).unwrap();
+    let before = format!("{counts:?}");
+    assert_eq!(
+        counts.raise(true, true),
+        Err(Uncounted),
+        "one of two counts is full"
+    );
+    assert_eq!(format!("{counts:?}"), before);
 }

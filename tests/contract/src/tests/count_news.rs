@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What an owner's threads read of counts when several of them send the same node, read it or not, and end.
+
+use crate::actor::{patience, Actor};
+use crate::arena::counter_at;
+use crate::cases;
+use crate::ops::{Op, WriteReadOp};
+use crate::port::{bytes, empty, give_in_a_call, object, Port};
+use crate::scheduling::{pin, Fifo};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::ioctl::{BINDER_GET_NODE_INFO_FOR_REF, BINDER_THREAD_EXIT};
+use binder_sys::*;
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+cases! { "count_news":
+    weak_unread_then_strong_by_another ["NODE-6", "NODE-7"],
+    weak_read_then_strong_by_another ["NODE-6", "NODE-7"],
+    strong_unread_then_strong_by_another ["NODE-7"],
+    strong_unread_then_weak_by_another ["NODE-6", "NODE-7"],
+    weak_then_strong_by_the_same ["NODE-6", "NODE-7"],
+    weak_unread_and_the_thread_gone_then_strong ["NODE-7", "TREL-2"],
+    release_unread_then_strong_again ["NODE-6", "NODE-7"],
+    lesson_s01_each_handle_is_of_its_own_node ["NODE-2"],
+    lesson_s02_nodes_turn_strong_one_by_one ["NODE-6", "NODE-14"],
+    lesson_s10_counts_of_a_dead_node_go_down ["NODE-12", "IOCTL-GET_NODE_INFO_FOR_REF"],
+    lesson_s20_a_handle_goes_home_while_it_is_released ["NODE-11", "NODE-7"],
+    lesson_s22_sent_while_the_thread_with_the_news_ends ["NODE-7", "TREL-2"],
+    lesson_s25_next_call_is_for_whoever_comes_first ["TXN-22", "LOOP-6"],
+    lesson_s25_work_is_for_another_if_there_is_no_room ["WR-8", "LOOP-6"],
+}
+
+const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
+const WEAK: FlatBinderObject = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
+const STRONG: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
+
+/// Writes a oneway call to the context manager and reads nothing.
+#[track_caller]
+fn tell(sender: &Port, parcel: &Parcel) {
+    let call = sender.place(0, 0, parcel);
+    let call = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..call };
+    sender.send(|c| c.transaction(&call));
+}
+
+/// What a thread reads when it comes for it.
+fn heard(port: &Port) -> Vec<Return> {
+    port.drain()
+}
+
+/// An owner of two threads, and a manager to send to.
+fn owner_of_two(t: &Stage) -> (Port, Port, Port) {
+    let (manager, first) = (t.manager(), t.server());
+    let second = first.looper();
+    (manager, first, second)
+}
+
+fn weak_unread_then_strong_by_another(t: &Stage) {
+    let (_manager, first, second) = owner_of_two(t);
+    tell(&first, &object(WEAK));
+    tell(&second, &object(STRONG));
+    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
+    assert_eq!(heard(&second), told, "whoever makes it strong hears of it first");
+    assert_eq!(heard(&first), [Return::TransactionComplete]);
+}
+
+fn weak_read_then_strong_by_another(t: &Stage) {
+    let (_manager, first, second) = owner_of_two(t);
+    tell(&first, &object(WEAK));
+    assert_eq!(heard(&first), [Return::Increfs(ID), Return::TransactionComplete]);
+    tell(&second, &object(STRONG));
+    assert_eq!(heard(&second), [Return::Acquire(ID), Return::TransactionComplete]);
+    assert_eq!(heard(&first), []);
+}
+
+fn strong_unread_then_strong_by_another(t: &Stage) {
+    let (_manager, first, second) = owner_of_two(t);
+    tell(&first, &object(STRONG));
+    tell(&second, &object(STRONG));
+    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
+    assert_eq!(heard(&second), [Return::TransactionComplete], "the receiver has it already");
+    assert_eq!(heard(&first), told, "whoever made it strong hears of it");
+}
+
+fn strong_unread_then_weak_by_another(t: &Stage) {
+    let (_manager, first, second) = owner_of_two(t);
+    tell(&first, &object(STRONG));
+    tell(&second, &object(WEAK));
+    assert_eq!(heard(&second), [Return::TransactionComplete]);
+    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
+    assert_eq!(heard(&first), told);
+}
+
+fn weak_then_strong_by_the_same(t: &Stage) {
+    let (_manager, first, second) = owner_of_two(t);
+    let other = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
+    let mut parcel = object(WEAK);
+    parcel.object(&FlatBinderObject::weak_binder(other.ptr, other.cookie)).object(&STRONG);
+    tell(&first, &parcel);
+    let told =
+        [Return::Increfs(other), Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
+    assert_eq!(heard(&first), told, "what turns strong moves behind the others");
+    assert_eq!(heard(&second), []);
+}
+
+fn weak_unread_and_the_thread_gone_then_strong(t: &Stage) {
+    let (_manager, first, second) = owner_of_two(t);
+    tell(&first, &object(WEAK));
+    assert_eq!(first.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    tell(&second, &object(STRONG));
+    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
+    t.known_difference(
+        Driver::C,
+        "count requests queued to a thread are lost when it exits",
+        heard(&second) == told,
+    );
+    assert_eq!(heard(&first), []);
+}
+
+/// The news that nobody holds it waits for whoever comes, and is overtaken by the node's being sent anew.
+fn release_unread_then_strong_again(t: &Stage) {
+    let (manager, first, second) = owner_of_two(t);
+    let handle = give_in_a_call(&manager, &first, STRONG);
+    assert_eq!(
+        first.answer_counts(),
+        [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete]
+    );
+    manager.send(|c| c.increfs(handle).release(handle));
+    tell(&second, &object(STRONG));
+    assert_eq!(heard(&second), [Return::TransactionComplete], "it has been in use all along");
+    assert_eq!(heard(&first), []);
+    // Once it has been read the owner has to be told anew, before the other news of its thread.
+    manager.free(&manager.wait_call());
+    assert_eq!(heard(&first), [Return::Release(ID)]);
+    tell(&second, &object(STRONG));
+    assert_eq!(heard(&second), [Return::Acquire(ID), Return::TransactionComplete]);
+}
+
+/// Names of nodes that come again must not make one of two.
+fn lesson_s01_each_handle_is_of_its_own_node(t: &Stage) {
+    const NODES: u64 = 600;
+    let (manager, owner) = (t.manager(), t.server());
+    let mut parcel = Parcel::new();
+    for ptr in 1..=NODES {
+        parcel.object(&FlatBinderObject::binder(ptr * 16, ptr));
+    }
+    owner.start_call(0, 0, &parcel);
+    let call = manager.wait_call();
+    let handles: Vec<u32> = (0..NODES).map(|at| manager.object_at(&call, at).handle()).collect();
+    assert_eq!(handles.iter().collect::<BTreeSet<_>>().len() as u64, NODES, "one handle for two nodes");
+    manager.reply(&empty());
+    owner.wait_reply();
+    owner.answer_counts();
+    for at in [0, 255, 256, 257, 512, NODES as usize - 1] {
+        manager.start_call(handles[at], 0, &empty());
+        let call = owner.wait_call();
+        assert_eq!((call.target, call.cookie), ((at as u64 + 1) * 16, at as u64 + 1));
+        owner.free(&call);
+        owner.reply(&empty());
+        manager.free(&manager.wait_reply());
+    }
+}
+
+/// Each node's news are moved within a long queue, and that does not take longer the longer it is.
+fn lesson_s02_nodes_turn_strong_one_by_one(t: &Stage) {
+    const NODES: u64 = 20_000;
+    let (manager, owner) = (t.manager_with(4 << 20), t.client());
+    let (mut weak, mut strong) = (Parcel::new(), Parcel::new());
+    for ptr in 1..=NODES {
+        weak.object(&FlatBinderObject::weak_binder(ptr * 16, ptr));
+        strong.object(&FlatBinderObject::binder(ptr * 16, ptr));
+    }
+    tell(&owner, &weak);
+    // Fails when it takes longer than any operation may.
+    tell(&owner, &strong);
+    let seen = owner.drain();
+    let id = |ptr| BinderPtrCookie { ptr: ptr * 16, cookie: ptr };
+    let news = (1..=NODES).flat_map(|ptr| [Return::Increfs(id(ptr)), Return::Acquire(id(ptr))]);
+    let told: Vec<Return> =
+        [Return::TransactionComplete].into_iter().chain(news).chain([Return::TransactionComplete]).collect();
+    assert!(seen == told, "{} items: {:?}, …", seen.len(), &seen[..8.min(seen.len())]);
+    drop(manager);
+}
+
+/// A call that fails takes back what it gave, also on a node whose owner is dead.
+fn lesson_s10_counts_of_a_dead_node_go_down(t: &Stage) {
+    let manager = t.manager();
+    let (server, owner) = (t.server(), t.server());
+    let target = give_in_a_call(&manager, &server, FlatBinderObject::binder(0x10, 0));
+    let handle = give_in_a_call(&manager, &owner, STRONG);
+    owner.kill();
+    let counts = || {
+        let info = BinderNodeInfoForRef { handle, ..Default::default() };
+        let info = manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).expect("the manager may ask");
+        (info.strong_count, info.weak_count)
+    };
+    let before = counts();
+    let mut parcel = object(FlatBinderObject::strong_handle(handle));
+    parcel.object(&FlatBinderObject::strong_handle(super::NO_HANDLE));
+    for _ in 0..50 {
+        assert_eq!(manager.refused(&manager.place(target, 0, &parcel)), Return::FailedReply);
+    }
+    assert_eq!(counts(), before);
+    t.known_difference(Driver::Upstream, "counts of a dead node are others", before == (1, 0));
+    // One more that succeeds, and is given back by its receiver.
+    let call = manager.place(target, 0, &object(FlatBinderObject::strong_handle(handle)));
+    manager.send(|c| c.transaction(&call));
+    let call = server.wait_call();
+    t.known_difference(Driver::Upstream, "counts of a dead node are others", counts() == (2, 0));
+    server.free(&call);
+    server.reply(&empty());
+    manager.free(&manager.wait_reply());
+    assert_eq!(counts(), before);
+}
+
+/// The owner is never given his own pointer between being told that nobody needs it and being told that
+/// somebody does. One thread of the holder sends the handle home, another gives back the last count.
+fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
+    let (owner, holder) = (t.manager(), t.client());
+    let other = holder.thread();
+    for _ in 0..20 {
+        // The owner gives the holder a node, which keeps its name to itself.
+        holder.start_call(0, 0, &empty());
+        owner.free(&owner.wait_call());
+        owner.reply(&object(STRONG));
+        let reply = holder.wait_reply();
+        let handle = holder.object(&reply).handle();
+        holder.send(|c| c.increfs(handle).acquire(handle).free_buffer(reply.buffer));
+        owner.answer_counts();
+        // Home goes what may not be there any more.
+        owner.park();
+        let home = holder.place(0, 0, &object(FlatBinderObject::strong_handle(handle)));
+        let home = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..home };
+        holder.start_transaction(&home);
+        other.send(|c| c.release(handle));
+        let mut seen = owner.finish_raw().returns();
+        holder.wait("the end of the call", |item| {
+            matches!(item, Return::TransactionComplete | Return::FailedReply).then_some(())
+        });
+        let deadline = Instant::now() + patience();
+        loop {
+            seen.extend(owner.drain());
+            let is_released = seen.iter().any(|item| matches!(item, Return::Release(_)));
+            let arrived = seen.iter().find_map(|item| match item {
+                Return::Transaction(call) => Some(*call),
+                _ => None,
+            });
+            if let Some(call) = arrived {
+                t.known_difference(
+                    Driver::C,
+                    "a handle that goes home brings a node back into use, untold",
+                    !is_released || seen.iter().any(|item| matches!(item, Return::Acquire(_))),
+                );
+                owner.free(&call);
+                break;
+            }
+            if is_released {
+                break;
+            }
+            assert!(Instant::now() < deadline, "neither called nor told: {seen:?}");
+        }
+        owner.drain();
+        holder.send(|c| c.decrefs(handle));
+        owner.drain();
+    }
+}
+
+/// The news of nodes wait with a thread that ends, and another thread sends them meanwhile, the last first: it
+/// hears of each before its call is acknowledged, wherever the end has come to.
+fn lesson_s22_sent_while_the_thread_with_the_news_ends(t: &Stage) {
+    const NODES: u64 = 2000;
+    let manager = t.manager_with(4 << 20);
+    for _ in 0..3 {
+        let ending = t.server();
+        let sender = ending.looper();
+        let (mut weak, mut strong) = (Parcel::new(), Parcel::new());
+        for at in 1..=NODES {
+            weak.object(&FlatBinderObject::weak_binder(at * 16, 0));
+            strong.object(&FlatBinderObject::binder((NODES + 1 - at) * 16, 0));
+        }
+        tell(&ending, &weak);
+        let strong = sender.place(0, 0, &strong);
+        let strong = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..strong };
+        let mut commands = Commands::new();
+        commands.transaction(&strong);
+        let commands = commands.as_bytes().to_vec();
+        let argument = 0i32.to_ne_bytes().to_vec();
+        sender.start_raw(WriteReadOp { commands, ..Default::default() });
+        ending.actor.start(Op::Ioctl { slot: ending.slot, number: BINDER_THREAD_EXIT, argument });
+        ending.actor.finish();
+        assert_eq!(sender.finish_raw().errno, nix::errno::Errno::from_raw(0));
+        let told = sender.drain();
+        let is_of = |item: &Return| matches!(item, Return::Increfs(_) | Return::Acquire(_));
+        let news = told.iter().take_while(|item| is_of(item)).count() as u64;
+        t.known_difference(
+            Driver::C,
+            "count requests queued to a thread are lost when it exits",
+            (news, told.last()) == (2 * NODES, Some(&Return::TransactionComplete)),
+        );
+        ending.kill();
+        for _ in 0..2 {
+            manager.free(&manager.wait_call());
+        }
+    }
+}
+
+/// A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
+/// another thread sleeps and has been woken for it.
+fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if !t.needs("two CPUs", cpus >= 2) {
+        return;
+    }
+    pin(Pid::from_raw(0), 1);
+    let (server, client) = (t.manager(), t.client());
+    let sleeper = server.looper();
+    let bystander = Actor::new();
+    for (actor, cpu) in [(&*server.actor, 1), (&*client.actor, 1), (&*sleeper.actor, 0), (&bystander, 0)] {
+        actor.pin(cpu);
+    }
+    for word in [b"one", b"two"] {
+        tell(&client, &bytes(word));
+    }
+    let one = server.wait_call();
+    assert_eq!(server.data(&one), b"one");
+    sleeper.park();
+    // From now on the sleeper can be woken, and will not run.
+    let (counter, stop) = (client.arena.reserve(8), client.arena.reserve(8));
+    bystander.set_schedule(Fifo(20));
+    bystander.start(Op::Spin { counter, stop });
+    while counter_at(counter).load(Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    let mut commands = Commands::new();
+    commands.free_buffer(one.buffer);
+    server.start(&commands);
+    let is_there = server.actor.answered(Duration::from_millis(300));
+    counter_at(stop).store(1, Relaxed);
+    bystander.finish();
+    assert!(is_there, "the call was given to a thread that sleeps");
+    let two = server.wait_call();
+    assert_eq!(server.data(&two), b"two");
+    server.free(&two);
+    // Woken for nothing, it sleeps on.
+    sleeper.actor.expect_blocked();
+    tell(&client, &bytes(b"six"));
+    assert_eq!(sleeper.data(&sleeper.wait_call()), b"six");
+}
+
+/// A thread that is woken for work and has no room to be told of it leaves it to another that sleeps.
+fn lesson_s25_work_is_for_another_if_there_is_no_room(t: &Stage) {
+    let (manager, (owner, holder)) = (t.manager(), (t.server(), t.server()));
+    let cookie = 7;
+    let handle = crate::port::introduce(&manager, &owner, STRONG, &holder);
+    holder.send(|c| c.request_death(handle, cookie));
+    let other = holder.looper();
+    other.park();
+    // The last to fall asleep is the first to be woken.
+    holder.start_raw(WriteReadOp { room: 4, ..Default::default() });
+    holder.actor.expect_blocked();
+    owner.kill();
+    assert_eq!(holder.finish_raw().returns(), [Return::Noop]);
+    if t.ours_alone(
+        "what the first has no room for waits until it comes again",
+        other.actor.answered(patience() / 2),
+    ) {
+        other.wait_for(Return::DeadBinder(cookie));
+    }
+}
