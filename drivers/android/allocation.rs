@@ -48,8 +48,6 @@ struct Named {
 pub(crate) struct Layout {
     pub(crate) data_size: usize,
     pub(crate) offsets_size: usize,
-    /// Where the array of offsets begins, relative to the data.
-    pub(crate) offsets_at: usize,
     /// How much of the end is for the sender's security context; 0 if there is none.
     context_size: usize,
     total: usize,
@@ -72,16 +70,21 @@ impl Layout {
         Ok(Self {
             data_size,
             offsets_size,
-            offsets_at,
             context_size,
             total,
         })
     }
 
+    /// Where the array of offsets begins, relative to the data.
+    pub(crate) fn offsets_at(&self) -> usize {
+        // Of a layout, so it can be counted.
+        self.data_size.next_multiple_of(size_of::<usize>())
+    }
+
     /// Where the area begins and ends that takes what pointers point to: between the offsets and the
     /// security context.
     pub(crate) fn pointers(&self) -> Result<(usize, usize)> {
-        let start = self.offsets_at + aligned(self.offsets_size)?;
+        let start = self.offsets_at() + aligned(self.offsets_size)?;
         Ok((start, self.total - self.context_size))
     }
 }

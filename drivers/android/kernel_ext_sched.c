@@ -99,3 +99,8 @@ u32 kernel_ext_sched_limits(struct task_struct *task)
 		rt_priority = 0;
 	return (u8)rlimit_to_nice(nice) | rt_priority << 8;
 }
+
+void kernel_ext_cond_resched(void)
+{
+	cond_resched();
+}

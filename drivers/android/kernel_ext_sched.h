@@ -37,4 +37,7 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted);
  */
 u32 kernel_ext_sched_limits(struct task_struct *task);
 
+/* Lets other tasks run, where the kernel does not preempt and one should. May sleep. */
+void kernel_ext_cond_resched(void);
+
 #endif /* _KERNEL_EXT_SCHED_H */

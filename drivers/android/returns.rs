@@ -24,7 +24,7 @@ use crate::{
     node_counts::Announcement,
     priority,
     process::{ProcessState, StateGuard},
-    thread::{Rest, Thread},
+    thread::{Completion, Rest, Thread},
     transaction::{Content, Transaction},
     work::{Wake, Work, WorkTicket}, //
 };
@@ -195,6 +195,17 @@ fn look(
                 sink.put(process.as_heard(answer), &[]);
                 thread.state(process).spare_ticket = Some(ticket);
             }
+            Work::Completion => {
+                let own = thread.state(process);
+                own.spare_ticket = Some(ticket);
+                let completion = own.completions.read();
+                if completion != Completion::Withdrawn {
+                    sink.put(Return::TransactionComplete, &[]);
+                }
+                if completion == Completion::Stops {
+                    thread.has_unread_refusal.store(false, Relaxed);
+                }
+            }
             Work::Refusal(answer) => {
                 sink.put(answer, &[]);
                 thread.has_unread_refusal.store(false, Relaxed);
@@ -215,9 +226,9 @@ fn look(
             Work::Call(mut call) => {
                 call.put_ticket(ticket);
                 let own = thread.state(process);
-                own.calls_to_come += u32::from(is_common);
+                own.calls_to_come += usize::from(is_common);
                 call.saved_priority = own.raised_from.take().into();
-                let has_room = own.stack.len() < own.stack.capacity();
+                let has_room = own.stack.has_room();
                 return Found::Call(call, has_room);
             }
             Work::Outcome(mut outcome) => {
@@ -306,7 +317,7 @@ fn notice(thread: &Thread, transaction: &Transaction, buffer: &Buffer) -> Transa
         data_size: buffer.layout.data_size as u64,
         offsets_size: buffer.layout.offsets_size as u64,
         data,
-        offsets: data + buffer.layout.offsets_at as u64,
+        offsets: data + buffer.layout.offsets_at() as u64,
     }
 }
 
@@ -370,9 +381,7 @@ fn deliver_call<'a>(
             priority::begin_oneway_service(&node);
             hand_over(thread, buffer, numbers, Purpose::Oneway(node));
             drop(transaction);
-            let mut process = lock_after_transaction(thread);
-            thread.state(&mut process).forgo_call();
-            return Ok(process);
+            return Ok(forgo_call(thread, lock_after_transaction(thread)));
         }
         _ => {}
     }
@@ -382,15 +391,25 @@ fn deliver_call<'a>(
 }
 
 /// A call cannot be given to the calling thread, which goes back to what it was before the call came.
-fn refuse(thread: &Thread, mut transaction: KBox<Transaction>) {
+fn refuse(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
     let saved_priority = transaction.saved_priority.take();
     transaction.refuse(Refusal::UNDELIVERABLE);
-    let mut process = thread.process.lock_state();
-    thread.state(&mut process).forgo_call();
-    drop(process);
+    drop(forgo_call(thread, thread.process.lock_state()));
     if let Some(saved) = saved_priority {
         priority::end_service(saved);
     }
+}
+
+/// A call that was to come will not be on the stack: it is oneway, or was refused. Gives the locked state.
+fn forgo_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
+    thread.state(&mut process).calls_to_come -= 1;
+    let wake = thread.hear_of_ended_call(&mut process);
+    if wake.is_needed() {
+        drop(process);
+        wake.now(thread, WakeHint::Anywhere);
+        process = thread.process.lock_state();
+    }
+    process
 }
 
 /// The thread knows of a buffer: lets it have the files in it, and free it.

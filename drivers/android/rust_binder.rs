@@ -27,6 +27,8 @@ mod kernel_ext;
 
 mod allocation;
 mod buffers;
+mod call_stack;
+mod chunked_stack;
 mod commands;
 mod context;
 mod counted_tree;

@@ -7,6 +7,7 @@
 //! reads; a reply that fails still ends the call.
 
 use crate::{
+    call_stack::{Frame, FrameId, Waiter},
     debug::note,
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     error::Refusal,
@@ -18,10 +19,10 @@ use crate::{
     process::Process,
     range_alloc::CallKind,
     stats::next_debug_id,
-    thread::{Frame, Thread, ThreadState},
+    thread::{Completion, Thread, ThreadState},
     transaction::{Content, Transaction},
     translate::{copy_in, Route},
-    work::{Urgency, Wake, Work, WorkTicket}, //
+    work::{Rouse, Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -98,9 +99,12 @@ fn call_and_expect(
     hint: WakeHint,
 ) -> Result<(), Refusal> {
     let target = node.owner.clone();
-    let prepared = begin_call(thread, &target, request, id)?;
-    let route = prepared.route.clone();
-    match prepare_call(thread, request, node, id, prepared)
+    let Begun {
+        transaction,
+        mut expectation,
+        route,
+    } = begin_call(thread, &target, request, id)?;
+    match prepare_call(thread, request, node, id, transaction, &mut expectation)
         .and_then(|transaction| submit(transaction, &target, route.as_ref()))
     {
         Ok(submitted) => {
@@ -108,25 +112,27 @@ fn call_and_expect(
             Ok(())
         }
         Err(refusal) => {
-            stop_expecting_reply(thread, id);
+            stop_expecting_reply(thread, &expectation);
             Err(refusal)
         }
     }
 }
 
-/// What a thread brings along for a call, so that nothing need be allocated.
-struct Prepared {
+/// A call whose data are yet to be copied.
+struct Begun {
+    /// What the thread has for it, so that it need not be allocated.
     transaction: Option<KBox<Transaction>>,
-    /// The place for the news that the call is on its way.
-    completion: Completion,
+    expectation: Expectation,
     /// The thread of the target that waits for this very chain of calls, if there is one.
-    route: Option<Arc<Thread>>,
+    route: Option<Waiter>,
 }
 
 /// Whether the caller has taken note that it waits for a reply.
-enum Completion {
-    Queued,
-    NotQueued(Option<WorkTicket>),
+enum Expectation {
+    /// It has, in this frame.
+    Noted(FrameId),
+    /// Not yet; the place for the news that the call is on its way.
+    ToBeNoted(Option<WorkTicket>),
 }
 
 /// Checks that the thread may make a call now (contract TXN-10), and finds out who of the target
@@ -136,49 +142,43 @@ fn begin_call(
     target: &Arc<Process>,
     request: &TransactionRequest,
     id: u32,
-) -> Result<Prepared, Refusal> {
+) -> Result<Begun, Refusal> {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
     if matches!(state.work.front(), Some(Work::Call(_))) {
         return Err(Refusal::failed(EPROTO));
     }
-    let link = match state.stack.last() {
+    let caller = match state.stack.innermost() {
         None => None,
-        Some(Frame::Incoming(served)) => Some((served.caller.clone(), served.id)),
-        Some(Frame::Outgoing(_) | Frame::Ended(_)) => return Err(Refusal::failed(EPROTO)),
+        Some(Frame::Incoming(served)) => Some(served.waiter()),
+        Some(_) => return Err(Refusal::failed(EPROTO)),
     };
     let transaction = state.spare_transaction.take();
-    let has_room_on_stack = state.stack.len() < state.stack.capacity();
     // News of nodes that the data names come before those of the call (contract NODE-7), and they
     // are yet to be found; without objects there are none.
-    let completion = match state.spare_ticket.take() {
-        Some(ticket) if has_room_on_stack && request.offsets_size == 0 => {
-            expect_reply(state, id, ticket);
-            Completion::Queued
+    let expectation = match state.spare_ticket.take() {
+        Some(ticket) if state.stack.has_room() && request.offsets_size == 0 => {
+            Expectation::Noted(expect_reply(state, ticket))
         }
-        ticket => Completion::NotQueued(ticket),
+        ticket => Expectation::ToBeNoted(ticket),
     };
     drop(process);
-    Ok(Prepared {
+    Ok(Begun {
         transaction,
-        completion,
-        route: link.and_then(|link| find_waiting_thread(link, target)),
+        expectation,
+        route: caller.and_then(|caller| find_waiting_thread(caller, target)),
     })
 }
 
 /// Follows a chain of calls up, from a caller to whomever it serves itself meanwhile, until it meets
-/// a thread of `target`.
-fn find_waiting_thread(link: (Arc<Thread>, u32), target: &Arc<Process>) -> Option<Arc<Thread>> {
-    let (mut caller, mut id) = link;
-    while !Arc::ptr_eq(&caller.process, target) {
-        let mut process = caller.process.lock_state();
-        let served = caller.state(&mut process).served_during(id);
-        let next = served.map(|served| (served.caller.clone(), served.id));
-        drop(process);
-        (caller, id) = next?;
+/// a thread of `target`. No lock is held for longer than a step, so the thread may hear of its call
+/// before it is given this one: whoever does that asks again.
+fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
+    while !Arc::ptr_eq(&caller.thread.process, target) {
+        caller = caller.one_up()?;
     }
-    (!caller.has_ended.load(Relaxed)).then_some(caller)
+    (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
 }
 
 /// Puts the data of a call into its target, and takes note that the thread waits for the reply.
@@ -187,24 +187,31 @@ fn prepare_call(
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
-    prepared: Prepared,
+    transaction: Option<KBox<Transaction>>,
+    expectation: &mut Expectation,
 ) -> Result<KBox<Transaction>, Refusal> {
-    let mut transaction = match prepared.transaction {
+    let mut transaction = match transaction {
         Some(spare) => spare,
         None => Transaction::new(thread)?,
     };
     fill(&mut transaction, thread, request, node, CallKind::Sync)?;
     transaction.describe(id, request);
     transaction.caller_priority = priority::current_priority();
-    if let Completion::NotQueued(ticket) = prepared.completion {
-        let ticket = match ticket {
-            Some(spare) => spare,
-            None => WorkTicket::new(GFP_KERNEL)?,
-        };
-        thread.make_room_on_stack()?;
-        let mut process = thread.process.lock_state();
-        expect_reply(thread.state(&mut process), id, ticket);
-    }
+    let frame = match expectation {
+        Expectation::Noted(frame) => *frame,
+        Expectation::ToBeNoted(ticket) => {
+            let ticket = match ticket.take() {
+                Some(spare) => spare,
+                None => WorkTicket::new(GFP_KERNEL)?,
+            };
+            thread.make_room_on_stack()?;
+            let mut process = thread.process.lock_state();
+            let frame = expect_reply(thread.state(&mut process), ticket);
+            *expectation = Expectation::Noted(frame);
+            frame
+        }
+    };
+    transaction.set_frame(frame);
     Ok(transaction)
 }
 
@@ -238,22 +245,20 @@ fn fill(
 }
 
 /// The caller's side of a call that is about to be queued. There has to be room on its stack.
-fn expect_reply(state: &mut ThreadState, id: u32, ticket: WorkTicket) {
-    let _ = state.stack.push_within_capacity(Frame::Outgoing(id));
+fn expect_reply(state: &mut ThreadState, ticket: WorkTicket) -> FrameId {
+    state.completions.add();
     // Deferred: it is read together with what comes of the call (contract TXN-18).
-    let complete = Work::Answer(Return::TransactionComplete);
-    state.work.push_back(ticket, complete);
+    state.work.push_back(ticket, Work::Completion);
+    state.stack.push_outgoing()
 }
 
 /// Undoes [`expect_reply`], if that was done: the call was not queued.
-fn stop_expecting_reply(thread: &Arc<Thread>, id: u32) {
-    let mut process = thread.process.lock_state();
-    let state = thread.state(&mut process);
-    if state.pop_outgoing(id) {
-        let is_complete = |work: &Work| matches!(work, Work::Answer(Return::TransactionComplete));
-        if let Some((_, ticket)) = state.work.take_last(is_complete) {
-            state.spare_ticket = Some(ticket);
-        }
+fn stop_expecting_reply(thread: &Thread, expectation: &Expectation) {
+    if let Expectation::Noted(frame) = *expectation {
+        let mut process = thread.process.lock_state();
+        let state = thread.state(&mut process);
+        state.stack.pop_outgoing(frame);
+        state.completions.fail(Completion::Withdrawn);
     }
 }
 
@@ -305,9 +310,14 @@ struct Submitted {
 fn submit(
     mut transaction: KBox<Transaction>,
     target: &Process,
-    route: Option<&Arc<Thread>>,
+    route: Option<&Waiter>,
 ) -> Result<Submitted, Refusal> {
     let mut state = target.lock_state();
+    // Somebody in between may have died since the thread was found: then it has heard that, or is about
+    // to, and will not come for this call.
+    let route = route
+        .filter(|waiter| waiter.thread.has_ended.load(Relaxed) || waiter.waits(&mut state))
+        .map(|waiter| &waiter.thread);
     let reception = match transaction.admit(&mut state, route.map(|thread| &**thread)) {
         Ok(reception) => reception,
         Err(refusal) => {
@@ -360,12 +370,7 @@ fn submit(
 /// that, and the thread itself that it is done (contract TXN-25).
 pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
     let id = next_debug_id();
-    let Some(EndedCall {
-        mut transaction,
-        is_told,
-        has_outer_ended,
-    }) = end_call(thread, request, id)
-    else {
+    let Some((mut transaction, is_told)) = begin_reply(thread, request, id) else {
         let refusal = Refusal::failed(EPROTO);
         report("reply", id, request, refusal);
         return thread.refuse(id, refusal);
@@ -381,8 +386,8 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
     };
     match error {
         None if is_told => {}
-        None => thread.answer(Return::TransactionComplete),
-        Some(_) => thread.end_with_failed_reply(is_told),
+        Some(_) if is_told => thread.stop_until_completion(),
+        _ => thread.end_reply(error.is_some()),
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, hint);
@@ -390,47 +395,36 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
     if let Some(saved) = saved_priority.get() {
         priority::end_service(saved);
     }
-    if has_outer_ended {
-        thread.hear_of_ended_call();
-    }
 }
 
-/// A call that the thread has served.
-struct EndedCall {
-    transaction: KBox<Transaction>,
-    /// Whether the thread was told already that its reply is on its way; as with calls, news of nodes
-    /// come first.
-    is_told: bool,
-    /// Whether the call in whose course this one was made has an outcome already.
-    has_outer_ended: bool,
-}
-
-/// Takes the call that the thread serves off its stack.
-fn end_call(thread: &Arc<Thread>, request: &TransactionRequest, id: u32) -> Option<EndedCall> {
+/// Takes the call that the thread serves off its stack. Whether the thread was told already that its
+/// reply is on its way: as with calls, news of nodes come first. If it was not, the thread stays
+/// [replying](Frame::Replying), for no outcome of another call may come before that.
+fn begin_reply(
+    thread: &Arc<Thread>,
+    request: &TransactionRequest,
+    id: u32,
+) -> Option<(KBox<Transaction>, bool)> {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
-    let transaction = state.pop_incoming()?;
-    let has_outer_ended = state.has_ended_call();
-    let ticket = match request.offsets_size {
-        0 => state.spare_ticket.take(),
-        _ => None,
+    let is_told = request.offsets_size == 0 && state.spare_ticket.is_some();
+    let transaction = if is_told {
+        state.stack.pop_incoming()?
+    } else {
+        state.stack.begin_reply()?
     };
-    let is_told = ticket.is_some();
-    if let Some(ticket) = ticket {
-        // The thread is running, so nobody need be woken.
-        let complete = Work::Answer(Return::TransactionComplete);
-        state.work.push_back(ticket, complete);
-        state.is_work_urgent = true;
-    }
+    let surplus = state.stack.take_surplus();
+    let wake = match is_told.then(|| state.spare_ticket.take()).flatten() {
+        Some(ticket) => thread.complete_reply(&mut process, ticket),
+        None => Rouse::Nobody,
+    };
     let freezers = process.freeze.end_transaction();
     drop(process);
+    drop(surplus);
+    wake.now(thread, WakeHint::Anywhere);
     freezers.now(&thread.process);
-    Some(EndedCall {
-        transaction,
-        is_told,
-        has_outer_ended,
-    })
+    Some((transaction, is_told))
 }
 
 /// Puts the reply of the calling task into the transaction that it has served.

@@ -14,7 +14,7 @@ use kernel::{
 
 /// The kinds of objects that are counted.
 #[derive(Clone, Copy)]
-#[repr(usize)]
+#[repr(u8)]
 pub(crate) enum Kind {
     Context,
     Process,

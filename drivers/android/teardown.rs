@@ -7,14 +7,15 @@
 //! lock (lesson R01). Whoever waits for something hears that it will not come.
 
 use crate::{
+    call_stack::{CallStack, Frame},
     debug::note,
     error::Refusal,
-    kernel_ext::park::WakeHint,
+    kernel_ext::{park::WakeHint, sched},
     priority,
     priority_rules::Priority,
     process::{Pid, Process, ProcessState},
     registry,
-    thread::{Frame, Thread},
+    thread::Thread,
     work::{Wake, Work, WorkTicket}, //
 };
 use kernel::{
@@ -47,7 +48,10 @@ impl Thread {
                 }
                 transaction.refuse(Refusal::DIED);
             }
+            // There can be as many as memory holds.
+            sched::cond_resched();
         }
+        drop(self.take_stack());
         while let Some(leftover) = self.pass_on_work() {
             leftover.end(&self.process);
         }
@@ -76,14 +80,25 @@ impl Thread {
 
     fn pop_frame(&self) -> Option<Frame> {
         let mut process = self.process.lock_state();
-        let frame = self.state(&mut process).stack.pop();
+        let stack = &mut self.state(&mut process).stack;
+        let frame = stack.pop();
+        let surplus = stack.take_surplus();
         if !matches!(frame, Some(Frame::Incoming(_))) {
+            drop(process);
+            drop(surplus);
             return frame;
         }
         let freezers = process.freeze.end_transaction();
         drop(process);
+        drop(surplus);
         freezers.now(&self.process);
         frame
+    }
+
+    /// Takes out the stack, which is empty and has memory.
+    fn take_stack(&self) -> CallStack {
+        let mut process = self.process.lock_state();
+        core::mem::replace(&mut self.state(&mut process).stack, CallStack::new())
     }
 
     /// Takes out the oldest work that the thread will not do any more, or hands it to the other threads: under

@@ -6,6 +6,7 @@
 //! or with the process. Its state is guarded by the state lock of the process.
 
 use crate::{
+    call_stack::{CallStack, FrameId},
     defs::{ExtendedError, Return},
     error::Refusal,
     idle::IdlePlace,
@@ -19,7 +20,7 @@ use crate::{
     process::{Pid, Process, ProcessState, StateGuard},
     stats::{Counted, Kind},
     transaction::Transaction,
-    work::{Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
+    work::{Rouse, Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -59,10 +60,13 @@ pub(crate) struct ThreadState {
     /// that call.
     pub(crate) raised_from: Option<Priority>,
     /// Calls made and calls being served, the innermost last.
-    pub(crate) stack: KVec<Frame>,
+    pub(crate) stack: CallStack,
     pub(crate) work: WorkQueue,
-    /// Calls that are in `work`, or have left it and are not yet on the stack.
-    pub(crate) calls_to_come: u32,
+    /// Those in `work` that say that a call or a reply is on its way.
+    pub(crate) completions: Completions,
+    /// Calls that are [promised](Rest::Promised) or in `work`, or have left it and are not yet on the
+    /// stack.
+    pub(crate) calls_to_come: usize,
     /// Whether `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
     pub(crate) extended_error: ExtendedError,
@@ -112,15 +116,49 @@ impl Looper {
     }
 }
 
-/// One level of a thread's call stack.
-pub(crate) enum Frame {
-    /// A call that the thread made; the number is the transaction's debug id.
-    Outgoing(u32),
-    /// A call that the thread made and whose outcome came before it has replied to one made in the
-    /// course of that: somebody in between died. It hears of this after its reply (contract TXN-26).
-    Ended(KBox<Transaction>),
-    /// A call that the thread serves.
-    Incoming(KBox<Transaction>),
+/// The unread news that calls and replies of a thread are on their way.
+///
+/// They are queued early, for nothing may come before them. If the call or the reply fails after that,
+/// the news are not searched for, but it is noted what became of them: they are the last ones, since a
+/// failure stops the thread's commands until it has read of it.
+pub(crate) struct Completions {
+    unread: usize,
+    last: Completion,
+}
+
+/// What becomes of the news that a call or a reply is on its way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// They are told.
+    Told,
+    /// They are told, and until then they stop commands: it was a reply, and failed (contract TXN-25).
+    Stops,
+    /// They are not told: it was a call, and failed (contract TXN-19).
+    Withdrawn,
+}
+
+impl Completions {
+    /// One more is queued.
+    #[inline]
+    pub(crate) fn add(&mut self) {
+        self.unread += 1;
+    }
+
+    /// What the one that was queued last was for has failed.
+    pub(crate) fn fail(&mut self, last: Completion) {
+        self.last = last;
+    }
+
+    /// The one that was queued first is read.
+    #[inline]
+    pub(crate) fn read(&mut self) -> Completion {
+        self.unread -= 1;
+        if self.unread == 0 {
+            core::mem::replace(&mut self.last, Completion::Told)
+        } else {
+            Completion::Told
+        }
+    }
 }
 
 impl ThreadState {
@@ -130,8 +168,12 @@ impl ThreadState {
             rest: Rest::Awake,
             idle_place: IdlePlace::default(),
             raised_from: None,
-            stack: KVec::new(),
+            stack: CallStack::new(),
             work: WorkQueue::numbered(),
+            completions: Completions {
+                unread: 0,
+                last: Completion::Told,
+            },
             calls_to_come: 0,
             is_work_urgent: false,
             extended_error: ExtendedError::none(0),
@@ -170,93 +212,33 @@ impl ThreadState {
         self.refusal_ticket = Some(ticket);
     }
 
-    /// The call that the thread serves, if that is what it does.
-    pub(crate) fn pop_incoming(&mut self) -> Option<KBox<Transaction>> {
-        match self.stack.pop() {
-            Some(Frame::Incoming(transaction)) => Some(transaction),
-            Some(frame) => {
-                // There is room for what was taken out a moment ago.
-                let _ = self.stack.push_within_capacity(frame);
-                None
-            }
-            None => None,
-        }
-    }
-
     /// Queues work for the thread.
     #[inline]
     pub(crate) fn push_work(&mut self, ticket: WorkTicket, work: Work) {
-        self.calls_to_come += u32::from(matches!(work, Work::Call(_)));
+        self.calls_to_come += usize::from(matches!(work, Work::Call(_)));
         self.work.push_back(ticket, work);
     }
 
     /// A call that was to come is what the thread serves now. There has to be room on its stack.
     pub(crate) fn serve(&mut self, call: KBox<Transaction>) {
         self.calls_to_come -= 1;
-        let _ = self.stack.push_within_capacity(Frame::Incoming(call));
+        self.stack.push_incoming(call);
     }
 
-    /// A call that was to come will not be on the stack: it is oneway, or was refused.
-    pub(crate) fn forgo_call(&mut self) {
-        self.calls_to_come -= 1;
-        self.hear_of_ended_call();
-    }
-
-    /// Whether the outcome of the thread's innermost call is there and was waiting for the end of a call
-    /// made in its course.
-    pub(crate) fn has_ended_call(&self) -> bool {
-        self.calls_to_come == 0 && matches!(self.stack.last(), Some(Frame::Ended(_)))
-    }
-
-    /// Lets the thread read of that outcome, if there is one.
-    pub(crate) fn hear_of_ended_call(&mut self) {
-        if !self.has_ended_call() {
-            return;
+    /// Takes out the outcome of the thread's innermost call, if that is there, was waiting for the end of a
+    /// call made in its course, and need wait no longer.
+    #[inline]
+    fn take_kept_outcome(&mut self) -> Option<KBox<Transaction>> {
+        if self.calls_to_come != 0 {
+            return None;
         }
-        if let Some(Frame::Ended(mut outcome)) = self.stack.pop() {
-            // Present: a transaction that waits in no queue has it.
-            if let Some(ticket) = outcome.take_ticket() {
-                self.push_work(ticket, Work::Outcome(outcome));
-                self.is_work_urgent = true;
-            }
-        }
+        self.stack.pop_ended()
     }
 
-    /// Ends the innermost call made by the thread, if it is the one of this number, and the thread need
+    /// Ends the innermost call made by the thread, if it is the one of this frame, and the thread need
     /// not reply to others before it hears of that.
-    pub(crate) fn end_innermost(&mut self, id: u32) -> bool {
-        self.calls_to_come == 0 && self.pop_outgoing(id)
-    }
-
-    /// Takes the innermost call made by the thread off the stack, if it is the one of this number.
-    pub(crate) fn pop_outgoing(&mut self, id: u32) -> bool {
-        let is_top = matches!(self.stack.last(), Some(Frame::Outgoing(top)) if *top == id);
-        if is_top {
-            self.stack.pop();
-        }
-        is_top
-    }
-
-    /// The call being served while call `id` was made: who made it is the next one up the chain.
-    pub(crate) fn served_during(&self, id: u32) -> Option<&Transaction> {
-        match self
-            .stack
-            .get(self.place_of_outgoing(id)?.checked_sub(1)?)?
-        {
-            Frame::Incoming(transaction) => Some(transaction),
-            Frame::Outgoing(_) | Frame::Ended(_) => None,
-        }
-    }
-
-    /// The frame of call `id`, which need not be the innermost.
-    pub(crate) fn outgoing(&mut self, id: u32) -> Option<&mut Frame> {
-        let at = self.place_of_outgoing(id)?;
-        self.stack.get_mut(at)
-    }
-
-    fn place_of_outgoing(&self, id: u32) -> Option<usize> {
-        let is_it = |frame: &Frame| matches!(frame, Frame::Outgoing(outgoing) if *outgoing == id);
-        self.stack.iter().position(is_it)
+    pub(crate) fn end_innermost(&mut self, frame: FrameId) -> bool {
+        self.calls_to_come == 0 && self.stack.pop_outgoing(frame)
     }
 
     /// Records why something failed, unless there is an unread record.
@@ -300,7 +282,7 @@ impl Thread {
 
     /// Whether the thread makes or serves a call.
     pub(crate) fn is_calling(&self, process: &ProcessState) -> bool {
-        !self.state.access(process).stack.is_empty()
+        self.state.access(process).stack.is_calling()
     }
 
     /// Whether this is the record of the calling task.
@@ -322,6 +304,7 @@ impl Thread {
     /// Ends a promise: what was promised is queued under the same lock.
     pub(crate) fn keep_promise(&self, process: &mut ProcessState, raised_from: Option<Priority>) {
         let state = self.state(process);
+        state.calls_to_come -= 1;
         state.rest = Rest::ForOwnWork;
         state.raised_from = raised_from;
     }
@@ -333,52 +316,97 @@ impl Thread {
 
     /// Makes sure that the stack has room for one more frame.
     pub(crate) fn make_room_on_stack(&self) -> Result {
-        let needed = {
-            let mut process = self.process.lock_state();
-            let stack = &self.state(&mut process).stack;
-            if stack.len() < stack.capacity() {
-                return Ok(());
-            }
-            stack.len() + 4
-        };
-        let mut roomier = KVec::with_capacity(needed, GFP_KERNEL)?;
         let mut process = self.process.lock_state();
-        let stack = &mut self.state(&mut process).stack;
-        for frame in stack.drain_all() {
-            // Only this thread makes its stack grow, so all frames fit.
-            let _ = roomier.push_within_capacity(frame);
-        }
-        core::mem::swap(stack, &mut roomier);
+        let shortage = self.state(&mut process).stack.shortage()?;
         drop(process);
+        let Some(shortage) = shortage else {
+            return Ok(());
+        };
+        let room = shortage.allocate(GFP_KERNEL)?;
+        let mut process = self.process.lock_state();
+        // Only this thread makes its stack grow; others may have made room as they ended its calls.
+        let unneeded = self.state(&mut process).stack.add_room(room);
+        drop(process);
+        drop(unneeded);
         Ok(())
     }
 
-    /// Lets the thread read `answer` when it comes for work.
-    pub(crate) fn answer(self: &Arc<Self>, answer: Return) {
-        let mut process = self.process.lock_state();
-        let mut ticket = self.state(&mut process).spare_ticket.take();
-        if ticket.is_none() {
-            drop(process);
-            ticket = WorkTicket::new(GFP_KERNEL).ok();
-            process = self.process.lock_state();
-        }
-        match ticket {
-            Some(ticket) => self.push_and_wake(process, ticket, Work::Answer(answer)),
-            None => self.push_refusal(process, answer),
-        }
-    }
-
-    /// The same, in a place that the caller brings.
+    /// Lets the thread read `answer` when it comes for work, in the place that the caller brings.
     pub(crate) fn answer_with(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
         self.push_and_wake(self.process.lock_state(), ticket, Work::Answer(answer));
     }
 
-    /// Lets the thread read of the outcome that was waiting for the end of the call it has served, if
-    /// there is one.
+    /// Lets the thread read of the outcome that was waiting for the end of a call it has served, if
+    /// there is one and it need wait no longer. Says whom to wake for that.
+    #[inline]
+    pub(crate) fn hear_of_ended_call(self: &Arc<Self>, process: &mut ProcessState) -> Rouse {
+        match self.state(process).take_kept_outcome() {
+            None => Rouse::Nobody,
+            Some(outcome) => self.hear(process, outcome),
+        }
+    }
+
     #[cold]
-    pub(crate) fn hear_of_ended_call(&self) {
+    fn hear(self: &Arc<Self>, process: &mut ProcessState, mut outcome: KBox<Transaction>) -> Rouse {
+        // Present: a transaction that waits in no queue has it.
+        match outcome.take_ticket() {
+            Some(ticket) => {
+                process.push_to_thread(self, ticket, Work::Outcome(outcome), Urgency::Now)
+            }
+            None => Rouse::Nobody,
+        }
+    }
+
+    /// Lets the thread, which is replying, read that it is done with a call, in the place that it
+    /// brings. Then it may hear of those below. Says whom to wake.
+    #[inline]
+    pub(crate) fn complete_reply(
+        self: &Arc<Self>,
+        process: &mut ProcessState,
+        ticket: WorkTicket,
+    ) -> Rouse {
+        self.state(process).completions.add();
+        let wake = process.push_to_thread(self, ticket, Work::Completion, Urgency::Now);
+        // Whoever is woken for the one is woken for the other.
+        let _ = self.hear_of_ended_call(process);
+        wake
+    }
+
+    /// Ends a reply that has been [begun](crate::call_stack::CallStack::begin_reply). A reply that has
+    /// failed stops the commands behind it like a refusal (contract WR-2).
+    #[cold]
+    pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool) {
         let mut process = self.process.lock_state();
-        self.state(&mut process).hear_of_ended_call();
+        let mut ticket = None;
+        if !has_failed {
+            ticket = self.state(&mut process).spare_ticket.take();
+            if ticket.is_none() {
+                drop(process);
+                ticket = WorkTicket::new(GFP_KERNEL).ok();
+                process = self.process.lock_state();
+            }
+        }
+        self.state(&mut process).stack.end_reply();
+        let wake = match ticket {
+            Some(ticket) => self.complete_reply(&mut process, ticket),
+            None => {
+                let wake = self.queue_refusal(&mut process, Return::TransactionComplete);
+                // As above.
+                let _ = self.hear_of_ended_call(&mut process);
+                wake
+            }
+        };
+        drop(process);
+        wake.now(self, WakeHint::Anywhere);
+    }
+
+    /// The reply of which the thread was to hear that it is on its way has failed. It hears the same, and
+    /// its commands stop until then.
+    #[cold]
+    pub(crate) fn stop_until_completion(self: &Arc<Self>) {
+        let mut process = self.process.lock_state();
+        self.state(&mut process).completions.fail(Completion::Stops);
+        self.has_unread_refusal.store(true, Relaxed);
     }
 
     /// Lets the thread read that its last command was refused.
@@ -393,28 +421,21 @@ impl Thread {
         self.push_refusal(self.process.lock_state(), Return::Error);
     }
 
-    /// Lets the thread read that it is done with a call, although its reply went wrong. Like a refusal
-    /// that stops the commands behind it (contract WR-2). `is_told`: the same is queued already, as if
-    /// all were well.
-    pub(crate) fn end_with_failed_reply(self: &Arc<Self>, is_told: bool) {
-        let mut process = self.process.lock_state();
-        if is_told {
-            let state = self.state(&mut process);
-            let is_complete =
-                |work: &Work| matches!(work, Work::Answer(Return::TransactionComplete));
-            if let Some((_, ticket)) = state.work.take_last(is_complete) {
-                state.spare_ticket = Some(ticket);
-            }
-        }
-        self.push_refusal(process, Return::TransactionComplete);
+    fn push_refusal(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
+        let wake = self.queue_refusal(&mut process, answer);
+        drop(process);
+        wake.now(self, WakeHint::Anywhere);
     }
 
     /// Queues an answer in the place that is kept for those that must not fail. Commands behind it
     /// do not run before it has been read, so it finds that place free.
-    fn push_refusal(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
-        if let Some(ticket) = self.state(&mut process).refusal_ticket.take() {
-            self.has_unread_refusal.store(true, Relaxed);
-            self.push_and_wake(process, ticket, Work::Refusal(answer));
+    fn queue_refusal(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> Rouse {
+        match self.state(process).refusal_ticket.take() {
+            Some(ticket) => {
+                self.has_unread_refusal.store(true, Relaxed);
+                process.push_to_thread(self, ticket, Work::Refusal(answer), Urgency::Now)
+            }
+            None => Rouse::Nobody,
         }
     }
 

@@ -11,13 +11,15 @@
 //!         └── outcome ◄──┴─────────────┴───── caller's queue ◄────┘
 //! ```
 //!
-//! Nobody else has a pointer to it. The caller's stack has its number only, so whether a call still
-//! has a caller is asked in one place, [`Transaction::return_to_caller`], under the caller's lock.
+//! Nobody else has a pointer to it. The caller's stack has a frame for it, whose place the transaction
+//! knows; whether a call still has a caller is asked in one place, [`Transaction::return_to_caller`],
+//! under the caller's lock.
 //! What a transaction holds on to depends on how far it came: that is [`Content`], and dropping it
 //! undoes exactly that.
 
 use crate::{
     allocation::Buffer,
+    call_stack::{FrameId, Waiter},
     debug::note,
     defs::{transaction_flags, Return, TransactionRequest},
     error::Refusal,
@@ -28,7 +30,7 @@ use crate::{
     priority_rules::{Priority, SavedPriority},
     process::{Pid, ProcessState, StateGuard},
     stats::{Counted, Kind},
-    thread::{Frame, Thread},
+    thread::Thread,
     work::{Urgency, Work, WorkTicket}, //
 };
 use kernel::{
@@ -57,6 +59,9 @@ pub(crate) struct Transaction {
     content: Content,
     /// A place in whatever queue comes next; `None` while waiting in one.
     ticket: Option<WorkTicket>,
+    /// The frame of a call on its caller's stack; in two fields, for the room that it takes.
+    frame_serial: u64,
+    frame_place: u32,
     _counted: Counted,
 }
 
@@ -105,6 +110,8 @@ impl Transaction {
             saved_priority: SavedPriority::NONE,
             content: Content::Empty,
             ticket: Some(WorkTicket::new(GFP_KERNEL)?),
+            frame_serial: FrameId::NONE.serial,
+            frame_place: FrameId::NONE.place,
             _counted: Counted::new(Kind::Transaction),
         };
         Ok(KBox::new(transaction, GFP_KERNEL)?)
@@ -116,6 +123,28 @@ impl Transaction {
         self.code = request.code;
         self.flags = request.flags;
         self.sender_euid = Kuid::current_euid();
+    }
+
+    /// Takes note of the frame that the call has on its caller's stack.
+    pub(crate) fn set_frame(&mut self, frame: FrameId) {
+        self.frame_serial = frame.serial;
+        self.frame_place = frame.place;
+    }
+
+    /// The frame that the call has on its caller's stack.
+    pub(crate) fn frame(&self) -> FrameId {
+        FrameId {
+            place: self.frame_place,
+            serial: self.frame_serial,
+        }
+    }
+
+    /// Who waits for the outcome.
+    pub(crate) fn waiter(&self) -> Waiter {
+        Waiter {
+            thread: self.caller.clone(),
+            frame: self.frame(),
+        }
     }
 
     /// Whether nobody waits for a reply.
@@ -208,7 +237,12 @@ impl Transaction {
         }
         // Under the lock it is not the last reference: the list or the caller has another.
         let server = route.or(target.newest_idle())?.clone();
-        target.promise(&server).then_some(server)
+        if !target.promise(&server) {
+            return None;
+        }
+        // What ends meanwhile of the calls that the thread waits for, it hears of after this one.
+        server.state(target).calls_to_come += 1;
+        Some(server)
     }
 
     /// Makes the thread to whom the call is promised as urgent as serving it asks for.
@@ -309,7 +343,7 @@ impl Transaction {
         let caller = self.caller.clone();
         let mut process = caller.process.lock_state();
         let state = caller.state(&mut process);
-        if caller.has_ended.load(Relaxed) || !state.end_innermost(self.id) {
+        if caller.has_ended.load(Relaxed) || !state.end_innermost(self.frame()) {
             return self.return_to_outer_call(process, &caller);
         }
         if let Some((id, refusal)) = error {
@@ -329,17 +363,18 @@ impl Transaction {
     /// when it has replied to that. Or the thread does not wait for this one any more.
     #[cold]
     fn return_to_outer_call(mut self: KBox<Self>, mut process: StateGuard<'_>, caller: &Thread) {
-        let id = self.id;
-        let is_waited_for = caller.state(&mut process).outgoing(id).is_some();
+        let is_waited_for = caller.state(&mut process).stack.waits_for(self.frame());
         if is_waited_for && !caller.has_ended.load(Relaxed) {
             self.count_as_queued(&mut process);
-            if let Some(frame) = caller.state(&mut process).outgoing(id) {
-                *frame = Frame::Ended(self);
-            }
+            caller.state(&mut process).stack.keep_outcome(self);
             return;
         }
         drop(process);
-        note!(DeadTransaction, "nobody waits for the reply to call {id}");
+        note!(
+            DeadTransaction,
+            "nobody waits for the reply to call {}",
+            self.id
+        );
         self.dismantle();
     }
 

@@ -104,7 +104,7 @@ fn copy_offsets(
     }
     receiver
         .pages
-        .write(buffer.offset + buffer.layout.offsets_at, &bytes)?;
+        .write(buffer.offset + buffer.layout.offsets_at(), &bytes)?;
     let mut offsets = KVVec::with_capacity(size / size_of::<u64>(), GFP_KERNEL)?;
     for entry in bytes.chunks_exact(size_of::<u64>()) {
         let entry = entry.try_into().map_err(|_| EINVAL)?;

@@ -27,6 +27,8 @@ use kernel::{
 pub(crate) enum Work {
     /// A return code that says everything by itself.
     Answer(Return),
+    /// The call or the reply that the thread made is on its way; see [`crate::thread::Completions`].
+    Completion,
     /// The answer to a command that was refused, for which the thread keeps a place of its own.
     Refusal(Return),
     /// A call to be served.
@@ -72,6 +74,12 @@ pub(crate) enum Rouse {
 }
 
 impl Rouse {
+    /// Whether there is somebody.
+    #[inline]
+    pub(crate) fn is_needed(self) -> bool {
+        !matches!(self, Self::Nobody)
+    }
+
     /// Wakes them. To be called with no lock held.
     pub(crate) fn now(self, thread: &Thread, hint: WakeHint) {
         match self {

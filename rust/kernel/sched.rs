@@ -26,6 +26,7 @@ extern "C" {
     fn kernel_ext_sched_of(task: *const c_void) -> u32;
     fn kernel_ext_sched_set(task: *mut c_void, wanted: u32) -> u32;
     fn kernel_ext_sched_limits(task: *mut c_void) -> u32;
+    fn kernel_ext_cond_resched();
 }
 
 /// How the calling task is scheduled, without the flag. In any context.
@@ -61,4 +62,13 @@ pub(crate) fn limits(task: &Task) -> u32 {
     // SAFETY: `task` is a valid, counted task for the whole call, which reads its limits and
     // credentials.
     unsafe { kernel_ext_sched_limits(task.as_ptr().cast()) }
+}
+
+/// Lets other tasks run, where the kernel does not preempt this one and one should: for loops that user
+/// space makes as long as it likes.
+///
+/// Process context; to be called with no lock held.
+pub(crate) fn cond_resched() {
+    // SAFETY: The caller holds no lock (see above), so this task may give up the CPU.
+    unsafe { kernel_ext_cond_resched() };
 }

@@ -14,6 +14,7 @@ mod counts;
 mod death_links;
 mod death_races;
 mod deaths;
+mod depth;
 mod failures;
 mod faults;
 mod fd_arrays;
@@ -22,6 +23,7 @@ mod files;
 mod freeze;
 mod freeze_links;
 mod freeze_updates;
+mod gaps;
 mod handles;
 mod ioctls;
 mod lessons;
@@ -70,6 +72,7 @@ pub const GROUPS: &[Group] = &[
     replies::GROUP,
     failures::GROUP,
     nested::GROUP,
+    depth::GROUP,
     buffers::GROUP,
     reclaim::GROUP,
     retention::GROUP,
@@ -96,6 +99,7 @@ pub const GROUPS: &[Group] = &[
     death_races::GROUP,
     freeze_links::GROUP,
     freeze_updates::GROUP,
+    gaps::GROUP,
     signals::GROUP,
     strangers::GROUP,
     tasks::GROUP,

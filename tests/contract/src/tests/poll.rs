@@ -18,6 +18,7 @@ cases! { "poll":
     busy_thread_does_not_see_process_work ["POLL-3", "LOOP-9"],
     work_wakes_a_polling_thread ["POLL-4"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
+    lesson_s19_own_completion_wakes_epoll ["POLL-5", "TXN-17"],
     lesson_c01_r18_thread_exit_under_epoll ["POLL-6"],
     close_under_epoll ["POLL-6"],
 }
@@ -168,6 +169,23 @@ fn lesson_c01_r18_thread_exit_under_epoll(t: &Stage) {
     // The set is still there when the device goes.
     manager.enter_looper();
     client.round_trip(0, &manager, &empty(), &empty());
+}
+
+/// A thread that replies without reading makes itself readable, and an epoll set has to hear of that.
+fn lesson_s19_own_completion_wakes_epoll(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let set = epoll(&manager);
+    for code in 0..3 {
+        client.start_call(0, code, &empty());
+        assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+        assert_eq!(manager.wait_call().code, code);
+        assert_eq!(epoll_wait(&manager, set, 0), 0);
+        manager.send(|c| c.reply(&manager.place(0, 0, &empty())));
+        assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN, "the completion of reply {code}");
+        assert_eq!(manager.drain(), [Return::TransactionComplete]);
+        client.wait_reply();
+        assert_eq!(epoll_wait(&manager, set, 0), 0);
+    }
 }
 
 fn close_under_epoll(t: &Stage) {

@@ -113,6 +113,8 @@ impl<T, A: Allocator> Vec<T, A> {
         if wanted > self.capacity {
             self.memory = Some(Allocation::new(A::ORIGIN)?);
             self.capacity = wanted.max(2 * self.capacity);
+            // So that elements stay where they are until there is more memory.
+            self.inner.reserve_exact(self.capacity - self.inner.len());
         }
         Ok(())
     }

@@ -9,6 +9,8 @@
 // The rooms are complete in themselves; not all that they offer has to be used by a test.
 #![allow(dead_code, unused_imports)]
 
+#[path = "../../../../drivers/android/chunked_stack.rs"]
+mod chunked_stack;
 #[path = "../../../../drivers/android/counted_tree.rs"]
 mod counted_tree;
 #[path = "../../../../drivers/android/death_state.rs"]

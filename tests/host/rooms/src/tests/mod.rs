@@ -3,6 +3,7 @@
 //! One file for each room or part of one, and the models that they are compared with.
 
 mod box_queue;
+mod chunked_stack;
 mod counted_tree;
 mod death_state;
 mod freeze_notice;

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Calls nested thousands deep: what a step costs does not grow with those below it.
+//!
+//! Two processes call each other in turn. Costs at four times the depth are compared with those at one
+//! time; the absolute figures say nothing on a machine that does other things as well.
+
+use crate::arena::Arena;
+use crate::cases;
+use crate::child;
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+cases! { "depth":
+    lesson_s06_costs_grow_no_faster_than_the_depth ["TXN-11", "TREL-1"],
+}
+
+/// The depth that costs are compared with those at four times of.
+const DEPTH: u64 = 2000;
+
+/// What is asked of the context manager.
+const CODE_NOTHING: u32 = 0;
+const CODE_GIVE: u32 = 1 << 30;
+const CODE_ASK: u32 = 1 << 31;
+
+/// What has been seen, in nanoseconds; 0 where it has not been reached.
+struct Seen {
+    nested: &'static AtomicU64,
+    call: &'static AtomicU64,
+    unwound: &'static AtomicU64,
+}
+
+/// One of the processes.
+struct Party {
+    device: Device,
+    space: Mapping,
+    out: Commands,
+}
+
+impl Party {
+    fn open(path: &Path) -> Self {
+        let device = Device::open(path).expect("open the device");
+        let space = device.map(1 << 16).expect("map the space");
+        Self { device, space, out: Commands::new() }
+    }
+
+    /// Writes what there is to say, and reads once.
+    fn turn(&mut self) -> Vec<Return> {
+        let mut buffer = [0; 512];
+        let io = self.device.write_read(self.out.as_bytes(), &mut buffer).expect("write and read");
+        assert_eq!(io.write_consumed as usize, self.out.len(), "stopped early");
+        self.out.clear();
+        Returns::new(&buffer[..io.read_consumed as usize]).map(|item| item.expect("whole items")).collect()
+    }
+
+    /// The handle that came first in a transaction. The process gets a strong count of its own.
+    fn take_handle(&mut self, from: &BinderTransactionData) -> u32 {
+        let handle = u32::from_ne_bytes(self.space.read(from.buffer + 8, 4).try_into().expect("four bytes"));
+        self.out.acquire(handle);
+        handle
+    }
+
+    /// A call of the context manager.
+    fn ask(&mut self, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        self.out.transaction(&parcel.to_handle(0, code, TransactionFlags::empty()));
+        loop {
+            let reply = self.turn().into_iter().find_map(|item| match item {
+                Return::Reply(reply) => Some(reply),
+                _ => None,
+            });
+            if let Some(reply) = reply {
+                return reply;
+            }
+        }
+    }
+
+    /// Serves calls, as the context manager, that leave a handle with it or ask for the one left.
+    fn manage(mut self, ready: impl FnOnce()) {
+        let deadline = Instant::now() + LIMIT;
+        while let Err(errno) = self.device.set_context_manager() {
+            assert!(errno == Errno::EBUSY && Instant::now() < deadline, "become context manager: {errno}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.out.enter_looper();
+        let mut kept = 0;
+        ready();
+        loop {
+            for item in self.turn() {
+                let Return::Transaction(call) = item else { continue };
+                let mut parcel = Parcel::new();
+                match call.code {
+                    CODE_GIVE => kept = self.take_handle(&call),
+                    CODE_ASK => drop(parcel.object(&FlatBinderObject::strong_handle(kept))),
+                    _ => (),
+                }
+                self.out.free_buffer(call.buffer);
+                self.out.reply(&parcel.to_caller(TransactionFlags::empty()));
+                // The driver reads the parcel, so it has to be there still.
+                self.device.write_all(self.out.as_bytes()).expect("reply");
+                self.out.clear();
+            }
+        }
+    }
+}
+
+/// One of two that call each other, the code of each call being its depth.
+struct Partner<'a> {
+    party: Party,
+    other: u32,
+    served: u64,
+    depth: u64,
+    seen: &'a Seen,
+}
+
+impl Partner<'_> {
+    /// Answers one return. Whether that was the reply to the first call of all.
+    fn answer(&mut self, item: Return) -> bool {
+        let out = &mut self.party.out;
+        match item {
+            Return::Transaction(call) => {
+                self.served += 1;
+                if call.offsets_size != 0 {
+                    self.other = self.party.take_handle(&call);
+                }
+                self.party.out.free_buffer(call.buffer);
+                if u64::from(call.code) < self.depth {
+                    let next = Parcel::new().to_handle(self.other, call.code + 1, TransactionFlags::empty());
+                    self.party.out.transaction(&next);
+                } else {
+                    self.measure();
+                    self.reply();
+                }
+            }
+            Return::Reply(reply) => {
+                out.free_buffer(reply.buffer);
+                if self.served == 0 {
+                    return true;
+                }
+                self.reply();
+            }
+            Return::DeadReply if self.served == 0 => return true,
+            Return::DeadReply => self.reply(),
+            Return::FailedReply => panic!("refused: {:?}", self.party.device.extended_error()),
+            _ => (),
+        }
+        false
+    }
+
+    fn reply(&mut self) {
+        self.served -= 1;
+        self.party.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+    }
+
+    /// At full depth: how long a call to a third process takes, inside the ioctl that makes it; then waits until
+    /// somebody lets it go on.
+    fn measure(&mut self) {
+        let call = Parcel::new().to_handle(0, CODE_NOTHING, TransactionFlags::empty());
+        let mut commands = Commands::new();
+        commands.transaction(&call);
+        self.party.turn_if_any();
+        let best = (0..5).map(|_| {
+            let start = Instant::now();
+            self.party.device.write_all(commands.as_bytes()).expect("call");
+            let took = start.elapsed();
+            while !self.party.turn().iter().any(|item| matches!(item, Return::Reply(_))) {}
+            took
+        });
+        let best = best.min().expect("five calls");
+        self.seen.call.store(best.as_nanos() as u64, SeqCst);
+        while self.seen.nested.load(SeqCst) != u64::MAX {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Party {
+    fn turn_if_any(&mut self) {
+        if !self.out.is_empty() {
+            self.device.write_all(self.out.as_bytes()).expect("write");
+            self.out.clear();
+        }
+    }
+}
+
+/// What the steps cost, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    nest: u64,
+    call: u64,
+    unwind: u64,
+    kill_first: u64,
+    kill_second: u64,
+}
+
+impl Costs {
+    fn best(self, other: Self) -> Self {
+        Self {
+            nest: self.nest.min(other.nest),
+            call: self.call.min(other.call),
+            unwind: self.unwind.min(other.unwind),
+            kill_first: self.kill_first.min(other.kill_first),
+            kill_second: self.kill_second.min(other.kill_second),
+        }
+    }
+}
+
+/// Two processes that have called each other so often, and the context manager.
+struct Nest {
+    manager: Pid,
+    first: Pid,
+    second: Pid,
+    seen: Seen,
+    took: Duration,
+}
+
+/// How long the deepest may take to get there.
+const LIMIT: Duration = Duration::from_secs(100);
+
+fn wait_for(what: &str, cell: &AtomicU64) -> u64 {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        match cell.load(SeqCst) {
+            0 => assert!(Instant::now() < deadline, "{what}: not in time"),
+            value => return value,
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn nest(t: &Stage, arena: &Arena, depth: u64) -> Nest {
+    let path = t.device("binder");
+    let seen = Seen { nested: arena.counter(), call: arena.counter(), unwound: arena.counter() };
+    let manager = child::ready(|ready| Party::open(&path).manage(ready));
+    let second = child::ready(|ready| {
+        let mut party = Party::open(&path);
+        let mut parcel = Parcel::new();
+        parcel.object(&FlatBinderObject::binder(0xb0, 0));
+        party.ask(CODE_GIVE, &parcel);
+        party.out.enter_looper();
+        let mut partner = Partner { party, other: 0, served: 0, depth, seen: &seen };
+        ready();
+        loop {
+            for item in partner.party.turn() {
+                partner.answer(item);
+            }
+        }
+    });
+    let start = Instant::now();
+    let first = child::spawn(|| {
+        let mut party = Party::open(&path);
+        let reply = party.ask(CODE_ASK, &Parcel::new());
+        let other = party.take_handle(&reply);
+        party.out.free_buffer(reply.buffer);
+        let mut parcel = Parcel::new();
+        parcel.object(&FlatBinderObject::binder(0xa0, 0));
+        party.out.transaction(&parcel.to_handle(other, 1, TransactionFlags::empty()));
+        let mut partner = Partner { party, other, served: 0, depth, seen: &seen };
+        loop {
+            for item in partner.party.turn() {
+                if partner.answer(item) {
+                    seen.unwound.store(1, SeqCst);
+                }
+            }
+        }
+    });
+    wait_for("nesting", seen.call);
+    Nest { manager, first, second, seen, took: start.elapsed() }
+}
+
+impl Nest {
+    /// Lets the deepest reply, and so all others. How long that takes.
+    fn unwind(&self) -> Duration {
+        let start = Instant::now();
+        self.seen.nested.store(u64::MAX, SeqCst);
+        wait_for("unwinding", self.seen.unwound);
+        start.elapsed()
+    }
+}
+
+fn end(pid: Pid) -> Duration {
+    let start = Instant::now();
+    kill(pid, Signal::SIGKILL).expect("kill");
+    waitpid(pid, None).expect("wait");
+    start.elapsed()
+}
+
+fn costs_at(t: &Stage, arena: &Arena, depth: u64) -> Costs {
+    let nested = nest(t, arena, depth);
+    let unwind = nested.unwind();
+    for pid in [nested.first, nested.second, nested.manager] {
+        end(pid);
+    }
+    let again = nest(t, arena, depth);
+    let (kill_first, kill_second) = (end(again.first), end(again.second));
+    end(again.manager);
+    Costs {
+        nest: again.took.min(nested.took).as_nanos() as u64,
+        call: again.seen.call.load(SeqCst).min(nested.seen.call.load(SeqCst)),
+        unwind: unwind.as_nanos() as u64,
+        kill_first: kill_first.as_nanos() as u64,
+        kill_second: kill_second.as_nanos() as u64,
+    }
+}
+
+/// What has grown as if with the square of the depth, if anything has.
+fn grown_too_fast(once: Costs, four: Costs) -> Option<String> {
+    // What is too short to be told from what the scheduler does meanwhile does not count.
+    let ms = 1_000_000;
+    let pairs = [
+        ("nesting", once.nest, four.nest, 20 * ms),
+        ("a call to a third process", once.call, four.call, ms / 2),
+        ("unwinding", once.unwind, four.unwind, 20 * ms),
+        ("killing one", once.kill_first, four.kill_first, 10 * ms),
+        ("killing the other", once.kill_second, four.kill_second, 10 * ms),
+    ];
+    // Four times as much where it grows with the depth, sixteen times where with its square.
+    let wrong = pairs.iter().find(|(_, once, four, noise)| *four > 9 * once + noise);
+    wrong.map(|(what, once, four, _)| format!("{what}: {once} ns at {DEPTH}, {four} ns at four times that"))
+}
+
+fn lesson_s06_costs_grow_no_faster_than_the_depth(t: &Stage) {
+    let arena = Arena::new();
+    let (mut once, mut four) = (costs_at(t, &arena, DEPTH), costs_at(t, &arena, 4 * DEPTH));
+    // Who was disturbed tries again.
+    for _ in 0..2 {
+        if let Some(wrong) = grown_too_fast(once, four) {
+            eprintln!("{wrong}");
+            four = four.best(costs_at(t, &arena, 4 * DEPTH));
+            once = once.best(costs_at(t, &arena, DEPTH));
+        }
+    }
+    if let Some(wrong) = grown_too_fast(once, four) {
+        panic!("{wrong}");
+    }
+}

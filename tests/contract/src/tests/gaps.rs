@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What one party does while a call or a reply of another is being copied or delivered.
+//!
+//! The driver holds no lock over a copy, so whatever it found out before may be over afterwards. Here
+//! the copy waits for a page that is not there, as long as it takes somebody else to die, to freeze, to
+//! leave or to be signalled: each test is a row of the table of gaps in `docs/locking.md`.
+
+use crate::cases;
+use crate::freezer::{Freezer, LONG};
+use crate::ops::{Op, WriteReadOp};
+use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use crate::userfault::Absent;
+use binder_sys::ioctl::BINDER_THREAD_EXIT;
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "gaps":
+    lesson_s03_middle_dies_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
+    lesson_s03_waiting_thread_makes_another_call_meanwhile ["TXN-11", "TREL-1"],
+    waiting_thread_exits_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
+    target_ends_while_a_call_is_copied ["REL-2", "TXN-1"],
+    target_freezes_while_a_call_is_copied ["FRZ-1", "FRZ-3"],
+    sender_is_signalled_while_a_call_is_copied ["TXN-1", "WR-11"],
+    handle_goes_while_a_call_is_copied ["TXN-7", "TXN-8"],
+    lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied ["TXN-17", "TXN-26"],
+    lesson_s04_outer_call_ends_while_a_reply_fails ["TXN-25", "TXN-26"],
+    caller_ends_while_a_reply_is_copied ["TXN-13", "TXN-25"],
+    caller_is_to_freeze_while_a_reply_is_copied ["FRZ-2", "TXN-13"],
+    replier_dies_while_it_replies ["TREL-1", "REL-2"],
+    replier_freezes_while_it_replies ["FRZ-2", "TXN-24"],
+    caller_leaves_while_its_call_is_delivered ["TXN-5", "TXN-13"],
+    outer_call_ends_while_a_call_back_is_delivered ["TXN-26", "TREL-1"],
+    commands_stop_at_a_reply_that_failed ["TXN-25", "WR-2"],
+    lesson_s06_failed_calls_do_not_search_unread_news ["TXN-19", "TXN-20"],
+}
+
+const PAGE: usize = 4096;
+
+/// Pages that are not there, for who sends or receives; [`None`] if the kernel has no userfaultfd.
+fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
+    let start = port.arena.reserve((pages + 1) * PAGE).next_multiple_of(PAGE as u64);
+    let made = Absent::of(&port.actor, start, pages * PAGE);
+    let is_there = made.as_ref().err() != Some(&Errno::ENOSYS);
+    t.needs("CONFIG_USERFAULTFD", is_there).then(|| made.expect("memory that is missing"))
+}
+
+/// A call or a reply whose data are that page.
+fn of_page(absent: &Absent, handle: u32, code: u32) -> BinderTransactionData {
+    let data = empty().to_handle(handle, code, TransactionFlags::empty());
+    BinderTransactionData { buffer: absent.start, data_size: PAGE as u64, ..data }
+}
+
+/// Makes a call of a missing page, and waits until the driver waits for that.
+fn start_absent(port: &Port, absent: &Absent, handle: u32, code: u32) {
+    port.start_transaction(&of_page(absent, handle, code));
+    assert_eq!(absent.wait(), 0);
+}
+
+/// Everything up to a return, in order.
+fn all_until(port: &Port, last: Return) -> Vec<Return> {
+    // What was read before belongs to what was done before.
+    port.passed();
+    let mut items = Vec::new();
+    while !items.contains(&last) {
+        if !port.actor.is_busy() {
+            port.start_read();
+        }
+        let outcome = port.finish_raw();
+        assert_eq!(outcome.errno, Errno::from_raw(0), "{items:?}");
+        items.extend(outcome.returns());
+    }
+    items.retain(|item| *item != Return::Noop);
+    items
+}
+
+/// A chain: a calls b, b calls c, which is the context manager and has a handle on a; (a, b, c, handle).
+fn chain(t: &Stage) -> (Port, Port, Port, u32) {
+    let (c, a, b) = (t.manager(), t.server(), t.server());
+    let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
+    let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
+    a.answer_counts();
+    b.answer_counts();
+    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    b.start_call(0, 2, &empty());
+    c.wait_call();
+    (a, b, c, on_a)
+}
+
+/// Whether the driver tells the start of a chain that the middle has died before the end has replied.
+fn tells_at_once(t: &Stage) -> bool {
+    t.driver == Driver::Rust
+}
+
+fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
+    let (a, b, c, on_a) = chain(t);
+    let Some(absent) = absent(t, &c, 1) else { return };
+    let second = a.looper();
+    start_absent(&c, &absent, on_a, 3);
+    b.kill();
+    if !tells_at_once(t) {
+        // a waits still, so it is given the call.
+        absent.provide(0, b"back");
+        a.wait_call();
+        a.reply(&empty());
+        c.wait_reply();
+        c.reply(&bytes(b"to nobody"));
+        assert_eq!(a.wait_refusal(), Return::DeadReply);
+        return;
+    }
+    assert_eq!(a.wait_refusal(), Return::DeadReply);
+    absent.provide(0, b"back");
+    // It does not come back for more: the call is for whoever does.
+    assert_eq!(second.wait_call().code, 3);
+    second.reply(&bytes(b"from the pool"));
+    assert_eq!(c.data(&c.wait_reply()), b"from the pool");
+    c.reply(&bytes(b"to nobody"));
+    a.round_trip(0, &c, &bytes(b"its next call"), &bytes(b"has its own reply"));
+}
+
+/// The thread that waited waits again, at the same place, but for another call.
+fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
+    let (a, b, c, on_a) = chain(t);
+    let Some(absent) = absent(t, &c, 1) else { return };
+    let (second, server) = (a.looper(), c.looper());
+    start_absent(&c, &absent, on_a, 3);
+    b.kill();
+    if !tells_at_once(t) {
+        absent.provide(0, b"back");
+        a.wait_call();
+        return;
+    }
+    assert_eq!(a.wait_refusal(), Return::DeadReply);
+    a.start_call(0, 4, &empty());
+    server.wait_call();
+    absent.provide(0, b"back");
+    assert_eq!(second.wait_call().code, 3);
+    assert!(a.actor.is_blocked());
+    server.reply(&bytes(b"to the other call"));
+    assert_eq!(a.data(&a.wait_reply()), b"to the other call");
+    second.reply(&empty());
+    c.wait_reply();
+}
+
+fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
+    let (a, b, c, on_a) = chain(t);
+    let Some(absent) = absent(t, &c, 1) else { return };
+    start_absent(&c, &absent, on_a, 3);
+    assert_eq!(a.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    absent.provide(0, b"back");
+    assert_eq!(c.wait_refusal(), Return::DeadReply);
+    c.reply(&bytes(b"all the same"));
+    assert_eq!(b.data(&b.wait_reply()), b"all the same");
+    // To nobody.
+    b.reply(&empty());
+    a.enter_looper();
+    a.round_trip(0, &c, &empty(), &empty());
+}
+
+fn target_ends_while_a_call_is_copied(t: &Stage) {
+    for is_killed in [false, true] {
+        let (manager, client) = (t.manager(), t.client());
+        let Some(absent) = absent(t, &client, 1) else { return };
+        start_absent(&client, &absent, 0, 1);
+        if is_killed {
+            manager.kill();
+        } else {
+            manager.give_up();
+        }
+        absent.provide(0, b"too late");
+        assert_eq!(client.wait_refusal(), Return::DeadReply);
+        assert_eq!(client.drain(), []);
+        let next = t.manager();
+        client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
+        next.kill();
+    }
+}
+
+fn target_freezes_while_a_call_is_copied(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let Some(absent) = absent(t, &client, 1) else { return };
+    let freezer = Freezer::of(t, &manager);
+    start_absent(&client, &absent, 0, 1);
+    // A call counts from when it is queued.
+    assert_eq!(freezer.freeze(LONG), Ok(()));
+    absent.provide(0, b"too late");
+    assert_eq!(client.wait_refusal(), Return::FrozenReply);
+    assert_eq!(client.drain(), []);
+    assert_eq!(freezer.thaw(), Ok(()));
+    client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
+}
+
+fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let Some(absent) = absent(t, &client, 1) else { return };
+    let signals = client.actor.signals();
+    start_absent(&client, &absent, 0, 1);
+    client.actor.interrupt();
+    absent.provide(0, b"data");
+    // The call is made, and only then the signal is looked at: no reply was there to be read.
+    let call = manager.wait_call();
+    assert_eq!(&manager.data(&call)[..4], b"data");
+    let outcome = client.finish_raw();
+    assert_eq!(outcome.errno, Errno::EINTR);
+    assert_eq!(client.actor.signals(), signals + 1);
+    manager.reply(&bytes(b"answer"));
+    assert_eq!(client.data(&client.wait_reply()), b"answer");
+}
+
+/// Another thread of the sender gives up the handle that a call is made through.
+fn handle_goes_while_a_call_is_copied(t: &Stage) {
+    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+    let Some(absent) = absent(t, &client, 1) else { return };
+    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
+    owner.answer_counts();
+    let helper = client.thread();
+    start_absent(&client, &absent, on_owner, 1);
+    helper.send(|c| c.release(on_owner));
+    absent.provide(0, b"data");
+    // Either the call counts, and its node is there, or it is refused; the owner is not called by a
+    // name that it was told to forget.
+    if client.actor.is_blocked() {
+        let call = owner.wait_call();
+        assert_eq!((call.target, call.cookie), (0x50, 0x51));
+        owner.reply(&empty());
+        client.wait_reply();
+    } else {
+        assert_eq!(client.wait_refusal(), Return::FailedReply);
+    }
+    client.round_trip(0, &manager, &empty(), &empty());
+}
+
+/// Two that wait for each other: a has called b, and serves a call back from b; (manager, a, b).
+fn call_back(t: &Stage) -> (Port, Port, Port) {
+    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    // Its tickets are there, as for a thread that has worked for a while.
+    a.round_trip(0, &manager, &empty(), &empty());
+    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    b.actor.expect_blocked();
+    a.wait_call();
+    (manager, a, b)
+}
+
+/// The same of who is replying. C was seen to tell it nothing of the outer call, then; what it tells is in order.
+#[track_caller]
+fn completes_first(t: &Stage, manager: &Port, a: &Port) {
+    if t.driver == Driver::Rust {
+        return completes_before_the_outcome(manager, a);
+    }
+    let mut told = a.finish_raw().returns();
+    told.extend(a.drain());
+    let at = |wanted: Return| told.iter().position(|item| *item == wanted);
+    let (complete, dead) = (at(Return::TransactionComplete), at(Return::DeadReply));
+    assert!(complete.is_some() && dead.is_none_or(|dead| complete < Some(dead)), "{told:?}");
+}
+
+/// Completion first: who reads the outcome of its outer call takes that for the end of what it does.
+#[track_caller]
+fn completes_before_the_outcome(manager: &Port, a: &Port) {
+    let told = all_until(a, Return::DeadReply);
+    let told: Vec<&Return> =
+        told.iter().filter(|item| !matches!(item, Return::Increfs(_) | Return::Acquire(_))).collect();
+    assert_eq!(told, [&Return::TransactionComplete, &Return::DeadReply]);
+    a.round_trip(0, manager, &bytes(b"question"), &bytes(b"answer"));
+}
+
+fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
+    for is_good in [true, false] {
+        let (manager, a, b) = call_back(t);
+        let Some(absent) = absent(t, &a, 1) else { return };
+        let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+        let mut commands = Commands::new();
+        commands.reply(&BinderTransactionData { offsets: absent.start, ..reply });
+        a.start(&commands);
+        assert_eq!(absent.wait(), 0);
+        b.kill();
+        let offset = if is_good { 0u64 } else { 3 };
+        absent.provide(0, &offset.to_ne_bytes());
+        completes_first(t, &manager, &a);
+        manager.kill();
+    }
+}
+
+fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
+    let (manager, a, b) = call_back(t);
+    let Some(absent) = absent(t, &a, 2) else { return };
+    let behind = absent.start + PAGE as u64;
+    a.actor.number(Op::Unmap { address: behind, length: PAGE }).expect("unmap");
+    let mut commands = Commands::new();
+    let reply = of_page(&absent, 0, 0);
+    commands.reply(&BinderTransactionData { data_size: 2 * PAGE as u64, ..reply });
+    a.start(&commands);
+    assert_eq!(absent.wait(), 0);
+    b.kill();
+    absent.provide(0, b"half of it");
+    completes_first(t, &manager, &a);
+}
+
+fn caller_ends_while_a_reply_is_copied(t: &Stage) {
+    for way in 0..3 {
+        let (server, client) = (t.manager(), t.client());
+        let Some(absent) = absent(t, &server, 1) else { return };
+        client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+        server.wait_call();
+        let mut commands = Commands::new();
+        commands.reply(&of_page(&absent, 0, 0));
+        server.start(&commands);
+        assert_eq!(absent.wait(), 0);
+        match way {
+            0 => client.kill(),
+            1 => client.give_up(),
+            _ => assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0)),
+        }
+        absent.provide(0, b"to nobody");
+        server.wait_for(Return::TransactionComplete);
+        assert_eq!(server.drain(), []);
+        if way == 2 {
+            assert_eq!(client.drain(), [], "the thread is another one now");
+        }
+        let next = t.client();
+        next.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
+        server.kill();
+    }
+}
+
+/// Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
+fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let Some(absent) = absent(t, &server, 1) else { return };
+    let freezer = Freezer::of(t, &client);
+    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    server.wait_call();
+    let mut commands = Commands::new();
+    commands.reply(&of_page(&absent, 0, 0));
+    server.start(&commands);
+    assert_eq!(absent.wait(), 0);
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
+    absent.provide(0, b"all the same");
+    server.wait_for(Return::TransactionComplete);
+    assert_eq!(&client.data(&client.wait_reply())[..12], b"all the same");
+}
+
+fn replier_dies_while_it_replies(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let Some(absent) = absent(t, &server, 1) else { return };
+    client.start_call(0, 1, &empty());
+    server.wait_call();
+    let mut commands = Commands::new();
+    commands.reply(&of_page(&absent, 0, 0));
+    server.start(&commands);
+    assert_eq!(absent.wait(), 0);
+    server.kill();
+    let told = client.wait_refusal();
+    assert!(matches!(told, Return::DeadReply | Return::FailedReply), "{told:?}");
+    let next = t.manager();
+    client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
+}
+
+/// A thread that replies serves no call any more, however long its data take.
+fn replier_freezes_while_it_replies(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let Some(absent) = absent(t, &server, 1) else { return };
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    server.wait_call();
+    let reply = server.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
+    let mut commands = Commands::new();
+    commands.reply(&BinderTransactionData { offsets: absent.start, ..reply });
+    server.start(&commands);
+    assert_eq!(absent.wait(), 0);
+    let frozen = freezer.freeze(200);
+    let why = "the call counts until its reply is on its way";
+    t.ours_alone(why, frozen == Ok(()));
+    absent.provide(0, &0u64.to_ne_bytes());
+    server.wait_for(Return::TransactionComplete);
+    assert_eq!(freezer.thaw(), Ok(()));
+    client.wait_reply();
+}
+
+/// A read whose buffer is that page, until the driver waits for it.
+fn start_read_into(port: &Port, absent: &Absent) {
+    let read_buffer = Some(absent.start);
+    port.start_raw(WriteReadOp { read_buffer, read_size: Some(ROOM as u64), ..Default::default() });
+}
+
+fn finish_read_into(port: &Port, absent: &Absent) -> Vec<Return> {
+    absent.provide(0, &[]);
+    let outcome = port.finish_raw();
+    assert_eq!(outcome.errno, Errno::from_raw(0));
+    let read = port.arena.fetch(absent.start, outcome.read_consumed as usize);
+    Returns::new(&read).map(|item| item.expect("whole items")).collect()
+}
+
+fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let Some(absent) = absent(t, &server, 1) else { return };
+    start_read_into(&server, &absent);
+    client.send(|c| c.transaction(&client.place(0, 7, &bytes(b"orphan"))));
+    assert_eq!(absent.wait(), 0);
+    assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    let told = finish_read_into(&server, &absent);
+    let call = told.iter().find_map(|item| match item {
+        Return::Transaction(call) => Some(*call),
+        _ => None,
+    });
+    let call = call.expect("the call");
+    assert_eq!((call.code, server.data(&call).as_slice()), (7, &b"orphan"[..]));
+    server.reply(&bytes(b"to nobody"));
+    assert_eq!(client.drain(), []);
+    client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
+}
+
+fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
+    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    let Some(absent) = absent(t, &a, 1) else { return };
+    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    start_read_into(&a, &absent);
+    b.start_call(on_a, 2, &empty());
+    assert_eq!(absent.wait(), 0);
+    b.kill();
+    let told = finish_read_into(&a, &absent);
+    assert!(matches!(told[..], [_, Return::TransactionComplete, Return::Transaction(_)]), "{told:?}");
+    a.send(|c| c.reply(&a.place(0, 0, &empty())));
+    completes_before_the_outcome(&manager, &a);
+}
+
+/// What comes behind a reply that failed waits until the thread has read that it is done.
+fn commands_stop_at_a_reply_that_failed(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &empty(), &empty());
+    client.start_call(0, 1, &empty());
+    manager.wait_call();
+    let bad = BinderTransactionData { buffer: 8, data_size: 64, ..manager.place(0, 0, &empty()) };
+    let mut commands = Commands::new();
+    commands.reply(&bad);
+    let of_reply = commands.len();
+    commands.exit_looper();
+    assert_eq!(manager.try_write(&commands).write_consumed as usize, of_reply);
+    let mut rest = Commands::new();
+    rest.enter_looper();
+    assert_eq!(manager.try_write(&rest).write_consumed, 0, "still unread");
+    assert_eq!(manager.drain(), [Return::TransactionComplete]);
+    manager.write(&rest);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
+}
+
+/// The news of a call that fails are taken back among others that nobody has read.
+fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let oneway = empty().to_handle(0, 1, TransactionFlags::ONE_WAY);
+    client.round_trip(0, &manager, &empty(), &empty());
+    for unread in [0, 1, 5] {
+        for _ in 0..unread {
+            client.send(|c| c.transaction(&oneway));
+        }
+        let bad = BinderTransactionData { buffer: 8, data_size: 64, ..client.place(0, 0, &empty()) };
+        let mut commands = Commands::new();
+        commands.transaction(&bad);
+        client.try_write(&commands);
+        let mut told = vec![Return::TransactionComplete; unread];
+        told.push(Return::FailedReply);
+        assert_eq!(client.drain(), told);
+        // They come one at a time.
+        for _ in 0..unread {
+            manager.free(&manager.wait_call());
+        }
+        client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The stack that grows by chunks next to a vector: items keep their places, and nothing is allocated
+//! or freed where things are pushed and popped.
+
+use crate::chunked_stack::ChunkedStack;
+use kernel::alloc::flags::GFP_KERNEL;
+use kernel::testing::{atomic, fail_after, live_allocations, total_allocations};
+use proptest::prelude::*;
+
+/// More than a few chunks.
+const MANY: usize = 3000;
+
+/// Pushes as a thread does: room is brought without the lock.
+fn push(stack: &mut ChunkedStack<usize>, item: usize) {
+    if let Some(shortage) = stack.shortage() {
+        assert_eq!(atomic(|| stack.push(item)), Err(item), "there is no room");
+        let room = shortage.allocate(GFP_KERNEL).unwrap();
+        assert!(atomic(|| stack.add_room(room)).is_none());
+    }
+    assert!(stack.has_room());
+    let before = live_allocations();
+    atomic(|| stack.push(item)).unwrap();
+    assert_eq!(live_allocations(), before, "pushing frees nothing");
+}
+
+/// Pops as a thread does: what became free is dropped without the lock.
+fn pop(stack: &mut ChunkedStack<usize>) -> Option<usize> {
+    let before = live_allocations();
+    let popped = atomic(|| stack.pop());
+    assert_eq!(live_allocations(), before, "popping frees nothing");
+    drop(stack.take_surplus());
+    popped
+}
+
+fn check(stack: &mut ChunkedStack<usize>, model: &[usize]) {
+    assert_eq!(stack.len(), model.len());
+    assert_eq!(stack.is_empty(), model.is_empty());
+    assert_eq!(stack.last(), model.last());
+    let ends = [0, 1, 3, 4, 5, MANY, usize::MAX];
+    let inside = [0, 1, 2].map(|part| part * model.len() / 2);
+    for place in ends.into_iter().chain(inside) {
+        assert_eq!(stack.get(place), model.get(place));
+        assert_eq!(stack.get_mut(place).as_deref(), model.get(place));
+        let pair = place
+            .checked_sub(1)
+            .and_then(|before| Some((model.get(place)?, model.get(before)?)));
+        assert_eq!(stack.get_with_previous(place), pair);
+    }
+}
+
+#[test]
+fn lesson_s06_growth_moves_nothing() {
+    let before = live_allocations();
+    let mut stack = ChunkedStack::new();
+    let mut addresses = Vec::new();
+    for item in 0..MANY {
+        push(&mut stack, item);
+        addresses.push(std::ptr::from_ref(stack.last().unwrap()));
+    }
+    for (place, address) in addresses.iter().enumerate() {
+        assert!(
+            std::ptr::eq(stack.get(place).unwrap(), *address),
+            "{place} has moved"
+        );
+        assert_eq!(stack.get(place), Some(&place));
+    }
+    // What is there for so many is given back as they go, but for a chunk that may be needed at once.
+    let full = live_allocations() - before;
+    while stack.len() > 1 {
+        assert_eq!(pop(&mut stack), Some(stack.len()));
+    }
+    let left = live_allocations() - before;
+    assert!(
+        full > 20 && left <= 3,
+        "{left} of {full} pieces of memory are left"
+    );
+    drop(stack);
+    assert_eq!(live_allocations(), before);
+}
+
+#[test]
+fn lesson_s06_going_to_and_fro_between_chunks_allocates_nothing() {
+    let mut stack = ChunkedStack::new();
+    for item in 0..MANY {
+        push(&mut stack, item);
+    }
+    for depth in (4..MANY - 1).rev().step_by(17) {
+        while stack.len() > depth {
+            pop(&mut stack);
+        }
+        let before = total_allocations();
+        for _ in 0..300 {
+            pop(&mut stack);
+            let item = stack.len();
+            push(&mut stack, item);
+        }
+        assert!(total_allocations() <= before + 2, "at {depth}");
+    }
+}
+
+#[test]
+fn room_that_cannot_be_had_leaves_the_stack_as_it_is() {
+    let mut stack = ChunkedStack::new();
+    for item in 0..4 {
+        push(&mut stack, item);
+    }
+    for nth in 0..2 {
+        let shortage = stack.shortage().expect("the first chunk is full");
+        fail_after(nth);
+        assert!(shortage.allocate::<usize>(GFP_KERNEL).is_err());
+        check(&mut stack, &[0, 1, 2, 3]);
+    }
+    // Somebody else was faster.
+    let shortage = stack.shortage().expect("still");
+    let rooms = [(); 2].map(|()| shortage.allocate(GFP_KERNEL).unwrap());
+    let given_back = rooms.map(|room| stack.add_room(room).is_some());
+    assert_eq!(given_back, [false, true]);
+}
+
+proptest! {
+    #[test]
+    fn is_a_stack(steps in prop::collection::vec((0..600usize, any::<bool>()), 0..40)) {
+        let before = live_allocations();
+        let (mut stack, mut model) = (ChunkedStack::new(), Vec::new());
+        for (count, grows) in steps {
+            for _ in 0..count {
+                if grows {
+                    push(&mut stack, 7 * model.len());
+                    model.push(7 * model.len());
+                } else {
+                    prop_assert_eq!(pop(&mut stack), model.pop());
+                }
+            }
+            check(&mut stack, &model);
+        }
+        drop(stack);
+        prop_assert_eq!(live_allocations(), before);
+    }
+}
+
+/// As many frames as the vector of old could not have in one piece.
+#[test]
+fn lesson_s06_s07_depth_has_no_limit_but_memory() {
+    let mut stack = ChunkedStack::new();
+    for item in 0..300_000 {
+        push(&mut stack, item);
+    }
+    for place in (0..300_000).step_by(997) {
+        assert_eq!(stack.get(place), Some(&place));
+    }
+    for item in (0..300_000).rev() {
+        assert_eq!(pop(&mut stack), Some(item));
+    }
+}
