@@ -15,7 +15,7 @@ use crate::{
     kernel_ext::deferred_close::DeferredClose,
     node::Node,
     process::Process,
-    range_alloc::{CallKind, Leftover, ReserveError, Reserved, Spare}, //
+    range_alloc::{CallKind, ReserveError, Reserved, Spare}, //
 };
 use core::mem::size_of;
 use kernel::{
@@ -291,16 +291,15 @@ impl Process {
         let mut buffers = self.buffers.lock();
         let ranges = (*buffers).as_mut().ok_or(EINVAL)?;
         let (size, delivered) = ranges.take(offset).ok_or(EINVAL)?;
-        let leftover = if delivered.is_cleared {
+        if delivered.is_cleared {
             drop(buffers);
             let _ = self.pages.zero(offset, size);
-            self.release_taken(offset)
+            self.release_taken(offset);
         } else {
-            let leftover = ranges.release(offset).ok();
+            // Dropped where it is, without the lock: it is large, and mostly empty.
+            let _leftover = ranges.release(offset);
             drop(buffers);
-            leftover
-        };
-        drop(leftover);
+        }
         let after = self.let_go(delivered.named);
         match delivered.purpose {
             Purpose::Call(node) => node.drop_local(Strength::Strong),
@@ -319,7 +318,7 @@ impl Process {
             if delivered.is_cleared {
                 let _ = self.pages.zero(offset, size);
             }
-            drop(self.release_taken(offset));
+            self.release_taken(offset);
         }
     }
 
@@ -327,9 +326,13 @@ impl Process {
         (*self.buffers.lock()).as_mut()?.take_any()
     }
 
-    /// Ends a range that was taken. Gives what is to be dropped.
-    fn release_taken(&self, offset: usize) -> Option<Leftover<Delivered>> {
-        (*self.buffers.lock()).as_mut()?.release(offset).ok()
+    /// Ends a range that was taken.
+    #[cold]
+    fn release_taken(&self, offset: usize) {
+        let mut buffers = self.buffers.lock();
+        let leftover = (*buffers).as_mut().map(|ranges| ranges.release(offset));
+        drop(buffers);
+        drop(leftover);
     }
 
     /// Undoes what the data of a buffer named. Descriptors are closed in the calling task; what was
