@@ -260,22 +260,33 @@ static const struct inode_operations binderfs_root_iops = {
 	.rename = binderfs_rename,
 };
 
-/* features/: a program asks by opening a file; what it reads is always 1. */
+/* features/: a program asks by opening a file, and reads whether the driver has it. */
 
-static int binderfs_feature_show(struct seq_file *seq, void *unused)
+static int binderfs_present_show(struct seq_file *seq, void *unused)
 {
 	seq_puts(seq, "1\n");
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(binderfs_feature);
+DEFINE_SHOW_ATTRIBUTE(binderfs_present);
+
+static int binderfs_absent_show(struct seq_file *seq, void *unused)
+{
+	seq_puts(seq, "0\n");
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(binderfs_absent);
 
 static int binderfs_add_features(struct super_block *sb)
 {
-	static const char *const names[] = {
-		"oneway_spam_detection",
-		"extended_error",
-		"freeze_notification",
-		"transaction_report",
+	static const struct {
+		const char *name;
+		const struct file_operations *fops;
+	} features[] = {
+		{ "oneway_spam_detection", &binderfs_present_fops },
+		{ "extended_error", &binderfs_present_fops },
+		{ "freeze_notification", &binderfs_present_fops },
+		/* There is no netlink family that would report. */
+		{ "transaction_report", &binderfs_absent_fops },
 	};
 	struct dentry *dir = binderfs_add_dir(sb->s_root, "features");
 	struct dentry *file;
@@ -283,8 +294,8 @@ static int binderfs_add_features(struct super_block *sb)
 	if (IS_ERR(dir))
 		return PTR_ERR(dir);
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		file = binderfs_add_file(dir, names[i], &binderfs_feature_fops);
+	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
+		file = binderfs_add_file(dir, features[i].name, features[i].fops);
 		if (IS_ERR(file))
 			return PTR_ERR(file);
 	}

@@ -3,6 +3,7 @@
 
 use crate::cases;
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::fs::{add_device, add_device_raw, mount_at};
 use binder_sys::ioctl::{BINDER_CTL_ADD, BINDER_VERSION};
 use binder_sys::{BinderfsDevice, Device};
@@ -19,7 +20,7 @@ cases! { "binderfs":
     devices_are_a_parameter ["PARAM-1"],
     fresh_mount_has_the_documented_files ["BFS-13", "BFS-11", "PARAM-2"],
     owners_modes_and_inodes ["BFS-2", "BFS-8"],
-    features_read_one ["BFS-11"],
+    lesson_s23_features_say_what_there_is ["BFS-11"],
     mounts_are_independent ["BFS-1", "BFS-14"],
     all_mounts_share_a_major ["BFS-3"],
     add_makes_a_device ["BFS-7", "BFS-8"],
@@ -77,11 +78,8 @@ fn fresh_mount_has_the_documented_files(t: &Stage) {
     let features = names(&t.device("features"));
     let documented =
         set(["extended_error", "freeze_notification", "oneway_spam_detection", "transaction_report"]);
-    let all = t.known_difference(
-        crate::suite::Driver::Upstream,
-        "features/ lacks some files",
-        features.is_superset(&documented),
-    );
+    let all =
+        t.known_difference(Driver::Upstream, "features/ lacks some files", features.is_superset(&documented));
     assert!(all || t.upstream());
 }
 
@@ -103,10 +101,12 @@ fn owners_modes_and_inodes(t: &Stage) {
     assert!(feature.ino() > (1 << 20) + 3);
 }
 
-fn features_read_one(t: &Stage) {
+fn lesson_s23_features_say_what_there_is(t: &Stage) {
     for name in names(&t.device("features")) {
         let text = std::fs::read_to_string(t.device("features").join(&name)).expect("read a feature");
-        assert_eq!(text, "1\n", "{name}");
+        // Reports travel by netlink. The C driver has a family for that, ours has none yet.
+        let is_there = name != "transaction_report" || t.driver != Driver::Rust;
+        assert_eq!(text, if is_there { "1\n" } else { "0\n" }, "{name}");
     }
 }
 
