@@ -31,7 +31,7 @@ cases! { "realtime":
     exit_of_the_server_restores ["TREL-1"],
     restores_what_was_real_time ["TXN-12"],
     waiting_for_the_pool_resets ["LOOP-7", "OPEN-1"],
-    children_do_not_inherit ["TXN-31"],
+    lesson_s15_policy_is_inherited_by_one_thread_alone ["TXN-31"],
     limit_of_the_server ["TXN-31", "LSM-2"],
     server_without_a_limit_gets_the_best_it_may ["TXN-31", "LSM-2"],
     server_keeps_what_it_has ["TXN-31", "LSM-2"],
@@ -272,14 +272,21 @@ fn waiting_for_the_pool_resets(t: &Stage) {
     expect(t, &urgent, RoundRobin(3));
 }
 
-fn children_do_not_inherit(t: &Stage) {
+/// While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it
+/// from children.
+fn lesson_s15_policy_is_inherited_by_one_thread_alone(t: &Stage) {
     let cast = cast(t, INHERIT | ANY);
-    cast.call(Fifo(5));
-    expect(t, &cast.server, Fifo(5));
-    let child = cast.server.actor.fork();
-    assert_eq!(child.schedule(), Nice(0));
-    cast.answer();
-    assert!(!cast.server.actor.resets_on_fork());
+    for (caller, policy) in [(Fifo(5), libc::SCHED_FIFO), (RoundRobin(6), libc::SCHED_RR)] {
+        cast.call(caller);
+        expect(t, &cast.server, caller);
+        let seen = cast.server.actor.policy();
+        let why = format!("policy {seen:#x} while a call of {caller:?} is served");
+        t.ours_alone(&why, seen == policy | libc::SCHED_RESET_ON_FORK);
+        let child = cast.server.actor.fork();
+        assert_eq!((child.schedule(), child.policy()), (Nice(0), libc::SCHED_OTHER));
+        cast.answer();
+        assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);
+    }
 }
 
 fn limit_of_the_server(t: &Stage) {
