@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import kernel, module, mutations, packages, programs, proc, say, toolchain
+from . import frames, kernel, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -20,7 +20,7 @@ def run(report):
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
         ("shell and Python syntax", _scripts), ("links in the docs", _links),
         ("places of mutations", mutations.misplaced),
-        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
+        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver), ("stack frames um", _frames),
         ("32 bits", _narrow), ("checkpatch", _checkpatch),
     ):
         with say.Step(f"check: {name}"):
@@ -88,6 +88,10 @@ def _clippy_driver():
                           env=toolchain.kernel_environment())
     lines = (done.stdout + done.stderr).splitlines()
     return lines if done.returncode or any(re.match(r"warning|error", l) for l in lines) else []
+
+
+def _frames():
+    return frames.too_large(module.build(kernel.build("um")))
 
 
 def _checkpatch():
