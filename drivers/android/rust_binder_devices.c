@@ -7,11 +7,13 @@
  * devices in /dev as well, for programs that know of no binderfs.
  */
 
+#include <linux/compiler.h>
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -157,6 +159,29 @@ static int binder_misc_add_all(void)
 	return ret;
 }
 
+/* The end of init */
+
+/* Nothing can be mounted or opened before: it could not be taken back if init failed. */
+static bool binder_ready;
+
+bool rust_binder_is_ready(void)
+{
+	return READ_ONCE(binder_ready);
+}
+
+/*
+ * A module whose init fails is gone, whoever holds it. Whoever has been refused until now
+ * holds it a moment longer.
+ */
+static void binder_wait_for_refused(void)
+{
+#if defined(MODULE) && defined(CONFIG_MODULE_UNLOAD)
+	/* One reference is that of init itself. */
+	while (module_refcount(THIS_MODULE) > 1)
+		schedule_timeout_uninterruptible(1);
+#endif
+}
+
 /* The border with the driver */
 
 const void *rust_binderfs_device_context(const struct inode *inode,
@@ -164,6 +189,8 @@ const void *rust_binderfs_device_context(const struct inode *inode,
 {
 	const struct binderfs_chrdev *chrdev = inode->i_private;
 
+	if (!rust_binder_is_ready())
+		return NULL;
 	if (binderfs_is_device(inode))
 		return chrdev->context;
 
@@ -187,9 +214,13 @@ int rust_binderfs_init(void)
 		return ret;
 
 	ret = binder_misc_add_all();
-	if (ret)
+	if (ret) {
 		rust_binderfs_unregister();
-	return ret;
+		binder_wait_for_refused();
+		return ret;
+	}
+	WRITE_ONCE(binder_ready, true);
+	return 0;
 }
 
 void rust_binderfs_exit(void)

@@ -241,8 +241,11 @@ static const struct fs_context_operations binderfs_context_ops = {
 
 static int binderfs_init_fs_context(struct fs_context *fc)
 {
-	struct binderfs_options *options = kzalloc_obj(*options);
+	struct binderfs_options *options;
 
+	if (!rust_binder_is_ready())
+		return -ENODEV;
+	options = kzalloc_obj(*options);
 	if (!options)
 		return -ENOMEM;
 

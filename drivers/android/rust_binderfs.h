@@ -15,7 +15,9 @@ struct inode;
 
 /* For the driver */
 
-/* The last step of module init: devices may be opened before it returns. */
+/*
+ * The last step of module init: devices may be opened before it returns, unless it fails.
+ */
 int rust_binderfs_init(void);
 
 /* The first step of module exit: no device is left after it. */
@@ -24,6 +26,7 @@ void rust_binderfs_exit(void);
 /*
  * The context of the device that is being opened, for use in its open function.
  * The device's reference keeps it alive meanwhile: take one to keep it longer.
+ * %NULL as long as it may turn out that there is to be no device.
  */
 const void *rust_binderfs_device_context(const struct inode *inode,
 					 const struct file *file);

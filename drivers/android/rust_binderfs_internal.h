@@ -71,6 +71,9 @@ void rust_binderfs_evict_inode(struct inode *inode);
 
 /* rust_binder_devices.c */
 
+/* Whether init has come to its end. */
+bool rust_binder_is_ready(void);
+
 /*
  * Walks the names in the devices parameter, from a @cursor of 0 on: copies one out
  * and returns its length. An empty one ends the list. Longer ones than fit are cut
