@@ -11,6 +11,7 @@
 use crate::{
     defs::{transaction_flags, Strength, TransactionRequest},
     error::Refusal,
+    ffi,
     file_slots::FileSlot,
     kernel_ext::deferred_close::DeferredClose,
     node::Node,
@@ -352,7 +353,7 @@ impl Process {
         }
         match named.to_close {
             Some(to_close) => {
-                to_close.close();
+                ffi::close_descriptors(to_close);
                 AfterFree::ReturnSoon
             }
             None => AfterFree::Nothing,

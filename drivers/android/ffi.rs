@@ -9,6 +9,7 @@ use crate::{
     buffers,
     context::Context,
     ioctls,
+    kernel_ext::deferred_close::DeferredClose,
     limits::Limits,
     process::Process,
     registry,
@@ -22,7 +23,13 @@ use kernel::{
     fs::{File, LocalFile},
     mm::virt::VmaNew,
     prelude::*,
-    sync::{aref::ARef, poll::PollTable, Arc, ArcBorrow},
+    sync::{
+        aref::ARef,
+        atomic::{AtomicFlag, Relaxed},
+        poll::PollTable,
+        Arc,
+        ArcBorrow, //
+    },
     types::ForeignOwnable, //
 };
 
@@ -39,12 +46,20 @@ pub(crate) struct Devices {
     _pool: buffers::PoolHandle,
 }
 
+/// Whether somebody has begun to make the devices.
+static ARE_MADE: AtomicFlag = AtomicFlag::new(false);
+
 impl Devices {
-    /// Makes the filesystem known, and the devices that the module's parameters ask for.
+    /// Makes the filesystem known, and the devices that the module's parameters ask for. `EBUSY` for
+    /// whoever is not the first to call this since the module was loaded.
     pub(crate) fn make() -> Result<Self> {
-        // SAFETY: Called once, from module init, before there is a device that could be opened.
+        if ARE_MADE.xchg(true, Relaxed) {
+            return Err(EBUSY);
+        }
+        // SAFETY: Called once, as was just seen, and nothing has looked at the lock before: it is for
+        // those who have a device open, and until below there is none.
         unsafe { registry::OPENED.init() };
-        // SAFETY: As above.
+        // SAFETY: As above; it is for those who open a device, too.
         unsafe { buffers::POOL.init() };
         let pool = buffers::PoolHandle::make()?;
         // SAFETY: Called from module init, in process context; what the devices call back is ready:
@@ -136,16 +151,22 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
     from_result(|| {
         // SAFETY: Both are valid during this call, and belong to a device of ours.
         let context = unsafe { rust_binderfs_device_context(inode.cast(), file.cast()) };
+        if context.is_null() {
+            return Err(ENODEV);
+        }
         // SAFETY: The device's own reference keeps the context alive during this call; it was made
         // by `rust_binder_context_create`.
         let context = unsafe { Arc::<Context>::borrow(context.cast_mut()) };
         // SAFETY: `file` is valid during this call and nobody else uses it yet.
         let opened = unsafe { File::from_raw_file(file) };
         let process = Process::open(context.into(), opened.cred())?;
-        // SAFETY: As above.
+        // SAFETY: As above; both arguments are those of this call. It never fails.
+        unsafe { bindings::nonseekable_open(inode, file) };
+        // SAFETY: The file is opened by this call, which succeeds from here on, so `binder_release` will
+        // get it. None of the operations above uses a position.
+        unsafe { process.file.set(file) };
+        // SAFETY: As for the credentials.
         unsafe { (*file).private_data = process.into_foreign() };
-        // SAFETY: As above; both arguments are those of this call.
-        to_result(unsafe { bindings::nonseekable_open(inode, file) })?;
         Ok(0)
     })
 }
@@ -171,6 +192,7 @@ unsafe extern "C" fn binder_release(
 ) -> c_int {
     // SAFETY: `private_data` came from `into_foreign`, and this is the end of the file.
     let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
+    process.file.clear();
     process.end();
     0
 }
@@ -240,4 +262,27 @@ pub(crate) fn file_of_caller(fd: u32) -> Result<ARef<File>> {
     // uses `fdget_pos` for reading, writing, seeking and listing, and the operations have none of
     // these; it ends before the call returns, so nothing that the task did earlier counts either.
     Ok(unsafe { LocalFile::assume_no_fdget_pos(file) })
+}
+
+/// The process that a file stands for, if it is a device of ours.
+pub(crate) fn process_behind(file: &File) -> Option<Arc<Process>> {
+    let file = core::ptr::from_ref(file)
+        .cast::<bindings::file>()
+        .cast_mut();
+    // SAFETY: The file is open, for it is borrowed. What its operations are does not change.
+    if !core::ptr::eq(unsafe { (*file).f_op }, &rust_binder_fops.0) {
+        return None;
+    }
+    // SAFETY: Only `binder_open` gives a file these operations' private data, before anybody else knows
+    // the file; and as it is borrowed it has not been released.
+    Some(unsafe { process_of(file) }.into())
+}
+
+/// Closes descriptors of the calling task.
+///
+/// Here for the same reason as [`file_of_caller`].
+pub(crate) fn close_descriptors(to_close: DeferredClose) {
+    // SAFETY: This is called below an ioctl, which frees a buffer, and an ioctl comes in through the
+    // operations of a device.
+    unsafe { to_close.close(&rust_binder_fops.0) };
 }

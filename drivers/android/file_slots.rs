@@ -12,25 +12,58 @@
 //!          └────────────────► none is used ◄────────────────────┘
 //! ```
 //!
+//! A device of Binder's own is the exception (lesson S11). If a call held it open, a process that is sent its own
+//! device and ends without reading that would never end: the call would wait in the process, the
+//! process would live as long as its file is open, and the call would hold the file. So a call knows
+//! the process behind the device, and has it open no longer than somebody else has: a descriptor or a mapping, in
+//! whatever process, or another receiver that has read of it. If all of those are gone when the call
+//! is read, it cannot be delivered, as if the receiver had no number left.
+//!
 //! Where the numbers go and which are to be closed again is remembered here and in the buffer's
 //! descriptor, never read from memory that the receiver maps (lesson R04).
 
-use crate::{allocation::Buffer, kernel_ext::deferred_close::DeferredClose, process::Process};
+use crate::{allocation::Buffer, ffi, kernel_ext::deferred_close::DeferredClose, process::Process};
 use kernel::{
     fs::{
         file::{flags, FileDescriptorReservation},
         File, //
     },
     prelude::*,
-    sync::aref::ARef, //
+    sync::{aref::ARef, Arc}, //
 };
 
 /// A file, and where in the data its number belongs.
 pub(crate) struct FileSlot {
     /// Where the four bytes of the number are, relative to the start of the buffer.
     pub(crate) at: usize,
-    pub(crate) file: ARef<File>,
+    pub(crate) file: PassedFile,
     pub(crate) closer: Closer,
+}
+
+/// What is passed.
+pub(crate) enum PassedFile {
+    /// A file, which is held.
+    Other(ARef<File>),
+    /// A device of ours, by the process that it was opened as.
+    Device(Arc<Process>),
+}
+
+impl PassedFile {
+    /// Passes a file.
+    pub(crate) fn new(file: ARef<File>) -> Self {
+        match ffi::process_behind(&file) {
+            Some(process) => Self::Device(process),
+            None => Self::Other(file),
+        }
+    }
+
+    /// Holds a device open. `EBADF` if it is closed.
+    fn hold_device(&self) -> Result<Option<ARef<File>>> {
+        match self {
+            Self::Other(_) => Ok(None),
+            Self::Device(process) => process.file.get().ok_or(EBADF).map(Some),
+        }
+    }
 }
 
 /// Who closes a descriptor that was delivered (contract OBJ-11).
@@ -44,9 +77,15 @@ pub(crate) enum Closer {
 
 /// Numbers in the calling task's table for all files of a buffer; given back when dropped.
 pub(crate) struct ReservedNumbers {
-    numbers: KVVec<FileDescriptorReservation>,
+    numbers: KVVec<ReservedNumber>,
     /// Those that are to be closed again, if there are any.
     to_close: Option<DeferredClose>,
+}
+
+/// A number, and the device that it is for, if it is for one.
+struct ReservedNumber {
+    number: FileDescriptorReservation,
+    device: Option<ARef<File>>,
 }
 
 impl Buffer {
@@ -69,8 +108,20 @@ impl Buffer {
         let reserved = KBox::into_inner(reserved);
         let slots = self.take_files(reserved.to_close);
         // As many numbers as slots, in the same order.
-        for (number, slot) in reserved.numbers.into_iter().zip(slots) {
-            number.fd_install(slot.file);
+        for (reserved, slot) in reserved.numbers.into_iter().zip(slots) {
+            match slot.file {
+                PassedFile::Other(file) => reserved.number.fd_install(file),
+                PassedFile::Device(_) => reserved.install_device(),
+            }
+        }
+    }
+}
+
+impl ReservedNumber {
+    #[cold]
+    fn install_device(self) {
+        if let Some(device) = self.device {
+            self.number.fd_install(device);
         }
     }
 }
@@ -84,15 +135,14 @@ fn reserve(slots: &[FileSlot], start: usize, receiver: &Process) -> Result<KBox<
         count => Some(DeferredClose::with_capacity(count, GFP_KERNEL)?),
     };
     for slot in slots {
-        let reserved = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
-        let number = reserved.reserved_fd();
-        receiver
-            .pages
-            .write(start + slot.at, &number.to_ne_bytes())?;
+        let device = slot.file.hold_device()?;
+        let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
+        let fd = number.reserved_fd();
+        receiver.pages.write(start + slot.at, &fd.to_ne_bytes())?;
         if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
-            closing.push(number);
+            closing.push(fd);
         }
-        numbers.push(reserved, GFP_KERNEL)?;
+        numbers.push(ReservedNumber { number, device }, GFP_KERNEL)?;
     }
     let reserved = ReservedNumbers { numbers, to_close };
     Ok(KBox::new(reserved, GFP_KERNEL)?)

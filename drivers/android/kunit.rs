@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What KUnit runs of the driver: the range allocator's conformance suite, in smaller sizes than on the
-//! host. The suite of [`page_range`](crate::kernel_ext::page_range) is with its source.
+//! host, and what may happen to the module once. The suite of [`page_range`](crate::kernel_ext::page_range) is with its source.
 
 #[path = "range_alloc/conformance.rs"]
 mod conformance;
@@ -104,6 +104,20 @@ mod range_alloc {
             walk::<5>(seed, 1500, 512, 24)?;
             walk::<64>(seed, 1500, 256, 160)?;
         }
+        Ok(())
+    }
+}
+
+#[kunit_tests(binder_module)]
+mod module {
+    use super::Failed;
+    use crate::ffi::Devices;
+    use kernel::error::code::EBUSY;
+
+    #[test]
+    fn lesson_s16_devices_are_made_once() -> Result<(), Failed> {
+        // Module init has made them.
+        super::ensure_eq!(Devices::make().err(), Some(EBUSY));
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     handles::Handles,
     kernel_ext::{
         closable::{Closable, Open},
+        open_file::OpenFile,
         page_range::PageRange,
         park::WakeHint,
         pid::GroupPid, //
@@ -68,6 +69,8 @@ pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 pub(crate) struct Process {
     /// The device that was opened.
     pub(crate) context: Arc<Context>,
+    /// The file that it was opened as.
+    pub(crate) file: OpenFile,
     /// The number of who opened it, in the initial pid namespace.
     pid: Pid,
     /// The same for whoever asks in another one.
@@ -284,6 +287,7 @@ impl Process {
         let process = Arc::pin_init(
             pin_init!(Self {
                 context: context.clone(),
+                file: OpenFile::new(),
                 pid: task.tgid(),
                 group: GroupPid::current(),
                 default_priority: priority::current_priority(),

@@ -107,6 +107,7 @@ struct BinderModule {
 
 impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        kernel_ext::layouts::check()?;
         Ok(Self {
             _devices: Devices::make()?,
         })

@@ -13,6 +13,8 @@ pub(crate) mod debug_mask;
 pub(crate) mod deferred_close;
 #[cfg(kunit_suites)]
 pub(crate) mod expect;
+pub(crate) mod layouts;
+pub(crate) mod open_file;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod park;

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whether Rust sees the kernel's structs as C does.
 //!
-//! `bindgen` makes Rust types of the kernel's headers, and has been wrong about one of them: without
-//! `CONFIG_SCHEDSTATS` each field of `task_struct` behind an empty, aligned struct was read from the
-//! wrong place (lesson R25). This module loads where every size and offset that the driver relies on
-//! is the same on both sides, and says which are not where it does not load.
-//!
-//! Relied on are the fields that the driver or the kernel crate under it reads or writes by itself,
-//! and the sizes of what it makes room for and has C fill.
+//! The driver asks that itself when it is loaded, and does not stay otherwise (lesson S18). This module
+//! asks the same, and does nothing else: for a kernel that is not to be trusted with a driver yet.
 
-use core::ffi::{c_char, CStr};
-use core::mem::{offset_of, size_of};
-use kernel::bindings;
 use kernel::prelude::*;
+
+#[path = "../../rust/kernel/layouts.rs"]
+mod layouts;
 
 module! {
     type: Layouts,
@@ -22,120 +17,10 @@ module! {
     license: "GPL",
 }
 
-/// What C says: see `c_side.h`.
-#[repr(C)]
-struct Layout {
-    name: *const c_char,
-    bytes: usize,
-}
-
-extern "C" {
-    static layouts_of_c: [Layout; 0];
-    static layouts_of_c_count: usize;
-}
-
-macro_rules! size {
-    ($type:ident) => {
-        (stringify!($type), size_of::<bindings::$type>())
-    };
-}
-
-/// Where a field is; anonymous structs and unions around it have names in Rust alone.
-macro_rules! field {
-    ($type:ident, $($around:ident).+ => $field:ident) => {
-        field!(@ $type, $field, offset_of!(bindings::$type, $($around.)+ $field))
-    };
-    ($type:ident, $field:ident) => {
-        field!(@ $type, $field, offset_of!(bindings::$type, $field))
-    };
-    (@ $type:ident, $field:ident, $offset:expr) => {
-        (concat!(stringify!($type), ".", stringify!($field)), $offset)
-    };
-}
-
-const OF_RUST: &[(&str, usize)] = &[
-    size!(callback_head),
-    field!(callback_head, next),
-    field!(callback_head, func),
-    field!(cred, euid),
-    field!(file, f_cred),
-    field!(file, f_flags),
-    field!(file, private_data),
-    size!(file_operations),
-    field!(file_operations, owner),
-    field!(file_operations, poll),
-    field!(file_operations, unlocked_ioctl),
-    field!(file_operations, compat_ioctl),
-    field!(file_operations, mmap),
-    field!(file_operations, open),
-    field!(file_operations, flush),
-    field!(file_operations, release),
-    size!(lock_class_key),
-    size!(mutex),
-    size!(page),
-    size!(poll_table_struct),
-    field!(task_struct, files),
-    field!(task_struct, flags),
-    field!(task_struct, group_leader),
-    field!(task_struct, mm),
-    field!(task_struct, pid),
-    field!(task_struct, tgid),
-    field!(vm_area_struct, __bindgen_anon_1.__bindgen_anon_1 => vm_end),
-    field!(vm_area_struct, __bindgen_anon_2 => vm_flags),
-    field!(vm_area_struct, vm_mm),
-    field!(vm_area_struct, vm_ops),
-    field!(vm_area_struct, vm_pgoff),
-    field!(vm_area_struct, vm_private_data),
-    field!(vm_area_struct, __bindgen_anon_1.__bindgen_anon_1 => vm_start),
-    size!(vm_operations_struct),
-    field!(vm_operations_struct, close),
-    field!(vm_operations_struct, fault),
-    field!(vm_operations_struct, open),
-    size!(wait_queue_entry),
-    size!(wait_queue_head),
-];
-
-/// What C says, one by one.
-fn of_c() -> impl Iterator<Item = (&'static CStr, usize)> {
-    // SAFETY: The C side defines both, never writes them, and the count is that of the table.
-    let table = unsafe { core::slice::from_raw_parts(layouts_of_c.as_ptr(), layouts_of_c_count) };
-    // SAFETY: All names are string literals of the C side's.
-    table
-        .iter()
-        .map(|layout| (unsafe { CStr::from_ptr(layout.name) }, layout.bytes))
-}
-
-/// Compares the tables; how many of their rows differ, or are on one side alone.
-fn count_differences() -> usize {
-    let mut different = 0;
-    for (name, bytes) in of_c() {
-        let twin = OF_RUST
-            .iter()
-            .find(|(twin, _)| twin.as_bytes() == name.to_bytes());
-        if twin.map(|(_, bytes)| *bytes) != Some(bytes) {
-            different += 1;
-            pr_err!(
-                "{name:?}: {bytes} in C, {:?} in Rust\n",
-                twin.map(|(_, bytes)| bytes)
-            );
-        }
-    }
-    for (name, bytes) in OF_RUST {
-        if !of_c().any(|(twin, _)| twin.to_bytes() == name.as_bytes()) {
-            different += 1;
-            pr_err!("{name}: {bytes} in Rust, nothing in C\n");
-        }
-    }
-    different
-}
-
 struct Layouts;
 
 impl kernel::Module for Layouts {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        match count_differences() {
-            0 => Ok(Self),
-            _ => Err(EINVAL),
-        }
+        layouts::check().map(|()| Self)
     }
 }

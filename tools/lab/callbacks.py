@@ -26,7 +26,7 @@ CALLBACKS = {
     "shrinker_count": "4pool5count",
     "shrinker_scan": "4pool4scan",
     "lru_walk_take": "4pool4take",
-    "task_work_close": "14deferred_close7release",
+    "release_kept": "kernel_ext_release_kept",
 }
 
 

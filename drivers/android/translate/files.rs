@@ -11,13 +11,11 @@ use crate::{
     defs::{FileArrayObject, FileObject},
     error::Refusal,
     ffi,
-    file_slots::{Closer, FileSlot},
+    file_slots::{Closer, FileSlot, PassedFile},
 };
 use kernel::{
-    fs::File,
     prelude::*,
     security,
-    sync::aref::ARef,
     uaccess::{UserPtr, UserSlice}, //
 };
 
@@ -67,7 +65,7 @@ impl Translation<'_> {
 
 impl Route<'_> {
     /// The file behind a descriptor of the sender, if it may be passed.
-    fn file(&self, fd: u32) -> Result<ARef<File>> {
+    fn file(&self, fd: u32) -> Result<PassedFile> {
         if !self.accepts_files {
             return Err(EPERM);
         }
@@ -75,6 +73,6 @@ impl Route<'_> {
         let from = self.sender.process.credential()?;
         security::binder_transfer_file(&from, &*self.receiver.credential()?, &file)
             .map_err(|_| EPERM)?;
-        Ok(file)
+        Ok(PassedFile::new(file))
     }
 }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Open, close, duplicates, and descriptors in the hands of other processes.
 
+use crate::actor::patience;
 use crate::cases;
 use crate::port::{bytes, empty, Port};
+use crate::sg::file_object;
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::*;
 use binder_sys::*;
 use nix::errno::Errno;
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
+use std::time::Instant;
 
 cases! { "files":
     any_open_mode_works ["OPEN-1"],
@@ -22,6 +26,10 @@ cases! { "files":
     passed_descriptor ["FORK-1"],
     process_lives_until_the_last_descriptor ["REL-2", "MMAP-7"],
     many_opens ["OPEN-1", "REL-2"],
+    lesson_s11_device_sent_to_its_own_process ["REL-2", "OBJ-FD"],
+    lesson_s11_devices_sent_to_each_other ["REL-2", "OBJ-FD"],
+    lesson_s11_sent_device_arrives ["REL-2", "OBJ-FD"],
+    lesson_s11_sent_device_is_closed_before_it_arrives ["REL-2", "OBJ-FD", "TXN-27"],
 }
 
 fn any_open_mode_works(t: &Stage) {
@@ -158,5 +166,119 @@ fn many_opens(t: &Stage) {
         let other = Port::at(port.actor.clone(), &port.arena, slot as usize);
         assert!(other.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok());
         other.close();
+    }
+}
+
+/// The number of the device in a process that opened it last.
+fn number_of(t: &Stage, port: &Port, device: &str) -> i32 {
+    let name = t.device(device).to_str().expect("text").to_string();
+    let is_device = |fd: &i32| port.actor.file_name(*fd).as_ref() == Some(&name);
+    port.actor.open_files().into_iter().rfind(is_device).expect("an open device")
+}
+
+/// A parcel of one descriptor.
+fn file(fd: i32) -> Parcel {
+    let mut parcel = empty();
+    parcel.object(&file_object(fd));
+    parcel
+}
+
+/// A oneway call to the manager with one file, from a process that ends then.
+fn send_file(t: &Stage, device: &str, sent: &impl AsRawFd) {
+    let client = open_another(t, &t.opened(), device);
+    let fd = client.actor.give(sent);
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let call = BinderTransactionData { flags, ..client.place(0, 0, &file(fd)) };
+    client.send(|c| c.transaction(&call));
+    assert_eq!(client.drain(), [Return::TransactionComplete]);
+    client.kill();
+}
+
+/// Another device opened by the same process.
+fn open_another(t: &Stage, port: &Port, device: &str) -> Port {
+    Port::open(port.actor.clone(), &port.arena, &t.device(device), 0).expect("open the device")
+}
+
+/// A process manages a device whose calls may carry files.
+fn managed(t: &Stage, device: &str) -> Port {
+    let mut port = open_another(t, &t.opened(), device);
+    port.map(4096).expect("map");
+    let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
+    port.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).expect("become context manager");
+    port.enter_looper();
+    port
+}
+
+/// The device has no manager any more; with the incumbents it still has, and will for ever.
+#[track_caller]
+fn expect_unmanaged(t: &Stage, device: &str) {
+    let next = Device::open(&t.device(device)).expect("open");
+    let deadline = Instant::now() + patience();
+    // The C driver takes its time.
+    while next.set_context_manager() == Err(Errno::EBUSY) {
+        if t.driver != Driver::Rust || Instant::now() > deadline {
+            t.ours_alone("what a dead process was sent keeps it alive", false);
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Somebody sends a process its own device, and nobody reads of it.
+fn lesson_s11_device_sent_to_its_own_process(t: &Stage) {
+    let manager = managed(t, "binder");
+    send_file(t, "binder", &manager.actor.share(number_of(t, &manager, "binder")));
+    manager.kill();
+    expect_unmanaged(t, "binder");
+}
+
+/// Each of two processes is sent the other's device; nobody reads of it.
+fn lesson_s11_devices_sent_to_each_other(t: &Stage) {
+    let (first, second) = (managed(t, "binder"), managed(t, "hwbinder"));
+    send_file(t, "hwbinder", &first.actor.share(number_of(t, &first, "binder")));
+    send_file(t, "binder", &second.actor.share(number_of(t, &second, "hwbinder")));
+    first.kill();
+    second.kill();
+    expect_unmanaged(t, "binder");
+    expect_unmanaged(t, "hwbinder");
+}
+
+/// Whoever has read of a device has it open as long as he likes.
+fn lesson_s11_sent_device_arrives(t: &Stage) {
+    let (manager, client) = (t.file_manager(), t.client());
+    client.start_call(0, 0, &file(number_of(t, &client, "binder")));
+    let call = manager.wait_call();
+    let arrived = manager.received_fd(&call, 0);
+    assert_eq!(manager.actor.file_name(arrived), manager.actor.file_name(number_of(t, &manager, "binder")));
+    manager.free(&call);
+    manager.reply(&empty());
+    client.free(&client.wait_reply());
+    // The manager asks for the death of a node of the client's, who has no device any more.
+    let handle = crate::port::give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
+    manager.send(|c| c.request_death(handle, 7));
+    client.unmap();
+    client.close();
+    assert_eq!(manager.drain(), [], "somebody has the device open");
+    manager.actor.close_file(arrived);
+    manager.wait_for(Return::DeadBinder(7));
+}
+
+/// A call does not keep a device open until it is read.
+fn lesson_s11_sent_device_is_closed_before_it_arrives(t: &Stage) {
+    let (manager, client) = (t.file_manager(), t.client());
+    let _spare = t.open_by(client.actor.clone());
+    let (sent, other) = (number_of(t, &client, "binder"), client.actor.thread());
+    client.start_call(0, 0, &file(sent));
+    client.actor.expect_blocked();
+    let before = manager.actor.open_files();
+    other.close_file(sent);
+    if t.driver == Driver::Rust {
+        manager.park();
+        assert_eq!(client.wait_refusal(), Return::FailedReply);
+        assert_eq!(manager.actor.open_files(), before);
+    } else {
+        t.known_difference(t.driver, "a call keeps a device open", false);
+        let call = manager.wait_call();
+        assert!(manager.received_fd(&call, 0) > 0);
     }
 }

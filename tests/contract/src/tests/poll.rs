@@ -17,6 +17,7 @@ cases! { "poll":
     reply_is_readable ["POLL-2"],
     busy_thread_does_not_see_process_work ["POLL-3", "LOOP-9"],
     work_wakes_a_polling_thread ["POLL-4"],
+    lesson_s24_deaths_that_will_not_be_told ["POLL-2", "NODE-10"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
     lesson_s19_own_completion_wakes_epoll ["POLL-5", "TXN-17"],
     lesson_c01_r18_thread_exit_under_epoll ["POLL-6"],
@@ -134,6 +135,31 @@ fn work_wakes_a_polling_thread(t: &Stage) {
     manager.wait_call();
     manager.reply(&empty());
     client.wait_reply();
+}
+
+/// News that nobody will hear any more are nothing to read, however many there are.
+fn lesson_s24_deaths_that_will_not_be_told(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.client());
+    let mut nodes = empty();
+    for ptr in 1..=200 {
+        nodes.object(&FlatBinderObject::binder(ptr * 16, 0));
+    }
+    owner.start_call(0, 0, &nodes);
+    let call = manager.wait_call();
+    let (mut requests, mut releases) = (Commands::new(), Commands::new());
+    for index in 0..200 {
+        let handle = manager.object_at(&call, index).handle();
+        requests.acquire(handle).request_death(handle, u64::from(handle));
+        releases.release(handle);
+    }
+    manager.write(&requests);
+    manager.free(&call);
+    manager.reply(&empty());
+    owner.kill();
+    assert_eq!(manager.poll(PATIENCE_MS), IN, "the deaths");
+    manager.write(&releases);
+    assert_eq!(manager.poll(0), 0, "they are to be told no more");
+    assert_eq!(manager.drain(), []);
 }
 
 fn epoll(port: &Port) -> usize {

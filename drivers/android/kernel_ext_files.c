@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Closing descriptors, for rust/kernel/deferred_close.rs. In C, which finds the fields of
+ * task_struct in every kernel. Nothing in here knows of Binder.
+ */
+
+#include <linux/anon_inodes.h>
+#include <linux/err.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+
+#include "kernel_ext_files.h"
+
+static int kernel_ext_release_kept(struct inode *inode, struct file *keeper)
+{
+	fput(keeper->private_data);
+	return 0;
+}
+
+static const struct file_operations keeper_fops = {
+	.owner = THIS_MODULE,
+	.release = kernel_ext_release_kept,
+};
+
+/*
+ * Keeps @file open until the calling task goes back to user space.
+ *
+ * The reference belongs to a file of its own, which is let go at once: the kernel ends
+ * such a file on the way back, and holds its owner, this module, until
+ * kernel_ext_release_kept() has returned. A task work of ours would have to hold the
+ * module by itself, and could not give it back: the return from it is still its text.
+ */
+static int keep_until_return(struct file *file)
+{
+	struct file *keeper = anon_inode_getfile("[closed]", &keeper_fops, file, O_RDONLY);
+
+	if (IS_ERR(keeper))
+		return PTR_ERR(keeper);
+	get_file(file);
+	fput(keeper);
+	return 0;
+}
+
+/*
+ * A system call takes no reference to the file that it is about if its task alone uses the
+ * table, for the table's reference keeps the file; then that must not be the last one to go
+ * before the call is over (see __fget_light()). Returns 0 if @fd may be closed.
+ */
+static int prepare_to_close(struct files_struct *files, unsigned int fd,
+			    const struct file_operations *in_use)
+{
+	struct file *file;
+
+	if (atomic_read(&files->count) != 1)
+		return 0;
+	/* Nobody else can change the table. */
+	file = files_lookup_fd_raw(files, fd);
+	if (!file || file->f_op != in_use)
+		return 0;
+	return keep_until_return(file);
+}
+
+void kernel_ext_close_fd(unsigned int fd, const struct file_operations *in_use)
+{
+	struct files_struct *files = current->files;
+	struct file *file;
+
+	/* A kernel thread has no table of its own. */
+	if (!files || current->flags & PF_KTHREAD)
+		return;
+	if (prepare_to_close(files, fd, in_use))
+		return;
+	file = file_close_fd(fd);
+	if (file)
+		filp_close(file, files);
+}

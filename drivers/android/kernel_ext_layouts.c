@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sizes and offsets of the kernel's structs as the C compiler sees them, by the names that
+ * rust/kernel/layouts.rs knows them by. Nothing in here knows of Binder.
+ */
+
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/list_lru.h>
+#include <linux/mm.h>
+#include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/shrinker.h>
+#include <linux/stddef.h>
+#include <linux/wait.h>
+
+#include "kernel_ext_layouts.h"
+
+#define SIZE(type) { #type, sizeof(struct type) }
+#define FIELD(type, field) { #type "." #field, offsetof(struct type, field) }
+
+const struct kernel_ext_layout kernel_ext_layouts[] = {
+	SIZE(callback_head),
+	FIELD(cred, euid),
+	FIELD(file, f_cred),
+	FIELD(file, f_flags),
+	FIELD(file, f_op),
+	FIELD(file, private_data),
+	SIZE(file_operations),
+	FIELD(file_operations, owner),
+	FIELD(file_operations, poll),
+	FIELD(file_operations, unlocked_ioctl),
+	FIELD(file_operations, compat_ioctl),
+	FIELD(file_operations, mmap),
+	FIELD(file_operations, open),
+	FIELD(file_operations, flush),
+	FIELD(file_operations, release),
+	SIZE(list_head),
+	SIZE(list_lru),
+	SIZE(lock_class_key),
+	SIZE(mutex),
+	SIZE(page),
+	SIZE(poll_table_struct),
+	SIZE(shrink_control),
+	FIELD(shrink_control, nid),
+	FIELD(shrink_control, memcg),
+	FIELD(shrink_control, nr_to_scan),
+	FIELD(shrink_control, nr_scanned),
+	FIELD(shrinker, count_objects),
+	FIELD(shrinker, scan_objects),
+	FIELD(shrinker, private_data),
+	FIELD(task_struct, group_leader),
+	FIELD(task_struct, mm),
+	FIELD(task_struct, pid),
+	FIELD(task_struct, tgid),
+	FIELD(vm_area_struct, vm_end),
+	FIELD(vm_area_struct, vm_flags),
+	FIELD(vm_area_struct, vm_mm),
+	FIELD(vm_area_struct, vm_ops),
+	FIELD(vm_area_struct, vm_pgoff),
+	FIELD(vm_area_struct, vm_private_data),
+	FIELD(vm_area_struct, vm_start),
+	SIZE(vm_operations_struct),
+	FIELD(vm_operations_struct, close),
+	FIELD(vm_operations_struct, fault),
+	FIELD(vm_operations_struct, open),
+	SIZE(wait_queue_entry),
+	SIZE(wait_queue_head),
+};
+
+const size_t kernel_ext_layouts_count = ARRAY_SIZE(kernel_ext_layouts);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The file behind which something stands, as that something knows it: without keeping it open.
+
+use core::ptr::{self, NonNull};
+use kernel::{
+    bindings,
+    fs::File,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic}, //
+    }, //
+};
+
+/// A file as long as it is open, to be kept in its private data.
+///
+/// # Invariants
+///
+/// The pointer is null, or of a file that is open, or that is closed and whose `release` operation has
+/// not ended. No operation of the file uses its position.
+pub(crate) struct OpenFile(Atomic<*mut bindings::file>);
+
+impl OpenFile {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        // INVARIANT: Null.
+        Self(Atomic::new(ptr::null_mut()))
+    }
+
+    /// From now on it is this file.
+    ///
+    /// # Safety
+    ///
+    /// `file` must be a valid file none of whose operations uses its position, and [`Self::clear`] must be
+    /// called by its `release` operation.
+    pub(crate) unsafe fn set(&self, file: *mut bindings::file) {
+        // INVARIANT: Promised by the caller.
+        self.0.store(file, ordering::Release);
+    }
+
+    /// The file is about to be gone.
+    pub(crate) fn clear(&self) {
+        // INVARIANT: Null.
+        self.0.store(ptr::null_mut(), ordering::Relaxed);
+    }
+
+    /// The file, unless it is closed. In any context.
+    pub(crate) fn get(&self) -> Option<ARef<File>> {
+        // SAFETY: The pointer is null or of a file whose `release` operation has not ended. The
+        // function takes a reference only to a file that is still open and still the same: the memory
+        // of files is used for nothing but files before a grace period is over.
+        let file = unsafe { bindings::get_file_active(self.0.as_ptr()) };
+        // SAFETY: The reference is ours. `File` is a transparent `struct file`; calls on this one may have
+        // looked it up as they like, for its position is nothing to any of them.
+        NonNull::new(file).map(|file| unsafe { ARef::from_raw(file.cast()) })
+    }
+}
