@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -56,6 +56,9 @@ contract-32: $(PYTHON) ## the contract suite compiled for 32-bit tasks, on an x8
 
 layouts: $(PYTHON) ## whether Rust sees the kernel's structs as C does
 	@$(LAB) layouts $(WHERE)
+
+unload: $(PYTHON) ## our driver taken away at the moments at which its code might still be needed
+	@$(LAB) unload $(WHERE)
 
 contract-table: $(PYTHON) ## the same against all three drivers, into docs/contract.md
 	@$(LAB) contract-table $(WHERE)

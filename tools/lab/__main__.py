@@ -63,6 +63,7 @@ def _parser():
     command("contract-32", _contract_32, "the same for 32-bit tasks, on a kernel for them").add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
+    guest_option(command("unload", _unload, "the driver taken away at the worst moments"))
     guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
     real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
     real.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not C next to ours")
@@ -195,6 +196,12 @@ def _contract_32(arguments):
 def _layouts(arguments):
     tally = suite.Tally()
     suite.layouts(tally, arguments.guest)
+    return tally.finish()
+
+
+def _unload(arguments):
+    tally = suite.Tally()
+    suite.unloading(tally, arguments.guest)
     return tally.finish()
 
 

@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import tomllib
 
-from . import guest, kernel, module, programs, say
+from . import frames, guest, kernel, module, programs, say, unload
 from .versions import BUILD, ROOT
 
 TABLE = ROOT / "tests/mutations/mutations.toml"
 _SOURCES = ("drivers/android", "rust/kernel", "include")
 _TIMEOUT = 90
+# Instead of a test of the contract suite.
+FRAMES = "stack frames"
 
 
 def table():
@@ -55,8 +57,13 @@ def _try(mutation, program, title):
     """Build and run one; how it ended."""
     if mutation.get("guest") == "host":
         return _try_on_host(mutation)
+    if mutation["test"] == FRAMES:
+        with say.Step(title):
+            broken = module.build(kernel.build("um"), _mutate(mutation) / "drivers/android", "mutation")
+            complaints = frames.too_large(broken)
+        return f"killed: {complaints[0]}" if complaints else "SURVIVED"
     names = subprocess.run([program, "list", "--filter", mutation["test"]], text=True,
-                           capture_output=True, check=True).stdout.split()
+                           capture_output=True, check=True).stdout.splitlines()
     if not names:
         raise say.LabError(f"no test is called {mutation['test']}")
     name = mutation.get("guest", "um")
@@ -68,8 +75,11 @@ def _try(mutation, program, title):
         # A mutant may hang; what a test waits for, it waits for a few seconds.
         argv = ["/lab/contract", "run", "--driver", "rust", "--filter", mutation["test"], "--timeout", "30"]
         argv += ["--near-limits"] if near_limits else []
-        job = guest.Job(argv=argv, files={"/lab/contract": program}, module=broken, timeout=mutation.get("timeout", _TIMEOUT),
-                        boot=mutation.get("boot", ()))
+        options = {"module": broken, "timeout": mutation.get("timeout", _TIMEOUT), "boot": mutation.get("boot", ())}
+        if all(name.startswith(unload.GROUP) for name in names):
+            job = unload.job(mutation["test"], **options)
+        else:
+            job = guest.Job(argv=argv, files={"/lab/contract": program}, **options)
         result = guest.run(built, job)
     if result.good:
         return "SURVIVED"

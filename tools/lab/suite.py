@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from . import callbacks, check, clients, gate, guest, kernel, kunit, module, packages, proc, programs, say
+from . import callbacks, check, clients, frames, gate, guest, kernel, kunit, module, packages, proc, programs, say, unload
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -38,6 +38,8 @@ GROUPS_32 = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "repli
 CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
 # Numbers of tasks come round as well: the words in front of a command line.
 FEW_PIDS = ("/bin/sh", "-c", 'echo 1024 >/proc/sys/kernel/pid_max && exec "$@"', "sh")
+# Where the compiler inlines most.
+FRAMES = "x86_64"
 # One guest for each configuration of the kernel: whether structs are the same in both languages, and the log watched.
 LAYOUTS = ("um", "x86_64", "x86_64-debug")
 # How often the driver is loaded and unloaded. The debug kernel takes three times as long, and looks closer.
@@ -98,12 +100,15 @@ def test():
         title = f"contract {name} {driver} 32-bit"
         _attempt(tally, title, lambda: contract(tally, title, name, driver, only=GROUPS_32, width=32))
     callbacks_called(tally)
+    _attempt(tally, f"stack frames {FRAMES}", lambda: _frames(tally))
     for name in LAYOUTS:
         _attempt(tally, f"layouts {name}", lambda: layouts(tally, name))
         _attempt(tally, f"the watch over the kernel's log, {name}", lambda: watched(tally, name))
     real_clients(tally, clients.NAMES, "um", ("c", "rust"))
     real_clients(tally, ("stress",), "x86_64-debug", ("rust",))
     _attempt(tally, "load and unload", lambda: _cycles(tally))
+    for name in unload.GUESTS:
+        _attempt(tally, f"unload {name}", lambda: unloading(tally, name))
     _attempt(tally, "module parameters", lambda: _parameters(tally))
     _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
     _attempt(tally, "instructions next to C's", lambda: _gate(tally))
@@ -251,6 +256,26 @@ def contract_table(name):
     return tally.finish()
 
 
+def unloading(tally, name):
+    """The driver taken away at the moments at which its code might still be needed."""
+    title = f"unload {name}"
+    result = _run(title, name, unload.job(timeout=300))
+    found = _COUNTS.search(result.output)
+    passed, failed = map(int, found.groups()) if found else (0, 1)
+    for line in result.output.splitlines():
+        if " FAILED " in line or " skipped " in line:
+            print(f"    {line}")
+    tally.add(title, passed, failed or int(not result.good))
+
+
+def _frames(tally):
+    """Whether a function of our driver takes too much stack. The static checks have looked at User Mode Linux."""
+    complaints = frames.too_large(module.build(kernel.build(FRAMES)))
+    for line in complaints:
+        print(f"    {line}")
+    tally.add(f"stack frames {FRAMES}", int(not complaints), int(bool(complaints)))
+
+
 def real_clients(tally, names, guest_name, drivers):
     """Clients that others wrote; on two drivers they must also print the same."""
     for name in names:
@@ -358,7 +383,8 @@ def _tool_tests(tally):
     for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
                         ("what the gate lets pass", "lab.test_gate"), ("longest stretches", "lab.test_growth"),
                         ("GoogleTest's output", "lab.test_gtest"),
-                        ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg")):
+                        ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
+                        ("stack frames", "lab.test_frames")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)

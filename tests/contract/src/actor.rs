@@ -182,6 +182,17 @@ impl Actor {
         panic!("the actor neither sleeps nor answers: {:?}", self.state());
     }
 
+    /// Fails unless the order that is out puts the thread to a sleep that no signal ends.
+    #[track_caller]
+    pub fn expect_stuck(&self) {
+        let deadline = Instant::now() + patience();
+        while self.state() != Some('D') {
+            assert!(!self.answered(Duration::ZERO), "did not block: {:?}", self.busy.borrow());
+            assert!(Instant::now() < deadline, "is {:?} instead", self.state());
+            std::thread::yield_now();
+        }
+    }
+
     /// Fails unless the order that is out blocks.
     #[track_caller]
     pub fn expect_blocked(&self) {
@@ -306,6 +317,11 @@ impl Actor {
         let mut free = (0..).filter(|number| !open.contains(number));
         let limit = free.nth(more).expect("endless") as libc::rlim_t;
         self.set_file_limit(limit);
+    }
+
+    /// Lets the process have no other descriptor, whichever it closes.
+    pub fn limit_all_files(&self) {
+        self.set_file_limit(0);
     }
 
     /// Takes that limit away.

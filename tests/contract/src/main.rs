@@ -20,7 +20,9 @@ mod child;
 mod freezer;
 mod fuzz;
 mod gauge;
+mod linger;
 mod load;
+mod loading;
 mod mesh;
 mod ops;
 mod pids;
@@ -117,6 +119,9 @@ pub struct RunArgs {
     /// The driver's numbers start near their ends: run the tests of that, too
     #[arg(long)]
     near_limits: bool,
+    /// Load the driver from here before each test, and take it away afterwards: for group `unload`
+    #[arg(long)]
+    module: Option<std::path::PathBuf>,
     /// Run the selection this often
     #[arg(long, default_value_t = 1)]
     repeat: u32,

@@ -5,6 +5,7 @@
 //! first process is killed, and with it everything that the test has started.
 
 use crate::child::caught;
+use crate::loading;
 use crate::pids::GlobalPids;
 use crate::stage::Stage;
 use crate::suite::{self, Driver, Test};
@@ -77,7 +78,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     let (mut passed, mut failed, mut differences, mut skipped) = (0, 0, 0, 0);
     for test in (0..args.repeat).flat_map(|_| &tests) {
         let start = Instant::now();
-        let verdict = isolated(test, args)?;
+        let verdict = match &args.module {
+            Some(module) => isolated_with(module, test, args)?,
+            None => isolated(test, args)?,
+        };
         match &verdict {
             Verdict::Failed(_) => failed += 1,
             Verdict::ExpectedDifference(_) => (passed, differences) = (passed + 1, differences + 1),
@@ -125,6 +129,19 @@ fn report(test: &Test, args: &RunArgs, verdict: &Verdict) {
         Verdict::Failed(why) => println!("{name} FAILED ({why}) {}", test.rules.join(" ")),
         Verdict::ExpectedDifference(why) => println!("{name} expected difference on {} ({why})", args.driver),
         Verdict::Skipped(why) => println!("{name} skipped ({why})"),
+    }
+}
+
+/// Runs one test with the driver loaded for it alone.
+fn isolated_with(module: &Path, test: &Test, args: &RunArgs) -> anyhow::Result<Verdict> {
+    loading::load(module).context("load the driver")?;
+    let verdict = isolated(test, args)?;
+    if !loading::is_loaded(args.driver) {
+        return Ok(verdict);
+    }
+    match (loading::unload_at_last(args.driver), verdict) {
+        (Err(errno), Verdict::Ok) => Ok(Verdict::Failed(format!("the driver cannot be taken away: {errno}"))),
+        (_, verdict) => Ok(verdict),
     }
 }
 

@@ -58,6 +58,17 @@ impl Shrinker {
         }
     }
 
+    /// The same, unless the driver is about to go. `false` if it is gone.
+    pub fn try_scan(&self) -> bool {
+        let Ok(counts) = self.counts() else { return false };
+        for (cgroup, nodes) in counts {
+            for (node, pages) in nodes.iter().enumerate() {
+                let _ = std::fs::write(self.0.join("scan"), format!("{cgroup} {node} {pages}"));
+            }
+        }
+        true
+    }
+
     /// Has all pages looked at often enough that those go which nobody uses.
     pub fn squeeze(&self) {
         for _ in 0..ROUNDS {

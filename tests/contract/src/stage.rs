@@ -3,6 +3,7 @@
 
 use crate::actor::Actor;
 use crate::arena::Arena;
+use crate::loading;
 use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::suite::Driver;
@@ -54,6 +55,17 @@ impl Stage {
     /// Where binderfs is mounted.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Whether the driver is a module that nothing but this stage uses, so that the test may take it away.
+    pub fn has_driver_alone(&self) -> bool {
+        // What uses it is the mount.
+        self.needs("a driver that is loaded for it alone", loading::users(self.driver) == Some(1))
+    }
+
+    /// Unmounts binderfs; files that are open stay.
+    pub fn unmount(&self) {
+        nix::mount::umount2(&self.root, nix::mount::MntFlags::MNT_DETACH).expect("unmount binderfs");
     }
 
     /// The process of a port as the initial pid namespace knows it.

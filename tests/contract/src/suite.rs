@@ -20,14 +20,18 @@ pub enum Driver {
 }
 
 impl Driver {
-    /// A parameter of its module, as sysfs has it.
-    pub fn parameter(self, name: &str) -> PathBuf {
-        let module = match self {
+    /// The name of its module.
+    pub fn module(self) -> &'static str {
+        match self {
             Driver::C => "binder_linux",
             Driver::Rust => "binder_rust",
             Driver::Upstream => "rust_binder",
-        };
-        Path::new("/sys/module").join(module).join("parameters").join(name)
+        }
+    }
+
+    /// A parameter of its module, as sysfs has it.
+    pub fn parameter(self, name: &str) -> PathBuf {
+        Path::new("/sys/module").join(self.module()).join("parameters").join(name)
     }
 }
 

@@ -81,6 +81,11 @@ impl Absent {
         Ok(Self { faults: actor.share(fd as i32), start })
     }
 
+    /// Of private memory of this process that nobody has touched yet.
+    pub fn here(start: u64, length: usize) -> nix::Result<Self> {
+        Ok(Self { faults: watch(start, length, MISSING, 0)?, start })
+    }
+
     /// Waits until somebody sleeps for a page. Which one it is, counted from the first.
     #[track_caller]
     pub fn wait(&self) -> usize {

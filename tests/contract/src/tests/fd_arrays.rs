@@ -41,7 +41,7 @@ cases! { "fd_arrays":
 }
 
 /// A parcel of one block that has descriptors at some place; index 0 is the block, 1 the array.
-fn with_array(port: &Port, before: usize, fds: &[i32], after: usize) -> SgParcel {
+pub fn with_array(port: &Port, before: usize, fds: &[i32], after: usize) -> SgParcel {
     let mut block = pattern(before, 1);
     block.extend(array_bytes(fds));
     block.extend(pattern(after, 2));

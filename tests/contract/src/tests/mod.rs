@@ -53,6 +53,7 @@ mod strangers;
 mod sync;
 mod tasks;
 mod threads;
+mod unload;
 mod userfault;
 mod userns;
 mod write_read;
@@ -110,6 +111,7 @@ pub const GROUPS: &[Group] = &[
     quota::GROUP,
     faults::GROUP,
     messages::GROUP,
+    unload::GROUP,
 ];
 
 /// Bytes that differ from their neighbours and from those of another seed.

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The driver's module: loading it, taking it away, and who uses it.
+
+use crate::actor::patience;
+use crate::suite::Driver;
+use nix::errno::Errno;
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::Instant;
+
+/// Loads a module.
+pub fn load(path: &Path) -> std::io::Result<()> {
+    let file = File::open(path)?;
+    // SAFETY: the descriptor is open, and the parameters are a string that ends.
+    let result = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) };
+    Ok(Errno::result(result).map(drop)?)
+}
+
+/// Takes the driver away. `EWOULDBLOCK` if something uses it.
+pub fn unload(driver: Driver) -> nix::Result<()> {
+    let name = CString::new(driver.module()).expect("a name without zeroes");
+    // SAFETY: the name is a string that ends.
+    Errno::result(unsafe { libc::syscall(libc::SYS_delete_module, name.as_ptr(), libc::O_NONBLOCK) })
+        .map(drop)
+}
+
+/// The same, once nothing uses it any more: the kernel ends some files later than their last descriptor.
+pub fn unload_at_last(driver: Driver) -> nix::Result<()> {
+    let deadline = Instant::now() + patience();
+    loop {
+        match unload(driver) {
+            Err(Errno::EWOULDBLOCK) if Instant::now() < deadline => std::thread::yield_now(),
+            result => return result,
+        }
+    }
+}
+
+/// Whether the driver is a module that is loaded.
+pub fn is_loaded(driver: Driver) -> bool {
+    Path::new("/sys/module").join(driver.module()).join("refcnt").exists()
+}
+
+/// How many files and mounts use the driver. `None` if it cannot be taken away.
+pub fn users(driver: Driver) -> Option<usize> {
+    let count = Path::new("/sys/module").join(driver.module()).join("refcnt");
+    std::fs::read_to_string(count).ok()?.trim().parse().ok()
+}

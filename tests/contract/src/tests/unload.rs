@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The module is taken away at the moments at which its code might still be needed.
+//!
+//! Each test wants the driver for itself: `contract run --module PATH --filter unload::` loads it before each, and
+//! in other runs they are skipped. The incumbents cannot be taken away.
+
+use super::fd_arrays::with_array;
+use super::fds::Line;
+use crate::actor::{patience, Actor};
+use crate::cases;
+use crate::linger::Lingering;
+use crate::loading::{self, unload};
+use crate::ops::Op;
+use crate::port::{bytes, empty, Port};
+use crate::sg::file_object;
+use crate::shrinker::Shrinker;
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::errno::Errno;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
+
+cases! { "unload":
+    lesson_s05_while_a_task_has_yet_to_close_descriptors ["PARAM-7", "OBJ-11"],
+    lesson_s05_while_a_task_has_yet_to_close_a_device ["PARAM-7", "OBJ-11"],
+    while_pages_wait_for_their_readers ["PARAM-7"],
+    while_epoll_knows_a_device ["PARAM-7", "POLL-5"],
+    while_a_device_is_in_a_socket ["PARAM-7"],
+    while_a_device_is_mapped ["PARAM-7", "MMAP-8"],
+    while_others_are_killed ["PARAM-7", "REL-1"],
+    while_reclaim_goes_round ["PARAM-7"],
+    while_paths_are_walked ["PARAM-7", "BFS-15"],
+}
+
+/// The device's number in the process of a port.
+fn number_of_device(port: &Port) -> i32 {
+    let is_device = |fd: &i32| port.actor.file_name(*fd).is_some_and(|name| name.ends_with("/binder"));
+    port.actor.open_files().into_iter().find(is_device).expect("an open device")
+}
+
+/// Nothing holds the driver any more, and it goes.
+#[track_caller]
+fn expect_gone(t: &Stage) {
+    let deadline = Instant::now() + patience();
+    // What was closed is ended by who closed it, on its way back to user space.
+    while loading::users(t.driver) != Some(0) && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(unload(t.driver), Ok(()));
+}
+
+/// Has a thread free a buffer, and then end a file that takes its time, before it comes to what the first has
+/// left for its way back to user space: what comes last is done first.
+fn free_and_linger(port: &Port, call: &BinderTransactionData, client: &Port) -> Option<Lingering> {
+    let (file, lingering) = Lingering::new().ok()?;
+    let sent = client.actor.give(&file);
+    drop(file);
+    let mut parcel = empty();
+    parcel.object(&file_object(sent));
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let oneway = BinderTransactionData { flags, ..client.place(0, 0, &parcel) };
+    client.send(|c| c.transaction(&oneway));
+    client.actor.kill();
+    // The call cannot be delivered, and is the last to hold the file.
+    port.actor.limit_all_files();
+    let mut commands = Commands::new();
+    commands.free_buffer(call.buffer);
+    port.start(&commands);
+    port.actor.expect_stuck();
+    Some(lingering)
+}
+
+fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
+    let call = server.wait_call();
+    server.reply(&empty());
+    client.wait_reply();
+    let other = server.actor.thread();
+    let device = number_of_device(&server);
+    let Some(lingering) = free_and_linger(&server, &call, &client) else {
+        t.needs("userfaultfd", false);
+        return;
+    };
+    // Another thread takes away all that the process has of the driver.
+    let (address, length) = server.space.expect("a space");
+    other.number(Op::Unmap { address, length }).expect("unmap");
+    other.close_file(device);
+    t.unmount();
+    expect_gone(t);
+    drop(lingering);
+    server.finish_raw();
+    line.expect_cut("the closed descriptor's");
+}
+
+fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let (server, client) = (t.file_manager(), t.client());
+    let line = Line::to(&client);
+    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
+    let call = server.wait_call();
+    server.reply(&empty());
+    client.wait_reply();
+    let number = server.received_array(&call, 1)[0];
+    // The number stands for the device itself now, which has no other descriptor and no mapping.
+    let slot = server.actor.number(Op::DeviceAs { slot: server.slot, fd: number }).expect("a new number");
+    server.close();
+    server.unmap();
+    let device = Port::at(server.actor.clone(), &server.arena, slot as usize);
+    let Some(lingering) = free_and_linger(&device, &call, &client) else {
+        t.needs("userfaultfd", false);
+        return;
+    };
+    t.unmount();
+    assert_eq!(device.actor.file_name(number), None, "the descriptor is closed");
+    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK), "the device is not closed yet");
+    drop(lingering);
+    device.finish_raw();
+    expect_gone(t);
+}
+
+/// A page that reclaim takes is freed by RCU, in a function of the driver.
+fn while_pages_wait_for_their_readers(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
+        t.needs("debugfs with shrinkers", false);
+        return;
+    };
+    let (manager, client) = (t.manager_with(4 << 20), t.client());
+    client.start_call(0, 0, &bytes(&vec![1; 2 << 20]));
+    let call = manager.wait_call();
+    manager.free(&call);
+    manager.reply(&empty());
+    client.wait_reply();
+    assert!(shrinker.pages() >= 512);
+    shrinker.squeeze();
+    manager.actor.kill();
+    client.actor.kill();
+    t.unmount();
+    expect_gone(t);
+}
+
+fn while_epoll_knows_a_device(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let port = t.client();
+    let set = port.actor.number(Op::EpollCreate { slot: port.slot }).expect("an epoll set") as usize;
+    assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    let waiting = port.actor.thread();
+    waiting.start(Op::EpollWait { set, timeout_ms: 2000 });
+    waiting.expect_blocked();
+    port.unmap();
+    port.close();
+    t.unmount();
+    expect_gone(t);
+    assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    waiting.interrupt();
+    waiting.finish();
+}
+
+fn while_a_device_is_in_a_socket(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let port = t.opened();
+    // Until it is given to somebody, it waits in a socket; who gets it cannot use it, and keeps it.
+    let heir = Rc::new(Actor::new());
+    port.actor.hand_over(port.slot, &heir);
+    port.actor.kill();
+    t.unmount();
+    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
+    heir.kill();
+    expect_gone(t);
+}
+
+fn while_a_device_is_mapped(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let port = t.client();
+    port.close();
+    t.unmount();
+    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK), "the mapping needs the driver");
+    port.unmap();
+    expect_gone(t);
+}
+
+/// Calls of all kinds are on their way when both ends die, and the driver goes as soon as it can.
+fn while_others_are_killed(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let (manager, clients) = (t.manager(), [t.client(), t.client(), t.client()]);
+    clients[0].start_call(0, 0, &bytes(b"served"));
+    manager.wait_call();
+    for client in &clients[1..] {
+        client.start_call(0, 0, &bytes(b"waiting"));
+        client.actor.expect_blocked();
+    }
+    for port in clients.iter().chain([&manager]) {
+        port.actor.kill();
+    }
+    t.unmount();
+    expect_gone(t);
+}
+
+/// Somebody asks for memory all the time, or rather has the driver asked for it.
+fn while_reclaim_goes_round(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
+        t.needs("debugfs with shrinkers", false);
+        return;
+    };
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &bytes(&vec![1; 100_000]), &empty());
+    let going = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut rounds = 0;
+            while going.load(Relaxed) && shrinker.try_scan() {
+                rounds += 1;
+            }
+            rounds
+        });
+        manager.actor.kill();
+        client.actor.kill();
+        t.unmount();
+        expect_gone(t);
+        going.store(false, Relaxed);
+        let _ = asking.join().expect("the thread that asks");
+    });
+}
+
+/// Somebody looks for a device by its path, as long as there is one.
+fn while_paths_are_walked(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let device = t.device("binder");
+    let walks = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while device.metadata().is_ok() {
+                walks.fetch_add(1, Relaxed);
+            }
+        });
+        while walks.load(Relaxed) < 100 {
+            std::thread::yield_now();
+        }
+        t.unmount();
+        expect_gone(t);
+    });
+}
