@@ -24,7 +24,7 @@ use std::time::Instant;
 cases! { "unload":
     lesson_s05_while_a_task_has_yet_to_close_descriptors ["PARAM-7", "OBJ-11"],
     lesson_s05_while_a_task_has_yet_to_close_a_device ["PARAM-7", "OBJ-11"],
-    while_pages_wait_for_their_readers ["PARAM-7"],
+    after_pages_were_taken ["PARAM-7"],
     while_epoll_knows_a_device ["PARAM-7", "POLL-5"],
     while_a_device_is_in_a_socket ["PARAM-7"],
     while_a_device_is_mapped ["PARAM-7", "MMAP-8"],
@@ -126,8 +126,8 @@ fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
     expect_gone(t);
 }
 
-/// A page that reclaim takes is freed by RCU, in a function of the driver.
-fn while_pages_wait_for_their_readers(t: &Stage) {
+/// Reclaim has taken pages a moment ago.
+fn after_pages_were_taken(t: &Stage) {
     if !t.has_driver_alone() {
         return;
     }
