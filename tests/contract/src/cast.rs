@@ -35,7 +35,7 @@ pub fn cast(t: &Stage, flags: u32) -> Cast {
 pub fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
     let (manager, client) = (t.manager(), t.client());
     let handle = introduce(&manager, &server, node(flags), &client);
-    server.answer_counts();
+    server.settle_counts();
     Cast { manager, server, client, handle }
 }
 

@@ -7,7 +7,8 @@
 //! - [`stage`] gives it a fresh binderfs and memory that all its processes share;
 //! - the test conducts [`actor`]s, processes and threads that execute one system call at a time and
 //!   report what came of it, so that a test reads from top to bottom whatever runs in parallel;
-//! - [`port`] is an actor's opened device, with the moves of the protocol.
+//! - [`port`] is an actor's opened device, with the moves of the protocol;
+//! - [`inbox`] fails a test whose driver says what the test has not asked for.
 //!
 //! The tests are in [`tests`], one module a group. Each names the rules that it checks.
 
@@ -20,10 +21,15 @@ mod child;
 mod freezer;
 mod fuzz;
 mod gauge;
+<<<<<<< HEAD
 mod linger;
+=======
+mod inbox;
+>>>>>>> dca58d1 (contract: a return that no test asked for fails it; tests that saw less than their name; wake-ups, leaving threads, counts over threads, the order of news)
 mod load;
 mod loading;
 mod mesh;
+mod news;
 mod ops;
 mod pids;
 mod port;

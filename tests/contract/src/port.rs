@@ -2,16 +2,17 @@
 //! An actor's opened device, with the moves of the protocol.
 //!
 //! Moves that end in `start` or begin with `start_` leave the actor inside the driver; the next
-//! `wait_*` picks up what it came back with. Returns that a wait was not looking for are kept and can
-//! be asked for with [`Port::passed`].
+//! `wait_*` picks up what it came back with. Returns that a wait was not looking for are kept, and the
+//! test fails in the end unless it asks for them with [`Port::passed`] (see [`crate::inbox`]).
 
 use crate::actor::Actor;
 use crate::arena::Arena;
+use crate::inbox::Inbox;
 use crate::ops::{Answer, Op, Slot, Watch, WriteReadOp};
 use binder_sys::*;
 use nix::sys::mman::{MapFlags, ProtFlags};
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::cell::Cell;
+use std::panic::Location;
 use std::path::Path;
 use std::rc::Rc;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -40,6 +41,13 @@ impl Outcome {
     }
 }
 
+/// What a `BINDER_WRITE_READ` that is out writes, from where on, and from where on it reads.
+struct UnderWay {
+    commands: Vec<u8>,
+    write_consumed: u64,
+    read_consumed: u64,
+}
+
 /// An opened device as one thread uses it.
 #[derive(Clone)]
 pub struct Port {
@@ -51,8 +59,9 @@ pub struct Port {
     pub slot: Slot,
     /// Where its space is mapped, and how long it is.
     pub space: Option<(u64, usize)>,
-    queue: RefCell<VecDeque<Return>>,
-    passed: RefCell<Vec<Return>>,
+    inbox: Rc<Inbox>,
+    /// The `BINDER_WRITE_READ` that is out.
+    under_way: Rc<Cell<Option<UnderWay>>>,
 }
 
 impl Port {
@@ -65,8 +74,8 @@ impl Port {
 
     /// A device that the thread's process has already.
     pub fn at(actor: Rc<Actor>, arena: &Rc<Arena>, slot: Slot) -> Self {
-        let (queue, passed) = Default::default();
-        Self { actor, arena: arena.clone(), slot, space: None, queue, passed }
+        let inbox = Inbox::new(actor.pid(), actor.tid(), slot);
+        Self { actor, arena: arena.clone(), slot, space: None, inbox, under_way: Rc::default() }
     }
 
     /// Makes the driver know the thread, so that its first read may block: where the contract allows
@@ -133,6 +142,9 @@ impl Port {
     /// An ioctl with an argument; returns the argument afterwards.
     pub fn ioctl<T: IntoBytes + FromBytes + Immutable>(&self, number: u32, argument: T) -> nix::Result<T> {
         let argument = argument.as_bytes().to_vec();
+        if number == ioctl::BINDER_THREAD_EXIT {
+            self.inbox.left();
+        }
         match self.actor.order(Op::Ioctl { slot: self.slot, number, argument }) {
             Answer::Argument(bytes) => Ok(T::read_from_bytes(&bytes).expect("the same size")),
             Answer::Failed(errno) => Err(Errno::from_raw(errno)),
@@ -171,6 +183,8 @@ impl Port {
 
     /// Orders a `BINDER_WRITE_READ` with all fields chosen.
     pub fn start_raw(&self, args: WriteReadOp) {
+        let WriteReadOp { commands, write_consumed, read_consumed, .. } = args.clone();
+        self.under_way.set(Some(UnderWay { commands, write_consumed, read_consumed }));
         self.actor.start(Op::WriteRead { slot: self.slot, args });
     }
 
@@ -178,9 +192,26 @@ impl Port {
     pub fn finish_raw(&self) -> Outcome {
         match self.actor.finish() {
             Answer::WriteRead { errno, write_consumed, read_consumed, returns } => {
-                Outcome { errno: Errno::from_raw(errno), write_consumed, read_consumed, buffer: returns }
+                let outcome =
+                    Outcome { errno: Errno::from_raw(errno), write_consumed, read_consumed, buffer: returns };
+                self.note(&outcome);
+                outcome
             }
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// Has the inbox know what was written and read.
+    fn note(&self, outcome: &Outcome) {
+        let Some(before) = self.under_way.take() else { return };
+        let written = before.write_consumed as usize..outcome.write_consumed as usize;
+        if let Some(done) = before.commands.get(written) {
+            self.inbox.wrote(done);
+        }
+        let read = before.read_consumed as usize..outcome.read_consumed as usize;
+        if let Some(told) = outcome.buffer.get(read) {
+            // A test of the stream itself says what is wrong with one that is cut.
+            self.inbox.read(&Returns::new(told).map_while(Result::ok).collect::<Vec<_>>());
         }
     }
 
@@ -240,9 +271,40 @@ impl Port {
         self.actor.expect_blocked();
     }
 
-    /// Reads once without waiting; what is there.
+    /// Orders a read without room for anything but `BR_NOOP`, and makes sure that it blocks: a thread that is
+    /// woken for work then has it, and has not told it.
+    #[track_caller]
+    pub fn park_without_room(&self) {
+        self.start_raw(WriteReadOp { room: 40, ..Default::default() });
+        self.actor.expect_blocked();
+    }
+
+    /// That read has come back, and told nothing.
+    #[track_caller]
+    pub fn expect_no_room(&self) {
+        let outcome = self.finish_raw();
+        assert_eq!((outcome.errno, outcome.returns()), (Errno::from_raw(0), vec![Return::Noop]));
+    }
+
+    /// One read that has something to tell, without `BR_NOOP`.
+    #[track_caller]
+    pub fn read_once(&self) -> Vec<Return> {
+        let outcome = self.raw(WriteReadOp { room: ROOM, ..Default::default() });
+        assert_eq!(outcome.errno, Errno::from_raw(0));
+        let mut items = outcome.returns();
+        assert_eq!(items.remove(0), Return::Noop);
+        items
+    }
+
+    /// What the thread was to be told of its calls is lost, so that the next is acknowledged alone.
+    pub fn forgets_acknowledgements(&self) {
+        self.inbox.left();
+    }
+
+    /// Reads without waiting, until nothing is left; what was there.
+    #[must_use]
     pub fn drain(&self) -> Vec<Return> {
-        let mut found: Vec<Return> = self.queue.borrow_mut().drain(..).collect();
+        let mut found: Vec<Return> = std::iter::from_fn(|| self.inbox.next()).collect();
         self.nonblocking(true);
         loop {
             let outcome = self.raw(WriteReadOp { room: ROOM, ..Default::default() });
@@ -287,14 +349,14 @@ impl Port {
         }
         let outcome = self.finish_raw();
         assert_eq!(outcome.errno, Errno::from_raw(0), "while waiting for {what}");
-        self.queue.borrow_mut().extend(outcome.returns());
+        self.inbox.keep(outcome.returns());
     }
 
     /// Waits for a return that the closure accepts, and sets the others aside.
     #[track_caller]
     pub fn wait<T>(&self, what: &str, accept: impl Fn(&Return) -> Option<T>) -> T {
         loop {
-            while let Some(item) = self.next_queued() {
+            while let Some(item) = self.inbox.next() {
                 if let Some(found) = accept(&item) {
                     return found;
                 }
@@ -305,16 +367,13 @@ impl Port {
                         | Return::Reply(_)
                         | Return::DeadReply
                         | Return::FailedReply
+                        | Return::FrozenReply
                 );
                 assert!(!ends_a_call, "{item:?} instead of {what}");
-                self.passed.borrow_mut().push(item);
+                self.inbox.pass(item, Location::caller());
             }
             self.fill(what);
         }
-    }
-
-    fn next_queued(&self) -> Option<Return> {
-        self.queue.borrow_mut().pop_front()
     }
 
     /// Waits for exactly this return.
@@ -323,9 +382,15 @@ impl Port {
         self.wait(&format!("{wanted:?}"), |item| (*item == wanted).then_some(()));
     }
 
+    /// Says that the test does not care about what was set aside.
+    pub fn ignore_passed(&self) {
+        self.inbox.take_passed();
+    }
+
     /// Returns set aside since the last time, without `BR_NOOP`.
+    #[must_use]
     pub fn passed(&self) -> Vec<Return> {
-        let mut items = self.passed.take();
+        let mut items = self.inbox.take_passed();
         items.retain(|item| *item != Return::Noop);
         items
     }
@@ -471,27 +536,6 @@ impl Port {
         let data = self.data(&reply);
         self.free(&reply);
         data
-    }
-
-    /// Answers the owner's pending count requests, and returns all that came.
-    pub fn answer_counts(&self) -> Vec<Return> {
-        self.answer_counts_by(self)
-    }
-
-    /// The same, answered by another thread of the process.
-    pub fn answer_counts_by(&self, answering: &Port) -> Vec<Return> {
-        let mut items = self.passed();
-        items.extend(self.drain());
-        let mut commands = Commands::new();
-        for item in &items {
-            match item {
-                Return::Increfs(node) => commands.increfs_done(node.ptr, node.cookie),
-                Return::Acquire(node) => commands.acquire_done(node.ptr, node.cookie),
-                _ => &mut commands,
-            };
-        }
-        answering.write(&commands);
-        items
     }
 }
 

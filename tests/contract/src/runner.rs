@@ -271,6 +271,7 @@ fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
         private_mounts();
         let stage = Stage::new(driver, Path::new(SCRATCH), pids);
         (test.run)(&stage);
+        crate::inbox::expect_nothing_unasked();
         differences = stage.differences();
         missing = stage.missing();
     });

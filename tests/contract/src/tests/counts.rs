@@ -28,7 +28,7 @@ cases! { "counts":
 fn held(t: &Stage) -> (Port, Port, Port, u32) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    owner.answer_counts();
+    owner.settle_counts();
     (manager, owner, holder, handle)
 }
 
@@ -54,16 +54,32 @@ fn held_weakly(t: &Stage) -> (Port, Port, Port, u32) {
     (manager, owner, holder, handle)
 }
 
+/// Somebody else who holds the node strongly, so that it is for the handle alone that it cannot be used.
+fn another_holder(t: &Stage, manager: &Port, owner: &Port) -> Port {
+    let another = t.client();
+    introduce(manager, owner, FlatBinderObject::binder(0x10, 0x20), &another);
+    owner.settle_counts();
+    another
+}
+
 fn weak_handle_cannot_turn_strong(t: &Stage) {
-    let (_manager, owner, holder, handle) = held_weakly(t);
+    let (manager, owner, holder, handle) = held_weakly(t);
+    assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
+    let _another = another_holder(t, &manager, &owner);
     holder.send(|c| c.acquire(handle));
     assert!(!callable(&holder, &owner, handle));
-    let seen = owner.answer_counts();
-    assert!(!seen.iter().any(|item| matches!(item, Return::Acquire(_))), "{seen:?}");
+    assert_eq!(owner.drain(), []);
+    // The handle is what it was.
+    holder.send(|c| c.decrefs(handle));
+    assert_eq!(owner.drain(), []);
+    holder.send(|c| c.acquire(handle).increfs(handle));
+    assert!(!callable(&holder, &owner, handle));
 }
 
 fn weak_handle_cannot_be_called(t: &Stage) {
-    let (_manager, _owner, holder, handle) = held_weakly(t);
+    let (manager, owner, holder, handle) = held_weakly(t);
+    assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
+    let _another = another_holder(t, &manager, &owner);
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply);
     t.known_difference(
         Driver::Upstream,
@@ -73,7 +89,9 @@ fn weak_handle_cannot_be_called(t: &Stage) {
 }
 
 fn weak_handle_cannot_be_sent_strongly(t: &Stage) {
-    let (manager, _owner, holder, handle) = held_weakly(t);
+    let (manager, owner, holder, handle) = held_weakly(t);
+    assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
+    let _another = another_holder(t, &manager, &owner);
     let strong = object(FlatBinderObject::strong_handle(handle));
     assert_eq!(holder.refused(&holder.place(0, 0, &strong)), Return::FailedReply);
     // Weakly it can.
@@ -118,7 +136,7 @@ fn weak_count_keeps_the_handle(t: &Stage) {
     // Sent strongly anew, it is the same handle, and strong.
     let same = FlatBinderObject::binder(0x10, 0x20);
     assert_eq!(introduce(&manager, &owner, same, &holder), handle);
-    owner.answer_counts();
+    owner.settle_counts();
     assert!(callable(&holder, &owner, handle));
 }
 

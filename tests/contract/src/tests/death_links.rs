@@ -517,7 +517,7 @@ fn thread_in_a_call_is_not_told(t: &Stage) {
     let scene = scene(t);
     let other = scene.holder.looper();
     scene.request();
-    scene.holder.passed();
+    scene.holder.ignore_passed();
     scene.holder.start_call(0, 0, &empty());
     let call = scene.manager.wait_call();
     scene.kill_owner();
@@ -645,6 +645,7 @@ fn holder_dies_with_everything_unread(t: &Stage) {
     // Left: a clear on a thread, another on the process, a death that is told, one that is told and
     // cleared, and one that is queued.
     assert_eq!(scene.holder.wait("a death", |item| Some(*item)), Return::Noop);
+    scene.holder.wait_for(ClearDone(2));
     scene.holder.wait_for(DeadBinder(3));
     scene.holder.wait_for(DeadBinder(4));
     scene.holder.send(|c| c.clear_death(handles[3], 4).request_death(handles[0], 6));

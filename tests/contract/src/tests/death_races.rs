@@ -263,9 +263,11 @@ fn lesson_r01_links_change_while_their_node_dies(t: &Stage) {
 /// links come and go at once.
 fn lesson_r01_links_of_one_handle_come_and_go(t: &Stage) {
     let path = t.device("binder");
+    let arena = crate::arena::Arena::new();
+    let confirmed = arena.counter();
     let mut owner = start_owner(&path);
     for round in 0..4 {
-        let holders: Vec<Pid> = (0..2).map(|_| child::spawn(|| quarrel(&path))).collect();
+        let holders: Vec<Pid> = (0..2).map(|_| child::spawn(|| quarrel(&path, confirmed))).collect();
         end(owner);
         owner = start_owner(&path);
         for pid in holders {
@@ -273,9 +275,10 @@ fn lesson_r01_links_of_one_handle_come_and_go(t: &Stage) {
         }
     }
     end(owner);
+    assert!(confirmed.load(Ordering::SeqCst) > 0, "of thousands that were withdrawn none was confirmed");
 }
 
-fn quarrel(path: &Path) {
+fn quarrel(path: &Path, confirmed: &AtomicU64) {
     let device = Device::open(path).expect("open the device");
     device.set_nonblocking(true).expect("switch to non-blocking");
     let (cleared, told) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -316,6 +319,7 @@ fn quarrel(path: &Path) {
             });
         }
     });
+    confirmed.fetch_add(told.load(Ordering::SeqCst), Ordering::SeqCst);
     assert!(told.load(Ordering::SeqCst) <= cleared.load(Ordering::SeqCst), "more was confirmed than asked");
 }
 

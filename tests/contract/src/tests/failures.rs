@@ -51,7 +51,7 @@ fn world(t: &Stage) -> World {
     let servers = [t.server(), t.server(), t.server(), t.server()];
     let [good, dead, unmapped] = [0, 1, 2].map(|i| introduce(&manager, &servers[i], node, &client));
     let weak = introduce_weakly(&manager, &servers[3], &client);
-    servers[0].answer_counts();
+    servers[0].settle_counts();
     servers[1].kill();
     servers[2].unmap();
     let managers_other = t.open_by(manager.actor.clone());

@@ -307,15 +307,22 @@ fn freeing_thread_goes_back(t: &Stage) {
 fn other_descriptors_stay(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let lines: [Line; 2] = lines(&client);
-    let mut parcel = with_array(&client, 0, &[lines[0].theirs], 0);
-    let single = parcel.fd(lines[1].theirs);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
-    let (closed, kept) = (server.received_array(&call, 1)[0], server.received_fd(&call, single));
-    answer(&server, &client);
-    server.free(&call);
-    assert_eq!(server.actor.file_name(closed), None);
-    lines[1].expect_reached_by(&server, kept);
+    let mut behind = with_array(&client, 0, &[lines[0].theirs], 0);
+    let single_behind = behind.fd(lines[1].theirs);
+    // The same, with the single file before the array.
+    let mut before = SgParcel::new();
+    let single_before = before.fd(lines[1].theirs);
+    let parent = before.block(&client.arena, &array_bytes(&[lines[0].theirs]));
+    let array = before.array(parent, 0, 1);
+    for (parcel, array, single) in [(behind, 1, single_behind), (before, array, single_before)] {
+        client.start_sg(&parcel.call(&client));
+        let call = server.wait_call();
+        let (closed, kept) = (server.received_array(&call, array)[0], server.received_fd(&call, single));
+        answer(&server, &client);
+        server.free(&call);
+        assert_eq!(server.actor.file_name(closed), None);
+        lines[1].expect_reached_by(&server, kept);
+    }
 }
 
 fn device_in_use_is_closed(t: &Stage) {

@@ -178,7 +178,7 @@ fn lesson_c14_lets_go_of_what_it_holds(t: &Stage) {
     let flags = UPDATE.bits();
     client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 1, &parcel) });
     client.wait_for(Return::TransactionPendingFrozen);
-    client.answer_counts();
+    client.settle_counts();
     assert_eq!(client.node_debug_info(0).has_strong_ref, 1);
     update(&client, 1, b"nothing in it");
     let released = client.answer_counts();

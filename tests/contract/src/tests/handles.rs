@@ -29,7 +29,7 @@ cases! { "handles":
 /// Sends a node to the manager, who keeps a count; returns its handle there.
 fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
     let handle = give_in_a_call(manager, owner, FlatBinderObject::binder(ptr, 0));
-    owner.answer_counts();
+    owner.settle_counts();
     handle
 }
 
@@ -53,10 +53,11 @@ fn lowest_free_one_is_taken(t: &Stage) {
     manager.free(&call);
     manager.reply(&empty());
     owner.wait_reply();
-    owner.answer_counts();
+    owner.settle_counts();
     for free in [64, 3, 70, 17] {
         manager.send(|c| c.release(free));
     }
+    assert_eq!(owner.answer_counts().len(), 8, "each is released and let go");
     let taken: Vec<u32> = (0..5).map(|i| register(&owner, &manager, 0x9000 + i * 16)).collect();
     assert_eq!(taken, [3, 17, 64, 70, 71]);
 }
@@ -79,7 +80,7 @@ fn come_home_as_nodes(t: &Stage) {
     let reply = owner.wait_reply();
     let back = owner.object(&reply);
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, 0xabc0, 0xdef0));
-    owner.answer_counts();
+    owner.settle_counts();
     // The reply's buffer holds the node by itself.
     manager.free(&call);
     assert_eq!(owner.drain(), []);
@@ -99,7 +100,7 @@ fn come_home_weakly(t: &Stage) {
 fn passed_on_to_a_third(t: &Stage) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    owner.answer_counts();
+    owner.settle_counts();
     // The manager, who passed it on, keeps nothing: the owner's node lives by the holder's count.
     assert_eq!(owner.drain(), []);
     holder.round_trip(handle, &owner, &empty(), &empty());
@@ -154,7 +155,7 @@ fn same_node_by_two_ways(t: &Stage) {
     let second = introduce(&manager, &owner, node, &holder);
     assert_eq!(first, second);
     // It was counted twice.
-    owner.answer_counts();
+    owner.settle_counts();
     holder.send(|c| c.release(first));
     assert_eq!(owner.drain(), []);
     holder.send(|c| c.release(first));
@@ -167,7 +168,7 @@ fn each_process_has_its_own(t: &Stage) {
     let on_a = introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &a);
     let on_b = introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &b);
     assert_eq!((on_a, on_b), (2, 1));
-    owner.answer_counts();
+    owner.settle_counts();
     for (port, handle) in [(&a, on_a), (&b, on_b)] {
         port.start_call(handle, 0, &empty());
         assert_eq!(owner.wait_call().target, 0x20);
@@ -183,7 +184,7 @@ fn buffer_holds_those_in_it(t: &Stage) {
     let handle = manager.object(&call).handle();
     manager.reply(&empty());
     owner.wait_reply();
-    owner.answer_counts();
+    owner.settle_counts();
     // The manager takes no count of its own, and gives none back that it has not.
     manager.round_trip(handle, &owner, &empty(), &empty());
     manager.free(&call);
@@ -216,7 +217,7 @@ fn lesson_c20_thousands(t: &Stage) {
 fn holder_of_the_manager_sends_it(t: &Stage) {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
-    owner.answer_counts();
+    owner.settle_counts();
     client.send(|c| c.acquire(0));
     client.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
     let call = owner.wait_call();

@@ -3,7 +3,7 @@
 
 use super::{failed, NO_ERROR, NO_HANDLE};
 use crate::cases;
-use crate::port::{empty, introduce, object};
+use crate::port::{empty, give_in_a_call, introduce, object};
 use crate::stage::Stage;
 use binder_sys::ioctl::*;
 use binder_sys::*;
@@ -23,6 +23,8 @@ cases! { "ioctl":
     node_debug_info_without_nodes_is_zero ["IOCTL-GET_NODE_DEBUG_INFO"],
     node_debug_info_fault ["IOCTL-GET_NODE_DEBUG_INFO"],
     node_info_for_ref_counts ["IOCTL-GET_NODE_INFO_FOR_REF"],
+    node_info_for_ref_counts_all_holders ["IOCTL-GET_NODE_INFO_FOR_REF", "NODE-4"],
+    node_info_for_ref_after_failures ["IOCTL-GET_NODE_INFO_FOR_REF", "OBJ-10"],
     node_info_for_ref_is_for_the_manager ["IOCTL-GET_NODE_INFO_FOR_REF"],
     node_info_for_ref_wants_zeros ["IOCTL-GET_NODE_INFO_FOR_REF"],
     node_info_for_ref_of_an_unknown_handle ["IOCTL-GET_NODE_INFO_FOR_REF"],
@@ -149,16 +151,94 @@ fn node_info_for_ref_counts(t: &Stage) {
     owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();
-    let (strong, _) = counts_of(&manager, handle).expect("the manager may ask");
-    assert!(strong >= 1, "the buffer holds the handle");
-    manager.send(|c| c.acquire(handle));
+    let expect = |counts, why| counted(t, &manager, handle, counts, why);
+    expect((1, 0), "the handle, which the buffer keeps");
+    manager.send(|c| c.acquire(handle).acquire(handle).increfs(handle));
+    expect((1, 0), "a handle counts once, however often it is held");
     manager.free(&call);
-    let (strong, _) = counts_of(&manager, handle).expect("still held");
-    assert!(strong >= 1, "the manager's own count holds it");
+    expect((1, 0), "the manager's own counts keep it");
     manager.reply(&empty());
     owner.wait_reply();
+    expect((2, 1), "the owner was asked to take a count of each kind, and has not said so");
+    owner.send(|c| c.increfs_done(0x10, 0));
+    expect((2, 0), "it has taken the weak one");
+    owner.send(|c| c.acquire_done(0x10, 0));
+    expect((1, 0), "and the strong one");
     manager.send(|c| c.release(handle));
+    expect((1, 0), "one strong count of two is left");
+    manager.send(|c| c.release(handle));
+    let weak = counts_of(&manager, handle);
+    t.known_difference(
+        crate::suite::Driver::Upstream,
+        "a weak handle is told of",
+        weak == Err(Errno::EINVAL),
+    );
+    manager.send(|c| c.decrefs(handle));
     assert!(counts_of(&manager, handle).is_err(), "the handle is gone");
+}
+
+/// What the manager is told of a node, exactly.
+#[track_caller]
+fn counted(t: &Stage, manager: &crate::port::Port, handle: u32, counts: (u32, u32), why: &str) {
+    let seen = counts_of(manager, handle);
+    let words = format!("{why}: {seen:?} instead of {counts:?}");
+    t.known_difference(crate::suite::Driver::Upstream, &words, seen == Ok(counts));
+}
+
+fn node_info_for_ref_counts_all_holders(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
+    owner.settle_counts();
+    let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
+    let expect = |counts, why| counted(t, &manager, handle, counts, why);
+    expect((2, 0), "two handles");
+    holder.start_call(on_owner, 0, &object(FlatBinderObject::weak_handle(on_owner)));
+    let call = owner.wait_call();
+    expect((3, 1), "a call, and its buffer has a weak object that has come home");
+    owner.reply(&empty());
+    holder.free(&holder.wait_reply());
+    expect((3, 1), "until the buffer is freed");
+    owner.free(&call);
+    expect((2, 0), "which gives both back");
+    holder.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(on_owner)));
+    let call = owner.wait_call();
+    expect((4, 0), "the same with a strong object");
+    owner.free(&call);
+    owner.reply(&empty());
+    holder.free(&holder.wait_reply());
+    expect((2, 0), "it is given back as well");
+    holder.send(|c| c.increfs(on_owner).release(on_owner));
+    expect((1, 0), "a handle that is weak");
+    holder.send(|c| c.decrefs(on_owner));
+    expect((1, 0), "and none");
+}
+
+fn node_info_for_ref_after_failures(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
+    owner.settle_counts();
+    let here = crate::port::give_in_a_reply(&manager, &holder, FlatBinderObject::strong_handle(handle));
+    let expect = |why| counted(t, &manager, handle, (2, 0), why);
+    // Translated, and then the next object is none.
+    for good in [FlatBinderObject::strong_handle(here), FlatBinderObject::weak_handle(here)] {
+        let mut parcel = object(good);
+        parcel.object(&FlatBinderObject { kind: 1, ..good });
+        for target in [0, here] {
+            assert_eq!(holder.refused(&holder.place(target, 0, &parcel)), Return::FailedReply);
+            expect("a call that failed");
+        }
+        holder.start_call(0, 0, &empty());
+        let call = manager.wait_call();
+        let mut parcel = object(FlatBinderObject { binder: u64::from(handle), ..good });
+        parcel.object(&FlatBinderObject { kind: 1, ..good });
+        manager.reply(&parcel);
+        assert_eq!(holder.wait_refusal(), Return::FailedReply);
+        manager.free(&call);
+        expect("a reply that failed");
+    }
+    manager.send(|c| c.release(handle));
+    holder.send(|c| c.release(here));
+    assert_eq!(owner.answer_counts().len(), 2, "nobody else holds it");
 }
 
 fn node_info_for_ref_is_for_the_manager(t: &Stage) {
@@ -169,8 +249,13 @@ fn node_info_for_ref_is_for_the_manager(t: &Stage) {
 }
 
 fn node_info_for_ref_wants_zeros(t: &Stage) {
-    let manager = t.manager();
-    let base = BinderNodeInfoForRef { handle: 1, ..Default::default() };
+    let (manager, owner) = (t.manager(), t.client());
+    let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
+    let base = BinderNodeInfoForRef { handle, ..Default::default() };
+    assert!(
+        manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, base).is_ok(),
+        "it is the other fields that are wrong"
+    );
     let wrong = [
         BinderNodeInfoForRef { strong_count: 1, ..base },
         BinderNodeInfoForRef { weak_count: 1, ..base },

@@ -110,14 +110,14 @@ fn has_no_room(sender: &Port, objects: &[FlatBinderObject]) {
 #[track_caller]
 fn give(manager: &Port, owner: &Port, number: u64) -> u32 {
     let handle = give_in_a_call(manager, owner, node(number));
-    owner.answer_counts();
+    owner.settle_counts();
     handle
 }
 
 /// Gives back a handle that [`give`] gave, and lets the owner hear of it.
 fn take_back(manager: &Port, owner: &Port, handle: u32) {
     manager.send(|c| c.release(handle));
-    owner.answer_counts();
+    owner.settle_counts();
 }
 
 fn nodes_of_a_process(t: &Stage) {
@@ -154,14 +154,13 @@ fn nodes_that_came_to_nothing(t: &Stage) {
         has_no_room(&owner, &[node(1), node(2), node(3)]);
     }
     // Whom nobody hears of is not counted; whom somebody held for a while is not either.
-    owner.answer_counts();
+    owner.settle_counts();
     for number in 0..8 {
         owner.start_call(0, 0, &object(node(number)));
         manager.free(&manager.wait_call());
         manager.reply(&empty());
         owner.free(&owner.wait_reply());
-        owner.answer_counts();
-        owner.answer_counts();
+        owner.expect_forgotten();
     }
 }
 
@@ -180,7 +179,7 @@ pub(super) fn race(sender: &Port, calls: &[BinderTransactionData]) -> usize {
     };
     let sent = threads.iter().filter(went_through).count();
     for thread in &threads {
-        thread.answer_counts();
+        thread.settle_counts();
     }
     sent
 }
@@ -215,8 +214,7 @@ fn nodes_in_a_race(t: &Stage) {
         for handle in counts {
             manager.send(|c| c.release(handle));
         }
-        owner.answer_counts();
-        owner.answer_counts();
+        owner.expect_forgotten();
     }
 }
 
@@ -284,7 +282,7 @@ fn refs_of_a_caller(t: &Stage) {
             assert_eq!(caller.wait_refusal(), Return::FailedReply);
             assert_eq!(caller.extended_error(), failed(Errno::ENOMEM));
         }
-        manager.answer_counts();
+        manager.settle_counts();
     }
     caller.round_trip(0, &manager, &bytes(b"no objects"), &bytes(b"none either"));
 }
@@ -348,7 +346,7 @@ fn refs_with_links(t: &Stage) {
         has_no_room(&owner, &[node(100)]);
         manager.send(|c| c.request_death(handles[0], 7).request_freeze(handles[1], 7));
         manager.send(|c| c.release(handles[0]).release(handles[1]));
-        owner.answer_counts();
+        owner.settle_counts();
     }
     // Handles on a dead node are handles all the same.
     let handle = give(&manager, &owner, 1);

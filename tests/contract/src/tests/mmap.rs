@@ -161,7 +161,7 @@ fn delivered_buffers_can_be_freed_after_unmap(t: &Stage) {
     manager.reply(&empty());
     client.wait_reply();
     // The buffer held the only count on the object.
-    client.answer_counts();
+    client.settle_counts();
     let gone = |items: &[Return]| items.iter().any(|item| matches!(item, Return::Decrefs(_)));
     let mut items = client.answer_counts();
     items.extend(client.answer_counts());

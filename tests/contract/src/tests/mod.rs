@@ -10,6 +10,7 @@ mod buffers;
 mod charging;
 mod context;
 mod count_news;
+mod count_order;
 mod counts;
 mod death_links;
 mod death_races;
@@ -24,8 +25,10 @@ mod freeze;
 mod freeze_links;
 mod freeze_updates;
 mod gaps;
+mod freezer_wakeups;
 mod handles;
 mod ioctls;
+mod leaving;
 mod lessons;
 mod limits;
 mod loopers;
@@ -38,6 +41,7 @@ mod nice;
 mod nodes;
 mod objects;
 mod oneway;
+mod order;
 mod pointers;
 mod policy;
 mod poll;
@@ -56,6 +60,7 @@ mod threads;
 mod unload;
 mod userfault;
 mod userns;
+mod wakeups;
 mod write_read;
 
 /// All groups, in the order in which they run.
@@ -92,8 +97,13 @@ pub const GROUPS: &[Group] = &[
     nodes::GROUP,
     counts::GROUP,
     count_news::GROUP,
+    count_order::GROUP,
     handles::GROUP,
     threads::GROUP,
+    leaving::GROUP,
+    wakeups::GROUP,
+    freezer_wakeups::GROUP,
+    order::GROUP,
     deaths::GROUP,
     death_links::GROUP,
     freeze::GROUP,

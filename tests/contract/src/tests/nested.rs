@@ -26,8 +26,8 @@ pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
     let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
-    a.answer_counts();
-    b.answer_counts();
+    a.settle_counts();
+    b.settle_counts();
     (manager, a, b, on_b, on_a)
 }
 

@@ -153,7 +153,7 @@ fn chain_inherits(t: &Stage) {
     let cast = cast(t, ANY);
     let last = t.server();
     let on_last = introduce(&cast.manager, &last, node(ANY), &cast.server);
-    last.answer_counts();
+    last.settle_counts();
     cast.call(Nice(6));
     cast.server.start_call(on_last, 0, &empty());
     last.wait_call();
@@ -169,7 +169,7 @@ fn chain_inherits(t: &Stage) {
 fn call_back_inherits(t: &Stage) {
     let cast = cast(t, ANY);
     let back = introduce(&cast.manager, &cast.client, node(ANY), &cast.server);
-    cast.client.answer_counts();
+    cast.client.settle_counts();
     cast.call(Nice(6));
     // In the middle of a chain somebody becomes more urgent, and takes those along that he waits for.
     cast.server.actor.set_schedule(Nice(-2));

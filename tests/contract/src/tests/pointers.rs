@@ -562,7 +562,7 @@ fn refused_call_undoes_what_was_done(t: &Stage) {
         parcel.object(&FlatBinderObject::strong_handle(NO_HANDLE));
         assert_eq!(refused(&client, &parcel), EINVAL);
         for _ in 0..3 {
-            client.answer_counts();
+            client.settle_counts();
         }
         assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
     }

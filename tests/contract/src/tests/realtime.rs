@@ -61,7 +61,7 @@ impl Cast {
         self.client.actor.set_schedule(Nice(0));
         let node = FlatBinderObject { binder: 0x100 + u64::from(self.handle) * 0x10, ..node(flags) };
         self.handle = introduce(&self.manager, &self.server, node, &self.client);
-        self.server.answer_counts();
+        self.server.settle_counts();
     }
 
     /// Calls a server that waits, and leaves it with the call: now it is the client who has to make
@@ -195,8 +195,8 @@ fn chain_inherits(t: &Stage) {
     let on_middle = introduce(&cast.manager, &middle, node(INHERIT | ANY), &cast.server);
     // One that is not interested is between the third and the fourth.
     let on_last = introduce(&cast.manager, &last, node(ANY), &middle);
-    middle.answer_counts();
-    last.answer_counts();
+    middle.settle_counts();
+    last.settle_counts();
     cast.call(Fifo(20));
     cast.server.start_call(on_middle, 0, &empty());
     middle.wait_call();
@@ -217,7 +217,7 @@ fn chain_inherits(t: &Stage) {
 fn call_back_inherits(t: &Stage) {
     let cast = cast(t, INHERIT | FIFO | 60);
     let back = introduce(&cast.manager, &cast.client, node(INHERIT | ANY), &cast.server);
-    cast.client.answer_counts();
+    cast.client.settle_counts();
     cast.call(Nice(3));
     // The node's minimum travels on as if the server had it of its own.
     cast.server.start_call(back, 0, &empty());

@@ -98,7 +98,7 @@ fn epoll_in_every_looper_state(t: &Stage) {
 fn poll_while_serving_and_calling(t: &Stage) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    b.answer_counts();
+    b.settle_counts();
     a.start_call(0, 1, &empty());
     manager.wait_call();
     // The manager serves, a calls: neither takes work of its process.
@@ -169,9 +169,8 @@ fn counts_by_a_thread_outside_the_pool(t: &Stage) {
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply);
     stranger.send(|c| c.decrefs(handle).decrefs(handle).release(handle));
     // The owner's thread outside the pool answers for it.
-    owner.answer_counts_by(&owner.thread());
-    owner.answer_counts();
-    assert_eq!(owner.node_debug_info(0).ptr, 0, "nobody holds the node any more");
+    let _ = owner.answer_counts_by(&owner.thread());
+    owner.expect_forgotten();
 }
 
 fn buffers_freed_outside_the_pool(t: &Stage) {
@@ -261,7 +260,7 @@ fn exit_under_epoll_with_work(t: &Stage) {
         client.start_call(0, code, &empty());
         assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-        let _ = thread.actor.number(Op::EpollWait { set, timeout_ms: 0 });
+        assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(IN), "still to be read");
         assert_eq!(manager.wait_call().code, code);
         manager.reply(&empty());
         client.free(&client.wait_reply());
@@ -271,6 +270,11 @@ fn exit_under_epoll_with_work(t: &Stage) {
 
 fn sender_user_across_user_namespaces(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
+    client.actor.number(Op::SetUser { uid: 1000 }).expect("become another user");
+    client.start_call(0, 0, &empty());
+    assert_eq!(server.wait_call().sender_euid, 1000);
+    server.reply(&empty());
+    assert_eq!(client.wait_reply().sender_euid, 0, "root, as who asks sees it");
     let flags = nix::sched::CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
     client.start_call(0, 0, &empty());
@@ -279,9 +283,4 @@ fn sender_user_across_user_namespaces(t: &Stage) {
     server.reply(&empty());
     // The other way round: the reply comes from someone who is root where the client is.
     assert_eq!(client.wait_reply().sender_euid, 0);
-    client.actor.number(Op::SetUser { uid: 1000 }).expect("become another user");
-    client.start_call(0, 0, &empty());
-    server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
 }

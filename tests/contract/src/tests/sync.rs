@@ -292,6 +292,6 @@ fn offsets_address_follows_the_data(t: &Stage) {
         server.free(&call);
         server.reply(&empty());
         client.free(&client.wait_reply());
-        client.answer_counts();
+        client.settle_counts();
     }
 }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a thread has been told, and whether the test has asked for it.
+//!
+//! A return that a test neither waits for nor looks at is a failure of the test, for the driver said
+//! what nobody expected. Three kinds need not be asked for, since what the test itself did asks for
+//! them; how often and in which order they may come is checked instead:
+//!
+//! - `BR_NOOP`;
+//! - the acknowledgement of a call or reply: one for each that was written, and before its outcome;
+//! - the first `BR_INCREFS` and `BR_ACQUIRE` of a node, which come of its being sent.
+
+use binder_sys::codes::{BC_REPLY, BC_REPLY_SG, BC_TRANSACTION, BC_TRANSACTION_SG};
+use binder_sys::Return;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::panic::Location;
+use std::rc::Rc;
+
+/// The returns of one thread from one device.
+pub struct Inbox {
+    /// The thread's process and number, and the device's.
+    who: (i32, i32, usize),
+    /// Read, and not yet looked at.
+    queue: RefCell<VecDeque<Return>>,
+    /// Looked at by who waited there for something else.
+    passed: RefCell<Vec<(Return, &'static Location<'static>)>>,
+    /// How many calls and replies were written whose acknowledgement has not been read.
+    unacknowledged: Cell<u32>,
+    /// What was told although it could not be.
+    faults: RefCell<Vec<String>>,
+}
+
+/// What the owner of a node has been told: of weak counts, of strong ones.
+type Told = HashMap<(i32, usize, u64), (bool, bool)>;
+
+thread_local! {
+    static ALL: RefCell<Vec<Rc<Inbox>>> = const { RefCell::new(Vec::new()) };
+    static TOLD: RefCell<Told> = RefCell::default();
+}
+
+impl Inbox {
+    /// An empty one, which is looked at when the test ends.
+    pub fn new(process: i32, thread: i32, device: usize) -> Rc<Self> {
+        let inbox = Rc::new(Self {
+            who: (process, thread, device),
+            queue: RefCell::default(),
+            passed: RefCell::default(),
+            unacknowledged: Cell::new(0),
+            faults: RefCell::default(),
+        });
+        ALL.with_borrow_mut(|all| all.push(inbox.clone()));
+        inbox
+    }
+
+    /// The thread has written commands, which were carried out as far as given here.
+    pub fn wrote(&self, commands: &[u8]) {
+        let mut rest = commands;
+        while let Some((code, payload)) = rest.split_first_chunk::<4>() {
+            let code = u32::from_ne_bytes(*code);
+            if matches!(code, BC_TRANSACTION | BC_REPLY | BC_TRANSACTION_SG | BC_REPLY_SG) {
+                self.unacknowledged.set(self.unacknowledged.get() + 1);
+            }
+            rest = payload.get((code >> 16 & 0x3fff) as usize..).unwrap_or_default();
+        }
+    }
+
+    /// The thread has left the driver: what it was to be told is gone.
+    pub fn left(&self) {
+        self.unacknowledged.set(0);
+    }
+
+    /// The thread has read something.
+    pub fn read(&self, items: &[Return]) {
+        for item in items {
+            let open = self.unacknowledged.get();
+            match item {
+                Return::TransactionComplete
+                | Return::OnewaySpamSuspect
+                | Return::TransactionPendingFrozen
+                    if open == 0 =>
+                {
+                    self.fault(item, "acknowledges nothing");
+                }
+                Return::Reply(_) if open > 0 => self.fault(item, "before the acknowledgement"),
+                // A refusal stands for the acknowledgement of the last call or comes after it.
+                Return::TransactionComplete
+                | Return::OnewaySpamSuspect
+                | Return::TransactionPendingFrozen
+                | Return::FailedReply
+                | Return::DeadReply
+                | Return::FrozenReply => self.unacknowledged.set(open.saturating_sub(1)),
+                _ => self.read_news(item),
+            }
+        }
+    }
+
+    /// Whether news of counts follow from what was told before.
+    fn read_news(&self, item: &Return) {
+        let (Return::Increfs(node) | Return::Acquire(node) | Return::Release(node) | Return::Decrefs(node)) =
+            item
+        else {
+            return;
+        };
+        let key = (self.who.0, self.who.2, node.ptr);
+        let (weak, strong) = TOLD.with_borrow(|told| told.get(&key).copied().unwrap_or_default());
+        let (fits, next) = match item {
+            Return::Increfs(_) => (!weak && !strong, (true, strong)),
+            Return::Acquire(_) => (weak && !strong, (weak, true)),
+            Return::Release(_) => (weak && strong, (weak, false)),
+            _ => (weak && !strong, (false, strong)),
+        };
+        if !fits {
+            self.fault(item, &format!("when told of weak counts: {weak}, of strong ones: {strong}"));
+        }
+        TOLD.with_borrow_mut(|told| told.insert(key, next));
+    }
+
+    fn fault(&self, item: &Return, why: &str) {
+        self.faults.borrow_mut().push(format!("{item:?} {why}"));
+    }
+
+    /// Keeps what was read until the test looks at it.
+    pub fn keep(&self, items: Vec<Return>) {
+        self.queue.borrow_mut().extend(items);
+    }
+
+    /// The oldest return that was not looked at.
+    pub fn next(&self) -> Option<Return> {
+        self.queue.borrow_mut().pop_front()
+    }
+
+    /// Sets a return aside.
+    pub fn pass(&self, item: Return, place: &'static Location<'static>) {
+        self.passed.borrow_mut().push((item, place));
+    }
+
+    /// All that was set aside.
+    pub fn take_passed(&self) -> Vec<Return> {
+        self.passed.take().into_iter().map(|(item, _)| item).collect()
+    }
+
+    /// What is wrong with all that the thread was told.
+    fn complaints(&self) -> Vec<String> {
+        let mut complaints = self.faults.take();
+        let needs_asking = |item: &Return| {
+            let is_implied = matches!(
+                item,
+                Return::Noop | Return::TransactionComplete | Return::Increfs(_) | Return::Acquire(_)
+            );
+            !is_implied
+        };
+        let unasked = self.passed.take().into_iter().filter(|(item, _)| needs_asking(item));
+        complaints.extend(unasked.map(|(item, place)| format!("{item:?} at {place}")));
+        let unread = self.queue.take().into_iter().filter(needs_asking);
+        complaints.extend(unread.map(|item| format!("{item:?} in the last read")));
+        complaints
+    }
+}
+
+/// Fails if any thread was told what the test has not asked for.
+pub fn expect_nothing_unasked() {
+    for inbox in ALL.with_borrow(|all| all.clone()) {
+        let complaints = inbox.complaints();
+        let (process, thread, _) = inbox.who;
+        assert!(
+            complaints.is_empty(),
+            "thread {thread} of {process} was told unasked: {}",
+            complaints.join(", ")
+        );
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+    use binder_sys::BinderPtrCookie;
+
+    const NODE: BinderPtrCookie = BinderPtrCookie { ptr: 8, cookie: 9 };
+
+    fn told(commands: u32, items: &[Return]) -> Vec<String> {
+        TOLD.take();
+        let inbox = Inbox::new(1, 1, 0);
+        for _ in 0..commands {
+            let mut command = BC_REPLY.to_ne_bytes().to_vec();
+            command.extend([0; 64]);
+            inbox.wrote(&command);
+        }
+        inbox.read(items);
+        inbox.complaints()
+    }
+
+    #[test]
+    fn each_call_is_acknowledged_once() {
+        use Return::{DeadReply, TransactionComplete as Complete};
+        assert!(told(1, &[Complete, DeadReply]).is_empty());
+        assert!(told(1, &[DeadReply]).is_empty());
+        assert!(told(2, &[Complete, Complete, DeadReply]).is_empty());
+        assert_eq!(told(1, &[Complete, Complete]).len(), 1);
+        assert_eq!(told(1, &[DeadReply, Complete]).len(), 1);
+        assert_eq!(told(0, &[Complete]).len(), 1);
+    }
+
+    #[test]
+    fn news_of_counts_follow_each_other() {
+        use Return::{Acquire, Decrefs, Increfs, Release};
+        assert!(told(0, &[Increfs(NODE), Acquire(NODE), Release(NODE), Acquire(NODE)]).is_empty());
+        assert!(told(0, &[Increfs(NODE), Decrefs(NODE), Increfs(NODE)]).is_empty());
+        for wrong in [
+            &[Acquire(NODE)][..],
+            &[Release(NODE)],
+            &[Increfs(NODE), Increfs(NODE)],
+            &[Increfs(NODE), Acquire(NODE), Decrefs(NODE)],
+            &[Increfs(NODE), Release(NODE)],
+        ] {
+            assert_eq!(told(0, wrong).len(), 1, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_passed_must_be_taken() {
+        let inbox = Inbox::new(1, 1, 0);
+        inbox.pass(Return::SpawnLooper, Location::caller());
+        assert_eq!(inbox.take_passed(), [Return::SpawnLooper]);
+        assert!(inbox.complaints().is_empty());
+        inbox.pass(Return::SpawnLooper, Location::caller());
+        inbox.keep(vec![Return::Noop, Return::DeadBinder(1)]);
+        assert_eq!(inbox.complaints().len(), 2);
+    }
+}

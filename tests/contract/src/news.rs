@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The owner's side of counts: reads what it is told of its nodes, and confirms it.
+
+use crate::port::Port;
+use binder_sys::{Commands, Return};
+
+impl Port {
+    /// Answers the owner's pending count requests, the only thing that there is to read.
+    #[track_caller]
+    pub fn settle_counts(&self) {
+        let items = self.answer_counts();
+        let is_request = |item: &Return| {
+            matches!(item, Return::Increfs(_) | Return::Acquire(_) | Return::TransactionComplete)
+        };
+        assert!(items.iter().all(is_request), "{items:?}");
+    }
+
+    /// Answers counts until the process has no node left that anybody needs; nothing else comes meanwhile.
+    #[track_caller]
+    pub fn expect_forgotten(&self) {
+        let deadline = std::time::Instant::now() + crate::actor::patience();
+        loop {
+            let items = self.answer_counts();
+            let is_news = |item: &Return| {
+                let is_up = matches!(item, Return::Increfs(_) | Return::Acquire(_));
+                is_up || matches!(item, Return::Release(_) | Return::Decrefs(_) | Return::TransactionComplete)
+            };
+            assert!(items.iter().all(is_news), "{items:?}");
+            let first = self.node_debug_info(0);
+            if first.ptr == 0 {
+                return;
+            }
+            assert!(std::time::Instant::now() < deadline, "still there: {first:?}");
+        }
+    }
+
+    /// Answers the owner's pending count requests, and returns all that came.
+    #[must_use]
+    pub fn answer_counts(&self) -> Vec<Return> {
+        self.answer_counts_by(self)
+    }
+
+    /// The same, answered by another thread of the process.
+    #[must_use]
+    pub fn answer_counts_by(&self, answering: &Port) -> Vec<Return> {
+        let mut items = self.passed();
+        items.extend(self.drain());
+        let mut commands = Commands::new();
+        for item in &items {
+            match item {
+                Return::Increfs(node) => commands.increfs_done(node.ptr, node.cookie),
+                Return::Acquire(node) => commands.acquire_done(node.ptr, node.cookie),
+                _ => &mut commands,
+            };
+        }
+        answering.write(&commands);
+        items
+    }
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The order of count news over several threads of an owner: weak news told to one or still unread by it,
+//! strong ones asked for by another, and the thread gone in between.
+
+use crate::cases;
+use crate::port::{empty, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::Return::{Acquire, Decrefs, Increfs, Release, TransactionComplete as Complete};
+use binder_sys::*;
+
+cases! { "count_order":
+    weak_told_to_one_strong_to_another ["NODE-6", "NODE-7"],
+    weak_unread_by_one_strong_to_another ["NODE-6", "NODE-7"],
+    strong_unread_by_one_weak_to_another ["NODE-6", "NODE-7"],
+    strong_unread_by_one_strong_to_another ["NODE-6", "NODE-7"],
+    goes_from_hand_to_hand ["NODE-7"],
+    weak_unread_by_one_that_exits ["NODE-7", "TREL-2"],
+    strong_unread_by_one_that_exits ["NODE-7", "TREL-2"],
+    from_hand_to_hand_and_the_last_exits ["NODE-7", "TREL-2"],
+    weak_told_to_one_that_exits ["NODE-8", "TREL-2"],
+    sent_and_let_go_unread ["NODE-6", "NODE-5"],
+    sent_weakly_and_let_go_unread ["NODE-6", "NODE-5"],
+    released_and_sent_again_unread ["NODE-6", "NODE-7"],
+    released_and_sent_again_weakly_unread ["NODE-6", "NODE-7"],
+    released_to_one_and_sent_again_by_another ["NODE-6", "NODE-7"],
+    only_the_strong_count_is_confirmed ["NODE-8"],
+    only_the_weak_count_is_confirmed ["NODE-8"],
+    confirmed_by_another_than_was_told ["NODE-8"],
+    news_of_two_nodes_keep_their_order ["NODE-6", "NODE-7"],
+    several_nodes_in_one_call ["NODE-6", "NODE-7"],
+    news_come_before_a_refusal ["NODE-7", "TXN-19"],
+}
+
+const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
+const OTHER: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x11 };
+
+const LOST: &str = "count requests queued to a thread are lost when it exits";
+
+fn strong(id: BinderPtrCookie) -> FlatBinderObject {
+    FlatBinderObject::binder(id.ptr, id.cookie)
+}
+
+fn weak(id: BinderPtrCookie) -> FlatBinderObject {
+    FlatBinderObject::weak_binder(id.ptr, id.cookie)
+}
+
+/// An owner's threads, and whom they send their nodes.
+struct Scene {
+    manager: Port,
+    x: Port,
+    y: Port,
+    z: Port,
+}
+
+fn scene(t: &Stage) -> Scene {
+    let (manager, x) = (t.manager(), t.server());
+    let (y, z) = (x.looper(), x.looper());
+    Scene { manager, x, y, z }
+}
+
+fn oneway(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
+    let mut parcel = empty();
+    for object in objects {
+        parcel.object(object);
+    }
+    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &parcel) }
+}
+
+impl Scene {
+    /// A thread sends objects and reads nothing; the manager has them from now on.
+    fn sends_all(&self, sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
+        sender.send(|c| c.transaction(&oneway(sender, objects)));
+        self.manager.wait_call()
+    }
+
+    fn sends(&self, sender: &Port, object: FlatBinderObject) -> BinderTransactionData {
+        self.sends_all(sender, &[object])
+    }
+
+    /// The manager frees two calls, of which the second waits for the first.
+    fn frees(&self, call: &BinderTransactionData) {
+        self.manager.free(call);
+    }
+
+    /// The manager keeps what it was sent, and its node is ready for the next call.
+    fn keeps(&self, call: &BinderTransactionData) -> u32 {
+        let object = self.manager.object(call);
+        match object.kind == ObjectType::HANDLE {
+            true => self.manager.send(|c| c.acquire(object.handle())),
+            false => self.manager.send(|c| c.increfs(object.handle())),
+        }
+        self.manager.free(call);
+        object.handle()
+    }
+}
+
+fn exit(port: &Port) {
+    assert_eq!(port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    port.enter_looper();
+}
+
+fn answer(port: &Port) {
+    port.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
+}
+
+fn weak_told_to_one_strong_to_another(t: &Stage) {
+    let s = scene(t);
+    let handle = s.keeps(&s.sends(&s.x, weak(ID)));
+    assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
+    // Not confirmed, and not told again.
+    let call = s.sends(&s.y, strong(ID));
+    assert_eq!(s.y.drain(), [Acquire(ID), Complete]);
+    answer(&s.z);
+    s.frees(&call);
+    assert_eq!(s.z.drain(), [Release(ID)]);
+    s.manager.send(|c| c.decrefs(handle));
+    assert_eq!(s.x.drain(), [Decrefs(ID)]);
+}
+
+fn weak_unread_by_one_strong_to_another(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, weak(ID)));
+    s.sends(&s.y, strong(ID));
+    assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "who needs it is told of both");
+    assert_eq!(s.x.drain(), [Complete]);
+}
+
+fn strong_unread_by_one_weak_to_another(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, strong(ID)));
+    s.sends(&s.y, weak(ID));
+    assert_eq!(s.y.drain(), [Complete]);
+    assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
+}
+
+fn strong_unread_by_one_strong_to_another(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, strong(ID)));
+    // The manager's handle is strong already, so nothing is needed of the node.
+    s.sends(&s.y, strong(ID));
+    assert_eq!(s.y.drain(), [Complete]);
+    assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
+}
+
+fn goes_from_hand_to_hand(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, weak(ID)));
+    s.keeps(&s.sends(&s.y, strong(ID)));
+    s.keeps(&s.sends(&s.z, strong(ID)));
+    s.keeps(&s.sends(&s.x, weak(ID)));
+    assert_eq!(s.x.drain(), [Complete, Complete]);
+    assert_eq!(s.z.drain(), [Complete]);
+    assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "the first who needed it strongly");
+}
+
+fn weak_unread_by_one_that_exits(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, weak(ID)));
+    exit(&s.x);
+    s.sends(&s.y, strong(ID));
+    assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete]);
+    assert_eq!(s.x.drain(), []);
+}
+
+fn strong_unread_by_one_that_exits(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, strong(ID)));
+    exit(&s.x);
+    s.sends(&s.y, weak(ID));
+    let mut told = s.y.drain();
+    told.sort_by_key(|item| *item == Complete);
+    // What the thread left may be read by whoever comes: by y before its own acknowledgement or after it.
+    t.known_difference(Driver::C, LOST, told == [Increfs(ID), Acquire(ID), Complete]);
+    assert_eq!(s.x.drain(), []);
+}
+
+fn from_hand_to_hand_and_the_last_exits(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, weak(ID)));
+    s.keeps(&s.sends(&s.y, strong(ID)));
+    exit(&s.y);
+    s.sends(&s.z, strong(ID));
+    let mut told = s.z.drain();
+    told.sort_by_key(|item| *item == Complete);
+    t.known_difference(Driver::C, LOST, told == [Increfs(ID), Acquire(ID), Complete]);
+    assert_eq!(s.x.drain(), [Complete]);
+    assert_eq!(s.y.drain(), []);
+}
+
+fn weak_told_to_one_that_exits(t: &Stage) {
+    let s = scene(t);
+    let handle = s.keeps(&s.sends(&s.x, weak(ID)));
+    assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
+    exit(&s.x);
+    s.manager.send(|c| c.decrefs(handle));
+    assert_eq!(s.y.drain(), [], "it was told, and has not confirmed it");
+    s.y.send(|c| c.increfs_done(ID.ptr, ID.cookie));
+    assert_eq!(s.y.drain(), [Decrefs(ID)]);
+}
+
+fn sent_and_let_go_unread(t: &Stage) {
+    let s = scene(t);
+    s.frees(&s.sends(&s.x, strong(ID)));
+    assert_eq!(s.x.drain(), [Complete], "there is nothing to say any more");
+    assert_eq!(s.x.node_debug_info(0).ptr, 0);
+    assert_eq!(s.y.drain(), []);
+    // It can come to life again.
+    s.sends(&s.y, strong(BinderPtrCookie { cookie: 1, ..ID }));
+    let new = BinderPtrCookie { cookie: 1, ..ID };
+    assert_eq!(s.y.drain(), [Increfs(new), Acquire(new), Complete]);
+}
+
+fn sent_weakly_and_let_go_unread(t: &Stage) {
+    let s = scene(t);
+    s.frees(&s.sends(&s.x, weak(ID)));
+    s.frees(&s.sends(&s.y, strong(ID)));
+    assert_eq!(s.x.drain(), [Complete]);
+    assert_eq!(s.y.drain(), [Complete]);
+    assert_eq!(s.x.node_debug_info(0).ptr, 0);
+}
+
+/// The manager has the node strongly by one call, which is given; the owner knows and has confirmed it.
+fn told(t: &Stage) -> (Scene, BinderTransactionData) {
+    let s = scene(t);
+    let call = s.sends(&s.x, strong(ID));
+    assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
+    answer(&s.x);
+    (s, call)
+}
+
+fn released_and_sent_again_unread(t: &Stage) {
+    let (s, call) = told(t);
+    s.frees(&call);
+    let call = s.sends(&s.y, strong(ID));
+    assert_eq!(s.y.drain(), [Complete], "it was told, and still is");
+    assert_eq!(s.x.drain(), []);
+    s.frees(&call);
+    assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
+}
+
+fn released_and_sent_again_weakly_unread(t: &Stage) {
+    let (s, call) = told(t);
+    s.frees(&call);
+    let call = s.sends(&s.y, weak(ID));
+    let mut items = s.y.drain();
+    items.sort_by_key(|item| *item == Complete);
+    assert_eq!(items, [Release(ID), Complete]);
+    s.frees(&call);
+    assert_eq!(s.x.drain(), [Decrefs(ID)]);
+}
+
+fn released_to_one_and_sent_again_by_another(t: &Stage) {
+    let (s, call) = told(t);
+    let handle = s.keeps(&call);
+    s.manager.send(|c| c.increfs(handle).release(handle));
+    assert_eq!(s.x.drain(), [Release(ID)]);
+    let call = s.sends(&s.y, strong(ID));
+    assert_eq!(s.y.drain(), [Acquire(ID), Complete]);
+    s.manager.send(|c| c.decrefs(handle));
+    s.frees(&call);
+    assert_eq!(s.z.drain(), [], "asked, and not confirmed");
+    s.z.send(|c| c.acquire_done(ID.ptr, ID.cookie));
+    assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
+}
+
+fn only_the_strong_count_is_confirmed(t: &Stage) {
+    let s = scene(t);
+    let call = s.sends(&s.x, strong(ID));
+    assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
+    s.frees(&call);
+    s.y.send(|c| c.acquire_done(ID.ptr, ID.cookie));
+    assert_eq!(s.x.drain(), [Release(ID)]);
+    s.y.send(|c| c.acquire_done(ID.ptr, ID.cookie));
+    assert_eq!(s.x.drain(), [], "there is no such request any more");
+    s.y.send(|c| c.increfs_done(ID.ptr, ID.cookie));
+    assert_eq!(s.x.drain(), [Decrefs(ID)]);
+}
+
+fn only_the_weak_count_is_confirmed(t: &Stage) {
+    let s = scene(t);
+    let call = s.sends(&s.x, strong(ID));
+    assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
+    s.frees(&call);
+    s.y.send(|c| c.increfs_done(ID.ptr, ID.cookie).increfs_done(ID.ptr, ID.cookie));
+    assert_eq!(s.x.drain(), []);
+    s.y.send(|c| c.acquire_done(ID.ptr, ID.cookie));
+    assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
+}
+
+fn confirmed_by_another_than_was_told(t: &Stage) {
+    let s = scene(t);
+    let call = s.sends(&s.x, strong(ID));
+    assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
+    exit(&s.x);
+    // One that is no thread of the pool, and has never been told anything.
+    answer(&s.x.thread());
+    s.frees(&call);
+    assert_eq!(s.z.drain(), [Release(ID), Decrefs(ID)]);
+}
+
+fn news_of_two_nodes_keep_their_order(t: &Stage) {
+    let s = scene(t);
+    s.keeps(&s.sends(&s.x, strong(ID)));
+    s.keeps(&s.sends(&s.x, weak(OTHER)));
+    assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete, Increfs(OTHER), Complete]);
+    // The same with the first of them taken away by another thread.
+    let first = BinderPtrCookie { ptr: 0x2000, cookie: 1 };
+    let second = BinderPtrCookie { ptr: 0x3000, cookie: 2 };
+    s.keeps(&s.sends(&s.x, weak(first)));
+    s.keeps(&s.sends(&s.x, strong(second)));
+    s.keeps(&s.sends(&s.y, strong(first)));
+    assert_eq!(s.x.drain(), [Complete, Increfs(second), Acquire(second), Complete]);
+    assert_eq!(s.y.drain(), [Increfs(first), Acquire(first), Complete]);
+}
+
+fn several_nodes_in_one_call(t: &Stage) {
+    let s = scene(t);
+    let (third, fourth) = (BinderPtrCookie { ptr: 0x2000, cookie: 1 }, BinderPtrCookie { ptr: 8, cookie: 2 });
+    s.sends_all(&s.x, &[weak(ID), strong(OTHER), weak(third), strong(ID), strong(fourth), weak(OTHER)]);
+    // Who was named weakly first and strongly then is told of where it was named strongly.
+    let mut told = s.x.drain();
+    assert_eq!(told.pop(), Some(Complete));
+    let wanted = [
+        Increfs(OTHER),
+        Acquire(OTHER),
+        Increfs(third),
+        Increfs(ID),
+        Acquire(ID),
+        Increfs(fourth),
+        Acquire(fourth),
+    ];
+    assert_eq!(told, wanted);
+}
+
+fn news_come_before_a_refusal(t: &Stage) {
+    let s = scene(t);
+    let mut parcel = empty();
+    parcel.object(&strong(ID));
+    parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });
+    s.x.send(|c| c.transaction(&s.x.place(0, 0, &parcel)));
+    let told = s.x.drain();
+    assert_eq!(told, [Return::FailedReply], "nobody got it, so there is nothing to say of it");
+    assert_eq!(s.x.node_debug_info(0).ptr, 0);
+    // With somebody who has it weakly, it is told of that alone.
+    s.keeps(&s.sends(&s.x, weak(ID)));
+    s.x.send(|c| c.transaction(&s.x.place(0, 0, &parcel)));
+    // It is needed strongly, and told anew where that is.
+    assert_eq!(s.x.drain(), [Complete, Increfs(ID), Return::FailedReply]);
+}

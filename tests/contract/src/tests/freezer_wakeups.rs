@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who freezes a process is woken when the last of its calls ends, in whichever way it does.
+
+use super::wakeups::{file, oneway_file, unwritable_read};
+use crate::cases;
+use crate::freezer::{Freezer, LONG};
+use crate::port::{empty, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::*;
+
+cases! { "freezer_wakeups":
+    the_thread_exits_with_the_call_unread ["TXN-24", "TREL-1"],
+    the_process_dies_with_the_call_unread ["TXN-24", "REL-2"],
+    a_call_is_undeliverable ["TXN-24", "TXN-27"],
+    a_oneway_call_is_undeliverable ["TXN-24", "TXN-27"],
+    a_call_cannot_be_written ["TXN-24", "TXN-28"],
+    a_reply_is_undeliverable ["TXN-24", "TXN-27"],
+    the_caller_exits_with_the_reply_unread ["TXN-24", "TREL-1"],
+    the_caller_exits_with_a_call_back_unread ["TXN-24", "TREL-1"],
+}
+
+/// How long to let a freezer wait for what has to wake him. C does not wake him in these cases: he notices
+/// when his time is over.
+fn if_woken(t: &Stage) -> u32 {
+    if t.driver == Driver::Rust {
+        LONG
+    } else {
+        300
+    }
+}
+
+/// A thread of the manager's other than the conductor's first has a call, and was not able to read it.
+fn unread(t: &Stage) -> (Port, Port, Port) {
+    let (server, client) = (t.manager(), t.client());
+    let helper = server.looper();
+    helper.park_without_room();
+    client.start_call(0, 0, &empty());
+    helper.expect_no_room();
+    (server, helper, client)
+}
+
+fn the_thread_exits_with_the_call_unread(t: &Stage) {
+    let (server, helper, client) = unread(t);
+    let freezer = Freezer::of(t, &server);
+    freezer.start(if_woken(t));
+    assert_eq!(helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn the_process_dies_with_the_call_unread(t: &Stage) {
+    let (server, _helper, client) = unread(t);
+    let freezer = Freezer::of(t, &server);
+    freezer.start(if_woken(t));
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn a_call_is_undeliverable(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    server.actor.limit_files(0);
+    client.start_call(0, 0, &file(&client));
+    client.actor.expect_blocked();
+    let freezer = Freezer::of(t, &server);
+    freezer.start(if_woken(t));
+    server.park();
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn a_oneway_call_is_undeliverable(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    server.actor.limit_files(0);
+    oneway_file(&client);
+    let freezer = Freezer::of(t, &server);
+    freezer.start(if_woken(t));
+    server.park();
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn a_call_cannot_be_written(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    client.actor.expect_blocked();
+    let freezer = Freezer::of(t, &server);
+    freezer.start(if_woken(t));
+    unwritable_read(&server);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+/// A client with a reply that it has not read, and who freezes it; the reply has a file or not.
+fn replied(t: &Stage, reply: impl Fn(&Port) -> Parcel) -> (Port, Freezer, Port) {
+    let (server, client) = (t.manager(), t.client());
+    let flags = TransactionFlags::ACCEPT_FDS.bits();
+    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
+    client.send(|c| c.transaction(&call));
+    server.wait_call();
+    server.reply(&reply(&server));
+    let freezer = Freezer::of(t, &client);
+    freezer.start(if_woken(t));
+    (client, freezer, server)
+}
+
+fn a_reply_is_undeliverable(t: &Stage) {
+    let (client, freezer, _server) = replied(t, file);
+    client.actor.limit_files(0);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn the_caller_exits_with_the_reply_unread(t: &Stage) {
+    let (client, freezer, _server) = replied(t, |_| empty());
+    assert_eq!(client.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(freezer.finish(), Ok(()));
+}
+
+fn the_caller_exits_with_a_call_back_unread(t: &Stage) {
+    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    b.actor.expect_blocked();
+    let freezer = Freezer::of(t, &a);
+    freezer.start(if_woken(t));
+    assert_eq!(a.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(b.wait_refusal(), Return::DeadReply);
+    assert_eq!(freezer.finish(), Ok(()));
+    b.reply(&empty());
+    drop(manager);
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Threads that leave, poll or make calls of their own with work unread.
+//!
+//! A thread that waits is woken for something and has no room to read of it. Our driver has given it the
+//! work by then; in C it may still lie where any thread can take it.
+
+use crate::cases;
+use crate::freezer::Freezer;
+use crate::port::{bytes, empty, Port};
+use crate::scheduling::Schedule::Nice;
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
+use binder_sys::*;
+use nix::errno::Errno;
+
+cases! { "leaving":
+    exit_with_a_death ["TREL-2", "DN-2"],
+    exit_with_a_withdrawn_death ["TREL-2", "DN-3"],
+    exit_with_news_of_freezing ["TREL-2", "FRZN-2"],
+    exit_with_a_withdrawn_freeze_link ["TREL-2", "FRZN-4"],
+    exit_with_a_release ["TREL-2", "NODE-7"],
+    exit_with_a_weak_release ["TREL-2", "NODE-7"],
+    exit_with_a_call ["TREL-2", "TREL-1"],
+    exit_with_a_oneway_call ["TREL-2", "TXN-22"],
+    exit_wakes_who_waits ["TREL-2", "POLL-4"],
+    exit_of_one_who_was_made_urgent ["TREL-1", "TXN-31"],
+    read_with_room_after_all ["WR-8"],
+    poll_tells_of_it ["WR-8", "POLL-2"],
+    others_take_what_comes_next ["POLL-3", "TXN-21"],
+    call_with_news_of_counts ["TXN-10", "LOOP-9", "NODE-7"],
+    call_with_news_of_freezing ["TXN-10", "LOOP-9", "FRZN-2"],
+    call_with_a_death ["TXN-10", "LOOP-9", "DN-2"],
+    call_with_a_call_unread ["TXN-10"],
+    oneway_call_with_a_call_unread ["TXN-10", "TXN-16"],
+    call_with_a_oneway_call_unread ["TXN-10"],
+    death_with_everything_unread ["REL-2", "TREL-1"],
+    exit_after_the_outer_call_has_ended ["TREL-1", "TXN-26"],
+    exit_with_the_outer_calls_end_unread ["TREL-1", "TXN-26"],
+}
+
+const COOKIE: u64 = 0x99;
+const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
+
+fn exit(port: &Port) {
+    assert_eq!(port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+}
+
+/// A process that holds the manager's handle 0 and has a node that the manager holds, with a thread of the
+/// pool beside its first one.
+struct Scene {
+    manager: Port,
+    /// Another thread of the manager's process.
+    second: Port,
+    freezer: Freezer,
+    port: Port,
+    thread: Port,
+    /// The manager's handle on the node.
+    handle: u32,
+}
+
+fn scene(t: &Stage) -> Scene {
+    let (manager, port) = (t.manager(), t.server());
+    port.send(|c| c.acquire(0));
+    let handle = crate::port::give_in_a_call(&manager, &port, FlatBinderObject::binder(ID.ptr, ID.cookie));
+    port.settle_counts();
+    let (thread, freezer) = (port.looper(), Freezer::of(t, &manager));
+    let second = manager.thread();
+    Scene { manager, second, freezer, port, thread, handle }
+}
+
+/// Something that the thread is to be told of, and what it is then.
+struct Event {
+    name: &'static str,
+    prepare: fn(&Scene),
+    happen: fn(&Scene),
+    told: fn(&[Return]) -> bool,
+}
+
+fn news(is_frozen: u32) -> Return {
+    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
+}
+
+fn oneway(from: &Port, handle: u32, data: &[u8]) {
+    let flags = TransactionFlags::ONE_WAY.bits();
+    from.start_transaction(&BinderTransactionData { flags, ..from.place(handle, 0, &bytes(data)) });
+    from.wait_for(Return::TransactionComplete);
+}
+
+const DEATH: Event = Event {
+    name: "a death",
+    prepare: |s| {
+        s.manager.send(|c| c.release(s.handle));
+        assert_eq!(s.port.read_once(), [Return::Release(ID), Return::Decrefs(ID)]);
+        s.port.send(|c| c.request_death(0, COOKIE));
+    },
+    happen: |s| {
+        s.manager.kill();
+        s.freezer.wait_gone();
+    },
+    told: |told| *told == [DeadBinder(COOKIE)],
+};
+
+const WITHDRAWN_DEATH: Event = Event {
+    name: "a death link that was withdrawn",
+    prepare: |s| s.port.send(|c| c.request_death(0, COOKIE)),
+    // By a thread outside of the pool, for whichever comes.
+    happen: |s| s.port.thread().send(|c| c.clear_death(0, COOKIE)),
+    told: |told| *told == [ClearDone(COOKIE)],
+};
+
+const FROZEN: Event = Event {
+    name: "freezing",
+    prepare: |s| {
+        s.port.send(|c| c.request_freeze(0, COOKIE));
+        assert_eq!(s.port.read_once(), [news(0)]);
+        s.port.send(|c| c.freeze_done(COOKIE));
+    },
+    happen: |s| assert_eq!(s.freezer.freeze(0), Ok(())),
+    told: |told| *told == [news(1)],
+};
+
+const WITHDRAWN_FREEZE: Event = Event {
+    name: "a freeze link that was withdrawn",
+    prepare: FROZEN.prepare,
+    happen: |s| s.port.thread().send(|c| c.clear_freeze(0, COOKIE)),
+    told: |told| *told == [Return::ClearFreezeNotificationDone(COOKIE)],
+};
+
+const RELEASED: Event = Event {
+    name: "the last counts",
+    prepare: |_| (),
+    happen: |s| s.manager.send(|c| c.release(s.handle)),
+    told: |told| *told == [Return::Release(ID), Return::Decrefs(ID)],
+};
+
+const RELEASED_WEAKLY: Event = Event {
+    name: "the last weak count",
+    prepare: |s| {
+        s.manager.send(|c| c.increfs(s.handle).release(s.handle));
+        assert_eq!(s.port.read_once(), [Return::Release(ID)]);
+    },
+    happen: |s| s.manager.send(|c| c.decrefs(s.handle)),
+    told: |told| *told == [Return::Decrefs(ID)],
+};
+
+const CALL: Event = Event {
+    name: "a call",
+    prepare: |_| (),
+    happen: |s| s.manager.start_call(s.handle, 7, &bytes(b"call")),
+    told: |told| matches!(told, [Return::Transaction(call)] if call.code == 7 && call.data_size == 4),
+};
+
+const ONEWAY: Event = Event {
+    name: "a oneway call",
+    prepare: |_| (),
+    happen: |s| oneway(&s.manager, s.handle, b"one"),
+    told: |told| matches!(told, [Return::Transaction(call)] if call.data_size == 3),
+};
+
+const ALL: [Event; 8] =
+    [DEATH, WITHDRAWN_DEATH, FROZEN, WITHDRAWN_FREEZE, RELEASED, RELEASED_WEAKLY, CALL, ONEWAY];
+
+impl Event {
+    /// The thread has been woken for it, and was not able to read.
+    #[track_caller]
+    fn unread(&self, t: &Stage) -> Scene {
+        let scene = scene(t);
+        (self.prepare)(&scene);
+        scene.thread.park_without_room();
+        (self.happen)(&scene);
+        scene.thread.expect_no_room();
+        scene
+    }
+
+    /// The process's other thread is told of it, once, after the thread has left.
+    #[track_caller]
+    fn outlives_the_thread(&self, t: &Stage) {
+        let scene = self.unread(t);
+        exit(&scene.thread);
+        let told = scene.port.drain();
+        assert!((self.told)(&told), "{}: {told:?}", self.name);
+        assert_eq!(scene.thread.drain(), []);
+    }
+}
+
+/// There is to be another manager.
+fn end(scene: &Scene) {
+    let pid = nix::unistd::Pid::from_raw(scene.manager.actor.pid());
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+}
+
+fn exit_with_a_death(t: &Stage) {
+    DEATH.outlives_the_thread(t);
+}
+
+fn exit_with_a_withdrawn_death(t: &Stage) {
+    WITHDRAWN_DEATH.outlives_the_thread(t);
+}
+
+fn exit_with_news_of_freezing(t: &Stage) {
+    FROZEN.outlives_the_thread(t);
+}
+
+fn exit_with_a_withdrawn_freeze_link(t: &Stage) {
+    WITHDRAWN_FREEZE.outlives_the_thread(t);
+}
+
+fn exit_with_a_release(t: &Stage) {
+    RELEASED.outlives_the_thread(t);
+}
+
+fn exit_with_a_weak_release(t: &Stage) {
+    RELEASED_WEAKLY.outlives_the_thread(t);
+}
+
+fn exit_with_a_call(t: &Stage) {
+    let scene = CALL.unread(t);
+    exit(&scene.thread);
+    assert_eq!(scene.manager.wait_refusal(), Return::DeadReply);
+    assert_eq!(scene.port.drain(), []);
+    // The next one is for the others, and has all the space.
+    scene.manager.start_call(scene.handle, 0, &bytes(&vec![1; crate::stage::SPACE]));
+    let fits = scene.manager.actor.is_blocked();
+    if t.known_difference(Driver::C, "the space of an unread call is lost when the thread exits", fits) {
+        scene.port.wait_call();
+        scene.port.reply(&empty());
+        scene.manager.wait_reply();
+    } else {
+        assert_eq!(scene.manager.wait_refusal(), Return::FailedReply);
+    }
+}
+
+fn exit_with_a_oneway_call(t: &Stage) {
+    let scene = ONEWAY.unread(t);
+    oneway(&scene.manager, scene.handle, b"next");
+    exit(&scene.thread);
+    // Whether the first is lost or heard by another, the next one is heard.
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        for item in scene.port.drain() {
+            let Return::Transaction(call) = item else { panic!("{item:?}") };
+            heard.push(scene.port.data(&call));
+            scene.port.free(&call);
+        }
+    }
+    let goes_on = heard.last().is_some_and(|last| last == b"next");
+    t.known_difference(Driver::C, "a oneway call that a thread leaves unread stops its node", goes_on);
+    assert!(heard.len() <= 2, "{heard:?}");
+}
+
+/// Another thread that waits already takes what is left.
+fn exit_wakes_who_waits(t: &Stage) {
+    for event in [DEATH, WITHDRAWN_DEATH, FROZEN, WITHDRAWN_FREEZE, RELEASED, RELEASED_WEAKLY] {
+        let scene = event.unread(t);
+        scene.port.start_read();
+        exit(&scene.thread);
+        let mut told = scene.port.finish_raw().returns();
+        told.retain(|item| *item != Return::Noop);
+        told.extend(scene.port.drain());
+        assert!((event.told)(&told), "{}: {told:?}", event.name);
+        end(&scene);
+    }
+}
+
+fn exit_of_one_who_was_made_urgent(t: &Stage) {
+    for (caller, minimum) in [(-10, 19), (5, 19), (0, 0)] {
+        let scene = scene(t);
+        scene.manager.actor.set_schedule(Nice(caller));
+        let node = FlatBinderObject::binder(0x50, 0).with_flags(ObjectFlags::from_bits_retain(minimum));
+        let handle = crate::port::give_in_a_call(&scene.manager, &scene.port, node);
+        scene.port.settle_counts();
+        scene.thread.park_without_room();
+        scene.manager.start_call(handle, 0, &empty());
+        scene.thread.expect_no_room();
+        exit(&scene.thread);
+        assert_eq!(scene.manager.wait_refusal(), Return::DeadReply);
+        assert_eq!(scene.thread.actor.schedule(), Nice(0), "called at {caller}");
+        end(&scene);
+    }
+}
+
+fn read_with_room_after_all(t: &Stage) {
+    for event in ALL {
+        let scene = event.unread(t);
+        let told = scene.thread.read_once();
+        assert!((event.told)(&told), "{}: {told:?}", event.name);
+        assert_eq!(scene.port.drain(), [], "{}", event.name);
+        end(&scene);
+    }
+}
+
+fn poll_tells_of_it(t: &Stage) {
+    for event in ALL {
+        let scene = event.unread(t);
+        assert_eq!(scene.thread.poll(0), libc::POLLIN as u64, "{}", event.name);
+        let told = scene.thread.read_once();
+        assert!((event.told)(&told), "{}: {told:?}", event.name);
+        // Once it serves a call, what comes for the process is not for it.
+        assert_eq!(scene.thread.poll(0), 0, "{}", event.name);
+        end(&scene);
+    }
+}
+
+/// A thread that has something unread is not free for what comes next.
+fn others_take_what_comes_next(t: &Stage) {
+    let scene = CALL.unread(t);
+    scene.second.start_call(scene.handle, 8, &empty());
+    assert_eq!(scene.port.wait_call().code, 8);
+    let told = scene.thread.read_once();
+    assert!((CALL.told)(&told), "{told:?}");
+    scene.thread.reply(&empty());
+    scene.manager.wait_reply();
+    scene.port.reply(&empty());
+    scene.second.wait_reply();
+}
+
+fn call_with_news_of_counts(t: &Stage) {
+    call_with(t, &RELEASED);
+}
+
+fn call_with_news_of_freezing(t: &Stage) {
+    call_with(t, &WITHDRAWN_FREEZE);
+}
+
+fn call_with_a_death(t: &Stage) {
+    call_with(t, &WITHDRAWN_DEATH);
+}
+
+/// A thread makes a call with this unread. It is told of it before the call's outcome if it has been given
+/// the work, else afterwards, and once.
+fn call_with(t: &Stage, event: &Event) {
+    let scene = event.unread(t);
+    scene.thread.send(|c| c.transaction(&scene.thread.place(0, 0, &empty())));
+    scene.manager.wait_call();
+    scene.manager.reply(&empty());
+    let told = scene.thread.drain();
+    let is_of_call = |item: &Return| matches!(item, Return::TransactionComplete | Return::Reply(_));
+    let of_call: Vec<Return> = told.iter().copied().filter(is_of_call).collect();
+    assert!(matches!(of_call[..], [Return::TransactionComplete, Return::Reply(_)]), "{told:?}");
+    let of_event: Vec<Return> = told.iter().copied().filter(|item| !is_of_call(item)).collect();
+    assert!((event.told)(&of_event), "{}: {told:?}", event.name);
+    assert_eq!(scene.port.drain(), [], "{}", event.name);
+}
+
+fn call_with_a_call_unread(t: &Stage) {
+    let scene = CALL.unread(t);
+    scene.thread.send(|c| c.free_buffer(0));
+    let call = scene.thread.place(0, 0, &empty());
+    let mut commands = Commands::new();
+    commands.transaction(&call);
+    assert_eq!(scene.thread.try_write(&commands).errno, Errno::from_raw(0));
+    let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
+    assert_eq!(scene.thread.extended_error(), super::failed(errno));
+    // The call comes first, for it was there first.
+    let told = scene.thread.read_once();
+    assert!((CALL.told)(&told), "{told:?}");
+    assert_eq!(scene.thread.read_once(), [Return::FailedReply]);
+    scene.thread.reply(&empty());
+    scene.manager.wait_reply();
+}
+
+fn oneway_call_with_a_call_unread(t: &Stage) {
+    let scene = CALL.unread(t);
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let call = BinderTransactionData { flags, ..scene.thread.place(0, 0, &bytes(b"o")) };
+    scene.thread.send(|c| c.transaction(&call));
+    let told = scene.thread.read_once();
+    assert!((CALL.told)(&told), "{told:?}");
+    assert_eq!(scene.thread.read_once(), [Return::TransactionComplete]);
+    scene.thread.reply(&empty());
+    scene.manager.wait_reply();
+    assert_eq!(scene.manager.wait_call().data_size, 1);
+}
+
+fn call_with_a_oneway_call_unread(t: &Stage) {
+    let scene = ONEWAY.unread(t);
+    let mut commands = Commands::new();
+    commands.transaction(&scene.thread.place(0, 0, &empty()));
+    assert_eq!(scene.thread.try_write(&commands).errno, Errno::from_raw(0));
+    // If the thread was given it, it is a call that was there first; else the thread is free to make its own.
+    if scene.thread.extended_error() == super::NO_ERROR {
+        scene.manager.wait_call();
+        scene.manager.reply(&empty());
+        let told = scene.thread.drain();
+        assert!(matches!(told[..2], [Return::TransactionComplete, Return::Reply(_)]), "{told:?}");
+    } else {
+        let told = scene.thread.read_once();
+        assert!((ONEWAY.told)(&told), "{told:?}");
+        assert_eq!(scene.thread.read_once(), [Return::FailedReply]);
+    }
+}
+
+fn death_with_everything_unread(t: &Stage) {
+    for event in ALL {
+        let scene = event.unread(t);
+        scene.port.kill();
+        if event.name == CALL.name {
+            assert_eq!(scene.manager.wait_refusal(), Return::DeadReply);
+        }
+        end(&scene);
+    }
+    // Whoever comes next finds everything in order.
+    let (manager, client) = (t.manager(), t.client());
+    client.round_trip(0, &manager, &empty(), &empty());
+}
+
+/// A call of a's to b, and in its course one of b's to a, which a serves when b dies.
+fn ended(t: &Stage) -> (Port, Port) {
+    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.wait_call();
+    let freezer = Freezer::of(t, &b);
+    b.kill();
+    freezer.wait_gone();
+    (manager, a)
+}
+
+fn exit_after_the_outer_call_has_ended(t: &Stage) {
+    let (manager, a) = ended(t);
+    exit(&a);
+    assert_eq!(a.drain(), []);
+    a.round_trip(0, &manager, &empty(), &empty());
+    assert_eq!(a.drain(), []);
+}
+
+fn exit_with_the_outer_calls_end_unread(t: &Stage) {
+    let (manager, a) = ended(t);
+    a.send(|c| c.reply(&a.place(0, 0, &empty())));
+    exit(&a);
+    assert_eq!(a.drain(), []);
+    a.round_trip(0, &manager, &empty(), &empty());
+    assert_eq!(a.drain(), []);
+}

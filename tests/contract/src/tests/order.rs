@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The order of news: for each pair of things that a thread can be told, the one that client libraries rely
+//! on, also when somebody dies in between. The table and its sources are in `docs/order-of-news.md`.
+
+use super::nested::couple;
+use crate::cases;
+use crate::freezer::Freezer;
+use crate::port::{bytes, empty, introduce, object, Port};
+use crate::stage::Stage;
+use binder_sys::Return::{
+    Acquire, ClearDeathNotificationDone as ClearDone, DeadBinder, DeadReply, Decrefs, Increfs, Release,
+    TransactionComplete as Complete,
+};
+use binder_sys::*;
+
+cases! { "order":
+    noop_or_spawn_before_all ["WR-6", "WR-10"],
+    counts_before_acknowledgement_before_refusal ["NODE-7", "TXN-18"],
+    acknowledgement_before_a_call_back_before_the_refusal ["TXN-18", "TXN-11", "TXN-26"],
+    replys_acknowledgement_before_the_outer_refusal ["TXN-17", "TXN-26"],
+    replys_acknowledgement_before_the_outer_reply ["TXN-17", "TXN-18"],
+    failed_replys_acknowledgement_before_the_outer_refusal ["TXN-25", "TXN-26"],
+    replys_counts_before_its_acknowledgement ["NODE-7", "TXN-17"],
+    inner_refusal_before_the_outer_one ["TXN-26", "TREL-1"],
+    refusal_before_the_death ["DN-2", "LOOP-9", "TREL-1"],
+    death_before_its_clear ["DN-3"],
+    clear_before_the_new_links_death ["DN-3", "DN-1"],
+    frozen_before_its_clear ["FRZN-4"],
+    last_frozen_before_the_death ["FRZN-2", "DN-2", "FRZ-7"],
+    oneway_calls_in_order_when_the_sender_dies ["TXN-22"],
+    oneway_acknowledgements_in_order ["TXN-16"],
+    refused_oneway_in_its_place ["TXN-16", "TXN-20"],
+    call_before_the_release_of_its_node ["TXN-8", "NODE-6"],
+    oneway_call_before_the_release_of_its_node ["TXN-8", "NODE-6", "TXN-22"],
+    acquire_before_the_call ["NODE-6", "NODE-11"],
+    deaths_in_order_of_request_of_the_dead ["DN-1"],
+    pending_acknowledgement_before_the_death ["TXN-16", "DN-2"],
+}
+
+const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
+const NODE: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
+const COOKIE: u64 = 0x55;
+
+fn oneway_data(from: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
+    let flags = TransactionFlags::ONE_WAY.bits();
+    BinderTransactionData { flags, ..from.place(handle, 0, &bytes(data)) }
+}
+
+/// What is there in one read, call or not.
+#[track_caller]
+fn all_in_one(port: &Port) -> Vec<Return> {
+    port.start_read();
+    port.finish_raw().returns()
+}
+
+fn noop_or_spawn_before_all(t: &Stage) {
+    for threads in [0, 1u32] {
+        let (server, client) = (t.manager(), t.client());
+        server.ioctl(ioctl::BINDER_SET_MAX_THREADS, threads).expect("set the limit");
+        client.start_call(0, 0, &empty());
+        client.actor.expect_blocked();
+        client.kill();
+        let told = all_in_one(&server);
+        let first = if threads == 0 { Return::Noop } else { Return::SpawnLooper };
+        assert!(matches!(told[..], [item, Return::Transaction(_)] if item == first), "{told:?}");
+        server.kill();
+    }
+}
+
+fn counts_before_acknowledgement_before_refusal(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 0, &object(NODE))));
+    server.wait_call();
+    server.kill();
+    client.start_read();
+    let mut told = client.finish_raw().returns();
+    assert_eq!(told.remove(0), Return::Noop);
+    // Nobody holds the node any more, unless the owner is told before that is known.
+    told.retain(|item| !matches!(item, Increfs(_) | Acquire(_)));
+    assert_eq!(told, [Complete, DeadReply]);
+}
+
+fn acknowledgement_before_a_call_back_before_the_refusal(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    b.actor.expect_blocked();
+    b.kill();
+    let told = all_in_one(&a);
+    assert!(matches!(told[..], [Return::Noop, Complete, Return::Transaction(_)]), "{told:?}");
+    a.reply(&empty());
+    assert_eq!(but_counts(&a), [DeadReply]);
+}
+
+/// All that there is to be read, except that who has died holds the reader's nodes no longer.
+fn but_counts(port: &Port) -> Vec<Return> {
+    let mut told = port.drain();
+    told.retain(|item| !matches!(item, Release(_) | Decrefs(_)));
+    told
+}
+
+/// a serves a call back of b's, who dies.
+fn outer_dies(t: &Stage) -> Port {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.free(&a.wait_call());
+    let freezer = Freezer::of(t, &b);
+    b.kill();
+    freezer.wait_gone();
+    a
+}
+
+fn replys_acknowledgement_before_the_outer_refusal(t: &Stage) {
+    let a = outer_dies(t);
+    a.send(|c| c.reply(&a.place(0, 0, &empty())));
+    assert_eq!(but_counts(&a), [Complete, DeadReply]);
+}
+
+fn failed_replys_acknowledgement_before_the_outer_refusal(t: &Stage) {
+    let a = outer_dies(t);
+    let unreadable = BinderTransactionData { buffer: BAD_ADDRESS, data_size: 8, ..a.place(0, 0, &empty()) };
+    let mut commands = Commands::new();
+    commands.reply(&unreadable);
+    a.try_write(&commands);
+    assert_eq!(but_counts(&a), [Complete, DeadReply]);
+}
+
+fn replys_acknowledgement_before_the_outer_reply(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.free(&a.wait_call());
+    a.send(|c| c.reply(&a.place(0, 0, &empty())));
+    b.wait_reply();
+    b.reply(&bytes(b"outer"));
+    b.kill();
+    let told = but_counts(&a);
+    assert!(matches!(told[..], [Complete, Return::Reply(_)]), "{told:?}");
+}
+
+fn replys_counts_before_its_acknowledgement(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    server.send(|c| c.reply(&server.place(0, 0, &object(NODE))));
+    let told = server.drain();
+    assert_eq!(told, [Increfs(ID), Acquire(ID), Complete]);
+    server.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
+    client.kill();
+    server.wait_for(Release(ID));
+    server.wait_for(Decrefs(ID));
+}
+
+/// a has called b, b has called a back, and a has called b again. b dies: each call of a's ends in its turn.
+fn inner_refusal_before_the_outer_one(t: &Stage) {
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.wait_call();
+    a.start_call(on_b, 3, &empty());
+    assert_eq!(b.wait_call().code, 3);
+    b.kill();
+    assert_eq!(a.wait_refusal(), DeadReply, "of the innermost");
+    assert_eq!(but_counts(&a), [], "the outer one has to wait for the reply");
+    a.send(|c| c.reply(&a.place(0, 0, &empty())));
+    assert_eq!(but_counts(&a), [Complete, DeadReply]);
+}
+
+fn refusal_before_the_death(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    client.send(|c| c.acquire(0).request_death(0, COOKIE));
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    server.wait_call();
+    server.kill();
+    client.start_read();
+    assert_eq!(client.finish_raw().returns(), [Return::Noop, Complete, DeadReply]);
+    client.wait_for(DeadBinder(COOKIE));
+}
+
+fn death_before_its_clear(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.acquire(0).request_death(0, COOKIE));
+    server.kill();
+    freezer.wait_gone();
+    client.send(|c| c.clear_death(0, COOKIE));
+    assert_eq!(client.drain(), [DeadBinder(COOKIE)], "the clear waits until it is confirmed");
+    client.send(|c| c.dead_binder_done(COOKIE));
+    assert_eq!(client.drain(), [ClearDone(COOKIE)]);
+}
+
+fn clear_before_the_new_links_death(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.acquire(0).request_death(0, COOKIE));
+    client.send(|c| c.clear_death(0, COOKIE).request_death(0, COOKIE));
+    server.kill();
+    freezer.wait_gone();
+    assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(COOKIE)]);
+}
+
+fn frozen(is_frozen: u32) -> Return {
+    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
+}
+
+fn frozen_before_its_clear(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.acquire(0).request_freeze(0, COOKIE));
+    assert_eq!(client.read_once(), [frozen(0)]);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    client.send(|c| c.clear_freeze(0, COOKIE));
+    server.kill();
+    freezer.wait_gone();
+    assert_eq!(client.drain(), [], "the clear waits until what was told is confirmed");
+    client.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(client.drain(), [Return::ClearFreezeNotificationDone(COOKIE)]);
+}
+
+fn last_frozen_before_the_death(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, COOKIE));
+    assert_eq!(client.read_once(), [frozen(0)]);
+    client.send(|c| c.freeze_done(COOKIE));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    server.kill();
+    freezer.wait_gone();
+    assert_eq!(client.drain(), [frozen(1), DeadBinder(1)]);
+}
+
+fn oneway_calls_in_order_when_the_sender_dies(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    for word in [b"1", b"2", b"3"] {
+        client.start_transaction(&oneway_data(&client, 0, word));
+        client.wait_for(Complete);
+    }
+    let first = server.wait_call();
+    client.kill();
+    assert_eq!(server.data(&first), b"1");
+    server.free(&first);
+    for word in [b"2", b"3"] {
+        let call = server.wait_call();
+        assert_eq!(server.data(&call), word);
+        server.free(&call);
+    }
+}
+
+fn oneway_acknowledgements_in_order(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
+    assert_eq!(server.wait_call().data_size, 1);
+    assert_eq!(freezer.freeze(0), Ok(()));
+    client.send(|c| c.transaction(&oneway_data(&client, 0, b"2")));
+    server.kill();
+    freezer.wait_gone();
+    let mut commands = Commands::new();
+    commands.transaction(&oneway_data(&client, 0, b"3"));
+    client.try_write(&commands);
+    assert_eq!(client.drain(), [Complete, Return::TransactionPendingFrozen, DeadReply]);
+}
+
+fn refused_oneway_in_its_place(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
+    let mut commands = Commands::new();
+    commands.transaction(&oneway_data(&client, super::NO_HANDLE, b"2"));
+    commands.transaction(&oneway_data(&client, 0, b"3"));
+    let outcome = client.try_write(&commands);
+    assert_eq!(outcome.write_consumed, 68, "what is behind it waits until it has been read");
+    assert_eq!(client.drain(), [Complete, Return::FailedReply]);
+    server.wait_call();
+}
+
+/// A node whose only handle is given back while a call to it is on its way.
+fn call_before_the_release_of_its_node(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, NODE, &holder);
+    owner.settle_counts();
+    holder.send(|c| c.transaction(&holder.place(handle, 0, &empty())));
+    holder.kill();
+    let told = owner.read_once();
+    assert!(matches!(told[..], [Return::Transaction(_)]), "{told:?}");
+    let [Return::Transaction(call)] = told[..] else { unreachable!() };
+    owner.reply(&empty());
+    assert_eq!(owner.drain(), [], "the buffer still needs the node");
+    owner.free(&call);
+    assert_eq!(owner.drain(), [Release(ID), Decrefs(ID)]);
+}
+
+fn oneway_call_before_the_release_of_its_node(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, NODE, &holder);
+    owner.settle_counts();
+    for word in [b"1", b"2"] {
+        holder.send(|c| c.transaction(&oneway_data(&holder, handle, word)));
+    }
+    let freezer = Freezer::of(t, &holder);
+    holder.kill();
+    freezer.wait_gone();
+    for word in [b"1", b"2"] {
+        let call = owner.wait_call();
+        assert_eq!(owner.data(&call), word);
+        assert_eq!(owner.drain(), []);
+        owner.free(&call);
+    }
+    assert_eq!(owner.drain(), [Release(ID), Decrefs(ID)]);
+}
+
+/// Who gives its node away is told to take a count before anybody calls it, whoever dies meanwhile.
+fn acquire_before_the_call(t: &Stage) {
+    let (manager, owner) = (t.manager(), t.server());
+    owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
+    manager.free(&manager.wait_call());
+    let mut parcel = empty();
+    parcel.object(&NODE);
+    owner.send(|c| c.transaction(&owner.place(0, 0, &parcel)));
+    let call = manager.wait_call();
+    let handle = manager.object(&call).handle();
+    manager
+        .send(|c| c.transaction(&oneway_data(&manager, handle, b"x")).reply(&manager.place(0, 0, &empty())));
+    manager.kill();
+    let told = owner.drain();
+    let place = |wanted: fn(&Return) -> bool| told.iter().position(wanted);
+    let acquired = place(|item| matches!(item, Acquire(_)));
+    let called = place(|item| matches!(item, Return::Transaction(_)));
+    assert!(acquired.is_some() && acquired < called, "{told:?}");
+    let replied = place(|item| matches!(item, Return::Reply(_)));
+    assert!(acquired < replied && replied < called, "{told:?}");
+}
+
+fn deaths_in_order_of_request_of_the_dead(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.server());
+    let handles: Vec<u32> = (1..=3)
+        .map(|i| introduce(&manager, &owner, FlatBinderObject::binder(0x100 * i, 0), &holder))
+        .collect();
+    let freezer = Freezer::of(t, &owner);
+    owner.kill();
+    freezer.wait_gone();
+    for at in [2, 0, 1] {
+        holder.send(|c| c.request_death(handles[at], at as u64));
+    }
+    assert_eq!(holder.drain(), [2, 0, 1].map(DeadBinder));
+}
+
+fn pending_acknowledgement_before_the_death(t: &Stage) {
+    let (server, client) = (t.manager(), t.server());
+    let freezer = Freezer::of(t, &server);
+    client.send(|c| c.acquire(0).request_death(0, COOKIE));
+    assert_eq!(freezer.freeze(0), Ok(()));
+    client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
+    server.kill();
+    freezer.wait_gone();
+    let told = client.drain();
+    assert_eq!(told, [Return::TransactionPendingFrozen, DeadBinder(COOKIE)]);
+}

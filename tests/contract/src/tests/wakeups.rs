@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Wake-ups when the command comes from another thread than the one that waits: each in a read, in
+//! `poll` and in `epoll_wait`.
+
+use crate::cases;
+use crate::freezer::Freezer;
+use crate::ops::{Answer, Op};
+use crate::port::{bytes, empty, introduce, object, Port};
+use crate::stage::Stage;
+use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
+use binder_sys::*;
+
+cases! { "wakeups":
+    death_withdrawn ["DN-3", "DN-4", "POLL-4"],
+    death_confirmed_that_was_withdrawn ["DN-3", "DN-4", "POLL-4"],
+    death_of_the_dead_requested ["DN-1", "POLL-4"],
+    death_of_the_owner ["DN-2", "POLL-4"],
+    freeze_requested ["FRZN-1", "POLL-4"],
+    freeze_withdrawn ["FRZN-4", "POLL-4"],
+    freeze_confirmed_that_has_changed ["FRZN-2", "FRZN-3", "POLL-4"],
+    freeze_confirmed_that_was_withdrawn ["FRZN-4", "POLL-4"],
+    frozen_and_thawed ["FRZN-2", "POLL-4"],
+    buffer_freed_that_held_the_node ["NODE-7", "OBJ-11", "POLL-4"],
+    handle_released ["NODE-7", "POLL-4"],
+    weak_handle_released ["NODE-7", "POLL-4"],
+    holder_dies ["NODE-7", "REL-2", "POLL-4"],
+    counts_confirmed_that_nobody_needs ["NODE-8", "NODE-7", "POLL-4"],
+    own_buffer_freed_that_held_the_node ["NODE-7", "OBJ-11", "POLL-4"],
+    next_oneway_call ["TXN-22", "POLL-4"],
+    next_oneway_call_after_one_that_is_undeliverable ["TXN-22", "TXN-27"],
+    call ["TXN-21", "POLL-4"],
+    oneway_call ["TXN-21", "POLL-4"],
+    reply ["TXN-17", "POLL-2"],
+    refusal_when_the_server_exits ["TREL-1", "POLL-2"],
+    refusal_when_the_server_dies ["TREL-1", "POLL-2"],
+    refusal_of_what_is_undeliverable ["TXN-28", "POLL-2"],
+    call_back ["TXN-11", "POLL-2"],
+}
+
+const COOKIE: u64 = 0x77;
+const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
+const NODE: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
+const PATIENCE_MS: u16 = 60_000;
+
+/// How a thread waits for something to read.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Read,
+    Poll,
+    Epoll,
+}
+
+/// Each way in turn.
+const WAYS: [Way; 3] = [Way::Read, Way::Poll, Way::Epoll];
+
+impl Way {
+    /// Has the thread wait; nothing is there yet.
+    #[track_caller]
+    fn begin(self, port: &Port) {
+        let (slot, timeout_ms) = (port.slot, PATIENCE_MS);
+        match self {
+            Way::Read => port.start_read(),
+            Way::Poll => port.actor.start(Op::Poll { slot, timeout_ms }),
+            Way::Epoll => {
+                let set = port.actor.number(Op::EpollCreate { slot }).expect("an epoll set") as usize;
+                port.actor.start(Op::EpollWait { set, timeout_ms });
+            }
+        }
+        port.actor.expect_blocked();
+    }
+
+    /// The thread has been woken; all that it is told.
+    #[track_caller]
+    fn end(self, port: &Port) -> Vec<Return> {
+        let mut told = Vec::new();
+        match self {
+            Way::Read => told = port.finish_raw().returns(),
+            Way::Poll | Way::Epoll => {
+                let answer = port.actor.finish();
+                assert!(
+                    matches!(answer, Answer::Number(events) if events & libc::POLLIN as u64 != 0),
+                    "{answer:?}"
+                );
+            }
+        }
+        told.retain(|item| *item != Return::Noop);
+        told.extend(port.drain());
+        told
+    }
+}
+
+/// A thread of the pool waits, in each way; something happens, and it is told exactly this.
+#[track_caller]
+fn woken<Scene>(
+    t: &Stage,
+    scene: impl Fn(&Stage, Port) -> (Port, Scene),
+    event: impl Fn(&Scene),
+    told: impl Fn(&[Return]) -> bool,
+) {
+    for way in WAYS {
+        let manager = t.manager();
+        let (waiting, scene) = scene(t, manager.clone());
+        // C queues a node's news whenever a count goes down, also if there is nothing to say.
+        assert_eq!(waiting.drain(), []);
+        way.begin(&waiting);
+        event(&scene);
+        let items = way.end(&waiting);
+        assert!(told(&items), "{way:?}: {items:?}");
+        // There is to be another manager; this one may have died already.
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(manager.actor.pid()),
+            nix::sys::signal::SIGKILL,
+        );
+    }
+}
+
+/// The processes of a holder of an owner's node.
+struct Held {
+    owner: Port,
+    /// A thread of the holder that is not in the pool.
+    stranger: Port,
+    handle: u32,
+    freezer: Freezer,
+}
+
+/// A holder, whose thread of the pool is to wait, and what else is there.
+fn held(t: &Stage, manager: Port) -> (Port, Held) {
+    let (owner, holder) = (t.server(), t.server());
+    let handle = introduce(&manager, &owner, NODE, &holder);
+    owner.settle_counts();
+    let (stranger, freezer) = (holder.thread(), Freezer::of(t, &owner));
+    (holder, Held { owner, stranger, handle, freezer })
+}
+
+impl Held {
+    fn end_owner(&self) {
+        self.owner.kill();
+        self.freezer.wait_gone();
+    }
+}
+
+fn death_withdrawn(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (holder, held) = held(t, manager);
+        held.stranger.send(|c| c.request_death(held.handle, COOKIE));
+        (holder, held)
+    };
+    let event = |held: &Held| held.stranger.send(|c| c.clear_death(held.handle, COOKIE));
+    woken(t, scene, event, |told| *told == [ClearDone(COOKIE)]);
+}
+
+fn death_confirmed_that_was_withdrawn(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (holder, held) = held(t, manager);
+        held.stranger.send(|c| c.request_death(held.handle, COOKIE));
+        held.end_owner();
+        assert_eq!(holder.read_once(), [DeadBinder(COOKIE)]);
+        held.stranger.send(|c| c.clear_death(held.handle, COOKIE));
+        (holder, held)
+    };
+    let event = |held: &Held| held.stranger.send(|c| c.dead_binder_done(COOKIE));
+    woken(t, scene, event, |told| *told == [ClearDone(COOKIE)]);
+}
+
+fn death_of_the_dead_requested(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (holder, held) = held(t, manager);
+        held.end_owner();
+        (holder, held)
+    };
+    let event = |held: &Held| held.stranger.send(|c| c.request_death(held.handle, COOKIE));
+    woken(t, scene, event, |told| *told == [DeadBinder(COOKIE)]);
+}
+
+fn death_of_the_owner(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (holder, held) = held(t, manager);
+        held.stranger.send(|c| c.request_death(held.handle, COOKIE));
+        (holder, held)
+    };
+    woken(t, scene, Held::end_owner, |told| *told == [DeadBinder(COOKIE)]);
+}
+
+fn news(is_frozen: u32) -> Return {
+    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
+}
+
+fn cleared() -> Return {
+    Return::ClearFreezeNotificationDone(COOKIE)
+}
+
+/// The same with a freeze link of whose first state the holder was told.
+fn linked(t: &Stage, manager: Port) -> (Port, Held) {
+    let (holder, held) = held(t, manager);
+    held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
+    assert_eq!(holder.read_once(), [news(0)]);
+    (holder, held)
+}
+
+/// The same, and the holder has confirmed it.
+fn listening(t: &Stage, manager: Port) -> (Port, Held) {
+    let (holder, held) = linked(t, manager);
+    held.stranger.send(|c| c.freeze_done(COOKIE));
+    (holder, held)
+}
+
+fn freeze_requested(t: &Stage) {
+    let event = |held: &Held| held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
+    woken(t, held, event, |told| *told == [news(0)]);
+}
+
+fn freeze_withdrawn(t: &Stage) {
+    let event = |held: &Held| held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE));
+    woken(t, listening, event, |told| *told == [cleared()]);
+}
+
+fn freeze_confirmed_that_has_changed(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (holder, held) = linked(t, manager);
+        assert_eq!(held.freezer.freeze(0), Ok(()));
+        (holder, held)
+    };
+    let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
+    woken(t, scene, event, |told| *told == [news(1)]);
+}
+
+fn freeze_confirmed_that_was_withdrawn(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (holder, held) = linked(t, manager);
+        held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE));
+        (holder, held)
+    };
+    let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
+    woken(t, scene, event, |told| *told == [cleared()]);
+}
+
+fn frozen_and_thawed(t: &Stage) {
+    let event = |held: &Held| assert_eq!(held.freezer.freeze(0), Ok(()));
+    woken(t, listening, event, |told| *told == [news(1)]);
+    let scene = |t: &Stage, manager: Port| {
+        let (holder, held) = listening(t, manager);
+        assert_eq!(held.freezer.freeze(0), Ok(()));
+        assert_eq!(holder.read_once(), [news(1)]);
+        held.stranger.send(|c| c.freeze_done(COOKIE));
+        (holder, held)
+    };
+    let event = |held: &Held| assert_eq!(held.freezer.thaw(), Ok(()));
+    woken(t, scene, event, |told| *told == [news(0)]);
+}
+
+/// An owner whose node the manager got in a call that has not been freed, and who has confirmed his counts
+/// or not.
+fn given(
+    t: &Stage,
+    manager: Port,
+    node: FlatBinderObject,
+    confirmed: bool,
+) -> (Port, (Port, Port, BinderTransactionData)) {
+    let owner = t.server();
+    let stranger = owner.thread();
+    owner.start_call(0, 0, &object(node));
+    let call = manager.wait_call();
+    manager.reply(&empty());
+    owner.free(&owner.wait_reply());
+    owner.ignore_passed();
+    if confirmed {
+        stranger.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
+    }
+    (owner, (manager, stranger, call))
+}
+
+const LET_GO: [Return; 2] = [Return::Release(ID), Return::Decrefs(ID)];
+
+fn buffer_freed_that_held_the_node(t: &Stage) {
+    let scene = |t: &Stage, manager| given(t, manager, NODE, true);
+    woken(t, scene, |(manager, _, call)| manager.free(call), |told| *told == LET_GO);
+    let weak = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
+    let scene = |t: &Stage, manager| given(t, manager, weak, true);
+    woken(t, scene, |(manager, _, call)| manager.free(call), |told| *told == LET_GO[1..]);
+}
+
+fn counts_confirmed_that_nobody_needs(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (owner, (manager, stranger, call)) = given(t, manager, NODE, false);
+        manager.free(&call);
+        stranger.send(|c| c.increfs_done(ID.ptr, ID.cookie));
+        (owner, stranger)
+    };
+    let event = |stranger: &Port| stranger.send(|c| c.acquire_done(ID.ptr, ID.cookie));
+    woken(t, scene, event, |told| *told == LET_GO);
+    // The weak count alone, after the strong one.
+    let scene = |t: &Stage, manager: Port| {
+        let (owner, (manager, stranger, call)) = given(t, manager, NODE, false);
+        manager.free(&call);
+        stranger.send(|c| c.acquire_done(ID.ptr, ID.cookie));
+        assert_eq!(owner.read_once(), LET_GO[..1]);
+        (owner, stranger)
+    };
+    let event = |stranger: &Port| stranger.send(|c| c.increfs_done(ID.ptr, ID.cookie));
+    woken(t, scene, event, |told| *told == LET_GO[1..]);
+}
+
+/// An owner whose node another process holds by one handle, and that process.
+fn owned(t: &Stage, manager: Port, weakly: bool) -> (Port, (Port, u32)) {
+    let (owner, holder) = (t.server(), t.client());
+    let handle = introduce(&manager, &owner, NODE, &holder);
+    owner.settle_counts();
+    if weakly {
+        holder.send(|c| c.increfs(handle).release(handle));
+        assert_eq!(owner.read_once(), LET_GO[..1]);
+    }
+    (owner, (holder, handle))
+}
+
+fn handle_released(t: &Stage) {
+    let event = |(holder, handle): &(Port, u32)| holder.send(|c| c.release(*handle));
+    woken(t, |t, manager| owned(t, manager, false), event, |told| *told == LET_GO);
+    let scene = |t: &Stage, manager: Port| {
+        let (owner, (holder, handle)) = owned(t, manager, false);
+        holder.send(|c| c.increfs(handle));
+        (owner, (holder, handle))
+    };
+    woken(t, scene, event, |told| *told == LET_GO[..1]);
+}
+
+fn weak_handle_released(t: &Stage) {
+    let event = |(holder, handle): &(Port, u32)| holder.send(|c| c.decrefs(*handle));
+    woken(t, |t, manager| owned(t, manager, true), event, |told| *told == LET_GO[1..]);
+}
+
+fn holder_dies(t: &Stage) {
+    // Of a strong handle C lets go in two steps, between which one may read.
+    woken(t, |t, manager| owned(t, manager, true), |(holder, _)| holder.kill(), |told| *told == LET_GO[1..]);
+}
+
+/// An owner with a buffer in which a handle has come home that nobody has any more.
+fn own_buffer_freed_that_held_the_node(t: &Stage) {
+    let scene = |t: &Stage, manager: Port| {
+        let (owner, (manager, stranger, call)) = given(t, manager, NODE, true);
+        let handle = manager.object(&call).handle();
+        owner.start_call(0, 0, &empty());
+        manager.wait_call();
+        manager.reply(&object(FlatBinderObject::strong_handle(handle)));
+        let reply = owner.wait_reply();
+        manager.free(&call);
+        (owner, (manager, stranger, reply))
+    };
+    let event = |(_, stranger, reply): &(Port, Port, BinderTransactionData)| stranger.free(reply);
+    woken(t, scene, event, |told| *told == LET_GO);
+}
+
+fn oneway(client: &Port, data: &[u8]) {
+    let flags = TransactionFlags::ONE_WAY.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(data)) });
+    client.wait_for(Return::TransactionComplete);
+}
+
+fn is_call(told: &[Return], length: u64) -> bool {
+    matches!(told, [Return::Transaction(call)] if call.data_size == length)
+}
+
+fn next_oneway_call(t: &Stage) {
+    let scene = |t: &Stage, server: Port| {
+        let client = t.client();
+        let stranger = server.thread();
+        oneway(&client, b"1");
+        oneway(&client, b"22");
+        let first = server.wait_call();
+        (server, (stranger, first, client))
+    };
+    let event = |(stranger, first, _): &(Port, BinderTransactionData, Port)| stranger.free(first);
+    woken(t, scene, event, |told| is_call(told, 2));
+}
+
+/// A file that nobody has room for.
+pub(super) fn file(port: &Port) -> Parcel {
+    let (ours, _) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
+    let mut parcel = crate::sg::SgParcel::new();
+    parcel.fd(port.actor.give(&ours));
+    parcel.parcel
+}
+
+pub(super) fn oneway_file(client: &Port) {
+    let call = client.place(0, 0, &file(client));
+    let flags = TransactionFlags::ONE_WAY.bits();
+    client.start_transaction(&BinderTransactionData { flags, ..call });
+    client.wait_for(Return::TransactionComplete);
+}
+
+fn next_oneway_call_after_one_that_is_undeliverable(t: &Stage) {
+    let (server, client) = (t.file_manager(), t.client());
+    let other = server.looper();
+    oneway_file(&client);
+    oneway(&client, b"22");
+    server.actor.limit_files(0);
+    // Who comes upon the file is told of what is behind it.
+    let items = other.read_once();
+    assert!(is_call(&items, 2), "{items:?}");
+    assert_eq!(server.drain(), []);
+}
+
+fn call(t: &Stage) {
+    let scene = |t: &Stage, server: Port| (server, t.client());
+    woken(t, scene, |client| client.start_call(0, 0, &bytes(b"22")), |told| is_call(told, 2));
+}
+
+fn oneway_call(t: &Stage) {
+    let scene = |t: &Stage, server: Port| (server, t.client());
+    woken(t, scene, |client| oneway(client, b"22"), |told| is_call(told, 2));
+}
+
+/// A client that has made a call and waits, and the server that serves it.
+fn called(t: &Stage, server: Port) -> (Port, Port) {
+    let client = t.client();
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    server.wait_call();
+    (client, server)
+}
+
+fn reply(t: &Stage) {
+    let answered = |told: &[Return]| matches!(told, [Return::TransactionComplete, Return::Reply(_)]);
+    woken(t, called, |server| server.reply(&empty()), answered);
+}
+
+const REFUSED: [Return; 2] = [Return::TransactionComplete, Return::DeadReply];
+
+fn refusal_when_the_server_exits(t: &Stage) {
+    let event = |server: &Port| assert_eq!(server.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    woken(t, called, event, |told| *told == REFUSED);
+}
+
+fn refusal_when_the_server_dies(t: &Stage) {
+    woken(t, called, Port::kill, |told| *told == REFUSED);
+}
+
+fn refusal_of_what_is_undeliverable(t: &Stage) {
+    let scene = |t: &Stage, server: Port| {
+        let client = t.client();
+        client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+        (client, server)
+    };
+    let event = |server: &Port| unwritable_read(server);
+    woken(t, scene, event, |told| *told == [Return::TransactionComplete, Return::FailedReply]);
+}
+
+/// A read whose buffer cannot be written beyond `BR_NOOP`.
+#[track_caller]
+pub(super) fn unwritable_read(port: &Port) {
+    let args = crate::ops::WriteReadOp {
+        room: 512,
+        read_buffer: Some(BAD_ADDRESS),
+        read_consumed: 4,
+        ..Default::default()
+    };
+    assert_eq!(port.raw(args).errno, nix::errno::Errno::EFAULT);
+}
+
+fn call_back(t: &Stage) {
+    let scene = |t: &Stage, server: Port| {
+        let client = t.client();
+        client.send(|c| c.transaction(&client.place(0, 0, &object(NODE))));
+        let call = server.wait_call();
+        let handle = server.object(&call).handle();
+        (client, (server, handle))
+    };
+    let event = |(server, handle): &(Port, u32)| server.start_call(*handle, 0, &bytes(b"22"));
+    woken(t, scene, event, |told| {
+        matches!(told, [Return::Increfs(_), Return::Acquire(_), rest @ ..]
+        if rest.first() == Some(&Return::TransactionComplete) && is_call(&rest[1..], 2))
+    });
+}
