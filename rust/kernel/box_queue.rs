@@ -222,32 +222,19 @@ impl<T> BoxQueue<T> {
 
     /// Takes out the first value that `wanted` accepts, wherever it waits. Looks at all before it, so it
     /// is for rare cases.
-    pub(crate) fn take_first(&mut self, wanted: impl FnMut(&T) -> bool) -> Option<(T, Ticket<T>)> {
-        self.take_found(self.first, |seat| seat.next, wanted)
-    }
-
-    /// Takes out the last value that `wanted` accepts, wherever it waits. Looks at all behind it, so it
-    /// is for values that have been added lately.
-    pub(crate) fn take_last(&mut self, wanted: impl FnMut(&T) -> bool) -> Option<(T, Ticket<T>)> {
-        self.take_found(self.last, |seat| seat.previous, wanted)
-    }
-
-    /// Takes out the first value that `wanted` accepts on the way that `step` leads from `at`, which is an end
-    /// of this queue.
-    fn take_found(
+    pub(crate) fn take_first(
         &mut self,
-        mut at: Option<NonNull<Cell<T>>>,
-        step: fn(&Seat<T>) -> Option<NonNull<Cell<T>>>,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Option<(T, Ticket<T>)> {
+        let mut at = self.first;
         while let Some(cell) = at {
-            // SAFETY: By the type invariant both ways lead to cells that the queue may use.
+            // SAFETY: By the type invariant the way leads to cells that the queue may use.
             let (_, seat) = unsafe { Cell::parts(cell) };
             if seat.value.as_ref().is_some_and(&mut wanted) {
                 // SAFETY: The cell is one of this queue.
                 return unsafe { self.unlink(cell) };
             }
-            at = step(seat);
+            at = seat.next;
         }
         None
     }

@@ -21,11 +21,8 @@ mod child;
 mod freezer;
 mod fuzz;
 mod gauge;
-<<<<<<< HEAD
-mod linger;
-=======
 mod inbox;
->>>>>>> dca58d1 (contract: a return that no test asked for fails it; tests that saw less than their name; wake-ups, leaving threads, counts over threads, the order of news)
+mod linger;
 mod load;
 mod loading;
 mod mesh;

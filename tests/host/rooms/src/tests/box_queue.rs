@@ -15,8 +15,6 @@ enum Plan {
     Pop,
     /// Of those that are divisible by this.
     TakeFirst(u32),
-    /// Likewise.
-    TakeLast(u32),
     /// The one in the place of this number, if it waits.
     Take(usize),
 }
@@ -26,7 +24,6 @@ fn plan() -> impl Strategy<Value = Plan> {
         5 => Just(Plan::Push),
         3 => Just(Plan::Pop),
         2 => (1u32..6).prop_map(Plan::TakeFirst),
-        2 => (1u32..6).prop_map(Plan::TakeLast),
         3 => (0usize..12).prop_map(Plan::Take),
     ]
 }
@@ -90,12 +87,6 @@ fn live(plans: &[Plan]) {
                 let wanted = |value: &u32| value % divisor == 0;
                 let taken = atomic(|| queue.take_first(|value| wanted(value)));
                 let at = model.iter().position(wanted);
-                places.take_back(taken, at.and_then(|at| model.remove(at)));
-            }
-            Plan::TakeLast(divisor) => {
-                let wanted = |value: &u32| value % divisor == 0;
-                let taken = atomic(|| queue.take_last(|value| wanted(value)));
-                let at = model.iter().rposition(wanted);
                 places.take_back(taken, at.and_then(|at| model.remove(at)));
             }
             Plan::Take(number) => {
