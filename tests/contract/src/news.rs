@@ -15,17 +15,23 @@ impl Port {
         assert!(items.iter().all(is_request), "{items:?}");
     }
 
+    /// Answers counts, which may have gone up or down, the only thing that there is to read.
+    #[track_caller]
+    pub fn hear_counts(&self) {
+        let items = self.answer_counts();
+        let is_news = |item: &Return| {
+            let is_up = matches!(item, Return::Increfs(_) | Return::Acquire(_));
+            is_up || matches!(item, Return::Release(_) | Return::Decrefs(_) | Return::TransactionComplete)
+        };
+        assert!(items.iter().all(is_news), "{items:?}");
+    }
+
     /// Answers counts until the process has no node left that anybody needs; nothing else comes meanwhile.
     #[track_caller]
     pub fn expect_forgotten(&self) {
         let deadline = std::time::Instant::now() + crate::actor::patience();
         loop {
-            let items = self.answer_counts();
-            let is_news = |item: &Return| {
-                let is_up = matches!(item, Return::Increfs(_) | Return::Acquire(_));
-                is_up || matches!(item, Return::Release(_) | Return::Decrefs(_) | Return::TransactionComplete)
-            };
-            assert!(items.iter().all(is_news), "{items:?}");
+            self.hear_counts();
             let first = self.node_debug_info(0);
             if first.ptr == 0 {
                 return;

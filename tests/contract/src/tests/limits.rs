@@ -117,7 +117,7 @@ fn give(manager: &Port, owner: &Port, number: u64) -> u32 {
 /// Gives back a handle that [`give`] gave, and lets the owner hear of it.
 fn take_back(manager: &Port, owner: &Port, handle: u32) {
     manager.send(|c| c.release(handle));
-    owner.settle_counts();
+    owner.hear_counts();
 }
 
 fn nodes_of_a_process(t: &Stage) {
@@ -227,6 +227,7 @@ fn node_of_the_manager(t: &Stage) {
     assert_eq!(heir.set_context_manager(), Err(Errno::ENOMEM));
     limit.change(2);
     heir.set_context_manager().expect("become context manager");
+    heir.hear_counts();
     let client = t.client();
     heir.enter_looper();
     client.round_trip(0, &heir, &empty(), &empty());
@@ -346,7 +347,7 @@ fn refs_with_links(t: &Stage) {
         has_no_room(&owner, &[node(100)]);
         manager.send(|c| c.request_death(handles[0], 7).request_freeze(handles[1], 7));
         manager.send(|c| c.release(handles[0]).release(handles[1]));
-        owner.settle_counts();
+        owner.hear_counts();
     }
     // Handles on a dead node are handles all the same.
     let handle = give(&manager, &owner, 1);
