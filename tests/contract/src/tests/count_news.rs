@@ -267,42 +267,39 @@ fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
     }
 }
 
-/// The news of nodes wait with a thread that ends, and another thread sends them meanwhile, the last first: it
-/// hears of each before its call is acknowledged, wherever the end has come to.
+/// The news of a node wait with a thread that ends, behind much else that it was to read, and another thread
+/// sends the node meanwhile: it hears of it before its call is acknowledged.
 fn lesson_s22_sent_while_the_thread_with_the_news_ends(t: &Stage) {
-    const NODES: u64 = 2000;
-    let manager = t.manager_with(4 << 20);
-    for _ in 0..3 {
-        let ending = t.server();
+    const BEFORE: usize = 20;
+    for _ in 0..4 {
+        let (manager, ending) = (t.manager_with(4 << 20), t.server());
         let sender = ending.looper();
-        let (mut weak, mut strong) = (Parcel::new(), Parcel::new());
-        for at in 1..=NODES {
-            weak.object(&FlatBinderObject::weak_binder(at * 16, 0));
-            strong.object(&FlatBinderObject::binder((NODES + 1 - at) * 16, 0));
+        // Each of these leaves an acknowledgement to be read.
+        let call = ending.place(0, 0, &empty());
+        let call = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..call };
+        let mut thousand = Commands::new();
+        for _ in 0..1000 {
+            thousand.transaction(&call);
         }
-        tell(&ending, &weak);
-        let strong = sender.place(0, 0, &strong);
+        for _ in 0..BEFORE {
+            ending.write(&thousand);
+        }
+        tell(&ending, &object(WEAK));
+        let strong = sender.place(0, 0, &object(STRONG));
         let strong = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..strong };
-        let mut commands = Commands::new();
-        commands.transaction(&strong);
-        let commands = commands.as_bytes().to_vec();
         let argument = 0i32.to_ne_bytes().to_vec();
-        sender.start_raw(WriteReadOp { commands, ..Default::default() });
         ending.actor.start(Op::Ioctl { slot: ending.slot, number: BINDER_THREAD_EXIT, argument });
-        ending.actor.finish();
-        assert_eq!(sender.finish_raw().errno, nix::errno::Errno::from_raw(0));
-        let told = sender.drain();
-        let is_of = |item: &Return| matches!(item, Return::Increfs(_) | Return::Acquire(_));
-        let news = told.iter().take_while(|item| is_of(item)).count() as u64;
+        sender.start_transaction(&strong);
+        sender.wait_for(Return::TransactionComplete);
+        let told = [Return::Increfs(ID), Return::Acquire(ID)];
         t.known_difference(
             Driver::C,
             "count requests queued to a thread are lost when it exits",
-            (news, told.last()) == (2 * NODES, Some(&Return::TransactionComplete)),
+            sender.passed() == told,
         );
+        ending.actor.finish();
         ending.kill();
-        for _ in 0..2 {
-            manager.free(&manager.wait_call());
-        }
+        manager.kill();
     }
 }
 
