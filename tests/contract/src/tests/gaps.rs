@@ -61,7 +61,7 @@ fn start_absent(port: &Port, absent: &Absent, handle: u32, code: u32) {
 /// Everything up to a return, in order.
 fn all_until(port: &Port, last: Return) -> Vec<Return> {
     // What was read before belongs to what was done before.
-    port.passed();
+    port.ignore_passed();
     let mut items = Vec::new();
     while !items.contains(&last) {
         if !port.actor.is_busy() {
@@ -80,8 +80,8 @@ fn chain(t: &Stage) -> (Port, Port, Port, u32) {
     let (c, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
-    a.answer_counts();
-    b.answer_counts();
+    a.settle_counts();
+    b.settle_counts();
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
     b.start_call(0, 2, &empty());
@@ -214,7 +214,7 @@ fn handle_goes_while_a_call_is_copied(t: &Stage) {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let Some(absent) = absent(t, &client, 1) else { return };
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
-    owner.answer_counts();
+    let _ = owner.answer_counts();
     let helper = client.thread();
     start_absent(&client, &absent, on_owner, 1);
     helper.send(|c| c.release(on_owner));
