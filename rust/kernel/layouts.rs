@@ -12,10 +12,10 @@
 //! else is asked of C functions, which the compiler made for this very kernel.
 
 use core::{
-    ffi::{c_char, CStr},
+    ffi::CStr,
     mem::{offset_of, size_of}, //
 };
-use kernel::{bindings, prelude::*};
+use kernel::{bindings, ffi::c_char, prelude::*};
 
 /// What C says: see `kernel_ext_layouts.h`.
 #[repr(C)]
@@ -106,7 +106,7 @@ fn of_c() -> impl Iterator<Item = (&'static CStr, usize)> {
     // SAFETY: All names are string literals of the C side's.
     table
         .iter()
-        .map(|layout| (unsafe { CStr::from_ptr(layout.name) }, layout.bytes))
+        .map(|layout| (unsafe { CStr::from_char_ptr(layout.name) }, layout.bytes))
 }
 
 /// How many rows of the tables differ, or are on one side alone. Prints them.
