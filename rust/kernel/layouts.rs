@@ -11,11 +11,13 @@
 //! reads or writes by itself, and the sizes of what it makes room for and has C fill. Everything
 //! else is asked of C functions, which the compiler made for this very kernel.
 
-use core::{
-    ffi::CStr,
-    mem::{offset_of, size_of}, //
+use core::mem::{offset_of, size_of};
+use kernel::{
+    bindings,
+    ffi::c_char,
+    prelude::*,
+    str::CStr, //
 };
-use kernel::{bindings, ffi::c_char, prelude::*};
 
 /// What C says: see `kernel_ext_layouts.h`.
 #[repr(C)]

@@ -50,25 +50,29 @@ fn expect_gone(t: &Stage) {
     assert_eq!(unload(t.driver), Ok(()));
 }
 
-/// Has a thread free a buffer, and then end a file that takes its time, before it comes to what the first has
-/// left for its way back to user space: what comes last is done first.
-fn free_and_linger(port: &Port, call: &BinderTransactionData, client: &Port) -> Option<Lingering> {
+/// A oneway call brings a file that takes its time to end, and is the last to hold it.
+fn send_lingering(client: &Port) -> Option<Lingering> {
     let (file, lingering) = Lingering::new().ok()?;
-    let sent = client.actor.give(&file);
-    drop(file);
     let mut parcel = empty();
-    parcel.object(&file_object(sent));
+    parcel.object(&file_object(client.actor.give(&file)));
+    drop(file);
     let flags = TransactionFlags::ONE_WAY.bits();
     let oneway = BinderTransactionData { flags, ..client.place(0, 0, &parcel) };
     client.send(|c| c.transaction(&oneway));
+    assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.actor.kill();
-    // The call cannot be delivered, and is the last to hold the file.
+    Some(lingering)
+}
+
+/// Has a thread free a buffer, and then end that file, before it comes to what the first has left for its way
+/// back to user space: what comes last is done first.
+fn free_and_linger(port: &Port, call: &BinderTransactionData) {
+    // So that the oneway call cannot be delivered.
     port.actor.limit_all_files();
     let mut commands = Commands::new();
     commands.free_buffer(call.buffer);
     port.start(&commands);
     port.actor.expect_stuck();
-    Some(lingering)
 }
 
 fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
@@ -83,10 +87,11 @@ fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
     client.wait_reply();
     let other = server.actor.thread();
     let device = number_of_device(&server);
-    let Some(lingering) = free_and_linger(&server, &call, &client) else {
+    let Some(lingering) = send_lingering(&client) else {
         t.needs("userfaultfd", false);
         return;
     };
+    free_and_linger(&server, &call);
     // Another thread takes away all that the process has of the driver.
     let (address, length) = server.space.expect("a space");
     other.number(Op::Unmap { address, length }).expect("unmap");
@@ -109,15 +114,16 @@ fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
     server.reply(&empty());
     client.wait_reply();
     let number = server.received_array(&call, 1)[0];
+    let Some(lingering) = send_lingering(&client) else {
+        t.needs("userfaultfd", false);
+        return;
+    };
     // The number stands for the device itself now, which has no other descriptor and no mapping.
     let slot = server.actor.number(Op::DeviceAs { slot: server.slot, fd: number }).expect("a new number");
     server.close();
     server.unmap();
     let device = Port::at(server.actor.clone(), &server.arena, slot as usize);
-    let Some(lingering) = free_and_linger(&device, &call, &client) else {
-        t.needs("userfaultfd", false);
-        return;
-    };
+    free_and_linger(&device, &call);
     t.unmount();
     assert_eq!(device.actor.file_name(number), None, "the descriptor is closed");
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK), "the device is not closed yet");
