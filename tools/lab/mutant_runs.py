@@ -278,7 +278,7 @@ class Runs:
     def _files(self, stage):
         files = {"/lab/contract": self.program}
         if stage.policy:
-            files["/lab/policy"] = suite.policy()
+            files["/lab/policy"] = suite.compiled_policy()
         return files
 
     def _record(self, stage):

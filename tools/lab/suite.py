@@ -148,7 +148,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         argv += ["--patience", "1", "--timeout", "8"]
     if policy:
         argv += ["--policy", "/lab/policy"]
-        files["/lab/policy"] = policy()
+        files["/lab/policy"] = compiled_policy()
     if (name, driver) == (callbacks.GUEST, "rust"):
         argv = callbacks.watched(argv)
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot,
@@ -191,7 +191,7 @@ def callbacks_called(tally):
     tally.add("callbacks called under lockdep and KASAN", len(callbacks.CALLBACKS) - len(missing), len(missing))
 
 
-def policy():
+def compiled_policy():
     """The tests' policy of SELinux, compiled."""
     packages.ensure("policy")
     made = BUILD / "policy"
