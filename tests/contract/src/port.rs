@@ -296,6 +296,11 @@ impl Port {
         items
     }
 
+    /// The thread has written these by another way than those of this type, and may be told of them.
+    pub fn may_acknowledge(&self, commands: &Commands) {
+        self.inbox.wrote(commands.as_bytes());
+    }
+
     /// What the thread was to be told of its calls is lost, so that the next is acknowledged alone.
     pub fn forgets_acknowledgements(&self) {
         self.inbox.left();

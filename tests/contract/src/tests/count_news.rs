@@ -270,8 +270,8 @@ fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
 /// The news of a node wait with a thread that ends, behind much else that it was to read, and another thread
 /// sends the node meanwhile: it hears of it before its call is acknowledged.
 fn lesson_s22_sent_while_the_thread_with_the_news_ends(t: &Stage) {
-    const BEFORE: usize = 20;
-    for _ in 0..4 {
+    const BEFORE: usize = 10;
+    for _ in 0..2 {
         let (manager, ending) = (t.manager_with(4 << 20), t.server());
         let sender = ending.looper();
         // Each of these leaves an acknowledgement to be read.

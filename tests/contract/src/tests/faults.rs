@@ -95,6 +95,7 @@ fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
 /// place failed; an errno of its own choice is a failure of the test.
 fn faulty_io(port: &Port, nth: u32, commands: &Commands, room: usize) -> (Errno, bool) {
     let args = WriteReadOp { commands: commands.as_bytes().to_vec(), room, ..Default::default() };
+    port.may_acknowledge(commands);
     let (answer, is_hit) = faulty(port, nth, Op::WriteRead { slot: port.slot, args });
     let Answer::WriteRead { errno, .. } = answer else { panic!("{answer:?}") };
     let errno = Errno::from_raw(errno);
