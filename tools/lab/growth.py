@@ -18,9 +18,6 @@ STAGE = "growth"
 _GUEST = "x86_64"
 _PLUGIN = pathlib.Path(__file__).parent.parent / "report/stretches.c"
 _TIMEOUT = 2400
-# A short run: what has been found faulty before, and how it grows from N to 4 N.
-SHORT = ("own nodes, weak then strong", "depth of nesting", "deaths of closed handles", "handles")
-SHORT_STEPS = 2
 
 
 def run(only="", drivers=DRIVERS, steps=4):
