@@ -23,7 +23,7 @@ import termios
 import time
 import tty
 
-from . import initramfs, kmsg, module, say
+from . import initramfs, kmsg, lanes, module, say
 from .versions import BUILD
 
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
@@ -125,6 +125,7 @@ def _boot(argv, console, speech, job):
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while job.interactive or time.monotonic() < min(deadline, heard + job.silence):
+                lanes.go_on()
                 if not ready.select(timeout=1.0):
                     continue
                 heard = time.monotonic()

@@ -5,14 +5,20 @@ import os
 import shutil
 import subprocess
 
-from . import proc, say
+from . import cache, proc, say
 from .versions import PINNED
 
 
 def ensure(*groups):
     """Install the packages of the named groups of versions.toml that are not there yet."""
     wanted = {p for group in groups for p in PINNED["packages"][group]}
-    missing = sorted(p for p in wanted if not _installed(p))
+    if all(map(_installed, wanted)):
+        return
+    with cache.lock("packages"):
+        _install(sorted(p for p in wanted if not _installed(p)))
+
+
+def _install(missing):
     if not missing:
         return
     become_root = _become_root(missing)

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the user sees: steps with elapsed time, and errors as one line that says what to do."""
+"""What the user sees: steps with elapsed time, and errors as one line that says what to do.
 
+Threads may speak at once: whole lines come out, and those of a lane (lanes.py) say which one it is.
+"""
+
+import contextlib
 import re
 import sys
+import threading
 import time
 
 START = time.monotonic()
@@ -15,8 +20,42 @@ class LabError(Exception):
     """A failure that the user can understand: its text is the whole message."""
 
 
+_speaking = threading.Lock()
+_own = threading.local()
+
+
+@contextlib.contextmanager
+def lane(name):
+    """What this thread says meanwhile comes from that lane."""
+    _own.lane = name
+    try:
+        yield
+    finally:
+        _own.lane = None
+
+
 def note(text):
-    print(f"[{_clock(time.monotonic() - START)}] {text}", flush=True)
+    _say(f"{_head()} {text}\n")
+
+
+def lines(*texts):
+    """Several lines that stay together."""
+    mark = f"{_head()} " if _lane() else ""
+    _say("".join(f"{mark}{line}\n" for text in texts for line in text.splitlines()))
+
+
+def _say(text):
+    with _speaking:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _lane():
+    return getattr(_own, "lane", None)
+
+
+def _head():
+    return f"[{_clock(time.monotonic() - START)}{f' {_lane()}' if _lane() else ''}]"
 
 
 def _clock(seconds):
@@ -28,7 +67,8 @@ class Step:
 
     def __init__(self, title):
         self.title = title
-        self.live = sys.stdout.isatty()
+        # Two lanes have no one last line to write over.
+        self.live = sys.stdout.isatty() and not _lane()
         self.detail = ""
         self._heard = ""
 
@@ -43,11 +83,8 @@ class Step:
         if now - self.shown < (0.2 if self.live else QUIET_INTERVAL):
             return
         self.shown = now
-        line = f"[{_clock(now - START)}] {self.title}: {_clock(now - self.began).strip()} {detail}"
-        if self.live:
-            print(f"\r{line[:110]:<110}", end="", flush=True)
-        else:
-            print(line, flush=True)
+        line = f"{_head()} {self.title}: {_clock(now - self.began).strip()} {detail}"
+        _say(f"\r{line[:110]:<110}" if self.live else f"{line}\n")
 
     def hear(self, text):
         """Show the last line of what a program says as it comes."""
@@ -58,6 +95,6 @@ class Step:
 
     def __exit__(self, kind, _value, _trace):
         if self.live and self.detail:
-            print("\r" + " " * 110 + "\r", end="")
+            _say("\r" + " " * 110 + "\r")
         took = time.monotonic() - self.began
         note(f"{self.title}: {'failed' if kind else 'done'} after {took:.1f} s")

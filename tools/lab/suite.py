@@ -3,12 +3,13 @@
 
 import collections
 import difflib
+import functools
 import os
 import re
 import subprocess
 import sys
 
-from . import callbacks, check, clients, frames, gate, guest, kernel, kunit, module, packages, proc, programs, say, unload
+from . import callbacks, check, clients, frames, gate, guest, kernel, kunit, lanes, module, packages, proc, programs, say, unload
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -60,6 +61,11 @@ class Tally:
         extra = "" if counts else " (for comparison, not counted)"
         say.note(f"  {name}: {passed} passed, {failed} failed{extra}")
 
+    def take(self, other):
+        """What another one has counted comes after what this one has."""
+        self.rows += other.rows
+        self.calls.update(other.calls)
+
     def finish(self):
         """Print the table and the sum; the exit status."""
         width = max((len(row[0]) for row in self.rows), default=0)
@@ -76,44 +82,62 @@ class Tally:
 def test():
     """Everything; goes on after a failure, so that one run tells all."""
     tally = Tally()
-    checks(tally)
-    _attempt(tally, "host tests", lambda: _host_tests(tally))
-    _attempt(tally, "tests of the tools", lambda: _tool_tests(tally))
-    _attempt(tally, f"KUnit {kunit.GUEST}", lambda: kunit_suites(tally))
-    for name, driver, counts in CONTRACT:
-        title = f"contract {name} {driver}"
-        _attempt(tally, title, lambda: contract(tally, title, name, driver, counts), counts)
-    title = "contract um rust, numbers near their ends"
-    _attempt(tally, title, lambda: contract(tally, title, "um", "rust", near_limits=True))
-    title = f"contract {BUILTIN} rust"
-    _attempt(tally, title, lambda: contract(tally, title, BUILTIN, "rust", only=GROUPS_BUILTIN))
-    for name, driver, only in CONTRACT_LSM:
-        title = " ".join(["contract", name, driver, *LSM])
-        _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM, only=only))
-    for name, driver in CONTRACT_POLICY:
-        title = f"contract {name} {driver} with a policy"
-        _attempt(tally, title, lambda: contract(tally, title, name, driver, boot=LSM, only=("policy::",), policy=True))
-    for name in CONTRACT_CHARGING:
-        title = f"contract {name} rust charge_buffers=1"
-        _attempt(tally, title, lambda: contract(tally, title, name, "rust", boot=CHARGING, only=("charging::", "reclaim::")))
-    for name, driver in CONTRACT_32:
-        title = f"contract {name} {driver} 32-bit"
-        _attempt(tally, title, lambda: contract(tally, title, name, driver, only=GROUPS_32, width=32))
+    for part in lanes.run(stages(), Tally):
+        tally.take(part)
     callbacks_called(tally)
-    _attempt(tally, f"stack frames {FRAMES}", lambda: _frames(tally))
-    for name in LAYOUTS:
-        _attempt(tally, f"layouts {name}", lambda: layouts(tally, name))
-        _attempt(tally, f"the watch over the kernel's log, {name}", lambda: watched(tally, name))
-    real_clients(tally, clients.NAMES, "um", ("c", "rust"))
-    real_clients(tally, ("stress",), "x86_64-debug", ("rust",))
-    _attempt(tally, "load and unload", lambda: _cycles(tally))
-    for name in unload.GUESTS:
-        _attempt(tally, f"unload {name}", lambda: unloading(tally, name))
-    _attempt(tally, "module parameters", lambda: _parameters(tally))
-    _attempt(tally, "binder-bench's errors", lambda: _bench_errors(tally))
-    _attempt(tally, "instructions next to C's", lambda: _gate(tally))
-    _attempt(tally, "soak", lambda: soak(tally, "um", 30))
     return tally.finish()
+
+
+def stages():
+    """All that must hold, in the order of the table. Guests of one kind are in one lane, and so is what is built for them."""
+    found = []
+
+    def stage(lane, title, run, counts=True):
+        found.append(lanes.Stage(lane, title, run, counts))
+
+    def of_contract(name, driver, *words, counts=True, **options):
+        title = " ".join(["contract", name, driver, *words])
+        stage(_lane(name), title, lambda tally: contract(tally, title, name, driver, counts, **options), counts)
+
+    stage("host", "check", checks)
+    stage("host", "host tests", _host_tests)
+    stage("host", "tests of the tools", _tool_tests)
+    stage(_lane(kunit.GUEST), f"KUnit {kunit.GUEST}", kunit_suites)
+    for name, driver, counts in CONTRACT:
+        of_contract(name, driver, counts=counts)
+    of_contract("um", "rust", "with numbers near their ends", near_limits=True)
+    of_contract(BUILTIN, "rust", only=GROUPS_BUILTIN)
+    for name, driver, only in CONTRACT_LSM:
+        of_contract(name, driver, *LSM, boot=LSM, only=only)
+    for name, driver in CONTRACT_POLICY:
+        of_contract(name, driver, "with a policy", boot=LSM, only=("policy::",), policy=True)
+    for name in CONTRACT_CHARGING:
+        of_contract(name, "rust", "charge_buffers=1", boot=CHARGING, only=("charging::", "reclaim::"))
+    for name, driver in CONTRACT_32:
+        of_contract(name, driver, "32-bit", only=GROUPS_32, width=32)
+    stage(_lane(FRAMES), f"stack frames {FRAMES}", _frames)
+    for name in LAYOUTS:
+        stage(_lane(name), f"layouts {name}", functools.partial(layouts, name=name))
+        stage(_lane(name), f"the watch over the kernel's log, {name}", functools.partial(watched, name=name))
+    for name in clients.NAMES:
+        stage("host", f"client {name}",
+              functools.partial(real_clients, names=(name,), guest_name="um", drivers=("c", "rust")))
+    stage("qemu", "client stress x86_64-debug",
+          functools.partial(real_clients, names=("stress",), guest_name="x86_64-debug", drivers=("rust",)))
+    for name, cycles in CYCLES.items():
+        stage(_lane(name), f"load and unload {name}", functools.partial(_cycles, name=name, cycles=cycles))
+    for name in unload.GUESTS:
+        stage(_lane(name), f"unload {name}", functools.partial(unloading, name=name))
+    stage("host", "module parameters", _parameters)
+    stage("host", "binder-bench's errors", _bench_errors)
+    stage("qemu", "instructions next to C's", _gate)
+    stage("host", "soak", functools.partial(soak, name="um", seconds=30))
+    return found
+
+
+def _lane(name):
+    """The lane of a guest's stages. User Mode Linux goes with what needs no guest."""
+    return "host" if kernel.GUESTS[name].arch == "um" else "qemu"
 
 
 def checks(tally):
@@ -121,10 +145,10 @@ def checks(tally):
 
     def report(name, complaints):
         for line in complaints[:40]:
-            print(f"    {line}")
+            say.lines(f"    {line}")
         tally.add(f"check {name}", int(not complaints), int(bool(complaints)))
 
-    _attempt(tally, "check", lambda: check.run(report))
+    check.run(report)
 
 
 def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64,
@@ -159,7 +183,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in result.output.splitlines():
         if " FAILED " in line:
-            print(f"    {line}")
+            say.lines(f"    {line}")
     if not result.good and not failed:
         failed = 1
     if RECORD in result.files and not only and not near_limits:
@@ -179,7 +203,7 @@ def kunit_suites(tally):
                       width=32, module_file=kunit.module_with_suites())
     for name, (passed, failures) in kunit.judge(result.kernel_log).items():
         for failure in failures:
-            print(f"    {name}: {failure}")
+            say.lines(f"    {name}: {failure}")
         tally.add(f"KUnit {name}", passed, len(failures))
 
 
@@ -187,7 +211,7 @@ def callbacks_called(tally):
     """Whether the runs in the debugging guest had the kernel call all that it calls of our driver."""
     missing = callbacks.judge(tally.calls)
     for name in missing:
-        print(f"    {name} was never called")
+        say.lines(f"    {name} was never called")
     tally.add("callbacks called under lockdep and KASAN", len(callbacks.CALLBACKS) - len(missing), len(missing))
 
 
@@ -209,7 +233,7 @@ def layouts(tally, name):
     result = _run(title, name, job)
     for line in result.kernel_log if not result.good else ():
         if "layouts_test" in line:
-            print(f"    {line}")
+            say.lines(f"    {line}")
     tally.add(title, int(result.good), int(not result.good))
 
 
@@ -225,7 +249,7 @@ def watched(tally, name):
     complaint = re.compile(r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)")
     seen = result.status == 0 and any(map(complaint.search, result.problems))
     if not seen:
-        print(f"    status {result.status}, {result.problems}")
+        say.lines(f"    status {result.status}, {result.problems}")
     tally.add(title, int(seen), int(not seen))
 
 
@@ -266,7 +290,7 @@ def unloading(tally, name):
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in result.output.splitlines():
         if " FAILED " in line or " skipped " in line:
-            print(f"    {line}")
+            say.lines(f"    {line}")
     tally.add(title, passed, failed or int(not result.good))
 
 
@@ -274,7 +298,7 @@ def _frames(tally):
     """Whether a function of our driver takes too much stack. The static checks have looked at User Mode Linux."""
     complaints = frames.too_large(module.build(kernel.build(FRAMES)))
     for line in complaints:
-        print(f"    {line}")
+        say.lines(f"    {line}")
     tally.add(f"stack frames {FRAMES}", int(not complaints), int(bool(complaints)))
 
 
@@ -283,8 +307,8 @@ def real_clients(tally, names, guest_name, drivers):
     for name in names:
         said = {}
         for driver in drivers:
-            _attempt(tally, f"client {name} {driver}",
-                     lambda: said.update({driver: _client(tally, name, guest_name, driver)}))
+            lanes.attempt(tally, f"client {name} {driver}",
+                          lambda tally: said.update({driver: _client(tally, name, guest_name, driver)}))
         if len(said) > 1:
             _compare_clients(tally, name, said)
 
@@ -297,9 +321,9 @@ def _client(tally, name, guest_name, driver):
         result = _run(title, guest_name, clients.job(part, driver))
         passed, failed = clients.counts(result.output)
         for line in clients.failures(result.output):
-            print(f"    {line}")
+            say.lines(f"    {line}")
         if passed + failed < part.least:
-            print(f"    {passed + failed} tests were run, at least {part.least} are there")
+            say.lines(f"    {passed + failed} tests were run, at least {part.least} are there")
         if not failed and (not result.good or passed < part.least):
             failed = 1
         tally.add(title, passed, failed)
@@ -311,7 +335,7 @@ def _compare_clients(tally, name, said):
     (first, one), (second, other) = said.items()
     different = [line for line in difflib.unified_diff(one, other, first, second, lineterm="", n=0)]
     for line in different[:20]:
-        print(f"    {line}")
+        say.lines(f"    {line}")
     tally.add(f"client {name}: {first} and {second} alike", int(not different), int(bool(different)))
 
 
@@ -323,7 +347,7 @@ def soak(tally, name, seconds, driver="rust"):
                     timeout=seconds * 2 + 120)
     title = f"soak {name} {driver} {seconds} s"
     result = _run(title, name, job)
-    print("\n".join(f"    {line}" for line in result.output.strip().splitlines()[-5:]))
+    say.lines(*(f"    {line}" for line in result.output.strip().splitlines()[-5:]))
     tally.add(title, int(result.good), int(not result.good))
 
 
@@ -334,16 +358,15 @@ def mesh(tally, name, seconds, driver="rust", tolerate=False):
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=seconds + 150)
     title = f"mesh {name} {driver} {seconds} s"
     result = _run(title, name, job)
-    print("\n".join(f"    {line}" for line in result.output.strip().splitlines()[-5:]))
+    say.lines(*(f"    {line}" for line in result.output.strip().splitlines()[-5:]))
     tally.add(title, int(result.good), int(not result.good))
 
 
-def _cycles(tally):
-    for name, cycles in CYCLES.items():
-        job = guest.Job(argv=["/lab/cycle", str(cycles)], load=False, timeout=300)
-        title = f"load and unload {name} {cycles} x"
-        result = _run(title, name, job)
-        tally.add(title, int(result.good), int(not result.good))
+def _cycles(tally, name, cycles):
+    job = guest.Job(argv=["/lab/cycle", str(cycles)], load=False, timeout=300)
+    title = f"load and unload {name} {cycles} x"
+    result = _run(title, name, job)
+    tally.add(title, int(result.good), int(not result.good))
 
 
 def _parameters(tally):
@@ -353,7 +376,7 @@ def _parameters(tally):
         title = f"parameter devices um {driver}"
         result = _run(title, "um", guest.Job(argv=argv, driver=driver, load=False))
         if not result.good:
-            print(result.output)
+            say.lines(result.output)
         tally.add(title, int(result.good), int(not result.good))
 
 
@@ -375,7 +398,7 @@ def _host_tests(tally):
         if done.returncode and not failed:
             failed = 1
         if failed:
-            print("\n".join(f"    {l}" for l in log.read_text().splitlines()[-30:]))
+            say.lines(*(f"    {l}" for l in log.read_text().splitlines()[-30:]))
         tally.add(title, passed, failed)
 
 
@@ -386,12 +409,12 @@ def _tool_tests(tally):
                         ("what the gate lets pass", "lab.test_gate"), ("longest stretches", "lab.test_growth"),
                         ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
-                        ("stack frames", "lab.test_frames")):
+                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)
         if done.returncode:
-            print(done.stderr)
+            say.lines(done.stderr)
         tally.add(title, int(not done.returncode), int(bool(done.returncode)))
 
 
@@ -412,7 +435,7 @@ def _gate(tally):
     title = "instructions next to C's"
     rows, failures = gate.judge(gate.read()["ratios"], gate.measure())
     for line in [*rows, *(f"error: {failure}" for failure in failures)]:
-        print(f"    {line}")
+        say.lines(f"    {line}")
     tally.add(title, len(rows) - 1 - len(failures), len(failures))
 
 
@@ -440,16 +463,7 @@ def _run(title, name, job):
     log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
     log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
     for problem in result.problems[:10]:
-        print(f"    {problem}")
+        say.lines(f"    {problem}")
     if not result.good:
-        print(f"    see {log}")
+        say.lines(f"    see {log}")
     return result
-
-
-def _attempt(tally, title, step, counts=True):
-    """A suite that cannot even be built is one failure, not the end."""
-    try:
-        step()
-    except say.LabError as error:
-        print(f"error: {error}")
-        tally.add(title, 0, 1, counts)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Stages side by side: that lanes do not wait for each other, and that the table does not depend on who ends first."""
+
+import _thread
+import contextlib
+import io
+import threading
+import unittest
+
+from . import kernel, lanes, say, suite
+
+
+def run(*stages):
+    """Run stages; their rows, stage by stage, and what was printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        tallies = lanes.run(stages, suite.Tally)
+    return [tally.rows for tally in tallies], said.getvalue()
+
+
+def passing(title):
+    return lambda tally: tally.add(title, 1, 0)
+
+
+class Lanes(unittest.TestCase):
+    def test_lanes_run_side_by_side(self):
+        meeting = threading.Barrier(2, timeout=10)
+        stage = lambda lane: lanes.Stage(lane, lane, lambda tally: tally.add(lane, 1 + 0 * meeting.wait(), 0))
+        rows, _ = run(stage("a"), stage("b"))
+        self.assertEqual(rows, [[("a", 1, 0, True)], [("b", 1, 0, True)]])
+
+    def test_one_stage_of_a_lane_at_a_time_in_order(self):
+        order = []
+        run(*(lanes.Stage("a", str(n), lambda tally, n=n: order.append(n)) for n in range(5)))
+        self.assertEqual(order, [0, 1, 2, 3, 4])
+
+    def test_the_table_has_the_order_of_the_stages(self):
+        ended = threading.Event()
+
+        def late(tally):
+            ended.wait(10)
+            tally.add("first", 1, 0)
+
+        def early(tally):
+            tally.add("second", 1, 0)
+            ended.set()
+
+        rows, _ = run(lanes.Stage("a", "first", late), lanes.Stage("b", "second", early))
+        self.assertEqual([found[0][0] for found in rows], ["first", "second"])
+
+    def test_what_goes_wrong_is_a_failure_and_ends_nothing(self):
+        def broken(error):
+            def raises(_tally):
+                raise error
+            return raises
+
+        rows, said = run(lanes.Stage("a", "no guest", broken(say.LabError("it has no kernel"))),
+                         lanes.Stage("a", "a fault", broken(KeyError("nobody"))),
+                         lanes.Stage("a", "not ours", broken(say.LabError("theirs")), counts=False),
+                         lanes.Stage("a", "last", passing("last")), lanes.Stage("b", "other", passing("other")))
+        self.assertEqual(rows, [[("no guest", 0, 1, True)], [("a fault", 0, 1, True)], [("not ours", 0, 1, False)],
+                                [("last", 1, 0, True)], [("other", 1, 0, True)]])
+        self.assertIn("it has no kernel", said)
+        self.assertIn("nobody", said)
+
+    def test_an_interrupt_ends_what_runs_and_nothing_else_begins(self):
+        ended = []
+
+        def endless(_tally):
+            _thread.interrupt_main()
+            try:
+                while True:
+                    lanes.go_on()
+            finally:
+                ended.append("endless")
+
+        with self.assertRaises(KeyboardInterrupt):
+            run(lanes.Stage("a", "endless", endless), lanes.Stage("a", "next", lambda _tally: ended.append("next")))
+        self.assertEqual(ended, ["endless"])
+
+    def test_a_sum_of_tallies_counts_all(self):
+        tally, part = suite.Tally(), suite.Tally()
+        with contextlib.redirect_stdout(io.StringIO()):
+            tally.add("a", 1, 0)
+            part.add("b", 2, 3)
+        part.calls["open"] += 2
+        tally.take(part)
+        self.assertEqual([row[:3] for row in tally.rows], [("a", 1, 0), ("b", 2, 3)])
+        self.assertEqual(tally.calls["open"], 2)
+
+
+class Words(unittest.TestCase):
+    def test_each_line_says_its_lane(self):
+        def speak(tally):
+            with say.Step("building") as step:
+                step.hear("half of it\n")
+            say.lines("one\ntwo", "three")
+            tally.add("built", 1, 0)
+
+        _, said = run(lanes.Stage("a", "built", speak), lanes.Stage("bb", "built", speak))
+        for line in said.splitlines():
+            self.assertRegex(line, r"^\[ 0:\d\d (a|bb)\] ")
+        self.assertEqual(said.count("three"), 2)
+
+    def test_lines_stay_whole_and_together(self):
+        def speak(_tally):
+            for _ in range(200):
+                say.lines("x" * 100, "y" * 100)
+
+        _, said = run(lanes.Stage("a", "a", speak), lanes.Stage("b", "b", speak))
+        lines = [line.split("] ")[1] for line in said.splitlines() if "nothing left" not in line]
+        self.assertEqual(lines, ["x" * 100, "y" * 100] * 400)
+
+    def test_outside_of_lanes_nothing_is_added(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            say.lines("as it is")
+        self.assertEqual(said.getvalue(), "as it is\n")
+
+
+class Stages(unittest.TestCase):
+    def test_titles_are_unique_and_a_guest_is_in_one_lane(self):
+        found = suite.stages()
+        titles = [stage.title for stage in found]
+        self.assertEqual(len(titles), len(set(titles)))
+        for name in kernel.GUESTS:
+            used = {stage.lane for stage in found if name in stage.title.replace(",", " ").split()}
+            self.assertLessEqual(len(used), 1, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
