@@ -39,8 +39,8 @@ bench-exact: $(PYTHON) ## whether three runs of every driver count the same inst
 growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..4)
 	@$(LAB) growth $(if $(ONLY),--only "$(ONLY)") $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS))
 
-profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096)
-	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE))
+profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects')
+	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload '$(WORKLOAD)')
 
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak
 	@$(LAB) test

@@ -13,7 +13,7 @@ use crate::{
     defs::{FreezeRequest, FrozenInfo},
     freeze_state::{Attempt, Standing, WakeFreezers},
     process::{Pid, Process, ProcessState},
-    registry,
+    registry::{self, Few}, //
 };
 use kernel::{
     prelude::*,
@@ -28,27 +28,48 @@ use kernel::{
 /// `BINDER_FREEZE`. `EINVAL` when the pid has opened no device; `EAGAIN` when it did not come to rest
 /// in time, and is not frozen; `ERESTARTSYS` on a signal, likewise.
 pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
-    let processes = opened_by(request.pid)?;
     if !request.is_enabled {
-        for process in processes {
+        for process in opened_by(request.pid, Arc::clone)?.as_slice() {
             process.thaw();
         }
         return Ok(());
     }
-    let mut attempts = KVVec::with_capacity(processes.len(), GFP_KERNEL)?;
-    for process in processes {
-        if let Some(attempt) = process.begin_freeze() {
-            let _ = attempts.push_within_capacity((process, attempt));
-        }
+    let mut candidates = opened_by(request.pid, Candidate::new)?;
+    let candidates = candidates.as_mut_slice();
+    for candidate in &mut *candidates {
+        candidate.attempt = candidate.process.begin_freeze();
     }
-    let rested = wait_for_rest(&attempts, request.timeout_ms);
-    for (process, attempt) in attempts {
+    let rested = wait_for_rest(candidates, request.timeout_ms);
+    for Candidate { process, attempt } in candidates {
+        let Some(attempt) = attempt.take() else {
+            continue;
+        };
         match rested {
             Ok(()) => process.complete_freeze(attempt),
             Err(_) => process.give_up_freeze(attempt),
         }
     }
     rested
+}
+
+/// A process that is to be frozen.
+struct Candidate {
+    process: Arc<Process>,
+    /// What has begun; nothing if the process has ended, and takes no calls anyway.
+    attempt: Option<Attempt>,
+}
+
+impl Candidate {
+    fn new(process: &Arc<Process>) -> Self {
+        Self {
+            process: process.clone(),
+            attempt: None,
+        }
+    }
+
+    fn begun(&self) -> Option<(&Process, &Attempt)> {
+        Some((&*self.process, self.attempt.as_ref()?))
+    }
 }
 
 /// `BINDER_GET_FROZEN_INFO`. `EINVAL` when the pid has opened no device.
@@ -59,7 +80,7 @@ pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
         is_busy: false,
         has_pending: false,
     };
-    for process in opened_by(pid)? {
+    for process in opened_by(pid, Arc::clone)?.as_slice() {
         let state = process.lock_state();
         let (has_refused, has_pending) = state.freeze.missed();
         let is_busy = state.is_busy();
@@ -71,21 +92,21 @@ pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
     Ok(info)
 }
 
-fn opened_by(pid: Pid) -> Result<KVVec<Arc<Process>>> {
-    let processes = registry::opened_by(pid)?;
-    if processes.is_empty() {
+fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<Few<T>> {
+    let opened = registry::opened_by(pid, of)?;
+    if matches!(opened, Few::None) {
         return Err(EINVAL);
     }
-    Ok(processes)
+    Ok(opened)
 }
 
 /// Waits until no process has a transaction left. What cannot be waited for, calls of its own that a
 /// process waits for, must not be there then.
-fn wait_for_rest(attempts: &[(Arc<Process>, Attempt)], timeout_ms: u32) -> Result {
+fn wait_for_rest(candidates: &[Candidate], timeout_ms: u32) -> Result {
     let mut left = msecs_to_jiffies(timeout_ms);
     loop {
         let mut waited = false;
-        for (process, attempt) in attempts {
+        for (process, attempt) in candidates.iter().filter_map(Candidate::begun) {
             waited |= process.wait_for_rest(attempt, &mut left)?;
         }
         // What was at rest before the last wait need not be any more.
@@ -93,8 +114,8 @@ fn wait_for_rest(attempts: &[(Arc<Process>, Attempt)], timeout_ms: u32) -> Resul
             break;
         }
     }
-    let is_at_rest = |(process, attempt): &(Arc<Process>, Attempt)| process.is_at_rest(attempt);
-    if attempts.iter().all(is_at_rest) {
+    let mut begun = candidates.iter().filter_map(Candidate::begun);
+    if begun.all(|(process, attempt)| process.is_at_rest(attempt)) {
         Ok(())
     } else {
         Err(EAGAIN)

@@ -106,11 +106,15 @@ impl<R> HandleTable<R> {
         let handle = u32::try_from(handle).ok()?;
 
         if leaf >= self.index.leaves.capacity() {
-            if leaf >= spare.index.leaves.capacity() {
-                spare.wanted_leaves = leaf + 1;
-                return None;
+            match &mut spare.room {
+                Some(room) if leaf < room.index.leaves.capacity() => {
+                    self.index.move_to(&mut room.index);
+                }
+                _ => {
+                    spare.wanted_leaves = leaf + 1;
+                    return None;
+                }
             }
-            self.index.move_to(&mut spare.index);
         }
         let has_entries = self
             .index
@@ -118,11 +122,15 @@ impl<R> HandleTable<R> {
             .get(leaf)
             .is_some_and(|leaf| !leaf.entries.is_empty());
         if !has_entries && self.idle.is_empty() {
-            if spare.entries.is_empty() {
-                spare.wants_entries = true;
-                return None;
+            match &mut spare.room {
+                Some(room) if !room.entries.is_empty() => {
+                    mem::swap(&mut self.idle, &mut room.entries);
+                }
+                _ => {
+                    spare.wants_entries = true;
+                    return None;
+                }
             }
-            mem::swap(&mut self.idle, &mut spare.entries);
         }
         Some(Vacant {
             table: self,
@@ -218,6 +226,11 @@ impl<R> Vacant<'_, R> {
 pub(crate) struct Spare<R> {
     wanted_leaves: usize,
     wants_entries: bool,
+    /// Mostly there is none: to drop a vector takes a call of the allocator, though it is empty.
+    room: Option<Room<R>>,
+}
+
+struct Room<R> {
     index: Index<R>,
     entries: Entries<R>,
 }
@@ -228,22 +241,28 @@ impl<R> Spare<R> {
         Self {
             wanted_leaves: 0,
             wants_entries: false,
-            index: Index::EMPTY,
-            entries: KVec::new(),
+            room: None,
         }
     }
 
     /// Allocates what was lacking. May sleep if `flags` say so.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
-        if self.index.leaves.capacity() < self.wanted_leaves {
-            self.index = Index::new(self.wanted_leaves, flags)?;
+        if self.wanted_leaves == 0 && !self.wants_entries {
+            return Ok(());
         }
-        if self.wants_entries && self.entries.is_empty() {
+        let room = self.room.get_or_insert(Room {
+            index: Index::EMPTY,
+            entries: KVec::new(),
+        });
+        if room.index.leaves.capacity() < self.wanted_leaves {
+            room.index = Index::new(self.wanted_leaves, flags)?;
+        }
+        if self.wants_entries && room.entries.is_empty() {
             let mut entries = KVec::with_capacity(LEAF, flags)?;
             for _ in 0..LEAF {
                 entries.push(None, flags)?;
             }
-            self.entries = entries;
+            room.entries = entries;
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl Process {
         strength: Strength,
         sender: Option<&Arc<Thread>>,
     ) -> Result<u32> {
-        let lowest = u32::from(!self.context.is_manager(node));
+        let mut lowest = 0;
         let mut spare = Spare::new();
         let key = NodeKey::of(node);
         let mut by_node: Option<RBTreeNodeReservation<NodeKey, u32>> = None;
@@ -152,8 +152,11 @@ impl Process {
                 }
             }
             drop(handles);
+            if by_node.is_none() {
+                by_node = Some(RBTreeNodeReservation::new(GFP_KERNEL)?);
+                lowest = u32::from(!self.context.is_manager(node));
+            }
             spare.fill(GFP_KERNEL)?;
-            by_node = Some(RBTreeNodeReservation::new(GFP_KERNEL)?);
         }
     }
 }
@@ -246,17 +249,15 @@ impl Ref {
     /// One more count. The node hears of it when it is the first of its kind.
     fn raise(&mut self, strength: Strength, sender: Option<&Arc<Thread>>) -> Result {
         let is_new = self.strong == 0 && self.weak == 0;
-        let node = self.node.clone();
-        let count = self.count(strength);
-        if *count == MOST_COUNTS {
+        let count = *self.count(strength);
+        if count == MOST_COUNTS {
             return Err(EINVAL);
         }
-        let raised = *count + 1;
-        if is_new || *count == 0 {
-            node.raise(is_new, strength, sender)
-                .map_err(|Uncounted| EINVAL)?;
+        if count == 0 {
+            let raised = self.node.raise(is_new, strength, sender);
+            raised.map_err(|Uncounted| EINVAL)?;
         }
-        *self.count(strength) = raised;
+        *self.count(strength) = count + 1;
         Ok(())
     }
 }

@@ -56,21 +56,64 @@ pub(crate) fn remove(process: &Process) {
     drop(node);
 }
 
-/// Whatever this pid has opened, in the order of opening. Fails with `ENOMEM`.
-pub(crate) fn opened_by(pid: Pid) -> Result<KVVec<Arc<Process>>> {
-    let mut found = KVVec::new();
-    let opened = OPENED.lock();
-    let Some(tree) = &*opened else {
+/// `of` whatever this pid has opened, in the order of opening. Fails with `ENOMEM`.
+pub(crate) fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<Few<T>> {
+    let mut found = Few::None;
+    let mut opened = OPENED.lock();
+    let Some(tree) = &mut *opened else {
         return Ok(found);
     };
-    let mut from = i64::MIN;
-    while let Some(cursor) = tree.cursor_lower_bound(&(pid, from)) {
-        let (&(owner, opening), process) = cursor.current();
+    let mut at = tree.cursor_lower_bound_mut(&(pid, i64::MIN));
+    while let Some(cursor) = at {
+        let (&(owner, _), process) = cursor.current();
         if owner != pid {
             break;
         }
-        found.push(process.clone(), GFP_KERNEL)?;
-        from = opening + 1;
+        found.push(of(process))?;
+        at = cursor.move_next();
     }
     Ok(found)
+}
+
+/// Any number of things; for one, which is the usual number, no memory is allocated.
+pub(crate) enum Few<T> {
+    None,
+    One(T),
+    Many(KVVec<T>),
+}
+
+impl<T> Few<T> {
+    /// Adds another one. Fails with `ENOMEM`; the others are dropped then, too.
+    fn push(&mut self, value: T) -> Result {
+        *self = match core::mem::replace(self, Self::None) {
+            Self::None => Self::One(value),
+            Self::One(first) => {
+                let mut all = KVVec::with_capacity(4, GFP_KERNEL)?;
+                all.push(first, GFP_KERNEL)?;
+                all.push(value, GFP_KERNEL)?;
+                Self::Many(all)
+            }
+            Self::Many(mut all) => {
+                all.push(value, GFP_KERNEL)?;
+                Self::Many(all)
+            }
+        };
+        Ok(())
+    }
+
+    pub(crate) fn as_slice(&self) -> &[T] {
+        match self {
+            Self::None => &[],
+            Self::One(one) => core::slice::from_ref(one),
+            Self::Many(all) => all,
+        }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
+        match self {
+            Self::None => &mut [],
+            Self::One(one) => core::slice::from_mut(one),
+            Self::Many(all) => all,
+        }
+    }
 }

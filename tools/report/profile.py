@@ -54,10 +54,13 @@ USER_FUNCTION = Function(0, "user space", "")
 
 
 ROUND_TRIP = "throughput --reply same"
+# Workloads that take a size.
+_SIZED = ("throughput", "oneway")
 
 
 def measure(driver, program, size=0, carrier="binder", workload=ROUND_TRIP):
-    """Chains and what they cost, of one call of a workload of binder-bench, and the source files of the driver's C."""
+    """Chains and what they cost, of one call of each case of a workload of binder-bench, and the source files of the
+    driver's C."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = pathlib.Path(folder) / "callchains.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", plugin,
@@ -79,7 +82,8 @@ def _boot(driver, program, size, carrier, plugin, calls, workload):
     """What the plugin counted in a run with windows of `calls` round trips, the guest's functions, and the
     instructions of a round trip by the guest's clock."""
     counts = plugin.with_name(f"counts-{calls}")
-    bench = (f"exec /lab/binder-bench {workload} --driver {driver} --count --quiet --sizes {size} "
+    sizes = f"--sizes {size} " if workload.split()[0] in _SIZED else ""
+    bench = (f"exec /lab/binder-bench {workload} --driver {driver} --count --quiet {sizes}"
              f"--carriers {carrier} --windows 10,{calls} --output /out/result.json")
     job = guest.Job(argv=["/bin/sh", "-c", f"cat /proc/kallsyms > /out/kallsyms; {bench}"],
                     driver=driver, icount=True, timeout=600, qemu=("-plugin", f"{plugin},out={counts}"),
@@ -91,8 +95,9 @@ def _boot(driver, program, size, carrier, plugin, calls, workload):
         raise say.LabError(f"the profile failed on {driver}: {'; '.join(result.problems) or result.output}")
     with open(counts) as lines:
         found = read_counts(lines)
-    (cell,) = json.loads(result.files["result.json"])["cells"]
-    return found, read_symbols(result.files["kallsyms"].decode()), cell["measured"]["count"]["instructions"] * cell["batch"]
+    cells = json.loads(result.files["result.json"])["cells"]
+    counted = sum(cell["measured"]["count"]["instructions"] * cell["batch"] for cell in cells)
+    return found, read_symbols(result.files["kallsyms"].decode()), counted
 
 
 def read_counts(lines):
@@ -298,7 +303,8 @@ def main():
     parser.add_argument("--driver", default="rust", choices=sorted(guest.MODULES))
     parser.add_argument("--carrier", default="binder", help="or a yardstick: pipe, seqpacket, futex, eventfd")
     parser.add_argument("--workload", default=ROUND_TRIP,
-                        help="words for binder-bench; of one that works in batches, a batch is counted")
+                        help="words for binder-bench; of one that works in batches, a batch is counted, of one with "
+                             "several cases one of each")
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--top", type=int, default=70, help="functions to print (0: all)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all of it, too")
