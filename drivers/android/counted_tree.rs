@@ -70,7 +70,8 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
 
     /// Takes out the first of all.
     pub(crate) fn pop_first(&mut self) -> Option<RBTreeNode<K, V>> {
-        let first = self.tree.cursor_front()?.current().0.clone();
-        self.remove_node(&first)
+        let first = self.tree.cursor_front_mut()?.remove_current().1;
+        self.len -= 1;
+        Some(first)
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     death_state::{DeathNotice, DeathState},
     defs::Return,
     kernel_ext::park::WakeHint,
-    links::{Cancelled, Place},
+    links::{Cancelled, Place, Popped, RemovedFrom},
     node::Node,
     process::{Process, ProcessState},
     stats::{Counted, Kind},
@@ -60,8 +60,8 @@ struct LinkState {
 }
 
 impl DeathLink {
-    /// Makes a link that nobody knows, with the place that it needs. Fails for want of memory only.
-    fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, Place<Self>)> {
+    /// Makes a link that nobody knows. Fails for want of memory only.
+    fn new(holder: &Arc<Process>, cookie: u64) -> Result<Arc<Self>> {
         let ticket = WorkTicket::new(GFP_KERNEL)?;
         let position = ticket.position();
         let state = LinkState {
@@ -69,17 +69,14 @@ impl DeathLink {
             place: None,
             number: 0,
         };
-        let link = Arc::new(
-            Self {
-                cookie,
-                holder: holder.clone(),
-                position,
-                state: LockedBy::new(holder.state_lock(), state),
-                _counted: Counted::new(Kind::DeathLink),
-            },
-            GFP_KERNEL,
-        )?;
-        Ok((link, Place::new(GFP_KERNEL)?))
+        let link = Self {
+            cookie,
+            holder: holder.clone(),
+            position,
+            state: LockedBy::new(holder.state_lock(), state),
+            _counted: Counted::new(Kind::DeathLink),
+        };
+        Ok(Arc::new(link, GFP_KERNEL)?)
     }
 
     /// The node has died, and the link is not in its list. Lets the holder read of it, unless the
@@ -146,15 +143,25 @@ impl DeathLink {
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
     /// called under the handles lock.
     pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> Cancelled<Self> {
-        let of_node = node.remove_link(&self);
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);
+        let (is_waiting, is_unconfirmed) = (state.death.is_waiting(), state.death.is_unconfirmed());
         state.step(|death| (death.cancel(), None));
         let (place, number) = (state.place.take(), state.number);
-        let unconfirmed = holder.unconfirmed.remove(self.cookie, number);
+        let unconfirmed = if is_unconfirmed {
+            holder.unconfirmed.remove(self.cookie, number)
+        } else {
+            None
+        };
         // What is queued for a link that still has its handle waits for whichever thread comes first.
         let queued = holder.work.take(&self.position);
         drop(holder);
+        // A link that has heard of the death is not in the node's list any more.
+        let of_node = if is_waiting {
+            node.remove_link(&self)
+        } else {
+            None
+        };
         Cancelled {
             _waiting: of_node,
             _unconfirmed: unconfirmed,
@@ -198,20 +205,31 @@ impl Process {
     ///
     /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a link already.
     pub(crate) fn request_death_notification(self: &Arc<Self>, handle: u32, cookie: u64) -> Result {
-        let (link, place) = DeathLink::new(self, cookie)?;
-        let mut handles = self.handles.lock();
-        let reference = handles.get_mut(handle).ok_or(EINVAL)?;
-        if reference.death.is_some() {
-            return Err(EINVAL);
+        let link = DeathLink::new(self, cookie)?;
+        let mut place = None;
+        loop {
+            let mut handles = self.handles.lock();
+            if place.is_none() {
+                place = handles.spare_place.take();
+            }
+            let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+            if reference.death.is_some() {
+                return Err(EINVAL);
+            }
+            let Some(place_at_hand) = place.take() else {
+                drop(handles);
+                place = Some(Place::new(GFP_KERNEL)?);
+                continue;
+            };
+            reference.death = Some(link.clone());
+            let wake = match reference.node.add_link(&link, place_at_hand) {
+                Ok(()) => Wake::Nobody,
+                Err(place) => link.node_died(place),
+            };
+            drop(handles);
+            wake.now(self, WakeHint::Anywhere);
+            return Ok(());
         }
-        reference.death = Some(link.clone());
-        let wake = match reference.node.add_link(&link, place) {
-            Ok(()) => Wake::Nobody,
-            Err(place) => link.node_died(place),
-        };
-        drop(handles);
-        wake.now(self, WakeHint::Anywhere);
-        Ok(())
     }
 }
 
@@ -223,7 +241,11 @@ impl Thread {
         let reference = handles.get_mut(handle).ok_or(EINVAL)?;
         let link = reference.death.take_if(|link| link.cookie == cookie);
         let link = link.ok_or(EINVAL)?;
-        let of_node = reference.node.remove_link(&link);
+        let mut of_node = reference.node.remove_link(&link);
+        if handles.spare_place.is_none() {
+            // There is a reference to the link left.
+            handles.spare_place = of_node.take().map(RemovedFrom::into_reservation);
+        }
         let wake = link.clear(self);
         drop(handles);
         wake.now(&self.process, WakeHint::Anywhere);
@@ -250,11 +272,18 @@ impl Thread {
 
 impl Node {
     /// The owner is dead, and no link can be added any more: tells all who asked to be told, one by
-    /// one (lesson R01). To be called with no lock held.
-    pub(crate) fn tell_of_death(&self) {
-        while let Some((link, removed)) = self.pop_link() {
+    /// one (lesson R01), beginning with the one that was taken out. To be called with no lock held.
+    pub(crate) fn tell_of_death(&self, first: Option<Popped<DeathLink>>) {
+        let mut next = first;
+        while let Some(Popped {
+            link,
+            removed,
+            is_last,
+        }) = next
+        {
             let wake = link.node_died(removed.into_reservation());
             wake.now(&link.holder, WakeHint::Anywhere);
+            next = if is_last { None } else { self.pop_link() };
         }
     }
 }

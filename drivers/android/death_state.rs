@@ -97,6 +97,16 @@ impl<T> DeathState<T> {
         }
     }
 
+    /// Whether the node's death is still waited for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self, Self::Registered(_))
+    }
+
+    /// Whether user space has been told of the death and has not confirmed it.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        matches!(self, Self::Delivered(..))
+    }
+
     /// The handle is gone that the request was made for (contract NODE-10). Not to be called once the
     /// request was withdrawn: user space is then owed an answer.
     pub(crate) fn cancel(self) -> Self {

@@ -12,7 +12,7 @@ use crate::{
     ffi,
     freeze_link::FreezeLink,
     handle_table::{HandleTable, Spare},
-    links::Cancelled,
+    links::{Cancelled, Place},
     node::Node,
     node_counts::Uncounted,
     numbers::MOST_COUNTS,
@@ -43,6 +43,8 @@ pub(crate) struct Handles {
     table: HandleTable<Ref>,
     /// The handle on each node: there is at most one.
     by_node: RBTree<NodeKey, u32>,
+    /// For the next request to be told of a death: of one that was withdrawn.
+    pub(crate) spare_place: Option<Place<DeathLink>>,
     /// The process has ended: nothing is added any more.
     is_closed: bool,
 }
@@ -61,8 +63,13 @@ impl NodeKey {
 struct Removed {
     reference: Ref,
     _by_node: Option<RBTreeNode<NodeKey, u32>>,
-    _death: Option<Cancelled<DeathLink>>,
-    _freeze: Option<Cancelled<FreezeLink>>,
+}
+
+/// The links that ended with a ref: to be dropped once the lock is gone. Most have none.
+#[derive(Default)]
+struct CancelledLinks {
+    death: Option<Cancelled<DeathLink>>,
+    freeze: Option<Cancelled<FreezeLink>>,
 }
 
 impl Handles {
@@ -70,6 +77,7 @@ impl Handles {
         Self {
             table: HandleTable::new(),
             by_node: RBTree::new(),
+            spare_place: None,
             is_closed: false,
         }
     }
@@ -79,18 +87,18 @@ impl Handles {
         self.table.get_mut(handle)
     }
 
-    fn remove(&mut self, handle: u32) -> Option<Removed> {
+    fn remove(&mut self, handle: u32, links: &mut CancelledLinks) -> Option<Removed> {
         let mut reference = self.table.remove(handle)?;
         let by_node = self.by_node.remove_node(&NodeKey::of(&reference.node));
-        let death = reference.death.take();
-        let death = death.map(|link| link.cancel(&reference.node));
-        let freeze = reference.freeze.take();
-        let freeze = freeze.map(|link| link.cancel(&reference.node.owner));
+        if let Some(link) = reference.death.take() {
+            links.death = Some(link.cancel(&reference.node));
+        }
+        if let Some(link) = reference.freeze.take() {
+            links.freeze = Some(link.cancel(&reference.node.owner));
+        }
         Some(Removed {
             reference,
             _by_node: by_node,
-            _death: death,
-            _freeze: freeze,
         })
     }
 }
@@ -183,7 +191,8 @@ impl Process {
         let lost_strong = strength == Strength::Strong && reference.strong == 0;
         let is_unheld = reference.strong == 0 && reference.weak == 0;
         if is_unheld {
-            let removed = handles.remove(handle);
+            let mut links = CancelledLinks::default();
+            let removed = handles.remove(handle, &mut links);
             drop(handles);
             if let Some(removed) = removed {
                 removed.reference.node.release(true, lost_strong);
@@ -218,11 +227,13 @@ impl Process {
             let Some(handle) = handles.table.last() else {
                 // It keeps room for the next handle, of which there will be none.
                 let table = core::mem::replace(&mut handles.table, HandleTable::new());
+                let place = handles.spare_place.take();
                 drop(handles);
-                drop(table);
+                drop((table, place));
                 return;
             };
-            let removed = handles.remove(handle);
+            let mut links = CancelledLinks::default();
+            let removed = handles.remove(handle, &mut links);
             drop(handles);
             if let Some(Removed { reference, .. }) = removed {
                 reference.node.release(true, reference.strong > 0);

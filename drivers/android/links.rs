@@ -49,7 +49,7 @@ impl<L> Links<L> {
     }
 
     /// Takes any link out.
-    pub(crate) fn pop(&mut self) -> Option<(Arc<L>, RemovedFrom<L>)> {
+    pub(crate) fn pop(&mut self) -> Option<Popped<L>> {
         pop(&mut self.0)
     }
 
@@ -57,6 +57,14 @@ impl<L> Links<L> {
     pub(crate) fn first_from(&self, key: LinkKey) -> Option<Arc<L>> {
         Some(self.0.cursor_lower_bound(&key)?.current().1.clone())
     }
+}
+
+/// A link that was taken out of a tree.
+pub(crate) struct Popped<L> {
+    pub(crate) link: Arc<L>,
+    pub(crate) removed: RemovedFrom<L>,
+    /// Whether no other was there.
+    pub(crate) is_last: bool,
 }
 
 /// What a link held that ended with its handle: to be dropped once the locks are gone.
@@ -107,14 +115,19 @@ impl<L> Unconfirmed<L> {
     }
 
     /// Takes any link out: its process has ended.
-    pub(crate) fn pop(&mut self) -> Option<(Arc<L>, RemovedFrom<L>)> {
+    pub(crate) fn pop(&mut self) -> Option<Popped<L>> {
         pop(&mut self.links)
     }
 }
 
 /// Takes any link out of a tree.
-fn pop<L>(links: &mut RBTree<LinkKey, Arc<L>>) -> Option<(Arc<L>, RemovedFrom<L>)> {
+fn pop<L>(links: &mut RBTree<LinkKey, Arc<L>>) -> Option<Popped<L>> {
     let cursor = links.cursor_front_mut()?;
     let link = cursor.current().1.clone();
-    Some((link, cursor.remove_current().1))
+    let (others, removed) = cursor.remove_current();
+    Some(Popped {
+        link,
+        removed,
+        is_last: others.is_none(),
+    })
 }

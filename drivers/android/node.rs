@@ -12,7 +12,7 @@ use crate::{
     death::DeathLink,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
-    links::{Links, Place, RemovedFrom},
+    links::{Links, Place, Popped, RemovedFrom},
     node_counts::{Announcement, NodeCounts, Uncounted},
     priority_rules::NodePriority,
     process::{Process, ProcessState},
@@ -91,6 +91,19 @@ pub(crate) struct Aftermath {
     _removed: Option<RemovedNode>,
 }
 
+impl NodeState {
+    fn new(ticket: WorkTicket) -> Self {
+        Self {
+            counts: NodeCounts::new(),
+            life: Life::Known,
+            news: News::None(ticket),
+            is_busy: false,
+            waiting: WorkQueue::new(),
+            links: Links::new(),
+        }
+    }
+}
+
 impl Aftermath {
     const NOTHING: Self = Self {
         wake: Wake::Nobody,
@@ -107,26 +120,18 @@ impl Node {
     ) -> Result<(Arc<Self>, TreeReservation)> {
         let ticket = WorkTicket::new(GFP_KERNEL)?;
         let position = ticket.position();
-        let state = NodeState {
-            counts: NodeCounts::new(),
-            life: Life::Known,
-            news: News::None(ticket),
-            is_busy: false,
-            waiting: WorkQueue::new(),
-            links: Links::new(),
-        };
-        let node = Arc::new(
-            Self {
-                name,
-                flags,
-                priority: NodePriority::new(flags),
-                owner: owner.clone(),
-                position,
-                state: LockedBy::new(owner.state_lock(), state),
-                _counted: Counted::new(Kind::Node),
-            },
-            GFP_KERNEL,
-        )?;
+        let priority = NodePriority::new(flags);
+        // In place, for it is large.
+        let node = init!(Self {
+            name,
+            flags,
+            priority,
+            owner: owner.clone(),
+            position,
+            state: LockedBy::new(owner.state_lock(), NodeState::new(ticket)),
+            _counted: Counted::new(Kind::Node),
+        });
+        let node = Arc::init(node, GFP_KERNEL)?;
         Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
     }
 
@@ -255,12 +260,16 @@ impl Node {
     }
 
     /// The owner dies. The node has been taken out of his tree. Gives the oneway calls that nobody
-    /// will handle, to be dropped without the lock.
-    pub(crate) fn orphan(&self, owner: &mut ProcessState) -> WorkQueue {
+    /// will handle, to be dropped without the lock, and the first of those who want to be told.
+    pub(crate) fn orphan(
+        &self,
+        owner: &mut ProcessState,
+    ) -> (WorkQueue, Option<Popped<DeathLink>>) {
         let state = self.state.access_mut(owner);
         state.life = Life::Orphaned;
         state.counts.orphan();
-        core::mem::replace(&mut state.waiting, WorkQueue::new())
+        let waiting = core::mem::replace(&mut state.waiting, WorkQueue::new());
+        (waiting, state.links.pop())
     }
 
     /// Somebody with a handle on the node wants to be told of its death. Gives the place back when it
@@ -285,8 +294,8 @@ impl Node {
         self.state.access_mut(&mut owner).links.remove(link)
     }
 
-    /// Takes out one of those who want to be told.
-    pub(crate) fn pop_link(&self) -> Option<(Arc<DeathLink>, RemovedFrom<DeathLink>)> {
+    /// Takes out another one of those who want to be told.
+    pub(crate) fn pop_link(&self) -> Option<Popped<DeathLink>> {
         let mut owner = self.owner.lock_state();
         self.state.access_mut(&mut owner).links.pop()
     }

@@ -125,7 +125,7 @@ pub(crate) struct PointerArea {
     next: usize,
     end: usize,
     /// The latest block and its ancestors, the outermost first.
-    open: KVVec<Block>,
+    open: Option<KVVec<Block>>,
 }
 
 impl PointerArea {
@@ -134,7 +134,7 @@ impl PointerArea {
         Self {
             next: start,
             end,
-            open: KVVec::new(),
+            open: None,
         }
     }
 
@@ -150,7 +150,7 @@ impl PointerArea {
     ) -> Result<usize, AreaError<E>> {
         let block = self.cut(object, source, length)?;
         self.close_down_to(0, copy)?;
-        self.open.push(block, GFP_KERNEL)?;
+        self.push(block)?;
         Ok(block.start)
     }
 
@@ -166,7 +166,7 @@ impl PointerArea {
     ) -> Result<(usize, Gap), AreaError<E>> {
         let block = self.cut(object, source, length)?;
         let gap = self.claim(parent, parent_offset, POINTER_SIZE, copy)?;
-        self.open.push(block, GFP_KERNEL)?;
+        self.push(block)?;
         Ok((block.start, gap))
     }
 
@@ -178,10 +178,12 @@ impl PointerArea {
         size: u64,
         copy: &mut impl FnMut(Piece) -> Result<(), E>,
     ) -> Result<Gap, AreaError<E>> {
-        let depth = self.open.iter().rev().position(|b| b.object == parent);
-        let depth = self.open.len() - depth.ok_or(Misfit)?;
+        let open = self.open.as_ref().ok_or(Misfit)?;
+        let depth = open.iter().rev().position(|b| b.object == parent);
+        let depth = open.len() - depth.ok_or(Misfit)?;
         self.close_down_to(depth, copy)?;
-        let block = self.open.last_mut().ok_or(Misfit)?;
+        let last = self.open.as_mut().and_then(|open| open.last_mut());
+        let block = last.ok_or(Misfit)?;
         block.admits(offset, size)?;
         if let Some(piece) = block.piece_until(offset) {
             copy(piece).map_err(AreaError::Copy)?;
@@ -223,14 +225,23 @@ impl PointerArea {
         })
     }
 
+    /// Opens a block, whose memory is allocated with the first of them.
+    fn push(&mut self, block: Block) -> Result<(), AllocError> {
+        let open = self.open.get_or_insert_with(KVVec::new);
+        open.push(block, GFP_KERNEL)
+    }
+
     /// Closes all but the `depth` outermost blocks.
     fn close_down_to<E>(
         &mut self,
         depth: usize,
         copy: &mut impl FnMut(Piece) -> Result<(), E>,
     ) -> Result<(), AreaError<E>> {
-        while self.open.len() > depth {
-            let Some(block) = self.open.pop() else {
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
+        while open.len() > depth {
+            let Some(block) = open.pop() else {
                 break;
             };
             if let Some(piece) = block.piece_until(u64::MAX) {

@@ -115,15 +115,15 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
 
 /// What came out of a look at the queues.
 enum Found {
-    /// There is nothing more, or no room to tell it.
+    /// There is nothing more, or no room to tell it, or what was told ends the read.
     Nothing,
     /// What is gathered has to be written first.
     FullPiece,
     /// A node's news were told; the rest of it is to be dropped without the lock.
     News(Arc<Node>, Option<RemovedNode>),
-    /// Something was told of a death or of freezing; whether that ends the read. The rest of it is to
-    /// be dropped without the lock.
-    Notice(Work, bool),
+    /// Something was told of a death or of freezing, or is not to be told any more. The rest of it is
+    /// to be dropped without the lock.
+    Notice(Work),
     /// A call to be served, and whether the thread's stack has room for it.
     Call(KBox<Transaction>, bool),
     /// The reply to a call.
@@ -147,12 +147,7 @@ fn tell_all<'a>(
             Found::Nothing => {}
             Found::FullPiece => sink.flush()?,
             Found::News(node, removed) => drop((node, removed)),
-            Found::Notice(rest, ends_read) => {
-                drop(rest);
-                if ends_read {
-                    return Ok(thread.process.lock_state());
-                }
-            }
+            Found::Notice(rest) => drop(rest),
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);
                 match numbers {
@@ -216,12 +211,18 @@ fn look(
                 return Found::News(node, removed);
             }
             Work::Death(link) => {
-                let ends_read = tell_death(&link, ticket, process, sink);
-                return Found::Notice(Work::Death(link), ends_read);
+                // Among the unconfirmed there is another reference to it.
+                if tell_death(&link, ticket, process, sink) {
+                    return Found::Nothing;
+                }
+                return Found::Notice(Work::Death(link));
             }
             Work::Freeze(link) => {
-                let ends_read = tell_freeze(&link, ticket, process, sink);
-                return Found::Notice(Work::Freeze(link), ends_read);
+                // As above.
+                if tell_freeze(&link, ticket, process, sink) {
+                    return Found::Nothing;
+                }
+                return Found::Notice(Work::Freeze(link));
             }
             Work::Call(mut call) => {
                 call.put_ticket(ticket);

@@ -200,9 +200,9 @@ impl Process {
             return false;
         };
         let (_, node) = entry.to_key_value();
-        let waiting = node.orphan(state);
+        let (waiting, link) = node.orphan(state);
         drop(guard);
-        node.tell_of_death();
+        node.tell_of_death(link);
         drop((waiting, node));
         true
     }

@@ -14,6 +14,7 @@ use crate::{
     allocation::Buffer,
     defs::{Object, TransactionRequest},
     error::Refusal,
+    kernel_ext::stack_bytes::StackBytes,
     pointer_area::PointerArea,
     process::Process,
     thread::Thread, //
@@ -65,7 +66,7 @@ pub(crate) fn copy_in(
         }
         return Ok(());
     }
-    let offsets = copy_offsets(request, route.receiver, buffer)?;
+    let offsets = Offsets::copy(request, route.receiver, buffer)?;
     let (start, end) = buffer.layout.pointers()?;
     let mut writer = Writer {
         receiver: route.receiver,
@@ -79,7 +80,7 @@ pub(crate) fn copy_in(
         pointers: PointerArea::new(start, end),
         buffer,
     };
-    for (index, offset) in (0..).zip(offsets) {
+    for (index, offset) in (0..).zip(offsets.iter()) {
         writer.copy_until(offset)?;
         let object = writer.read_object()?;
         let translated = translation.translate(index, writer.done, object)?;
@@ -89,28 +90,53 @@ pub(crate) fn copy_in(
     translation.finish()
 }
 
-/// Reads the array of offsets, once, for the driver and for the receiver.
-fn copy_offsets(
-    request: &TransactionRequest,
-    receiver: &Process,
-    buffer: &Buffer,
-) -> Result<KVVec<u64>, Refusal> {
-    let size = buffer.layout.offsets_size;
-    let mut bytes = KVVec::new();
-    let offsets = usize::try_from(request.offsets).map_err(|_| EFAULT)?;
-    UserSlice::new(UserPtr::from_addr(offsets), size).read_all(&mut bytes, GFP_KERNEL)?;
-    if size % size_of::<u64>() != 0 {
-        return Err(Refusal::failed(EINVAL));
+/// The offsets of a transaction's objects. A few of them take no memory.
+enum Offsets {
+    Few(StackBytes<FEW_OFFSETS>),
+    Many(KVVec<u8>),
+}
+
+/// The size of what takes no memory.
+const FEW_OFFSETS: usize = 8 * size_of::<u64>();
+
+impl Offsets {
+    /// Reads the array, once, for the driver and for the receiver.
+    fn copy(
+        request: &TransactionRequest,
+        receiver: &Process,
+        buffer: &Buffer,
+    ) -> Result<Self, Refusal> {
+        let size = buffer.layout.offsets_size;
+        let source = usize::try_from(request.offsets).map_err(|_| EFAULT)?;
+        let source = UserPtr::from_addr(source);
+        let offsets = if size <= FEW_OFFSETS {
+            let mut bytes = StackBytes::new();
+            bytes.read_user(source, size)?;
+            Self::Few(bytes)
+        } else {
+            let mut bytes = KVVec::new();
+            UserSlice::new(source, size).read_all(&mut bytes, GFP_KERNEL)?;
+            Self::Many(bytes)
+        };
+        if size % size_of::<u64>() != 0 {
+            return Err(Refusal::failed(EINVAL));
+        }
+        let at = buffer.offset + buffer.layout.offsets_at();
+        receiver.pages.write(at, offsets.as_bytes())?;
+        Ok(offsets)
     }
-    receiver
-        .pages
-        .write(buffer.offset + buffer.layout.offsets_at(), &bytes)?;
-    let mut offsets = KVVec::with_capacity(size / size_of::<u64>(), GFP_KERNEL)?;
-    for entry in bytes.chunks_exact(size_of::<u64>()) {
-        let entry = entry.try_into().map_err(|_| EINVAL)?;
-        offsets.push(u64::from_ne_bytes(entry), GFP_KERNEL)?;
+
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Few(bytes) => bytes.as_slice(),
+            Self::Many(bytes) => bytes,
+        }
     }
-    Ok(offsets)
+
+    fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let entries = self.as_bytes().chunks_exact(size_of::<u64>());
+        entries.filter_map(|entry| Some(u64::from_ne_bytes(entry.try_into().ok()?)))
+    }
 }
 
 /// Writes the data of a transaction from its start to its end.
