@@ -16,7 +16,7 @@ use crate::{
     kernel_ext::deferred_close::DeferredClose,
     node::Node,
     process::Process,
-    range_alloc::{CallKind, ReserveError, Reserved, Spare}, //
+    range_alloc::{CallKind, ReserveError, Reserved, Spare, State}, //
 };
 use core::mem::size_of;
 use kernel::{
@@ -313,18 +313,16 @@ impl Process {
         Ok(after)
     }
 
-    /// The process ends: frees whatever it had not freed, without undoing what is gone with it.
-    pub(crate) fn free_all_buffers(&self) {
-        while let Some((offset, size, delivered)) = self.take_any_buffer() {
-            if delivered.is_cleared {
-                let _ = self.pages.zero(offset, size);
+    /// The process ends, and with it all buffers, without undoing what is gone with it.
+    pub(crate) fn close_buffers(&self) {
+        let Some(ranges) = self.buffers.close() else {
+            return;
+        };
+        for range in ranges.ranges() {
+            if matches!(range.state, State::Delivered(delivered) if delivered.is_cleared) {
+                let _ = self.pages.zero(range.offset, range.size);
             }
-            self.release_taken(offset);
         }
-    }
-
-    fn take_any_buffer(&self) -> Option<(usize, usize, Delivered)> {
-        (*self.buffers.lock()).as_mut()?.take_any()
     }
 
     /// Ends a range that was taken.

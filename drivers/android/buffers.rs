@@ -83,10 +83,10 @@ impl Buffers {
         drop(replaced);
     }
 
-    /// The space goes, and with it what was reserved and will not be delivered any more.
-    pub(crate) fn close(&self) {
-        let ranges = self.ranges.lock().take();
-        drop(ranges);
+    /// The space goes, with what was delivered, and what was reserved and will not be delivered any
+    /// more.
+    pub(crate) fn close(&self) -> Option<Ranges> {
+        self.ranges.lock().take()
     }
 
     /// Locks the ranges. Nothing else is locked while this is held.

@@ -328,16 +328,6 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         Some((size as usize, state.take()?))
     }
 
-    /// Like [`take`](Self::take) for any range that the receiver might free, when it has died.
-    /// Gives its offset, size and payload.
-    pub(crate) fn take_any(&mut self) -> Option<(usize, usize, T)> {
-        let (offset, size, payload) = match &mut self.tree {
-            None => self.array.take_any()?,
-            Some(tree) => tree.take_any()?,
-        };
-        Some((offset as usize, size as usize, payload))
-    }
-
     /// All that the range's payload stood for has been undone: its space is free again.
     pub(crate) fn release(&mut self, offset: usize) -> Result<Leftover<T>, WrongState> {
         self.free(offset, Phase::Freeing)

@@ -171,8 +171,7 @@ impl Process {
     /// What the process received, what it received it in, and whose it was goes. What is left is what its
     /// nodes need, for as long as others hold those.
     fn give_up_belongings(&self) {
-        self.free_all_buffers();
-        self.buffers.close();
+        self.close_buffers();
         self.pages.close();
         self.credential.close();
     }

@@ -154,15 +154,6 @@ impl<T, const N: usize> Array<T, N> {
         Some(claim)
     }
 
-    /// Takes the payload of the first delivered range. Gives its offset, size and payload.
-    pub(super) fn take_any(&mut self) -> Option<(u32, u32, T)> {
-        let slots = &mut self.slots;
-        self.spans[..self.len].iter().find_map(|span| {
-            let payload = slots[span.slot as usize].state.take()?;
-            Some((span.offset, span.size, payload))
-        })
-    }
-
     /// Takes the last range out, whatever its state.
     pub(super) fn pop(&mut self) -> Option<(u32, Claim, State<T>)> {
         self.len = self.len.checked_sub(1)?;

@@ -200,16 +200,6 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Takes the payload of the first delivered range. Gives its offset, size and payload.
-    pub(super) fn take_any(&mut self) -> Option<(u32, u32, T)> {
-        self.chunks
-            .iter_mut()
-            .find_map(|(&offset, chunk)| match &mut chunk.usage {
-                Usage::Used { state, .. } => Some((offset, chunk.size, state.take()?)),
-                Usage::Free => None,
-            })
-    }
-
     /// Frees the range at exactly this offset, which has to be in this phase.
     pub(super) fn remove(
         &mut self,

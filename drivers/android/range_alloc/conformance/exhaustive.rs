@@ -14,7 +14,6 @@ use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
 fn steps(space: usize, kinds: &[CallKind]) -> Result<KVVec<Step>, Failed> {
     let mut steps = KVVec::new();
-    steps.push(Step::TakeAny, GFP_KERNEL)?;
     for size in 1..=space / GRANULE + 1 {
         for kind in kinds {
             steps.push(Step::Reserve(size * GRANULE, *kind), GFP_KERNEL)?;

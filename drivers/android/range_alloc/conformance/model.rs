@@ -182,7 +182,6 @@ pub(crate) enum Step {
     Deliver(usize),
     Abort(usize),
     Take(usize),
-    TakeAny,
     Release(usize),
 }
 
@@ -235,16 +234,6 @@ impl<const FEW: usize> Pair<FEW> {
                 let real = atomic(|| self.real.take(offset));
                 ensure_eq!(real, self.model.take(offset));
             }
-            Step::TakeAny => match atomic(|| self.real.take_any()) {
-                // Which one is not promised.
-                Some((offset, size, payload)) => {
-                    ensure_eq!(self.model.take(offset), Some((size, payload)));
-                }
-                None => {
-                    let delivered = |r: Used| matches!(r.phase, Phase::Delivered(_));
-                    ensure!(!self.model.used().any(|(_, range)| delivered(range)));
-                }
-            },
             Step::Release(offset) => {
                 let real = atomic(|| self.real.release(offset));
                 ensure_eq!(real.is_ok(), self.model.free(offset, Phase::Freeing));

@@ -58,7 +58,6 @@ pub(crate) fn walk<const FEW: usize>(
                 let end = numbers.below(space + 1);
                 pair.compare_touches(offset, end)?;
                 pair.compare_idle(offset, end, numbers.below(3) == 0)?;
-                pair.step(Step::TakeAny)?;
             }
         }
     }

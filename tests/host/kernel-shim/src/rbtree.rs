@@ -134,6 +134,12 @@ impl<K: Ord + Clone, V> RBTree<K, V> {
         Some(Cursor { tree: self, key })
     }
 
+    /// At the first key.
+    pub fn cursor_front_mut(&mut self) -> Option<CursorMut<'_, K, V>> {
+        let key = self.map.keys().next()?.clone();
+        Some(CursorMut { tree: self, key })
+    }
+
     /// At the last key.
     pub fn cursor_back(&self) -> Option<Cursor<'_, K, V>> {
         let key = self.map.keys().next_back()?.clone();

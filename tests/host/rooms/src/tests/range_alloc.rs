@@ -18,7 +18,6 @@ enum Plan {
     Known(fn(usize) -> Step, prop::sample::Index),
     /// To wherever.
     Anywhere(fn(usize) -> Step, usize),
-    TakeAny,
     Look(usize, usize),
     /// Is this idle? Perhaps as the first question of a round.
     Ask(usize, usize, bool),
@@ -43,7 +42,6 @@ fn plan(space: usize, largest: usize) -> impl Strategy<Value = Plan> {
         8 => (0..=largest, kind()).prop_map(|(size, kind)| Plan::Reserve(size, kind)),
         12 => (action(), any::<prop::sample::Index>()).prop_map(|(a, i)| Plan::Known(a, i)),
         1 => (action(), 0..=space).prop_map(|(a, offset)| Plan::Anywhere(a, offset)),
-        1 => Just(Plan::TakeAny),
         2 => (0..=space, 0..=space).prop_map(|(start, end)| Plan::Look(start, end)),
         2 => (0..=space, 0..=space, prop::bool::weighted(0.3))
             .prop_map(|(start, end, first)| Plan::Ask(start, end, first)),
@@ -65,7 +63,6 @@ fn live<const FEW: usize>(space: usize, plans: &[Plan]) {
                 }
             }
             Plan::Anywhere(action, offset) => pair.step(action(*offset)),
-            Plan::TakeAny => pair.step(Step::TakeAny),
             Plan::Look(start, end) => pair.compare_touches(*start, *end),
             Plan::Ask(start, end, first) => pair.compare_idle(*start, *end, *first),
         };
