@@ -147,14 +147,17 @@ impl<R> HandleTable<R> {
         leaf.used &= !(1 << entry);
         self.len -= 1;
         if leaf.used == 0 {
-            // If there are idle entries already, this drops theirs: one `kfree`.
-            self.idle = mem::take(&mut leaf.entries);
+            mem::swap(&mut self.idle, &mut leaf.entries);
+            // If there were idle entries already, this drops them: one `kfree`.
+            discard(mem::take(&mut leaf.entries));
         }
         if was_full {
             self.index.set_full(index, false);
         }
         while self.index.leaves.last().is_some_and(|leaf| leaf.used == 0) {
-            self.index.leaves.pop();
+            if let Some(leaf) = self.index.leaves.pop() {
+                discard(leaf.entries);
+            }
         }
         Some(value)
     }
@@ -342,6 +345,13 @@ impl<R> Index<R> {
         larger.full_leaves[..self.full_leaves.len()].copy_from_slice(&self.full_leaves);
         larger.full_words[..self.full_words.len()].copy_from_slice(&self.full_words);
         mem::swap(self, larger);
+    }
+}
+
+/// Drops entries. To drop a vector takes a call of the allocator, though it is empty.
+fn discard<R>(entries: Entries<R>) {
+    if entries.capacity() == 0 {
+        mem::forget(entries);
     }
 }
 
