@@ -15,7 +15,7 @@ use crate::{
     file_slots::FileSlot,
     kernel_ext::deferred_close::DeferredClose,
     node::Node,
-    process::Process,
+    process::{Process, LARGEST_SPACE},
     range_alloc::{CallKind, ReserveError, Reserved, Spare, State}, //
 };
 use core::mem::size_of;
@@ -44,60 +44,90 @@ struct Named {
     to_close: Option<DeferredClose>,
 }
 
-/// Where the parts of a transaction lie in its buffer; all in bytes.
+/// Where the parts of a transaction lie in its buffer; all in bytes, and not more than a space can have.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
-    pub(crate) data_size: usize,
-    pub(crate) offsets_size: usize,
+    data_size: u32,
+    offsets_size: u32,
     /// How much of the end is for the sender's security context; 0 if there is none.
-    context_size: usize,
-    total: usize,
+    context_size: u32,
+    total: u32,
 }
+
+/// Sizes below this are added up without a look at overflows.
+const SMALL: u64 = 1 << 24;
+
+const _: () = assert!(SMALL > LARGEST_SPACE as u64);
 
 impl Layout {
     /// The layout that a request asks for, with a security context of this size (contract OBJ-3).
-    /// `EINVAL` when it exceeds what can be counted.
+    /// `EINVAL` when it exceeds what can be counted, `ENOSPC` when it exceeds every space.
+    #[inline]
     fn of(request: &TransactionRequest, context_size: usize) -> Result<Self> {
-        let data_size = usize::try_from(request.data_size).map_err(|_| EINVAL)?;
-        let offsets_size = usize::try_from(request.offsets_size).map_err(|_| EINVAL)?;
-        let buffers_size = usize::try_from(request.buffers_size).map_err(|_| EINVAL)?;
-        let offsets_at = aligned(data_size)?;
-        let context_size = aligned_to::<u64>(context_size)?;
-        let total = offsets_at
-            .checked_add(aligned(offsets_size)?)
-            .and_then(|total| total.checked_add(aligned(buffers_size).ok()?))
-            .and_then(|total| total.checked_add(context_size))
-            .ok_or(EINVAL)?;
+        let all = request.data_size | request.offsets_size | request.buffers_size;
+        if all | context_size as u64 >= SMALL {
+            return Err(Self::why_too_large(request, context_size));
+        }
+        // CAST: they are small.
+        let data_size = request.data_size as u32;
+        let offsets_size = request.offsets_size as u32;
+        let buffers_size = request.buffers_size as u32;
+        let context_size = aligned_to::<u64>(context_size as u32);
         Ok(Self {
             data_size,
             offsets_size,
             context_size,
-            total,
+            total: aligned(data_size) + aligned(offsets_size) + aligned(buffers_size) + context_size,
         })
+    }
+
+    #[cold]
+    fn why_too_large(request: &TransactionRequest, context_size: usize) -> Error {
+        let sizes = [request.data_size, request.offsets_size, request.buffers_size];
+        let mut total = context_size;
+        for size in sizes {
+            let size = usize::try_from(size).ok();
+            let size = size.and_then(|size| size.checked_next_multiple_of(size_of::<usize>()));
+            match size.and_then(|size| total.checked_add(size)) {
+                Some(sum) => total = sum,
+                None => return EINVAL,
+            }
+        }
+        ENOSPC
+    }
+
+    /// How much data there is.
+    pub(crate) fn data_size(&self) -> usize {
+        self.data_size as usize
+    }
+
+    /// How much of the buffer is for the array of offsets.
+    pub(crate) fn offsets_size(&self) -> usize {
+        self.offsets_size as usize
     }
 
     /// Where the array of offsets begins, relative to the data.
     pub(crate) fn offsets_at(&self) -> usize {
-        // Of a layout, so it can be counted.
-        self.data_size.next_multiple_of(size_of::<usize>())
+        aligned(self.data_size) as usize
     }
 
     /// Where the area begins and ends that takes what pointers point to: between the offsets and the
     /// security context.
-    pub(crate) fn pointers(&self) -> Result<(usize, usize)> {
-        let start = self.offsets_at() + aligned(self.offsets_size)?;
-        Ok((start, self.total - self.context_size))
+    pub(crate) fn pointers(&self) -> (usize, usize) {
+        let start = aligned(self.data_size) + aligned(self.offsets_size);
+        (start as usize, (self.total - self.context_size) as usize)
     }
 }
 
 /// Rounds up to the size of a pointer.
-fn aligned(size: usize) -> Result<usize> {
+fn aligned(size: u32) -> u32 {
     aligned_to::<usize>(size)
 }
 
-/// Rounds up to the size of a `T`.
-fn aligned_to<T>(size: usize) -> Result<usize> {
-    size.checked_next_multiple_of(size_of::<T>()).ok_or(EINVAL)
+/// Rounds a [small](SMALL) size up to the size of a `T`.
+fn aligned_to<T>(size: u32) -> u32 {
+    let last = size_of::<T>() as u32 - 1;
+    (size + last) & !last
 }
 
 /// A reserved range of a target's space. Whoever owns it fills it, and then has to hand it to
@@ -105,7 +135,7 @@ fn aligned_to<T>(size: usize) -> Result<usize> {
 #[must_use]
 pub(crate) struct Buffer {
     /// Relative to the start of the target's space.
-    pub(crate) offset: usize,
+    offset: u32,
     pub(crate) layout: Layout,
     /// To be zeroed when it is freed.
     is_cleared: bool,
@@ -115,7 +145,16 @@ pub(crate) struct Buffer {
     named: Option<KBox<Named>>,
 }
 
+// It moves with a transaction from step to step.
+const _: () = assert!(size_of::<Buffer>() <= 32);
+
 impl Buffer {
+    /// Where it is, relative to the start of the target's space.
+    #[inline]
+    pub(crate) fn offset(&self) -> usize {
+        self.offset as usize
+    }
+
     fn named(&mut self) -> Result<&mut Named, AllocError> {
         let named = match self.named.take() {
             Some(named) => named,
@@ -160,8 +199,12 @@ impl Buffer {
 
     /// Where the sender's security context is, relative to the start of the buffer.
     pub(crate) fn context_at(&self) -> Option<usize> {
-        let size = self.layout.context_size;
-        (size != 0).then(|| self.layout.total - size)
+        let Layout {
+            context_size,
+            total,
+            ..
+        } = self.layout;
+        (context_size != 0).then(|| (total - context_size) as usize)
     }
 }
 
@@ -198,14 +241,15 @@ impl Process {
         context_size: usize,
         kind: CallKind,
     ) -> Result<Buffer, Refusal> {
-        let layout = Layout::of(request, context_size)?;
         if !self.pages.is_mapped() {
             return Err(Refusal::nobody(ESRCH));
         }
-        let reserved = self.reserve_range(layout.total, kind)?;
+        let layout = Layout::of(request, context_size)?;
+        let reserved = self.reserve_range(layout.total as usize, kind)?;
         let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
-            offset,
+            // CAST: it lies in a space.
+            offset: offset as u32,
             layout,
             is_cleared: request.flags & transaction_flags::CLEAR_BUF != 0,
             is_spam_suspect: reserved.oneway_spam_suspect,
@@ -227,7 +271,7 @@ impl Process {
     /// Writes the sender's security context into its part of a buffer in this process.
     pub(crate) fn write_context(&self, buffer: &Buffer, context: &[u8]) -> Result {
         match buffer.context_at() {
-            Some(at) => self.pages.write(buffer.offset + at, context),
+            Some(at) => self.pages.write(buffer.offset() + at, context),
             None => Ok(()),
         }
     }
@@ -248,14 +292,16 @@ impl Process {
     }
 
     /// Lets this process free `buffer` from now on.
+    #[inline]
     pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
         let delivered = Delivered {
             purpose,
             named: buffer.named,
             is_cleared: buffer.is_cleared,
         };
+        let offset = buffer.offset as usize;
         let unknown = match &mut *self.buffers.lock() {
-            Some(ranges) => ranges.deliver(buffer.offset, delivered),
+            Some(ranges) => ranges.deliver(offset, delivered),
             None => Err(delivered),
         };
         debug_assert!(unknown.is_ok());
@@ -264,9 +310,16 @@ impl Process {
 
     /// Takes back a buffer that was not delivered, and undoes what its data names so far.
     pub(crate) fn give_back_buffer(&self, buffer: Buffer) {
-        let _ = self.let_go(buffer.named);
-        let clear = buffer.is_cleared.then_some(buffer.layout.total);
-        self.release_range(buffer.offset, clear);
+        let Buffer {
+            offset,
+            layout,
+            is_cleared,
+            named,
+            ..
+        } = buffer;
+        let _ = self.let_go(named);
+        let clear = is_cleared.then_some(layout.total as usize);
+        self.release_range(offset as usize, clear);
     }
 
     /// Ends a reservation, after zeroing as many bytes as `clear` says.
@@ -297,9 +350,11 @@ impl Process {
             let _ = self.pages.zero(offset, size);
             self.release_taken(offset);
         } else {
-            // Dropped where it is, without the lock: it is large, and mostly empty.
-            let _leftover = ranges.release(offset);
+            let leftover = ranges.release(offset);
             drop(buffers);
+            if let Ok(leftover) = leftover {
+                leftover.discard();
+            }
         }
         let after = self.let_go(delivered.named);
         match delivered.purpose {

@@ -96,6 +96,7 @@ impl CallStack {
     }
 
     /// Whether there is nothing on the stack.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
@@ -110,11 +111,13 @@ impl CallStack {
     }
 
     /// What the thread does at present.
+    #[inline]
     pub(crate) fn innermost(&self) -> Option<&Frame> {
         self.frames.last()
     }
 
     /// Whether the thread can begin another call.
+    #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.frames.has_room()
     }
@@ -140,6 +143,7 @@ impl CallStack {
     }
 
     /// The thread makes a call. There has to be room.
+    #[inline]
     pub(crate) fn push_outgoing(&mut self) -> FrameId {
         self.last_serial += 1;
         let frame = FrameId {
@@ -151,6 +155,7 @@ impl CallStack {
     }
 
     /// The thread serves a call. There has to be room.
+    #[inline]
     pub(crate) fn push_incoming(&mut self, call: KBox<Transaction>) {
         let _ = self.frames.push(Frame::Incoming(call));
     }
@@ -161,6 +166,7 @@ impl CallStack {
     }
 
     /// Takes off the call that the thread serves, if that is what it does.
+    #[inline]
     pub(crate) fn pop_incoming(&mut self) -> Option<KBox<Transaction>> {
         if !matches!(self.frames.last(), Some(Frame::Incoming(_))) {
             return None;
@@ -206,10 +212,8 @@ impl CallStack {
     pub(crate) fn pop_outgoing(&mut self, frame: FrameId) -> bool {
         let is_it =
             matches!(self.frames.last(), Some(Frame::Outgoing(serial)) if *serial == frame.serial);
-        if is_it {
-            let _ = self.frames.pop();
-        }
-        is_it
+        // Nothing is in such a frame; this way the compiler does not look for something to drop.
+        is_it && matches!(self.frames.pop(), Some(Frame::Outgoing(_)))
     }
 
     /// Whether the thread waits for the outcome of the call of this frame, which need not be the

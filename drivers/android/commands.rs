@@ -9,9 +9,9 @@ use crate::{
     allocation::AfterFree,
     debug::note,
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
-    kernel_ext::{park::WakeHint, stack_bytes::StackBytes},
+    kernel_ext::stack_bytes::StackBytes,
     process::Process,
-    send,
+    send::{self, Sender},
     thread::Thread, //
 };
 use kernel::{
@@ -30,12 +30,12 @@ const PIECE: usize = 128;
 /// Runs commands from the write buffer until its end, the first that is malformed, or the first that
 /// is refused. `write_consumed` moves behind each that ran (contract WR-2).
 ///
-/// `hint` says where to wake those who wait for what the commands send.
-pub(crate) fn run(thread: &Arc<Thread>, io: &mut WriteRead, hint: WakeHint) -> Result {
+/// `sender` is the calling thread.
+pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
     let mut source = Source::new(io);
-    while source.remaining() > 0 && !thread.has_unread_refusal.load(Relaxed) {
+    while source.remaining() > 0 && !sender.thread.has_unread_refusal.load(Relaxed) {
         let command = source.command()?;
-        execute(thread, command, &source, hint)?;
+        execute(sender, command, &source)?;
         source.advance(command);
         io.write_consumed = source.consumed;
     }
@@ -114,32 +114,40 @@ impl Source {
 
 /// Runs one command. Fails only where the contract lets the ioctl fail (WR-3); whatever else user
 /// space gets wrong has no effect, or is answered by a `BR_*`.
-fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHint) -> Result {
-    let process = &thread.process;
+///
+/// What most calls consist of is here, and inlined; the rest is elsewhere, so that it costs them nothing.
+#[inline(always)]
+fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
     match command {
         Command::Transaction => {
             let request = TransactionRequest::decode(source.payload()?);
-            send::call(thread, &request, hint);
+            send::call(sender, &request);
         }
         Command::Reply => {
             let request = TransactionRequest::decode(source.payload()?);
-            send::reply(thread, &request, hint);
+            send::reply(sender, &request);
         }
+        Command::FreeBuffer => free_buffer(sender.thread, source)?,
+        _ => execute_other(sender, command, source)?,
+    }
+    Ok(())
+}
+
+/// The same for the other commands.
+#[inline(never)]
+fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
+    let thread = sender.thread;
+    let process = &thread.process;
+    match command {
+        // Run by `execute`.
+        Command::Transaction | Command::Reply | Command::FreeBuffer => {}
         Command::TransactionSg => {
             let request = TransactionRequest::decode_sg(source.payload()?);
-            send::call(thread, &request, hint);
+            send::call(sender, &request);
         }
         Command::ReplySg => {
             let request = TransactionRequest::decode_sg(source.payload()?);
-            send::reply(thread, &request, hint);
-        }
-        Command::FreeBuffer => {
-            let address = u64::from_ne_bytes(*source.payload()?);
-            match process.free_buffer(address) {
-                Ok(AfterFree::Nothing) => {}
-                Ok(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
-                Err(_) => note!(UserError, "no buffer to free at {address:#x}"),
-            }
+            send::reply(sender, &request);
         }
         Command::IncRefs => add_count(process, handle(source)?, Strength::Weak)?,
         Command::Acquire => add_count(process, handle(source)?, Strength::Strong)?,
@@ -159,6 +167,18 @@ fn execute(thread: &Arc<Thread>, command: Command, source: &Source, hint: WakeHi
             let mut state = process.lock_state();
             thread.state(&mut state).looper.exited = true;
         }
+    }
+    Ok(())
+}
+
+/// `BC_FREE_BUFFER` (contract OBJ-12).
+#[inline(always)]
+fn free_buffer(thread: &Thread, source: &Source) -> Result {
+    let address = u64::from_ne_bytes(*source.payload()?);
+    match thread.process.free_buffer(address) {
+        Ok(AfterFree::Nothing) => {}
+        Ok(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
+        Err(_) => note!(UserError, "no buffer to free at {address:#x}"),
     }
     Ok(())
 }

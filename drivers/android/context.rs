@@ -10,6 +10,7 @@ use crate::{
     stats::{Counted, Kind}, //
 };
 use kernel::{
+    cred::Credential,
     new_mutex,
     new_spinlock,
     prelude::*,
@@ -53,6 +54,7 @@ impl Context {
     pub(crate) fn set_manager(
         &self,
         process: &Arc<Process>,
+        credential: &Credential,
         name: NodeName,
         flags: NodeFlags,
     ) -> Result {
@@ -60,7 +62,7 @@ impl Context {
         if self.manager().is_some() {
             return Err(EBUSY);
         }
-        security::binder_set_context_mgr(&*process.credential()?)?;
+        security::binder_set_context_mgr(credential)?;
         let uid = Kuid::current_euid();
         if manager_uid.as_ref().is_some_and(|first| *first != uid) {
             return Err(EPERM);

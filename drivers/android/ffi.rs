@@ -8,7 +8,7 @@
 use crate::{
     buffers,
     context::Context,
-    ioctls,
+    ioctls::{self, Opened},
     kernel_ext::deferred_close::DeferredClose,
     limits::Limits,
     process::Process,
@@ -226,7 +226,7 @@ unsafe extern "C" fn binder_poll(
     let file = unsafe { File::from_raw_file(file) };
     // SAFETY: The table is null or valid during this call.
     let table = unsafe { PollTable::from_raw(table) };
-    match Arc::from(process).poll(file, table) {
+    match Process::poll(process, file, table) {
         Ok(true) => bindings::POLLIN,
         Ok(false) => 0,
         Err(_) => bindings::POLLERR,
@@ -246,8 +246,12 @@ unsafe extern "C" fn binder_ioctl(
         let process = unsafe { process_of(file) };
         // SAFETY: `file` is valid during this call; ioctls do not use its position.
         let file = unsafe { File::from_raw_file(file) };
-        let may_wait = file.flags() & kernel::fs::file::flags::O_NONBLOCK == 0;
-        ioctls::run(&process.into(), command, argument, may_wait).map(|()| 0)
+        let opened = Opened {
+            process,
+            credential: file.cred(),
+            may_wait: file.flags() & kernel::fs::file::flags::O_NONBLOCK == 0,
+        };
+        ioctls::run(&opened, command, argument).map(|()| 0)
     })
 }
 

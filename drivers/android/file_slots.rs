@@ -99,7 +99,7 @@ impl Buffer {
     ) -> Result<Option<KBox<ReservedNumbers>>> {
         match self.files() {
             [] => Ok(None),
-            slots => reserve(slots, self.offset, receiver).map(Some),
+            slots => reserve(slots, self.offset(), receiver).map(Some),
         }
     }
 

@@ -22,20 +22,31 @@ use crate::{
     kernel_ext::park::WakeHint,
     process::Process,
     returns,
+    send::Sender,
     thread::Thread, //
 };
 use kernel::{
+    cred::Credential,
     prelude::*,
     sync::{
         atomic::Relaxed,
-        Arc, //
+        Arc,
+        ArcBorrow, //
     },
     uaccess::{UserPtr, UserSlice}, //
 };
 
+/// A device as the calling task has it open.
+pub(crate) struct Opened<'a> {
+    pub(crate) process: ArcBorrow<'a, Process>,
+    /// With which rights it was opened: those of the process, which stay as long as it is open.
+    pub(crate) credential: &'a Credential,
+    pub(crate) may_wait: bool,
+}
+
 /// Runs an ioctl of the calling task. `EINVAL` for a command that does not exist.
-pub(crate) fn run(process: &Arc<Process>, command: u32, argument: usize, may_wait: bool) -> Result {
-    let result = dispatch(process, command, argument, may_wait);
+pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
+    let result = dispatch(opened, command, argument);
     if let Err(error) = result {
         // A wait that ends without work is nothing to speak of.
         if error != EINTR && error != EAGAIN {
@@ -49,21 +60,22 @@ pub(crate) fn run(process: &Arc<Process>, command: u32, argument: usize, may_wai
     result
 }
 
-fn dispatch(process: &Arc<Process>, command: u32, argument: usize, may_wait: bool) -> Result {
+fn dispatch(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
     let argument = Argument(argument);
+    let process = opened.process;
     match command {
-        ioctl::WRITE_READ => write_read(process, argument, may_wait),
-        ioctl::SET_MAX_THREADS => set_max_threads(process, argument),
+        ioctl::WRITE_READ => write_read(opened, argument),
+        ioctl::SET_MAX_THREADS => set_max_threads(&process, argument),
         ioctl::SET_CONTEXT_MGR => {
-            set_context_manager(process, NodeName::default(), NodeFlags::default())
+            set_context_manager(opened, NodeName::default(), NodeFlags::default())
         }
         ioctl::SET_CONTEXT_MGR_EXT => {
             let object = argument.get().map_err(|_| EINVAL)?;
             let (name, flags) = FlatObject::decode_manager(&object);
-            set_context_manager(process, name, flags)
+            set_context_manager(opened, name, flags)
         }
         ioctl::THREAD_EXIT => {
-            process.current_thread()?.end();
+            Process::current_thread(process)?.end();
             Ok(())
         }
         ioctl::VERSION => {
@@ -74,14 +86,14 @@ fn dispatch(process: &Arc<Process>, command: u32, argument: usize, may_wait: boo
             let ptr = NodeDebugInfo::decode_ptr(&argument.get()?);
             argument.put(&process.node_debug_info(ptr).encode())
         }
-        ioctl::GET_NODE_INFO_FOR_REF => node_info_for_ref(process, argument),
+        ioctl::GET_NODE_INFO_FOR_REF => node_info_for_ref(&process, argument),
         ioctl::FREEZE => freeze::freeze_or_thaw(&FreezeRequest::decode(&argument.get()?)),
         ioctl::GET_FROZEN_INFO => {
             let pid = FrozenInfo::decode_pid(&argument.get()?);
             argument.put(&freeze::frozen_info(pid)?.encode())
         }
-        ioctl::ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(process, argument),
-        ioctl::GET_EXTENDED_ERROR => extended_error(&*process.current_thread()?, argument),
+        ioctl::ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(&process, argument),
+        ioctl::GET_EXTENDED_ERROR => extended_error(&*Process::current_thread(process)?, argument),
         _ => Err(EINVAL),
     }
 }
@@ -107,27 +119,32 @@ impl Argument {
 }
 
 /// `BINDER_WRITE_READ`. How far each half came is reported even where the other failed (WR-1, WR-3).
-fn write_read(process: &Arc<Process>, argument: Argument, may_wait: bool) -> Result {
-    let thread = process.current_thread()?;
+fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
+    let thread = Process::current_thread(opened.process)?;
     let mut io = WriteRead::decode(&argument.get()?);
-    let result = write_then_read(&thread, &mut io, may_wait);
+    let result = write_then_read(opened, &thread, &mut io);
     thread.must_return.store(false, Relaxed);
     argument.put(&io.encode())?;
     result
 }
 
-fn write_then_read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
+fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
     if io.write_size > 0 {
-        let is_about_to_sleep = may_wait && io.read_size > 0;
+        let is_about_to_sleep = opened.may_wait && io.read_size > 0;
         let hint = if is_about_to_sleep && crate::hands_over_cpu() {
             WakeHint::Handoff
         } else {
             WakeHint::Anywhere
         };
-        commands::run(thread, io, hint).inspect_err(|_| io.read_consumed = 0)?;
+        let sender = Sender {
+            thread,
+            credential: opened.credential,
+            hint,
+        };
+        commands::run(&sender, io).inspect_err(|_| io.read_consumed = 0)?;
     }
     if io.read_size > 0 {
-        returns::read(thread, io, may_wait)?;
+        returns::read(thread, io, opened.may_wait)?;
     }
     Ok(())
 }
@@ -151,11 +168,13 @@ fn enable_spam_detection(process: &Process, argument: Argument) -> Result {
     Ok(())
 }
 
-fn set_context_manager(process: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result {
+fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) -> Result {
+    let process = Arc::from(opened.process);
     if !process.is_callers() {
         return Err(EINVAL);
     }
-    process.context.set_manager(process, name, flags)
+    let context = &process.context;
+    context.set_manager(&process, opened.credential, name, flags)
 }
 
 /// `BINDER_GET_NODE_INFO_FOR_REF`, for the context manager alone.

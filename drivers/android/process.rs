@@ -50,6 +50,7 @@ use kernel::{
         lock::{spinlock::SpinLockBackend, Guard, Lock},
         poll::{PollCondVarBox, PollTable},
         Arc,
+        ArcBorrow,
         CondVar,
         SpinLock, //
     }, //
@@ -59,7 +60,7 @@ use kernel::{
 pub(crate) type Pid = i32;
 
 /// The most that a process can receive data in, however much it maps (contract MMAP-4).
-const LARGEST_SPACE: usize = SZ_4M;
+pub(crate) const LARGEST_SPACE: usize = SZ_4M;
 
 /// The state lock of a process, held.
 pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
@@ -371,20 +372,20 @@ impl Process {
     }
 
     /// The record of the calling task, made if there is none.
-    pub(crate) fn current_thread(self: &Arc<Self>) -> Result<Arc<Thread>> {
-        if !self.is_callers() {
+    pub(crate) fn current_thread(this: ArcBorrow<'_, Self>) -> Result<Arc<Thread>> {
+        if !this.is_callers() {
             return Err(EINVAL);
         }
         let id = current!().pid();
-        let found = self.lock_state().threads.get(&id).cloned();
+        let found = this.lock_state().threads.get(&id).cloned();
         match found {
             Some(thread) if thread.is_current() => Ok(thread),
             Some(of_the_past) => {
                 // The number went round: its former bearer ended without saying so.
                 of_the_past.end();
-                self.add_current_thread()
+                Self::add_current_thread(&this.into())
             }
-            None => self.add_current_thread(),
+            None => Self::add_current_thread(&this.into()),
         }
     }
 
@@ -512,10 +513,14 @@ impl Process {
     }
 
     /// Lets the calling task watch the device; says whether there is something to read.
-    pub(crate) fn poll(self: &Arc<Self>, file: &File, table: PollTable<'_>) -> Result<bool> {
-        let thread = self.current_thread()?;
-        table.register_wait(file, &self.pollers);
-        let mut state = self.lock_state();
+    pub(crate) fn poll(
+        this: ArcBorrow<'_, Self>,
+        file: &File,
+        table: PollTable<'_>,
+    ) -> Result<bool> {
+        let thread = Self::current_thread(this)?;
+        table.register_wait(file, &this.pollers);
+        let mut state = this.lock_state();
         state.has_pollers = true;
         let has_common_work = !state.work.is_empty();
         let own = thread.state(&mut state);

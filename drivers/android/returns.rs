@@ -308,15 +308,15 @@ fn tell_freeze(
 fn notice(thread: &Thread, transaction: &Transaction, buffer: &Buffer) -> TransactionNotice {
     // A process that receives has mapped its space.
     let start = thread.process.pages.address().unwrap_or(0);
-    let data = (start + buffer.offset) as u64;
+    let data = (start + buffer.offset()) as u64;
     TransactionNotice {
         node: NodeName::default(),
         code: transaction.code,
         flags: transaction.flags,
         sender_pid: 0,
         sender_euid: transaction.sender_euid.into_uid_in_current_ns(),
-        data_size: buffer.layout.data_size as u64,
-        offsets_size: buffer.layout.offsets_size as u64,
+        data_size: buffer.layout.data_size() as u64,
+        offsets_size: buffer.layout.offsets_size() as u64,
         data,
         offsets: data + buffer.layout.offsets_at() as u64,
     }
@@ -414,6 +414,7 @@ fn forgo_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> State
 }
 
 /// The thread knows of a buffer: lets it have the files in it, and free it.
+#[inline]
 fn hand_over(
     thread: &Thread,
     mut buffer: Buffer,

@@ -25,6 +25,7 @@ use crate::{
     work::{Rouse, Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
+    cred::Credential,
     prelude::*,
     security::{self, SecurityCtx},
     sync::{
@@ -33,16 +34,26 @@ use kernel::{
     }, //
 };
 
-/// Makes a call: `BC_TRANSACTION`. What goes wrong is told to the thread (contract TXN-1). `hint`
-/// says where to wake whoever will serve it.
-pub(crate) fn call(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
+/// The calling thread, which sends a call or a reply.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) thread: &'a Arc<Thread>,
+    /// With which rights it does so: those with which its process has opened the device.
+    pub(crate) credential: &'a Credential,
+    /// Where to wake whoever waits for what it sends.
+    pub(crate) hint: WakeHint,
+}
+
+/// Makes a call: `BC_TRANSACTION`. What goes wrong is told to the thread (contract TXN-1).
+pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
+    let thread = sender.thread;
     let id = next_debug_id();
-    let called = match find_target(&thread.process, request.handle) {
+    let called = match find_target(sender, request.handle) {
         Err(refusal) => Err(refusal),
         Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
-            call_oneway(thread, request, node, id)
+            call_oneway(sender, request, node, id)
         }
-        Ok(node) => call_and_expect(thread, request, node, id, hint),
+        Ok(node) => call_and_expect(sender, request, node, id),
     };
     if let Err(refusal) = called {
         report("call", id, request, refusal);
@@ -65,7 +76,8 @@ fn report(what: &str, id: u32, request: &TransactionRequest, refusal: Refusal) {
 }
 
 /// The node that a call through `handle` is for.
-fn find_target(caller: &Arc<Process>, handle: u32) -> Result<Arc<Node>, Refusal> {
+fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Refusal> {
+    let caller = &sender.thread.process;
     let node = if handle == 0 {
         let manager = caller.context.manager();
         let manager = manager.ok_or(Refusal::nobody(EINVAL))?;
@@ -85,30 +97,30 @@ fn find_target(caller: &Arc<Process>, handle: u32) -> Result<Arc<Node>, Refusal>
     }
     let owner = node.owner.credential();
     let owner = owner.map_err(|_| Refusal::nobody(EINVAL))?;
-    security::binder_transaction(&*caller.credential()?, &owner).map_err(|_| EPERM)?;
+    security::binder_transaction(sender.credential, &owner).map_err(|_| EPERM)?;
     drop(owner);
     Ok(node)
 }
 
 /// Makes a call for whose reply the thread will wait.
 fn call_and_expect(
-    thread: &Arc<Thread>,
+    sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
-    hint: WakeHint,
 ) -> Result<(), Refusal> {
+    let thread = sender.thread;
     let target = node.owner.clone();
     let Begun {
         transaction,
         mut expectation,
         route,
     } = begin_call(thread, &target, request, id)?;
-    match prepare_call(thread, request, node, id, transaction, &mut expectation)
+    match prepare_call(sender, request, node, id, transaction, &mut expectation)
         .and_then(|transaction| submit(transaction, &target, route.as_ref()))
     {
         Ok(submitted) => {
-            submitted.wake.now(&target, hint);
+            submitted.wake.now(&target, sender.hint);
             Ok(())
         }
         Err(refusal) => {
@@ -183,18 +195,19 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
 
 /// Puts the data of a call into its target, and takes note that the thread waits for the reply.
 fn prepare_call(
-    thread: &Arc<Thread>,
+    sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
     transaction: Option<KBox<Transaction>>,
     expectation: &mut Expectation,
 ) -> Result<KBox<Transaction>, Refusal> {
+    let thread = sender.thread;
     let mut transaction = match transaction {
         Some(spare) => spare,
         None => Transaction::new(thread)?,
     };
-    fill(&mut transaction, thread, request, node, CallKind::Sync)?;
+    fill(&mut transaction, sender, request, node, CallKind::Sync)?;
     transaction.describe(id, request);
     transaction.caller_priority = priority::current_priority();
     let frame = match expectation {
@@ -218,22 +231,20 @@ fn prepare_call(
 /// Reserves a buffer in the node's owner and copies the data of a call into it.
 fn fill(
     transaction: &mut Transaction,
-    thread: &Arc<Thread>,
+    sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
     kind: CallKind,
 ) -> Result<(), Refusal> {
     let context = if node.flags.wants_security_context() {
-        Some(SecurityCtx::from_secid(
-            thread.process.credential()?.get_secid(),
-        )?)
+        Some(SecurityCtx::from_secid(sender.credential.get_secid())?)
     } else {
         None
     };
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
     let mut buffer = node.owner.reserve_buffer(request, context.len(), kind)?;
     let route = Route {
-        sender: thread,
+        sender,
         receiver: &node.owner,
         accepts_files: node.flags.accepts_fds(),
     };
@@ -245,6 +256,7 @@ fn fill(
 }
 
 /// The caller's side of a call that is about to be queued. There has to be room on its stack.
+#[inline]
 fn expect_reply(state: &mut ThreadState, ticket: WorkTicket) -> FrameId {
     state.completions.add();
     // Deferred: it is read together with what comes of the call (contract TXN-18).
@@ -265,11 +277,12 @@ fn stop_expecting_reply(thread: &Thread, expectation: &Expectation) {
 /// Makes a oneway call. It may be made at any time and goes to whoever is free; that it is queued is
 /// all that its sender hears of it (contract TXN-16).
 fn call_oneway(
-    thread: &Arc<Thread>,
+    sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
 ) -> Result<(), Refusal> {
+    let thread = sender.thread;
     let ticket = {
         let mut process = thread.process.lock_state();
         let state = thread.state(&mut process);
@@ -282,10 +295,11 @@ fn call_oneway(
     };
     let target = node.owner.clone();
     let mut transaction = Transaction::new(thread)?;
-    let sender = thread.process.pid();
-    let quota = ffi::limits().oneway_quota();
-    let kind = CallKind::Oneway { sender, quota };
-    fill(&mut transaction, thread, request, node, kind)?;
+    let kind = CallKind::Oneway {
+        sender: thread.process.pid(),
+        quota: ffi::limits().oneway_quota(),
+    };
+    fill(&mut transaction, sender, request, node, kind)?;
     transaction.describe(id, request);
     let acknowledgement = transaction.acknowledgement();
     let submitted = submit(transaction, &target, None)?;
@@ -368,14 +382,15 @@ fn submit(
 ///
 /// Once there is such a call it has ended, whatever goes wrong with the reply: the caller hears of
 /// that, and the thread itself that it is done (contract TXN-25).
-pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: WakeHint) {
+pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
+    let thread = sender.thread;
     let id = next_debug_id();
     let Some((mut transaction, is_told)) = begin_reply(thread, request, id) else {
         let refusal = Refusal::failed(EPROTO);
         report("reply", id, request, refusal);
         return thread.refuse(id, refusal);
     };
-    let error = match fill_reply(&mut transaction, thread, request) {
+    let error = match fill_reply(&mut transaction, sender, request) {
         Ok(()) => None,
         Err(refusal) => {
             report("reply", id, request, refusal);
@@ -390,7 +405,7 @@ pub(crate) fn reply(thread: &Arc<Thread>, request: &TransactionRequest, hint: Wa
         _ => thread.end_reply(error.is_some()),
     }
     let saved_priority = transaction.saved_priority;
-    transaction.return_to_caller(error, hint);
+    transaction.return_to_caller(error, sender.hint);
     // Only now: until the caller runs, the thread is what it waits for.
     if let Some(saved) = saved_priority.get() {
         priority::end_service(saved);
@@ -430,7 +445,7 @@ fn begin_reply(
 /// Puts the reply of the calling task into the transaction that it has served.
 fn fill_reply(
     transaction: &mut Transaction,
-    thread: &Arc<Thread>,
+    sender: &Sender<'_>,
     request: &TransactionRequest,
 ) -> Result<(), Refusal> {
     if transaction.caller.has_ended.load(Relaxed) {
@@ -440,7 +455,7 @@ fn fill_reply(
     // A reply is waited for, whatever its flags say (contract TXN-15).
     let mut buffer = caller.reserve_buffer(request, 0, CallKind::Sync)?;
     let route = Route {
-        sender: thread,
+        sender,
         receiver: caller,
         accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
     };

@@ -17,7 +17,7 @@ use crate::{
     kernel_ext::stack_bytes::StackBytes,
     pointer_area::PointerArea,
     process::Process,
-    thread::Thread, //
+    send::Sender, //
 };
 use kernel::{
     prelude::*,
@@ -38,8 +38,7 @@ const OBJECT_ALIGNMENT: u64 = 4;
 /// Who sends something to whom, and what may be sent.
 #[derive(Clone, Copy)]
 pub(crate) struct Route<'a> {
-    /// The calling thread.
-    pub(crate) sender: &'a Arc<Thread>,
+    pub(crate) sender: &'a Sender<'a>,
     pub(crate) receiver: &'a Arc<Process>,
     /// Whether the receiver takes file descriptors.
     pub(crate) accepts_files: bool,
@@ -57,22 +56,22 @@ pub(crate) fn copy_in(
     if request.buffers_size % size_of::<u64>() as u64 != 0 {
         return Err(Refusal::failed(EINVAL));
     }
-    if buffer.layout.offsets_size == 0 {
-        let size = buffer.layout.data_size;
+    if buffer.layout.offsets_size() == 0 {
+        let size = buffer.layout.data_size();
         if size != 0 {
             let data = UserPtr::from_addr(data);
             let pages = &route.receiver.pages;
-            pages.copy_from_user(buffer.offset, data, size)?;
+            pages.copy_from_user(buffer.offset(), data, size)?;
         }
         return Ok(());
     }
     let offsets = Offsets::copy(request, route.receiver, buffer)?;
-    let (start, end) = buffer.layout.pointers()?;
+    let (start, end) = buffer.layout.pointers();
     let mut writer = Writer {
         receiver: route.receiver,
-        start: buffer.offset,
+        start: buffer.offset(),
         done: 0,
-        size: buffer.layout.data_size,
+        size: buffer.layout.data_size(),
         source: data,
     };
     let mut translation = Translation {
@@ -106,7 +105,7 @@ impl Offsets {
         receiver: &Process,
         buffer: &Buffer,
     ) -> Result<Self, Refusal> {
-        let size = buffer.layout.offsets_size;
+        let size = buffer.layout.offsets_size();
         let source = usize::try_from(request.offsets).map_err(|_| EFAULT)?;
         let source = UserPtr::from_addr(source);
         let offsets = if size <= FEW_OFFSETS {
@@ -121,7 +120,7 @@ impl Offsets {
         if size % size_of::<u64>() != 0 {
             return Err(Refusal::failed(EINVAL));
         }
-        let at = buffer.offset + buffer.layout.offsets_at();
+        let at = buffer.offset() + buffer.layout.offsets_at();
         receiver.pages.write(at, offsets.as_bytes())?;
         Ok(offsets)
     }

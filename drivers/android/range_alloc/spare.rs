@@ -110,6 +110,15 @@ impl<T> Leftover<T> {
     pub(crate) fn is_empty(&self) -> bool {
         self.scraps.is_none()
     }
+
+    /// Drops it. Nearly always it is empty, and the compiler would call somebody to find that out.
+    #[inline]
+    pub(crate) fn discard(self) {
+        match self.scraps {
+            None => {}
+            Some(scraps) => scraps.free(),
+        }
+    }
 }
 
 /// Held only to be dropped.
@@ -126,4 +135,7 @@ impl<T> Scraps<T> {
     ) -> Option<Self> {
         (pairs.is_some() || tree.is_some()).then_some(Self { pairs, tree })
     }
+
+    #[cold]
+    fn free(self) {}
 }

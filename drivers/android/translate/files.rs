@@ -38,7 +38,7 @@ impl Translation<'_> {
     /// even where files are not.
     pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), Refusal> {
         let size = array.count.checked_mul(FD_SIZE).ok_or(EINVAL)?;
-        let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset).copier();
+        let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset()).copier();
         let gap = self
             .pointers
             .claim(array.parent, array.parent_offset, size, &mut copy)?;
@@ -70,9 +70,8 @@ impl Route<'_> {
             return Err(EPERM);
         }
         let file = ffi::file_of_caller(fd)?;
-        let from = self.sender.process.credential()?;
-        security::binder_transfer_file(&from, &*self.receiver.credential()?, &file)
-            .map_err(|_| EPERM)?;
+        let to = self.receiver.credential()?;
+        security::binder_transfer_file(self.sender.credential, &to, &file).map_err(|_| EPERM)?;
         Ok(PassedFile::new(file))
     }
 }

@@ -26,7 +26,7 @@ impl Translation<'_> {
 
 impl Route<'_> {
     fn node(&self, object: FlatObject) -> Result<(FlatObject, Held), Refusal> {
-        let from = &self.sender.process;
+        let from = &self.sender.thread.process;
         match object {
             FlatObject::Binder {
                 strength,
@@ -36,7 +36,7 @@ impl Route<'_> {
                 let node = from.pin_node(name, NodeFlags::new(flags))?;
                 let handle = self
                     .may_transfer_node()
-                    .and_then(|()| self.receiver.hold_node(&node, strength, Some(self.sender)));
+                    .and_then(|()| self.receiver.hold_node(&node, strength, Some(self.sender.thread)));
                 node.unpin();
                 Ok(as_handle(handle.map_err(refusal)?, strength, flags))
             }
@@ -65,8 +65,8 @@ impl Route<'_> {
 
     /// Asks the security modules; any refusal of theirs is `EPERM` to the sender (contract 10).
     fn may_transfer_node(&self) -> Result {
-        let from = self.sender.process.credential()?;
-        security::binder_transfer_binder(&from, &*self.receiver.credential()?).map_err(|_| EPERM)
+        let to = self.receiver.credential()?;
+        security::binder_transfer_binder(self.sender.credential, &to).map_err(|_| EPERM)
     }
 }
 

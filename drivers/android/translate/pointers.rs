@@ -23,7 +23,7 @@ impl Translation<'_> {
         index: u64,
         object: PointerObject,
     ) -> Result<PointerObject, Refusal> {
-        let pages = PagesOf::new(self.route.receiver, self.buffer.offset);
+        let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         let copy = &mut pages.copier();
         let (source, length) = (object.address, object.length);
         let address = if object.has_parent() {
@@ -43,7 +43,7 @@ impl Translation<'_> {
 
     /// No more objects: copies what remains to be copied.
     pub(super) fn finish(self) -> Result<(), Refusal> {
-        let pages = PagesOf::new(self.route.receiver, self.buffer.offset);
+        let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         Ok(self.pointers.finish(&mut pages.copier())?)
     }
 }
