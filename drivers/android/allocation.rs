@@ -391,10 +391,16 @@ impl Process {
 
     /// Undoes what the data of a buffer named. Descriptors are closed in the calling task; what was
     /// not delivered has none.
+    #[inline]
     fn let_go(&self, named: Option<KBox<Named>>) -> AfterFree {
-        let Some(named) = named.map(KBox::into_inner) else {
-            return AfterFree::Nothing;
-        };
+        match named {
+            None => AfterFree::Nothing,
+            Some(named) => self.let_go_of(named),
+        }
+    }
+
+    fn let_go_of(&self, named: KBox<Named>) -> AfterFree {
+        let named = KBox::into_inner(named);
         for held in named.held {
             match held {
                 Held::Node(node, strength) => node.drop_local(strength),

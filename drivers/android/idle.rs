@@ -31,7 +31,7 @@ impl ProcessState {
         if let Some(older) = &older {
             older.state(self).idle_place.newer = Some(thread.clone());
         }
-        thread.state(self).idle_place.older = older;
+        put(&mut thread.state(self).idle_place.older, older);
     }
 
     /// Takes out the newest.
@@ -41,7 +41,7 @@ impl ProcessState {
         if let Some(older) = &older {
             older.state(self).idle_place.newer = None;
         }
-        self.newest_idle = older;
+        put(&mut self.newest_idle, older);
         Some(thread)
     }
 
@@ -56,4 +56,11 @@ impl ProcessState {
             None => self.newest_idle = older,
         }
     }
+}
+
+/// Fills a place in which there is nobody. The compiler, which does not know that, would look for somebody
+/// to drop.
+#[inline]
+fn put(place: &mut Option<Arc<Thread>>, thread: Option<Arc<Thread>>) {
+    core::mem::forget(core::mem::replace(place, thread));
 }

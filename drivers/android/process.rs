@@ -238,6 +238,7 @@ impl ProcessState {
     }
 
     /// Ends the rest of a thread that sleeps and has not been promised anything.
+    #[inline]
     fn change_rest(&mut self, thread: &Arc<Thread>, rest: Rest) -> bool {
         let state = thread.state(self);
         let before = state.rest;

@@ -359,7 +359,7 @@ impl Thread {
 
     /// Lets the thread, which is replying, read that it is done with a call, in the place that it
     /// brings. Then it may hear of those below. Says whom to wake.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete_reply(
         self: &Arc<Self>,
         process: &mut ProcessState,

@@ -88,6 +88,12 @@ pub(crate) enum Content {
     Refused(Refusal),
 }
 
+impl Content {
+    /// Drops it.
+    #[cold]
+    fn free(self) {}
+}
+
 /// Whether a oneway call is the one that its node is busy with (contract TXN-22).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -211,12 +217,13 @@ impl Transaction {
             .map_err(|Uncounted| Refusal::failed(EINVAL))?;
         target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
-            self.content = if self.is_oneway() {
+            let content = if self.is_oneway() {
                 let turn = node.take_turn(target);
                 Content::Oneway { node, buffer, turn }
             } else {
                 Content::Call { node, buffer }
             };
+            self.put_content(content);
         }
         Ok(reception)
     }
@@ -263,8 +270,15 @@ impl Transaction {
     }
 
     /// Gives an unused transaction something to hold on to.
+    #[inline]
     pub(crate) fn put_content(&mut self, content: Content) {
-        self.content = content;
+        let replaced = core::mem::replace(&mut self.content, content);
+        if matches!(replaced, Content::Empty) {
+            // There is nothing to drop, which the compiler would call somebody to find out.
+            core::mem::forget(replaced);
+        } else {
+            replaced.free();
+        }
     }
 
     /// Takes the transaction's place in whatever queue comes next.
