@@ -77,13 +77,20 @@ impl Layout {
             data_size,
             offsets_size,
             context_size,
-            total: aligned(data_size) + aligned(offsets_size) + aligned(buffers_size) + context_size,
+            total: aligned(data_size)
+                + aligned(offsets_size)
+                + aligned(buffers_size)
+                + context_size,
         })
     }
 
     #[cold]
     fn why_too_large(request: &TransactionRequest, context_size: usize) -> Error {
-        let sizes = [request.data_size, request.offsets_size, request.buffers_size];
+        let sizes = [
+            request.data_size,
+            request.offsets_size,
+            request.buffers_size,
+        ];
         let mut total = context_size;
         for size in sizes {
             let size = usize::try_from(size).ok();

@@ -77,15 +77,11 @@ pub(crate) enum Closer {
 
 /// Numbers in the calling task's table for all files of a buffer; given back when dropped.
 pub(crate) struct ReservedNumbers {
-    numbers: KVVec<ReservedNumber>,
+    numbers: KVVec<FileDescriptorReservation>,
+    /// The devices among the files, in order.
+    devices: KVVec<ARef<File>>,
     /// Those that are to be closed again, if there are any.
     to_close: Option<DeferredClose>,
-}
-
-/// A number, and the device that it is for, if it is for one.
-struct ReservedNumber {
-    number: FileDescriptorReservation,
-    device: Option<ARef<File>>,
 }
 
 impl Buffer {
@@ -105,23 +101,21 @@ impl Buffer {
 
     /// Gives the files their numbers. What is to be closed with the buffer is remembered in it.
     pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
-        let reserved = KBox::into_inner(reserved);
-        let slots = self.take_files(reserved.to_close);
-        // As many numbers as slots, in the same order.
-        for (reserved, slot) in reserved.numbers.into_iter().zip(slots) {
-            match slot.file {
-                PassedFile::Other(file) => reserved.number.fd_install(file),
-                PassedFile::Device(_) => reserved.install_device(),
+        let ReservedNumbers {
+            numbers,
+            devices,
+            to_close,
+        } = KBox::into_inner(reserved);
+        let mut devices = devices.into_iter();
+        // As many numbers as slots, and as many devices as there are slots of such, in the same order.
+        for (number, slot) in numbers.into_iter().zip(self.take_files(to_close)) {
+            let file = match slot.file {
+                PassedFile::Other(file) => Some(file),
+                PassedFile::Device(_) => devices.next(),
+            };
+            if let Some(file) = file {
+                number.fd_install(file);
             }
-        }
-    }
-}
-
-impl ReservedNumber {
-    #[cold]
-    fn install_device(self) {
-        if let Some(device) = self.device {
-            self.number.fd_install(device);
         }
     }
 }
@@ -129,21 +123,31 @@ impl ReservedNumber {
 #[cold]
 fn reserve(slots: &[FileSlot], start: usize, receiver: &Process) -> Result<KBox<ReservedNumbers>> {
     let mut numbers = KVVec::with_capacity(slots.len(), GFP_KERNEL)?;
+    let mut devices = KVVec::new();
     let is_closed = |slot: &&FileSlot| slot.closer == Closer::Driver;
     let mut to_close = match slots.iter().filter(is_closed).count() {
         0 => None,
         count => Some(DeferredClose::with_capacity(count, GFP_KERNEL)?),
     };
     for slot in slots {
-        let device = slot.file.hold_device()?;
-        let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
-        let fd = number.reserved_fd();
-        receiver.pages.write(start + slot.at, &fd.to_ne_bytes())?;
-        if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
-            closing.push(fd);
+        if let Some(device) = slot.file.hold_device()? {
+            devices.push(device, GFP_KERNEL)?;
         }
-        numbers.push(ReservedNumber { number, device }, GFP_KERNEL)?;
+        let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
+        if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
+            closing.push(number.reserved_fd());
+        }
+        numbers.push(number, GFP_KERNEL)?;
     }
-    let reserved = ReservedNumbers { numbers, to_close };
+    let pages = receiver.pages.open_pages()?;
+    for (slot, number) in slots.iter().zip(&numbers) {
+        pages.write(start + slot.at, &number.reserved_fd().to_ne_bytes())?;
+    }
+    drop(pages);
+    let reserved = ReservedNumbers {
+        numbers,
+        devices,
+        to_close,
+    };
     Ok(KBox::new(reserved, GFP_KERNEL)?)
 }

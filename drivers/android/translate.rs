@@ -20,6 +20,7 @@ use crate::{
     send::Sender, //
 };
 use kernel::{
+    cred::Credential,
     prelude::*,
     sync::Arc,
     uaccess::{UserPtr, UserSlice}, //
@@ -74,8 +75,10 @@ pub(crate) fn copy_in(
         size: buffer.layout.data_size(),
         source: data,
     };
+    let credential = route.receiver.credential()?;
     let mut translation = Translation {
         route,
+        receiver_credential: &credential,
         pointers: PointerArea::new(start, end),
         buffer,
     };
@@ -198,6 +201,7 @@ impl Writer<'_> {
 /// Turns objects into the receiver's terms, one after the other.
 struct Translation<'a> {
     route: Route<'a>,
+    receiver_credential: &'a Credential,
     /// Takes hold of what the objects name.
     buffer: &'a mut Buffer,
     /// Takes what they point to.

@@ -6,7 +6,7 @@
 //! The receiver's numbers are not known yet. Where they belong stays zero or unwritten until then,
 //! and is remembered with the file.
 
-use super::{pointers::PagesOf, Route, Translation};
+use super::{pointers::PagesOf, Translation};
 use crate::{
     defs::{FileArrayObject, FileObject},
     error::Refusal,
@@ -25,7 +25,7 @@ const FD_SIZE: u64 = size_of::<u32>() as u64;
 impl Translation<'_> {
     /// Takes the file of an object that lies `at` in the data.
     pub(super) fn file(&mut self, at: usize, object: FileObject) -> Result<FileObject, Refusal> {
-        let file = self.route.file(object.fd)?;
+        let file = self.passed_file(object.fd)?;
         self.buffer.hold_file(FileSlot {
             at: at + FileObject::FD_AT,
             file,
@@ -52,7 +52,7 @@ impl Translation<'_> {
         // CAST: a gap lies within the buffer.
         let mut numbers = UserSlice::new(source, size as usize).reader();
         for index in 0..array.count as usize {
-            let file = self.route.file(numbers.read().map_err(|_| EINVAL)?)?;
+            let file = self.passed_file(numbers.read().map_err(|_| EINVAL)?)?;
             self.buffer.hold_file(FileSlot {
                 at: gap.at + index * FD_SIZE as usize,
                 file,
@@ -61,17 +61,16 @@ impl Translation<'_> {
         }
         Ok(())
     }
-}
 
-impl Route<'_> {
     /// The file behind a descriptor of the sender, if it may be passed.
-    fn file(&self, fd: u32) -> Result<PassedFile> {
-        if !self.accepts_files {
+    #[inline]
+    fn passed_file(&self, fd: u32) -> Result<PassedFile> {
+        if !self.route.accepts_files {
             return Err(EPERM);
         }
         let file = ffi::file_of_caller(fd)?;
-        let to = self.receiver.credential()?;
-        security::binder_transfer_file(self.sender.credential, &to, &file).map_err(|_| EPERM)?;
+        let (from, to) = (self.route.sender.credential, self.receiver_credential);
+        security::binder_transfer_file(from, to, &file).map_err(|_| EPERM)?;
         Ok(PassedFile::new(file))
     }
 }

@@ -18,15 +18,16 @@ impl Translation<'_> {
     /// Turns an object into the receiver's terms, and holds for him what it names.
     pub(super) fn node(&mut self, object: FlatObject) -> Result<FlatObject, Refusal> {
         self.buffer.expect_held()?;
-        let (translated, held) = self.route.node(object)?;
+        let (translated, held) = self.translated_node(object)?;
         self.buffer.hold(held);
         Ok(translated)
     }
-}
 
-impl Route<'_> {
-    fn node(&self, object: FlatObject) -> Result<(FlatObject, Held), Refusal> {
-        let from = &self.sender.thread.process;
+    fn translated_node(&self, object: FlatObject) -> Result<(FlatObject, Held), Refusal> {
+        let Route {
+            sender, receiver, ..
+        } = self.route;
+        let from = &sender.thread.process;
         match object {
             FlatObject::Binder {
                 strength,
@@ -36,7 +37,7 @@ impl Route<'_> {
                 let node = from.pin_node(name, NodeFlags::new(flags))?;
                 let handle = self
                     .may_transfer_node()
-                    .and_then(|()| self.receiver.hold_node(&node, strength, Some(self.sender.thread)));
+                    .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
                 node.unpin();
                 Ok(as_handle(handle.map_err(refusal)?, strength, flags))
             }
@@ -47,7 +48,7 @@ impl Route<'_> {
             } => {
                 let node = from.node_of_handle(handle, strength).ok_or(EINVAL)?;
                 self.may_transfer_node()?;
-                if Arc::ptr_eq(&node.owner, self.receiver) {
+                if Arc::ptr_eq(&node.owner, receiver) {
                     node.add_local(strength).map_err(|_| EINVAL)?;
                     let name = node.name;
                     let binder = FlatObject::Binder {
@@ -57,7 +58,7 @@ impl Route<'_> {
                     };
                     return Ok((binder, Held::Node(node, strength)));
                 }
-                let handle = self.receiver.hold_node(&node, strength, None);
+                let handle = receiver.hold_node(&node, strength, None);
                 Ok(as_handle(handle.map_err(refusal)?, strength, flags))
             }
         }
@@ -65,8 +66,8 @@ impl Route<'_> {
 
     /// Asks the security modules; any refusal of theirs is `EPERM` to the sender (contract 10).
     fn may_transfer_node(&self) -> Result {
-        let to = self.receiver.credential()?;
-        security::binder_transfer_binder(self.sender.credential, &to).map_err(|_| EPERM)
+        let (from, to) = (self.route.sender.credential, self.receiver_credential);
+        security::binder_transfer_binder(from, to).map_err(|_| EPERM)
     }
 }
 

@@ -14,7 +14,8 @@
 //! and the functions that copy from user space, for which the kernel's own memory model holds. By that,
 //! racing copies leave some mixture of their bytes and have no other effect.
 
-use super::{slots::Record, PageRange};
+use super::{slots::Record, PageRange, Space};
+use crate::kernel_ext::closable::Open;
 use kernel::{
     bindings,
     ffi::c_void,
@@ -202,7 +203,7 @@ impl PageRange {
         len: usize,
     ) -> Result<Option<MissedPart>> {
         let no_faults = NoFaults::begin(from, len).ok_or(EFAULT)?;
-        self.with_parts(offset, len, |part| {
+        self.open_pages()?.with_parts(offset, len, |part| {
             // SAFETY: The parts are of `len` bytes, as the source is.
             let is_copied = unsafe { no_faults.copy(part) };
             (!is_copied).then(|| MissedPart::new(part))
@@ -212,19 +213,9 @@ impl PageRange {
     /// Copies `bytes` to the offset `offset`.
     ///
     /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
-        self.for_each_part(offset, bytes.len(), |part| {
-            part.with_pointer(|to| {
-                // SAFETY: `to` is valid for writes of `part.len` bytes. Of `bytes` there are
-                // `part.done` bytes before those and as many of them: the parts add up to its length.
-                // Page memory and `bytes` do not overlap: there are no references to page memory.
-                unsafe {
-                    let from = bytes.as_ptr().add(part.done);
-                    bindings::memcpy(to, from.cast(), part.len);
-                }
-            });
-        })
+        self.open_pages()?.write(offset, bytes)
     }
 
     /// Fills `bytes` from the offset `offset`.
@@ -236,7 +227,7 @@ impl PageRange {
     #[inline]
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result {
         let len = bytes.len();
-        self.for_each_part(offset, len, |part| {
+        self.open_pages()?.for_each_part(offset, len, |part| {
             part.with_pointer(|from| {
                 // SAFETY: As in `write`, the other way round. All bit patterns are valid for bytes.
                 unsafe {
@@ -251,10 +242,42 @@ impl PageRange {
     ///
     /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     pub fn zero(&self, offset: usize, len: usize) -> Result {
-        self.for_each_part(offset, len, |part| {
+        self.open_pages()?.for_each_part(offset, len, |part| {
             part.with_pointer(|to| {
                 // SAFETY: `to` is valid for writes of `part.len` bytes.
                 unsafe { bindings::memset(to, 0, part.len) };
+            });
+        })
+    }
+
+    /// Opens the pages for several accesses. As long as this exists, reclaim leaves them alone: it is not
+    /// for those who sleep.
+    ///
+    /// Errors: `EFAULT` if there are none any more.
+    #[inline]
+    pub fn open_pages(&self) -> Result<OpenPages<'_>> {
+        self.space.open().map(OpenPages).ok_or(EFAULT)
+    }
+}
+
+/// The pages of a range, open for several accesses.
+pub struct OpenPages<'a>(Open<'a, Space>);
+
+impl OpenPages<'_> {
+    /// Copies `bytes` to the offset `offset`.
+    ///
+    /// Errors: `EFAULT` if the pages are not [populated](PageRange::populate).
+    #[inline(always)]
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
+        self.for_each_part(offset, bytes.len(), |part| {
+            part.with_pointer(|to| {
+                // SAFETY: `to` is valid for writes of `part.len` bytes. Of `bytes` there are
+                // `part.done` bytes before those and as many of them: the parts add up to its length.
+                // Page memory and `bytes` do not overlap: there are no references to page memory.
+                unsafe {
+                    let from = bytes.as_ptr().add(part.done);
+                    bindings::memcpy(to, from.cast(), part.len);
+                }
             });
         })
     }
@@ -278,8 +301,7 @@ impl PageRange {
         len: usize,
         mut f: impl FnMut(&Part<'_>) -> Option<R>,
     ) -> Result<Option<R>> {
-        let space = self.space.open().ok_or(EFAULT)?;
-        let mapping = space.mapping.as_ref().ok_or(EFAULT)?;
+        let mapping = self.0.mapping.as_ref().ok_or(EFAULT)?;
         let mut done = 0;
         while done < len {
             let at = offset.checked_add(done).ok_or(EFAULT)?;

@@ -179,6 +179,13 @@ impl Stage {
         is_there
     }
 
+    /// Notes it as missing if the kernel has KASAN: there what is freed goes into quarantine first, and time
+    /// goes into the shadow of memory.
+    pub fn has_no_kasan(&self) -> bool {
+        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        self.needs("a kernel without KASAN", !symbols.contains(" kasan_report\n"))
+    }
+
     /// Whether the numbers of the driver start near their ends.
     pub fn is_near_limits(&self) -> bool {
         NEAR_LIMITS.load(Ordering::Relaxed)

@@ -190,7 +190,13 @@ fn lesson_s10_counts_of_a_dead_node_go_down(t: &Stage) {
     let (server, owner) = (t.server(), t.server());
     let target = give_in_a_call(&manager, &server, FlatBinderObject::binder(0x10, 0));
     let handle = give_in_a_call(&manager, &owner, STRONG);
+    const DEATH: u64 = 0xdead;
+    manager.send(|c| c.request_death(handle, DEATH));
     owner.kill();
+    // The C driver ends what is killed in a work queue.
+    manager.wait_for(Return::DeadBinder(DEATH));
+    manager.send(|c| c.dead_binder_done(DEATH).clear_death(handle, DEATH));
+    manager.wait_for(Return::ClearDeathNotificationDone(DEATH));
     let counts = || {
         let info = BinderNodeInfoForRef { handle, ..Default::default() };
         let info = manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).expect("the manager may ask");

@@ -21,12 +21,6 @@ cases! { "retention":
     lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
 }
 
-/// Whether memory that is freed is free. Under KASAN it goes into quarantine first.
-fn frees_at_once(t: &Stage) -> bool {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    t.needs("a kernel without KASAN", !symbols.contains(" kasan_report\n"))
-}
-
 /// A process offers a node to the holder, is called with so many bytes, and is killed before it answers.
 fn live_and_die(t: &Stage, manager: &Port, holder: &Port, parcel: &Parcel) {
     let owner = t.client_with(4 << 20);
@@ -52,7 +46,7 @@ fn left_by_each_death(t: &Stage, deaths: i64, limit: i64, parcel: &Parcel) -> i6
 }
 
 fn lesson_s08_what_the_dead_received_goes(t: &Stage) {
-    if !frees_at_once(t) {
+    if !t.has_no_kasan() {
         return;
     }
     let limit = 128 << 10;
@@ -61,7 +55,7 @@ fn lesson_s08_what_the_dead_received_goes(t: &Stage) {
 }
 
 fn lesson_s08_the_dead_keep_little(t: &Stage) {
-    if !frees_at_once(t) {
+    if !t.has_no_kasan() {
         return;
     }
     let limit = 8 << 10;
@@ -71,7 +65,7 @@ fn lesson_s08_the_dead_keep_little(t: &Stage) {
 
 fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
     const THREADS: i64 = 1500;
-    if !frees_at_once(t) {
+    if !t.has_no_kasan() {
         return;
     }
     let size =
