@@ -98,8 +98,8 @@ enum Offsets {
     Many(KVVec<u8>),
 }
 
-/// The size of what takes no memory.
-const FEW_OFFSETS: usize = 8 * size_of::<u64>();
+/// The size of as many offsets as take no memory: eight.
+const FEW_OFFSETS: usize = size_of::<[u64; 8]>();
 
 impl Offsets {
     /// Reads the array, once, for the driver and for the receiver.
