@@ -69,8 +69,8 @@ fuzz: $(PYTHON) ## random commands on the C driver and on ours, which have to do
 mutants: $(PYTHON) ## faults made by a machine, a sample of them, and whether the tests see them (SEED=1 COUNT=300; RECORD=1 into docs)
 	@$(LAB) mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(MOST),--most $(MOST)) $(if $(SLICE),--slice $(SLICE)) $(if $(RECORD),--record)
 
-mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03 for one)
-	@$(LAB) mutations $(if $(ONLY),--only "$(ONLY)")
+mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03,R04 for some, RESUME=1: those that the last runs did not kill)
+	@$(LAB) mutations $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))

@@ -1,21 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make mutations`: the driver broken on purpose, one way at a time, and whether the tests notice.
 
-What is broken, and which test has to notice, is in `tests/mutations/mutations.toml`.
+What is broken, and which test has to notice, is in `tests/mutations/mutations.toml`. While a guest tries one
+mutation, the next is built.
 """
 
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import pathlib
 import shutil
 import subprocess
+import time
 import tomllib
 
 from . import frames, guest, kernel, module, programs, say, unload
 from .versions import BUILD, ROOT
 
 TABLE = ROOT / "tests/mutations/mutations.toml"
-_SOURCES = ("drivers/android", "rust/kernel", "include")
-_TIMEOUT = 90
-# Instead of a test of the contract suite.
-FRAMES = "stack frames"
+# What a mutation may edit, and what its tests on the host are made of.
+_SOURCES = ("drivers/android", "rust/kernel", "include", "tests/host")
+_COPY = BUILD / "mutation"
+# After so many seconds a guest hangs.
+_TIMEOUTS = {"um": 90, "x86_64-debug": 300}
+# Instead of a test of the contract suite, or of one in a guest.
+FRAMES, DEVICES, HOST = "stack frames", "parameter devices", "host"
+
+
+@dataclasses.dataclass
+class Prepared:
+    """A mutation's module, or how it ended if it needs no guest. `key` is of all that it was made of."""
+
+    key: str
+    module: pathlib.Path | None = None
+    end: str = ""
 
 
 def table():
@@ -30,88 +49,150 @@ def misplaced():
             if (count := (ROOT / edit["file"]).read_text().count(edit["old"])) != 1]
 
 
-def run(wanted=""):
-    """Try the mutations whose lesson or name contains `wanted`, print a table; how many survived."""
-    rows = []
+def run(wanted="", resume=False):
+    """Try the mutations whose lesson or name contains one of the words of `wanted`, print a table; how many were not
+    killed. With `resume`, those that an earlier run killed on the same sources and tests are not tried again."""
+    began = time.monotonic()
+    words = wanted.split(",")
+    chosen = [mutation for mutation in table() if any(word in _title(mutation) for word in words)]
     program = programs.build("tests/contract")
-    for mutation in table():
-        title = f"{mutation['lesson']}: {mutation['name']}"
-        if wanted not in title:
-            continue
-        try:
-            end = _try(mutation, program, title)
-        except say.LabError as error:
-            end = f"NOT TRIED: {error}"
-        say.note(f"  {title}: {end}")
-        rows.append((mutation, end))
-    print()
-    print("| lesson | the driver is broken so that | test | ends with |\n|---|---|---|---|")
+    ends, rows = _Ends(resume), []
+    with concurrent.futures.ThreadPoolExecutor(1) as builder:
+        ahead = [builder.submit(_prepare, mutation, program, ends) for mutation in chosen[:1]]
+        for number, mutation in enumerate(chosen, 1):
+            prepared = ahead.pop()
+            concurrent.futures.wait([prepared])
+            ahead += [builder.submit(_prepare, following, program, ends) for following in chosen[number:number + 1]]
+            end = _end(mutation, prepared, program, ends)
+            say.note(f"  {number} of {len(chosen)}, {_title(mutation)}: {end}")
+            rows.append((mutation, end))
+    return _print(rows, time.monotonic() - began)
+
+
+def _title(mutation):
+    return f"{mutation['lesson']}: {mutation['name']}"
+
+
+def _print(rows, seconds):
+    print("\n| lesson | the driver is broken so that | test | ends with |\n|---|---|---|---|")
     for mutation, end in rows:
         print(f"| {mutation['lesson']} | {mutation['name']} | `{mutation['test']}…` | {end} |")
     alive = [row for row in rows if not row[1].startswith("killed")]
-    print(f"\n{len(rows) - len(alive)} of {len(rows)} mutations killed")
+    print()
+    for mutation, end in alive:
+        print(f"not killed: {_title(mutation)}: {end}")
+    print(f"{len(rows) - len(alive)} of {len(rows)} mutations killed, in {seconds / 60:.0f} min")
     return len(alive)
 
 
-def _try(mutation, program, title):
-    """Build and run one; how it ended."""
-    if mutation.get("guest") == "host":
-        return _try_on_host(mutation)
+class _Ends:
+    """How mutations ended in earlier runs, by what they were made of."""
+
+    def __init__(self, resume):
+        self._path = _COPY / "ends.json"
+        self._known = json.loads(self._path.read_text()) if resume and self._path.exists() else {}
+
+    def of(self, key):
+        """How it ended, or nothing if it is to be tried."""
+        return self._known.get(key, "")
+
+    def add(self, key, end):
+        if end.startswith("killed"):
+            self._known[key] = end
+            self._path.write_text(json.dumps(self._known))
+
+
+def _prepare(mutation, program, ends):
+    """Lay the sources of one out, and build its module; or try it, if it needs none."""
+    sources = _lay_out(mutation)
+    settings = json.dumps(mutation, sort_keys=True).encode()
+    key = hashlib.sha256(b"".join([sources, settings, program.read_bytes()])).hexdigest()
+    if end := ends.of(key):
+        return Prepared(key, end=end)
+    if mutation.get("guest") == HOST:
+        return Prepared(key, end=_try_on_host(mutation))
+    switches = (module.NEAR_LIMITS,) if mutation.get("near_limits") else ()
+    built = module.build(kernel.build(mutation.get("guest", "um")), _COPY / "drivers/android", "mutation",
+                         arguments=switches)
+    # The next one is built in its place.
+    return Prepared(key, pathlib.Path(shutil.copy2(built, _COPY / f"{key[:12]}.ko")))
+
+
+def _lay_out(mutation):
+    """Make the copy of the driver one with the edits of the mutation. Written is what differs, so that all of it is
+    built again, and nothing else: neither an edit of this mutation is missed, nor does one of the last stay."""
+    wanted = {path.relative_to(ROOT): path.read_bytes() for folder in _SOURCES
+              for path in (ROOT / folder).rglob("*") if path.is_file() and "target" not in path.parts}
+    for edit in mutation["edits"]:
+        name, old = pathlib.Path(edit["file"]), edit["old"].encode()
+        if wanted[name].count(old) != 1:
+            raise say.LabError(f"{name} has {wanted[name].count(old)} times: {edit['old'][:60]!r}")
+        wanted[name] = wanted[name].replace(old, edit["new"].encode())
+    for folder in _SOURCES:
+        for path in (_COPY / folder).rglob("*"):
+            if path.is_file() and "target" not in path.parts and path.relative_to(_COPY) not in wanted:
+                path.unlink()
+    for name, content in wanted.items():
+        path = _COPY / name
+        if not path.exists() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    return b"".join(f"{name}\n".encode() + wanted[name] for name in sorted(wanted))
+
+
+def _end(mutation, prepared, program, ends):
+    """How a mutation ends."""
+    try:
+        prepared = prepared.result()
+        end = prepared.end or _look(mutation, prepared.module, program)
+        ends.add(prepared.key, end)
+        if prepared.module:
+            prepared.module.unlink()
+        return end
+    except say.LabError as error:
+        return f"NOT TRIED: {error}"
+
+
+def _look(mutation, broken, program):
+    """Look at the stack frames of a module, or run the tests in a guest; how it ended."""
     if mutation["test"] == FRAMES:
-        with say.Step(title):
-            broken = module.build(kernel.build("um"), _mutate(mutation) / "drivers/android", "mutation")
-            complaints = frames.too_large(broken)
+        complaints = frames.too_large(broken)
         return f"killed: {complaints[0]}" if complaints else "SURVIVED"
+    result = guest.run(kernel.build(mutation.get("guest", "um")), _job(mutation, broken, program))
+    if result.good:
+        return "SURVIVED"
+    failed = [line for line in result.output.splitlines() if " FAILED " in line]
+    why = (failed or result.problems or result.output.splitlines()[-1:] or ["a bad exit status"])[0]
+    return "killed: " + why.replace("|", "/").replace(" FAILED ", " ")[:150]
+
+
+def _job(mutation, broken, program):
+    """What a guest has to do with a broken module."""
+    name = mutation.get("guest", "um")
+    options = {"module": broken, "timeout": mutation.get("timeout", _TIMEOUTS[name]), "boot": mutation.get("boot", ())}
+    if mutation["test"] == DEVICES:
+        return guest.Job(argv=["/lab/devices", guest.MODULES["rust"]], load=False, **options)
     names = subprocess.run([program, "list", "--filter", mutation["test"]], text=True,
                            capture_output=True, check=True).stdout.splitlines()
     if not names:
         raise say.LabError(f"no test is called {mutation['test']}")
-    name = mutation.get("guest", "um")
-    built = kernel.build(name)
-    with say.Step(title):
-        near_limits = mutation.get("near_limits", False)
-        switches = (module.NEAR_LIMITS,) if near_limits else ()
-        broken = module.build(built, _mutate(mutation) / "drivers/android", "mutation", arguments=switches)
-        # A mutant may hang; what a test waits for, it waits for a few seconds.
-        argv = ["/lab/contract", "run", "--driver", "rust", "--filter", mutation["test"], "--timeout", "30"]
-        argv += ["--near-limits"] if near_limits else []
-        options = {"module": broken, "timeout": mutation.get("timeout", _TIMEOUT), "boot": mutation.get("boot", ())}
-        if all(name.startswith(unload.GROUP) for name in names):
-            job = unload.job(mutation["test"], **options)
-        else:
-            job = guest.Job(argv=argv, files={"/lab/contract": program}, **options)
-        result = guest.run(built, job)
-    if result.good:
-        return "SURVIVED"
-    failed = [line for line in result.output.splitlines() if " FAILED " in line]
-    why = (failed or result.problems or ["a bad exit status"])[0]
-    return "killed: " + why.replace("|", "/").split(" FAILED ")[-1][:110]
+    if all(line.startswith(unload.GROUP) for line in names):
+        return unload.job(mutation["test"], **options)
+    # A mutant may hang; what a test waits for, it waits for a few seconds.
+    argv = ["/lab/contract", "run", "--driver", "rust", "--filter", mutation["test"], "--timeout", "30",
+            "--stop-at-first-failure"]
+    argv += ["--near-limits"] if mutation.get("near_limits") else []
+    return guest.Job(argv=argv, files={"/lab/contract": program}, **options)
 
 
 def _try_on_host(mutation):
     """Build and run one with the tests that need no kernel; how it ended."""
-    copy = _mutate(mutation)
-    tests = copy / "tests/host"
-    shutil.copytree(ROOT / "tests/host", tests, dirs_exist_ok=True, ignore=shutil.ignore_patterns("target"))
-    argv = ["cargo", "test", "--quiet", "--manifest-path", tests / "Cargo.toml", mutation["test"]]
-    ran = subprocess.run(argv, text=True, capture_output=True, check=False)
+    argv = [programs.CARGO, "test", "--quiet", "--locked", mutation["test"]]
+    ran = subprocess.run(argv, cwd=_COPY / "tests/host", env=programs.environment(), text=True, capture_output=True,
+                         check=False)
     if ran.returncode == 0:
         return "SURVIVED"
     failed = [line for line in ran.stdout.splitlines() if line.startswith("assertion") or "panicked at" in line]
     if not failed:
         raise say.LabError("the tests could not be run: " + ran.stderr[-300:])
     return "killed: " + failed[0].replace("|", "/")[:110]
-
-
-def _mutate(mutation):
-    """A copy of the driver with the edits of the mutation."""
-    copy = BUILD / "mutation"
-    for folder in _SOURCES:
-        shutil.copytree(ROOT / folder, copy / folder, dirs_exist_ok=True)
-    for edit in mutation["edits"]:
-        path = copy / edit["file"]
-        text = path.read_text()
-        if text.count(edit["old"]) != 1:
-            raise say.LabError(f"{edit['file']} has {text.count(edit['old'])} times: {edit['old'][:60]!r}")
-        path.write_text(text.replace(edit["old"], edit["new"]))
-    return copy
