@@ -193,9 +193,10 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         Op::Poll { slot, timeout_ms } => {
             Answer::Number(device(slot)?.poll(Some(timeout_ms))?.bits() as u16 as u64)
         }
-        Op::EpollCreate { slot } => {
+        Op::EpollCreate { slot, edge } => {
             let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-            set.add(&*device(slot)?, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+            let trigger = if edge { EpollFlags::EPOLLET } else { EpollFlags::empty() };
+            set.add(&*device(slot)?, EpollEvent::new(EpollFlags::EPOLLIN | trigger, 0))?;
             let mut sets = EPOLLS.lock().unwrap();
             sets.push(Arc::new(set));
             Answer::Number(sets.len() as u64 - 1)

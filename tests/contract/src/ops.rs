@@ -77,8 +77,8 @@ pub enum Op {
     IoctlFault { slot: Slot, number: u32 },
     /// Poll a slot. Answers the events, 0 after the timeout.
     Poll { slot: Slot, timeout_ms: u16 },
-    /// Make an epoll set of one slot. Answers its number.
-    EpollCreate { slot: Slot },
+    /// Make an epoll set of one slot, which tells of what is there, or only of what has come. Answers its number.
+    EpollCreate { slot: Slot, edge: bool },
     /// Wait for an epoll set. Answers the events, 0 after the timeout.
     EpollWait { set: usize, timeout_ms: u16 },
     /// `read(2)` a slot into nothing.

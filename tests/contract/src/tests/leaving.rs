@@ -7,7 +7,7 @@
 use crate::cases;
 use crate::freezer::Freezer;
 use crate::port::{bytes, empty, Port};
-use crate::scheduling::Schedule::Nice;
+use crate::scheduling::Schedule::{Fifo, Nice};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
@@ -40,6 +40,8 @@ cases! { "leaving":
 }
 
 const COOKIE: u64 = 0x99;
+/// Node flags: real-time callers are inherited from.
+const INHERIT: u32 = 0x800;
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 
 fn exit(port: &Port) {
@@ -264,18 +266,23 @@ fn exit_wakes_who_waits(t: &Stage) {
 }
 
 fn exit_of_one_who_was_made_urgent(t: &Stage) {
-    for (caller, minimum) in [(-10, 19), (5, 19), (0, 0)] {
+    // Real-time ones are raised by who calls, before they have read of the call.
+    let real_time = (Fifo(20), INHERIT | 19);
+    for (caller, minimum) in [(Nice(-10), 19), (Nice(5), 19), (Nice(0), 0), real_time] {
         let scene = scene(t);
-        scene.manager.actor.set_schedule(Nice(caller));
         let node = FlatBinderObject::binder(0x50, 0).with_flags(ObjectFlags::from_bits_retain(minimum));
         let handle = crate::port::give_in_a_call(&scene.manager, &scene.port, node);
         scene.port.settle_counts();
         scene.thread.park_without_room();
+        scene.manager.actor.set_schedule(caller);
         scene.manager.start_call(handle, 0, &empty());
         scene.thread.expect_no_room();
+        if caller == real_time.0 {
+            t.ours_alone("no inheritance", scene.thread.actor.schedule() == caller);
+        }
         exit(&scene.thread);
         assert_eq!(scene.manager.wait_refusal(), Return::DeadReply);
-        assert_eq!(scene.thread.actor.schedule(), Nice(0), "called at {caller}");
+        assert_eq!(scene.thread.actor.schedule(), Nice(0), "called at {caller:?}");
         end(&scene);
     }
 }

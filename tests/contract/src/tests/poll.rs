@@ -21,6 +21,7 @@ cases! { "poll":
     lesson_s24_deaths_that_will_not_be_told ["POLL-2", "NODE-10"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
     lesson_s19_own_completion_wakes_epoll ["POLL-5", "TXN-17"],
+    lesson_s19_own_completion_is_an_edge ["POLL-5", "TXN-17"],
     lesson_c01_r18_thread_exit_under_epoll ["POLL-6"],
     close_under_epoll ["POLL-6"],
 }
@@ -164,7 +165,11 @@ fn lesson_s24_deaths_that_will_not_be_told(t: &Stage) {
 }
 
 fn epoll(port: &Port) -> usize {
-    port.actor.number(Op::EpollCreate { slot: port.slot }).expect("an epoll set") as usize
+    epoll_by(port, false)
+}
+
+fn epoll_by(port: &Port, edge: bool) -> usize {
+    port.actor.number(Op::EpollCreate { slot: port.slot, edge }).expect("an epoll set") as usize
 }
 
 fn epoll_wait(port: &Port, set: usize, timeout_ms: u16) -> u64 {
@@ -202,11 +207,21 @@ fn lesson_c01_r18_thread_exit_under_epoll(t: &Stage) {
 
 /// A thread that replies without reading makes itself readable, and an epoll set has to hear of that.
 fn lesson_s19_own_completion_wakes_epoll(t: &Stage) {
+    own_completion_wakes(t, false);
+}
+
+/// The same of a set that tells of nothing twice.
+fn lesson_s19_own_completion_is_an_edge(t: &Stage) {
+    own_completion_wakes(t, true);
+}
+
+fn own_completion_wakes(t: &Stage, edge: bool) {
     let (manager, client) = (t.manager(), t.client());
-    let set = epoll(&manager);
+    let set = epoll_by(&manager, edge);
     for code in 0..3 {
         client.start_call(0, code, &empty());
         assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+        assert_eq!(epoll_wait(&manager, set, 0), if edge { 0 } else { IN });
         assert_eq!(manager.wait_call().code, code);
         assert_eq!(epoll_wait(&manager, set, 0), 0);
         manager.send(|c| c.reply(&manager.place(0, 0, &empty())));

@@ -37,6 +37,7 @@ cases! { "realtime":
     server_keeps_what_it_has ["TXN-31", "LSM-2"],
     server_is_raised_before_it_runs ["TXN-31"],
     signals_do_not_come_between ["TXN-31", "WR-7"],
+    death_does_not_come_between ["TXN-31", "TXN-26"],
     undelivered_call_restores ["TXN-31", "TXN-27"],
 }
 
@@ -373,6 +374,51 @@ fn signals_do_not_come_between(t: &Stage) {
         } else {
             assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
         }
+    }
+}
+
+/// Between being chosen for a call back and getting it a thread is to hear that the call is dead which it
+/// waits for. It is told of one first, and of the other afterwards: a call back that comes late is not for it.
+fn death_does_not_come_between(t: &Stage) {
+    let (last, first) = (t.manager(), t.server());
+    let on_first = crate::port::give_in_a_call(&last, &first, node(INHERIT | ANY));
+    first.settle_counts();
+    let other = first.looper();
+    for round in 0..10 {
+        let middle = t.server();
+        let object = FlatBinderObject::binder(0x1000 + round * 16, 0);
+        let on_middle = introduce(&last, &middle, object, &first);
+        middle.settle_counts();
+        first.start_call(on_middle, 0, &empty());
+        middle.wait_call();
+        middle.start_call(0, 0, &empty());
+        last.wait_call();
+        if !other.actor.is_busy() {
+            other.park();
+        }
+        first.actor.expect_blocked();
+        last.actor.set_schedule(Fifo(20));
+        last.start_call(on_first, 7, &empty());
+        middle.kill();
+        let mut told = first.finish_raw().returns();
+        told.retain(|item| matches!(item, Return::Transaction(_) | Return::DeadReply));
+        match told[..] {
+            [Return::Transaction(_)] => {
+                first.reply(&empty());
+                last.wait_reply();
+                last.reply(&empty());
+                assert_eq!(first.wait_refusal(), Return::DeadReply);
+            }
+            [Return::DeadReply] => {
+                assert_eq!(first.drain(), [], "after the death");
+                assert_eq!(other.wait_call().code, 7);
+                other.reply(&empty());
+                last.wait_reply();
+                last.reply(&empty());
+            }
+            _ => panic!("{told:?}"),
+        }
+        first.send(|c| c.release(on_middle));
     }
 }
 

@@ -81,7 +81,9 @@ fn epoll_in_every_looper_state(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
-        let set = thread.actor.number(Op::EpollCreate { slot: thread.slot }).expect("an epoll set") as usize;
+        let set =
+            thread.actor.number(Op::EpollCreate { slot: thread.slot, edge: false }).expect("an epoll set")
+                as usize;
         let wait = Op::EpollWait { set, timeout_ms: PATIENCE_MS };
         thread.actor.start(wait.clone());
         thread.actor.expect_blocked();
@@ -131,7 +133,8 @@ fn oneway(port: &Port, handle: u32) -> BinderTransactionData {
 
 fn own_oneway_acknowledgement_wakes_epoll(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    let set = client.actor.number(Op::EpollCreate { slot: client.slot }).expect("an epoll set") as usize;
+    let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
+        as usize;
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
     client.send(|c| c.transaction(&oneway(&client, 0)));
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
@@ -256,7 +259,9 @@ fn exit_under_epoll_with_work(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     for code in 0..10 {
         let thread = manager.looper();
-        let set = thread.actor.number(Op::EpollCreate { slot: thread.slot }).expect("an epoll set") as usize;
+        let set =
+            thread.actor.number(Op::EpollCreate { slot: thread.slot, edge: false }).expect("an epoll set")
+                as usize;
         client.start_call(0, code, &empty());
         assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));

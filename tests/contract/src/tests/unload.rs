@@ -160,7 +160,8 @@ fn while_epoll_knows_a_device(t: &Stage) {
         return;
     }
     let port = t.client();
-    let set = port.actor.number(Op::EpollCreate { slot: port.slot }).expect("an epoll set") as usize;
+    let set =
+        port.actor.number(Op::EpollCreate { slot: port.slot, edge: false }).expect("an epoll set") as usize;
     assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
     let waiting = port.actor.thread();
     waiting.start(Op::EpollWait { set, timeout_ms: 2000 });
