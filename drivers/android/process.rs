@@ -142,6 +142,16 @@ pub(crate) struct Pool {
     pub(crate) started: u32,
 }
 
+impl Pool {
+    /// User space could not be told of the request that was made when so many had `started`. If that was
+    /// answered all the same, another may have been made meanwhile, and stays: the number only goes up.
+    pub(crate) fn withdraw_request(&mut self, started: u32) {
+        if self.started == started {
+            self.is_thread_requested = false;
+        }
+    }
+}
+
 impl ProcessState {
     fn new() -> Self {
         Self {
@@ -253,18 +263,18 @@ impl ProcessState {
     }
 
     /// Whether the pool should grow by a thread, and `thread`, which is one of it, is to tell user
-    /// space so (contract LOOP-5). Notes that it was asked for. One beyond
-    /// the limit of threads is not.
-    pub(crate) fn request_thread(&mut self, thread: &Thread) -> bool {
+    /// space so (contract LOOP-5). Notes that it was asked for, and gives how many have started so far.
+    /// One beyond the limit of threads is not asked for.
+    pub(crate) fn request_thread(&mut self, thread: &Thread) -> Option<u32> {
         let pool = self.pool;
         let is_any_idle = self.newest_idle().is_some();
         if pool.is_thread_requested || pool.started >= pool.max_threads || is_any_idle {
-            return false;
+            return None;
         }
         let is_in_pool = thread.state(self).looper.is_in_pool()
             && ffi::limits().threads.has_room(self.threads.len());
         self.pool.is_thread_requested = is_in_pool;
-        is_in_pool
+        is_in_pool.then_some(pool.started)
     }
 
     fn wake_pollers(&self) -> Wake {

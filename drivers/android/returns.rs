@@ -56,7 +56,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             break process;
         }
     };
-    let is_thread_wanted = process.request_thread(thread);
+    let request = process.request_thread(thread);
     let others = if sink.has_room() {
         Wake::Nobody
     } else {
@@ -65,10 +65,10 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     };
     drop(process);
     others.now(&thread.process, WakeHint::Anywhere);
-    if is_thread_wanted {
-        sink.put_first(Return::SpawnLooper).inspect_err(|_| {
-            thread.process.lock_state().pool.is_thread_requested = false;
-        })?;
+    if let Some(started) = request {
+        sink.put_first(Return::SpawnLooper)
+            .and_then(|()| sink.flush())
+            .inspect_err(|_| thread.process.lock_state().pool.withdraw_request(started))?;
     }
     sink.flush()?;
     io.read_consumed = sink.written();

@@ -47,8 +47,16 @@ pub struct Copy {
     copied: i64,
 }
 
+/// `struct uffdio_range`
+#[repr(C)]
+pub struct Range {
+    start: u64,
+    length: u64,
+}
+
 nix::ioctl_readwrite!(uffdio_api, 0xaa, 0x3f, Api);
 nix::ioctl_readwrite!(uffdio_register, 0xaa, 0x00, Register);
+nix::ioctl_read!(uffdio_wake, 0xaa, 0x02, Range);
 nix::ioctl_readwrite!(uffdio_copy, 0xaa, 0x03, Copy);
 
 /// Has the kernel report faults in a range of this process's memory.
@@ -109,5 +117,15 @@ impl Absent {
         // SAFETY: the kernel reads the page and writes the structure; what it fills was not there before.
         unsafe { uffdio_copy(self.faults.as_raw_fd(), &mut copy) }.expect("provide a page");
         assert_eq!(copy.copied, PAGE as i64);
+    }
+
+    /// Takes a page away for good by another thread of the process, and wakes up who sleeps for it.
+    #[track_caller]
+    pub fn withhold(&self, index: usize, other: &Actor) {
+        let start = self.start + (index * PAGE) as u64;
+        other.number(Op::Unmap { address: start, length: PAGE }).expect("unmap");
+        let mut range = Range { start, length: PAGE as u64 };
+        // SAFETY: the kernel reads the structure and nothing else.
+        unsafe { uffdio_wake(self.faults.as_raw_fd(), &mut range) }.expect("wake");
     }
 }

@@ -39,7 +39,7 @@ cases! { "gaps":
 const PAGE: usize = 4096;
 
 /// Pages that are not there, for who sends or receives; [`None`] if the kernel has no userfaultfd.
-fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
+pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
     let start = port.arena.reserve((pages + 1) * PAGE).next_multiple_of(PAGE as u64);
     let made = Absent::of(&port.actor, start, pages * PAGE);
     let is_there = made.as_ref().err() != Some(&Errno::ENOSYS);

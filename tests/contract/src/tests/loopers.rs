@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The pool: when the driver asks for a thread, and which thread it wakes.
 
+use super::gaps;
 use crate::cases;
-use crate::ops::WriteReadOp;
+use crate::ops::{Op, WriteReadOp};
 use crate::port::{empty, Outcome, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
 use binder_sys::*;
+use nix::errno::Errno;
 
 cases! { "loopers":
     first_read_of_a_new_thread ["IOCTL-3"],
@@ -19,11 +21,16 @@ cases! { "loopers":
     not_asked_for_by_a_stranger_to_the_pool ["LOOP-5"],
     unasked_registration_does_not_count ["LOOP-3"],
     registering_after_entering_is_misuse ["LOOP-2", "LOOP-3", "LOOP-4"],
+    asked_for_again_when_nothing_could_be_told ["LOOP-5", "WR-10"],
+    asked_for_again_when_that_could_not_be_told ["LOOP-5", "WR-10"],
+    another_is_asked_for_while_a_request_is_told ["LOOP-5", "WR-10"],
     raised_limit_takes_effect ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
     newest_waiter_is_woken ["LOOP-6", "TXN-21"],
     lesson_s07_a_waiter_leaves_from_between_others ["LOOP-6", "lesson S07"],
     exited_threads_are_not_replaced ["LOOP-5"],
 }
+
+const PAGE: usize = 4096;
 
 /// A manager that may ask for so many threads.
 fn manager_with_pool(t: &Stage, threads: u32) -> Port {
@@ -114,6 +121,13 @@ fn not_asked_for_while_another_waits(t: &Stage) {
     assert!(!serve_by(&manager, &helper), "the third waits");
 }
 
+/// Leaves the refusal of a call for the thread to read.
+fn leave_refusal(reader: &Port) {
+    let mut commands = Commands::new();
+    commands.transaction(&reader.place(super::NO_HANDLE, 0, &empty()));
+    assert_eq!(reader.try_write(&commands).write_consumed as usize, commands.len());
+}
+
 /// Makes the thread read without work, and says whether it was asked for another thread.
 fn serve_by(_manager: &Port, reader: &Port) -> bool {
     let mut commands = Commands::new();
@@ -147,6 +161,56 @@ fn registering_after_entering_is_misuse(t: &Stage) {
     };
     assert!(!answered, "the limit of one has been reached");
     helper.send(|c| c.exit_looper());
+}
+
+/// A read into nowhere asks for no thread.
+fn asked_for_again_when_nothing_could_be_told(t: &Stage) {
+    let manager = manager_with_pool(t, 1);
+    leave_refusal(&manager);
+    let nowhere = WriteReadOp { room: ROOM, read_buffer: Some(BAD_ADDRESS), ..Default::default() };
+    assert_eq!(manager.raw(nowhere).errno, Errno::EFAULT);
+    assert!(serve_by(&manager, &manager));
+}
+
+/// All can be written but the first code, in whose place the request goes.
+fn asked_for_again_when_that_could_not_be_told(t: &Stage) {
+    let manager = manager_with_pool(t, 1);
+    let page = manager.arena.reserve(3 * PAGE).next_multiple_of(PAGE as u64);
+    manager.actor.number(Op::Unmap { address: page, length: PAGE }).expect("unmap");
+    leave_refusal(&manager);
+    let args = WriteReadOp {
+        read_buffer: Some(page + PAGE as u64 - 4),
+        read_size: Some(ROOM as u64),
+        read_consumed: 4,
+        ..Default::default()
+    };
+    assert_eq!(manager.raw(args).errno, Errno::EFAULT);
+    let is_asked = serve_by(&manager, &manager);
+    t.ours_alone("a request that could not be told is never made again", is_asked);
+}
+
+/// A thread comes unbidden while another one is about to ask for it, and cannot in the end; meanwhile a third
+/// has asked for one more. That request stays.
+fn another_is_asked_for_while_a_request_is_told(t: &Stage) {
+    let manager = manager_with_pool(t, 3);
+    let Some(absent) = gaps::absent(t, &manager, 2) else { return };
+    absent.provide(1, &[]);
+    let (early, third) = (manager.thread(), manager.looper());
+    leave_refusal(&manager);
+    manager.start_raw(WriteReadOp {
+        read_buffer: Some(absent.start + PAGE as u64 - 4),
+        read_size: Some(ROOM as u64),
+        read_consumed: 4,
+        ..Default::default()
+    });
+    assert_eq!(absent.wait(), 0);
+    early.send(|c| c.register_looper());
+    assert!(serve_by(&manager, &third), "the first request is answered");
+    absent.withhold(0, &early.actor);
+    assert_eq!(manager.finish_raw().errno, Errno::EFAULT);
+    assert!(!serve_by(&manager, &third), "the second is not");
+    early.thread().send(|c| c.register_looper());
+    assert!(serve_by(&manager, &third), "now it is");
 }
 
 fn raised_limit_takes_effect(t: &Stage) {
