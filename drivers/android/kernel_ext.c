@@ -53,6 +53,11 @@ bool kernel_ext_pid_is_current(const struct pid *pid)
 	return task_pid(current) == pid;
 }
 
+bool kernel_ext_pid_is_current_group(const struct pid *pid)
+{
+	return task_tgid(current) == pid;
+}
+
 /* As pid_task(), under what is cheaper than rcu_read_lock() where that can be preempted. */
 static struct task_struct *thread_of(struct pid *pid)
 {

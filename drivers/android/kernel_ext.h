@@ -21,8 +21,9 @@ struct pid *kernel_ext_pid_of_thread(void);
 struct pid *kernel_ext_pid_of_group(void);
 void kernel_ext_pid_put(struct pid *pid);
 
-/* Whether this is what the calling thread is known by. */
+/* Whether this is what the calling thread, or its thread group, is known by. */
 bool kernel_ext_pid_is_current(const struct pid *pid);
+bool kernel_ext_pid_is_current_group(const struct pid *pid);
 
 /* Whether the thread is on its way out, or gone. */
 bool kernel_ext_pid_is_exiting(struct pid *pid);

@@ -357,7 +357,7 @@ impl Process {
     /// Whether the calling task belongs to whoever opened the device. A descriptor that was passed
     /// on or inherited gives no right to act as its owner (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
-        current!().tgid() == self.pid()
+        self.group.is_current()
     }
 
     /// Maps the space that the process receives data in.
@@ -384,13 +384,12 @@ impl Process {
 
     /// The record of the calling task, made if there is none.
     pub(crate) fn current_thread(this: ArcBorrow<'_, Self>) -> Result<Arc<Thread>> {
-        if !this.is_callers() {
-            return Err(EINVAL);
-        }
         let id = current!().pid();
         let found = this.lock_state().threads.get(&id).cloned();
         match found {
+            // Who has a record belongs to the opener: it was asked when that was made.
             Some(thread) if thread.is_current() => Ok(thread),
+            _ if !this.is_callers() => Err(EINVAL),
             Some(of_the_past) => {
                 // The number went round: its former bearer ended without saying so.
                 of_the_past.end();

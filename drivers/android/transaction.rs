@@ -173,7 +173,7 @@ impl Transaction {
         self.flags & both == both
             && self.flags == newer.flags
             && self.code == newer.code
-            && self.caller.process.pid() == newer.caller.process.pid()
+            && self.caller.process.group == newer.caller.process.group
     }
 
     /// The node that is busy with another oneway call, if this one has to wait for that.

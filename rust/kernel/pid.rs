@@ -18,6 +18,7 @@ extern "C" {
     fn kernel_ext_pid_of_group() -> *mut c_void;
     fn kernel_ext_pid_put(pid: *mut c_void);
     fn kernel_ext_pid_is_current(pid: *const c_void) -> bool;
+    fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
     fn kernel_ext_pid_is_exiting(pid: *const c_void) -> bool;
     fn kernel_ext_pid_task(pid: *mut c_void) -> *mut c_void;
     fn kernel_ext_pid_wake(pid: *mut c_void, handoff: bool);
@@ -29,6 +30,7 @@ extern "C" {
 /// # Invariants
 ///
 /// `self.0` is a valid `struct pid`, to which this owns a reference.
+#[derive(PartialEq, Eq)]
 struct Counted(NonNull<c_void>);
 
 // SAFETY: A `struct pid` is counted atomically, and may be used and given up by any thread.
@@ -93,7 +95,8 @@ impl ThreadPid {
     }
 }
 
-/// Names a group of threads: a process, as user space calls it.
+/// Names a group of threads: a process, as user space calls it. Two are equal if they name the same.
+#[derive(PartialEq, Eq)]
 pub(crate) struct GroupPid(Counted);
 
 impl GroupPid {
@@ -104,6 +107,12 @@ impl GroupPid {
         // SAFETY: As above, so it is not null.
         // INVARIANT: The reference is ours.
         Self(Counted(unsafe { NonNull::new_unchecked(pid) }))
+    }
+
+    /// Whether the calling thread is of it.
+    pub(crate) fn is_current(&self) -> bool {
+        // SAFETY: Compares pointers.
+        unsafe { kernel_ext_pid_is_current_group(self.0 .0.as_ptr()) }
     }
 
     /// Its number in the pid namespace of the calling thread; 0 if it has none there, or is gone.

@@ -70,6 +70,31 @@ impl Actor {
         }
     }
 
+    /// Forks a process that has these numbers, which nobody has any more: in its pid namespace, and in those
+    /// around that.
+    pub fn with_numbers(numbers: &[i32]) -> Self {
+        let (ours, theirs) = channel();
+        // SAFETY: all zeroes are a process like any other.
+        let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+        args.exit_signal = Signal::SIGCHLD as u64;
+        args.set_tid = numbers.as_ptr() as u64;
+        args.set_tid_size = numbers.len() as u64;
+        // SAFETY: the conductor has one thread, and the child goes on in a copy of its memory.
+        let result = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of_val(&args)) };
+        match nix::errno::Errno::result(result).expect("a process with these numbers") {
+            0 => {
+                drop(ours);
+                install_wake_up_handler(SaFlags::empty());
+                serve(theirs);
+                std::process::exit(0)
+            }
+            child => {
+                let pid = Pid::from_raw(child as i32);
+                Self { channel: ours, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(true) }
+            }
+        }
+    }
+
     fn another(&self, op: Op) -> (OwnedFd, Pid) {
         let (ours, theirs) = channel();
         self.post(op, Some(&theirs));

@@ -2,11 +2,12 @@
 //! What else happens to tasks while they use the driver: they are stopped, traced, frozen, forked, and
 //! become other programs. Nothing that was on its way is lost.
 
-use crate::actor::patience;
+use crate::actor::{patience, Actor};
 use crate::cases;
 use crate::ops::Op;
 use crate::port::{bytes, empty, introduce, Port};
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
 use nix::sys::ptrace;
@@ -31,6 +32,9 @@ cases! { "tasks":
     child_comes_and_goes ["FORK-1", "REL-1", "MMAP-8"],
     another_program_has_the_descriptor ["OPEN-1", "MMAP-1", "MMAP-7"],
     another_program_without_the_descriptor ["REL-2"],
+    heir_of_a_number_is_not_the_opener ["FORK-1"],
+    heir_of_a_number_calls_the_context_manager ["TXN-1", "lesson R14"],
+    heir_of_a_number_supersedes_nothing ["TXN-23"],
     descriptor_outlives_its_sender ["FORK-1", "REL-2"],
 }
 
@@ -317,7 +321,7 @@ fn another_program_without_the_descriptor(t: &Stage) {
 /// A device's descriptor lies in a socket, its sender is gone: it is still open.
 fn descriptor_outlives_its_sender(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    let keeper = Rc::new(crate::actor::Actor::new());
+    let keeper = Rc::new(Actor::new());
     let slot = client.actor.hand_over(client.slot, &keeper);
     client.start_call(0, 0, &empty());
     manager.wait_call();
@@ -327,4 +331,70 @@ fn descriptor_outlives_its_sender(t: &Stage) {
     keeper.number(Op::Close { slot }).expect("close");
     let other = t.client();
     other.round_trip(0, &manager, &empty(), &empty());
+}
+
+/// Ends a process whose device somebody keeps, and has another one come that is known by the same numbers.
+fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
+    let keeper = Actor::new();
+    let numbers = [port.actor.pid(), t.global_pid(&port) as i32];
+    let slot = port.actor.hand_over(port.slot, &keeper);
+    port.kill();
+    (Rc::new(Actor::with_numbers(&numbers)), keeper, slot)
+}
+
+fn heir_of_a_number_is_not_the_opener(t: &Stage) {
+    let opener = t.opened();
+    let arena = opener.arena.clone();
+    let (heir, keeper, kept) = heir_of(t, opener);
+    let slot = keeper.hand_over(kept, &heir);
+    let mut port = Port::at(heir, &arena, slot);
+    assert_eq!(port.map(4096), Err(Errno::EINVAL));
+    let allowed = port.ioctl(ioctl::BINDER_SET_MAX_THREADS, 1u32);
+    let why = "a descriptor in another process works as one of the opener's";
+    if t.known_difference(Driver::C, why, allowed == Err(Errno::EINVAL)) {
+        let outcome = port.try_write(Commands::new().enter_looper());
+        assert_eq!(outcome.errno, Errno::EINVAL);
+    }
+}
+
+/// Who has the number of a context manager that has ended, but whose device is open, is not that, and hears that
+/// it is dead.
+fn heir_of_a_number_calls_the_context_manager(t: &Stage) {
+    let (heir, _keeper, _) = heir_of(t, t.manager());
+    let port = t.open_by(heir);
+    let flags = TransactionFlags::ONE_WAY.bits();
+    port.start_transaction(&BinderTransactionData { flags, ..port.place(0, 0, &empty()) });
+    let told = port.finish_raw().returns();
+    let why = "whoever has the number of the context manager is refused as if it were that";
+    t.known_difference(Driver::C, why, told == [Return::Noop, Return::DeadReply]);
+}
+
+/// What another has said whose number was the same is not taken back.
+fn heir_of_a_number_supersedes_nothing(t: &Stage) {
+    let (manager, sender) = (t.manager(), t.client());
+    let freezer = crate::freezer::Freezer::of(t, &manager);
+    let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
+    let say = |port: &Port, words: &[u8]| {
+        port.start_transaction(&BinderTransactionData { flags, ..port.place(0, 9, &bytes(words)) });
+        port.wait_for(Return::TransactionPendingFrozen);
+    };
+    assert_eq!(freezer.freeze(0), Ok(()));
+    // What is superseded waits behind another one.
+    say(&sender, b"ahead");
+    say(&sender, b"first");
+    let (heir, _keeper, _) = heir_of(t, sender);
+    say(&t.open_by(heir), b"second");
+    assert_eq!(freezer.thaw(), Ok(()));
+    let next = || {
+        let call = manager.wait_call();
+        let words = manager.data(&call);
+        manager.free(&call);
+        words
+    };
+    assert_eq!(next(), b"ahead");
+    let first = next();
+    let why = "a call of whoever had the same number is superseded";
+    if t.known_difference(Driver::C, why, first == b"first") {
+        assert_eq!(next(), b"second");
+    }
 }
