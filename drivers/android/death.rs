@@ -141,7 +141,7 @@ impl DeathLink {
     }
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
-    /// called under the handles lock.
+    /// called under the handles lock, as long as user space can ask for another one.
     pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> Cancelled<Self> {
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);

@@ -122,7 +122,7 @@ impl FreezeLink {
     }
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
-    /// called under the handles lock.
+    /// called under the handles lock, as long as user space can ask for another one.
     pub(crate) fn cancel(self: Arc<Self>, owner: &Process) -> Cancelled<Self> {
         let of_owner = owner.remove_freeze_link(&self);
         let mut holder = self.holder.lock_state();

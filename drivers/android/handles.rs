@@ -90,12 +90,7 @@ impl Handles {
     fn remove(&mut self, handle: u32, links: &mut CancelledLinks) -> Option<Removed> {
         let mut reference = self.table.remove(handle)?;
         let by_node = self.by_node.remove_node(&NodeKey::of(&reference.node));
-        if let Some(link) = reference.death.take() {
-            links.death = Some(link.cancel(&reference.node));
-        }
-        if let Some(link) = reference.freeze.take() {
-            links.freeze = Some(link.cancel(&reference.node.owner));
-        }
+        reference.cancel_links(links);
         Some(Removed {
             reference,
             _by_node: by_node,
@@ -104,6 +99,17 @@ impl Handles {
 }
 
 impl Ref {
+    /// What the process has asked for through the handle ends with it. To be called under the handles
+    /// lock, while anybody can ask.
+    fn cancel_links(&mut self, links: &mut CancelledLinks) {
+        if let Some(link) = self.death.take() {
+            links.death = Some(link.cancel(&self.node));
+        }
+        if let Some(link) = self.freeze.take() {
+            links.freeze = Some(link.cancel(&self.node.owner));
+        }
+    }
+
     fn count(&mut self, strength: Strength) -> &mut u32 {
         match strength {
             Strength::Strong => &mut self.strong,
@@ -219,25 +225,20 @@ impl Process {
         })
     }
 
-    /// The process ends: no handle is added any more, and those that it has end one by one.
+    /// The process ends: no handle is added any more, and nobody asks for one. Those that it has end
+    /// one by one, without the lock.
     pub(crate) fn close_handles(&self) {
-        loop {
-            let mut handles = self.handles.lock();
-            handles.is_closed = true;
-            let Some(handle) = handles.table.last() else {
-                // It keeps room for the next handle, of which there will be none.
-                let table = core::mem::replace(&mut handles.table, HandleTable::new());
-                let place = handles.spare_place.take();
-                drop(handles);
-                drop((table, place));
-                return;
-            };
+        let mut handles = self.handles.lock();
+        handles.is_closed = true;
+        let mut table = core::mem::replace(&mut handles.table, HandleTable::new());
+        let by_node = core::mem::replace(&mut handles.by_node, RBTree::new());
+        let place = handles.spare_place.take();
+        drop(handles);
+        drop((by_node, place));
+        while let Some(mut reference) = table.last().and_then(|last| table.remove(last)) {
             let mut links = CancelledLinks::default();
-            let removed = handles.remove(handle, &mut links);
-            drop(handles);
-            if let Some(Removed { reference, .. }) = removed {
-                reference.node.release(true, reference.strong > 0);
-            }
+            reference.cancel_links(&mut links);
+            reference.node.release(true, reference.strong > 0);
         }
     }
 }
