@@ -151,6 +151,8 @@ impl Process {
         registry::remove(self);
         self.context.forget_manager(self);
         self.close();
+        // First of all: then what is undone below has no range of its own to give back.
+        self.close_buffers();
         while let Some(thread) = self.any_thread() {
             thread.end();
         }
@@ -168,10 +170,9 @@ impl Process {
         self.give_up_belongings();
     }
 
-    /// What the process received, what it received it in, and whose it was goes. What is left is what its
-    /// nodes need, for as long as others hold those.
+    /// What the process received its data in, and whose it was goes. What is left is what its nodes
+    /// need, for as long as others hold those.
     fn give_up_belongings(&self) {
-        self.close_buffers();
         self.pages.close();
         self.credential.close();
     }
