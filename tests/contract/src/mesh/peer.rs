@@ -36,6 +36,8 @@ struct Talk {
     process: Arc<Opened>,
     out: Commands,
     news: VecDeque<Return>,
+    /// Whether a reply was made and its completion has not been read.
+    has_replied: bool,
 }
 
 /// How a call ended.
@@ -52,7 +54,7 @@ impl Talk {
     }
 
     fn on(process: &Arc<Opened>) -> Self {
-        Self { process: process.clone(), out: Commands::new(), news: VecDeque::new() }
+        Self { process: process.clone(), out: Commands::new(), news: VecDeque::new(), has_replied: false }
     }
 
     /// Writes the commands, and gives the next return that is not about counts.
@@ -120,12 +122,24 @@ impl Talk {
         Ok(Some(object.handle()))
     }
 
-    /// Answers with a parcel, which has to live until the next exchange.
+    /// Answers with a parcel. The completion comes among other returns: the pool may be asked for one more
+    /// thread before it.
     fn reply(&mut self, call: &BinderTransactionData, parcel: &Parcel) -> anyhow::Result<()> {
         self.out.free_buffer(call.buffer).reply(&parcel.to_caller(TransactionFlags::empty()));
-        match self.next()? {
-            Return::TransactionComplete => Ok(()),
-            other => bail!("{other:?} in place of the completion of a reply"),
+        self.has_replied = true;
+        self.exchange()
+    }
+
+    /// The next return of a thread that serves, other than the completion of its last reply.
+    fn next_to_serve(&mut self) -> anyhow::Result<Return> {
+        loop {
+            match self.next()? {
+                Return::TransactionComplete if self.has_replied => self.has_replied = false,
+                Return::Transaction(_) if self.has_replied => {
+                    bail!("a call before the completion of a reply")
+                }
+                other => return Ok(other),
+            }
         }
     }
 }
@@ -146,7 +160,7 @@ pub fn manage(path: &Path, ready: impl FnOnce()) {
 }
 
 fn introduce(talk: &mut Talk, known: &mut BTreeMap<u32, u32>) -> anyhow::Result<()> {
-    let Return::Transaction(call) = talk.next()? else { return Ok(()) };
+    let Return::Transaction(call) = talk.next_to_serve()? else { return Ok(()) };
     let mut parcel = Parcel::new();
     if call.code & PUBLISH != 0 {
         let Some(handle) = talk.object(&call)? else { bail!("a process without an object") };
@@ -232,7 +246,7 @@ impl Role<'_> {
             talk.out.enter_looper();
         }
         std::thread::scope(|scope| loop {
-            match talk.next()? {
+            match talk.next_to_serve()? {
                 Return::SpawnLooper => drop(scope.spawn(|| self.insist(self.serve(process, true)))),
                 Return::Transaction(call) => {
                     let message = talk.bytes(&call);
