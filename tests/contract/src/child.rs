@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Child processes of a test that run a closure.
 
-use nix::sys::wait::{waitpid, WaitStatus};
+use anyhow::bail;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::{fork, ForkResult, Pid};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -53,6 +55,23 @@ pub fn ready(what: impl FnOnce(Box<dyn FnOnce()>)) -> Pid {
     drop(to);
     assert_eq!(nix::unistd::read(&from, &mut [0]), Ok(1), "the process died before it was ready");
     child
+}
+
+/// Fails if a child has ended.
+pub fn check_alive(pid: Pid) -> anyhow::Result<()> {
+    match waitpid(pid, Some(WaitPidFlag::WNOHANG))? {
+        WaitStatus::StillAlive => Ok(()),
+        status => bail!("a process ended by itself: {status:?}"),
+    }
+}
+
+/// Kills a child, which must have been alive until then.
+pub fn end(pid: Pid) -> anyhow::Result<()> {
+    kill(pid, Signal::SIGKILL)?;
+    match waitpid(pid, None)? {
+        WaitStatus::Signaled(_, Signal::SIGKILL, _) => Ok(()),
+        status => bail!("a process ended by itself: {status:?}"),
+    }
 }
 
 /// Waits for a child that reports its panic over a pipe.

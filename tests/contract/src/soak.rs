@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Hours in minutes: servers and clients at work, one of them killed every few milliseconds, and the
-//! pages that they do not use taken away all the time.
+//! Hours in minutes: servers and clients at work, and processes that are both to each other, one of them killed
+//! every few milliseconds, and the pages that they do not use taken away all the time.
 //!
 //! What is checked: every answer that arrives has the right bytes; nobody waits for ever; and when all
 //! clients are gone, the servers that live have nothing that anybody holds, and have been told of every
@@ -9,13 +9,12 @@
 
 use crate::child;
 use crate::load::{self, Work};
+use crate::mesh::Mesh;
 use crate::runner;
 use crate::shrinker::Shrinker;
 use anyhow::{bail, Context};
-use binder_sys::fs::mount_at;
+use binder_sys::fs::{add_device, mount_at};
 use clap::Args;
-use nix::sys::signal::{kill, Signal};
-use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -28,6 +27,9 @@ const DEVICES: [&str; 3] = ["binder", "hwbinder", "vndbinder"];
 
 /// Clients at a time.
 const CLIENTS: usize = 6;
+
+/// Processes that call each other, on a device of their own.
+const MESH: u32 = 6;
 
 #[derive(Args)]
 pub struct SoakArgs {
@@ -51,6 +53,7 @@ struct Crowd {
     root: PathBuf,
     servers: Vec<Pid>,
     clients: Vec<Pid>,
+    mesh: Mesh,
     answered: &'static AtomicU64,
     random: SmallRng,
 }
@@ -82,12 +85,15 @@ impl Crowd {
 
     fn kill_one(&mut self) -> anyhow::Result<()> {
         if self.random.random_ratio(1, 4) {
+            return self.mesh.replace(self.random.random_range(0..MESH));
+        }
+        if self.random.random_ratio(1, 4) {
             let index = self.random.random_range(0..self.servers.len());
-            end(self.servers[index])?;
+            child::end(self.servers[index])?;
             self.servers[index] = self.start_server(index);
         } else {
             let index = self.random.random_range(0..self.clients.len());
-            end(self.clients[index])?;
+            child::end(self.clients[index])?;
             self.clients[index] = self.start_client(index);
         }
         Ok(())
@@ -95,22 +101,8 @@ impl Crowd {
 
     /// Fails if anybody has ended by itself.
     fn check_alive(&self) -> anyhow::Result<()> {
-        for pid in self.servers.iter().chain(&self.clients) {
-            match waitpid(*pid, Some(WaitPidFlag::WNOHANG))? {
-                WaitStatus::StillAlive => (),
-                status => bail!("a process ended by itself: {status:?}"),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Kills a process, which must have been alive until then.
-fn end(pid: Pid) -> anyhow::Result<()> {
-    kill(pid, Signal::SIGKILL)?;
-    match waitpid(pid, None)? {
-        WaitStatus::Signaled(_, Signal::SIGKILL, _) => Ok(()),
-        status => bail!("a process ended by itself: {status:?}"),
+        self.servers.iter().chain(&self.clients).try_for_each(|pid| child::check_alive(*pid))?;
+        self.mesh.check_alive().context("mesh")
     }
 }
 
@@ -119,11 +111,13 @@ fn soak(args: &SoakArgs) -> anyhow::Result<String> {
     let root = Path::new("/tmp/binderfs");
     std::fs::create_dir_all(root)?;
     mount_at(root, None).context("mount binderfs")?;
+    add_device(root, "mesh")?;
     let arena = crate::arena::Arena::new();
     let mut crowd = Crowd {
         root: root.to_path_buf(),
         servers: Vec::new(),
         clients: Vec::new(),
+        mesh: Mesh::start_endless(&root.join("mesh"), MESH, args.seed),
         answered: arena.counter(),
         random: SmallRng::seed_from_u64(args.seed),
     };
@@ -134,10 +128,14 @@ fn soak(args: &SoakArgs) -> anyhow::Result<String> {
     }
     let squeezer = start_squeezer()?;
     let kills = rampage(&mut crowd, Duration::from_secs(args.seconds))?;
-    end(squeezer)?;
+    child::end(squeezer)?;
     quiet_down(&mut crowd)?;
     let answered = crowd.answered.load(Ordering::Relaxed);
-    Ok(format!("soak ok: {} s, seed {}, {kills} kills, {answered} calls checked", args.seconds, args.seed))
+    let meshed = crowd.mesh.answered();
+    Ok(format!(
+        "soak ok: {} s, seed {}, {kills} kills, {answered} calls checked, {meshed} of processes that call each other",
+        args.seconds, args.seed
+    ))
 }
 
 /// Starts a process that has idle pages taken back, again and again.
@@ -154,19 +152,21 @@ fn start_squeezer() -> anyhow::Result<Pid> {
 /// Kills one process after the other; returns how many.
 fn rampage(crowd: &mut Crowd, time: Duration) -> anyhow::Result<u64> {
     let (start, mut kills) = (Instant::now(), 0);
-    let (mut last, mut moved) = (0, Instant::now());
+    let (mut last, mut moved) = ([0; 2], [Instant::now(); 2]);
     while start.elapsed() < time {
         let pause = crowd.random.random_range(0..30);
         std::thread::sleep(Duration::from_millis(pause));
         crowd.check_alive()?;
         crowd.kill_one()?;
         kills += 1;
-        let answered = crowd.answered.load(Ordering::Relaxed);
-        if answered != last {
-            (last, moved) = (answered, Instant::now());
-        }
-        if moved.elapsed() > Duration::from_secs(10) {
-            bail!("no call has been answered for ten seconds");
+        let answered = [crowd.answered.load(Ordering::Relaxed), crowd.mesh.answered()];
+        for index in 0..answered.len() {
+            if answered[index] != last[index] {
+                (last[index], moved[index]) = (answered[index], Instant::now());
+            }
+            if moved[index].elapsed() > Duration::from_secs(10) {
+                bail!("no call has been answered for ten seconds, after {answered:?}");
+            }
         }
     }
     Ok(kills)
@@ -175,8 +175,9 @@ fn rampage(crowd: &mut Crowd, time: Duration) -> anyhow::Result<u64> {
 /// Ends all clients, and sees that the servers are free of them and well.
 fn quiet_down(crowd: &mut Crowd) -> anyhow::Result<()> {
     crowd.check_alive()?;
+    crowd.mesh.end().context("mesh")?;
     for client in std::mem::take(&mut crowd.clients) {
-        end(client)?;
+        child::end(client)?;
     }
     for name in DEVICES {
         let path = crowd.root.join(name);
@@ -184,9 +185,8 @@ fn quiet_down(crowd: &mut Crowd) -> anyhow::Result<()> {
         let work = Work { threads: 2, calls: 200, largest: 5000, seed: 7, tolerate_death: false };
         load::call(&path, &work).context("the calls after all is over")?;
     }
-    crowd.check_alive()?;
     for server in std::mem::take(&mut crowd.servers) {
-        end(server)?;
+        child::end(server)?;
     }
     Ok(())
 }

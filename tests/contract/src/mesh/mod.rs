@@ -3,7 +3,8 @@
 //!
 //! Calls that wait for a reply and oneway calls go to peers chosen at random, from threads that do nothing
 //! else; pools have one to four threads. What is checked: every message arrives whole and every reply is
-//! that of its call; no call is refused; every oneway call that was accepted is delivered.
+//! that of its call; no call is refused; every oneway call that was accepted is delivered. In the soak the
+//! processes are killed at random, and only the first of these holds.
 
 mod peer;
 mod tally;
@@ -11,13 +12,11 @@ mod tally;
 use crate::arena::Arena;
 use crate::child;
 use crate::runner;
-use anyhow::{bail, ensure, Context};
+use anyhow::{ensure, Context};
 use binder_sys::fs::mount_at;
 use clap::Args;
-use nix::sys::signal::{kill, Signal};
-use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tally::Tally;
 
@@ -44,12 +43,15 @@ pub struct MeshArgs {
     /// What the random choices start from
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Count refused calls, and do not fail for them
+    /// Count oneway calls that are refused, and do not fail for them
     #[arg(long)]
     tolerate: bool,
     /// Print what came of it as JSON
     #[arg(long)]
     json: bool,
+    /// Processes are killed, and others come in their place
+    #[arg(skip)]
+    endless: bool,
 }
 
 /// Runs the load in namespaces of its own, and prints what came of it.
@@ -58,50 +60,84 @@ pub fn run(args: &MeshArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All processes of the load.
-struct Mesh {
+/// All processes of the load, the first of which makes the others known to each other.
+pub struct Mesh {
+    args: MeshArgs,
+    device: PathBuf,
     peers: Vec<Pid>,
     tally: Tally,
 }
 
 impl Mesh {
-    fn start(args: &MeshArgs, device: &Path, tally: Tally) -> Self {
-        let manager = child::ready(|ready| peer::manage(device, ready));
-        let peer = |index| {
-            let role = peer::Role { index, args, device, tally: &tally };
-            child::spawn(|| {
-                if let Err(why) = role.play() {
-                    eprintln!("process {index} of the mesh fails: {why:#}");
-                    std::process::exit(1);
-                }
-            })
+    fn start(args: &MeshArgs, device: &Path) -> Self {
+        let tally = Tally::new(&Arena::new());
+        let peers = vec![child::ready(|ready| peer::manage(device, args.endless, ready))];
+        let mut mesh = Self { args: args.clone(), device: device.to_path_buf(), peers, tally };
+        for index in 0..args.processes {
+            mesh.peers.push(mesh.start_peer(index));
+        }
+        mesh
+    }
+
+    fn start_peer(&self, index: u32) -> Pid {
+        child::spawn(|| {
+            let role = peer::Role { index, args: &self.args, device: &self.device, tally: &self.tally };
+            if let Err(why) = role.play() {
+                eprintln!("process {index} of the mesh fails: {why:#}");
+                std::process::exit(1);
+            }
+        })
+    }
+
+    /// One whose processes call until they are killed, which may be at any time.
+    pub fn start_endless(device: &Path, processes: u32, seed: u64) -> Self {
+        let args = MeshArgs {
+            processes,
+            callers: 2,
+            seconds: 0,
+            oneway: 67,
+            largest: 4000,
+            seed,
+            tolerate: true,
+            json: false,
+            endless: true,
         };
-        let peers = std::iter::once(manager).chain((0..args.processes).map(peer)).collect();
-        Self { peers, tally }
+        let mesh = Self::start(&args, device);
+        mesh.tally.go.add(1);
+        mesh
+    }
+
+    /// Kills a process, and starts another one in its place.
+    pub fn replace(&mut self, index: u32) -> anyhow::Result<()> {
+        child::end(self.peers[index as usize + 1])?;
+        self.peers[index as usize + 1] = self.start_peer(index);
+        Ok(())
+    }
+
+    /// How many calls were answered so far.
+    pub fn answered(&self) -> u64 {
+        self.tally.answered.get()
+    }
+
+    /// Fails if a process has ended by itself.
+    pub fn check_alive(&self) -> anyhow::Result<()> {
+        self.peers.iter().try_for_each(|pid| child::check_alive(*pid))
     }
 
     /// Waits until `reached`; fails if a process ends or if it takes too long.
     fn wait(&self, what: &str, limit: Duration, reached: impl Fn(&Tally) -> bool) -> anyhow::Result<()> {
         let start = Instant::now();
         while !reached(&self.tally) {
-            for pid in &self.peers {
-                match waitpid(*pid, Some(WaitPidFlag::WNOHANG))? {
-                    WaitStatus::StillAlive => (),
-                    status => bail!("{what}: a process ended by itself: {status:?}"),
-                }
-            }
+            self.check_alive().with_context(|| what.to_string())?;
             ensure!(start.elapsed() < limit, "{what} takes longer than {limit:?}: {}", self.tally);
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
     }
 
-    fn end(&self) -> anyhow::Result<()> {
-        for pid in &self.peers {
-            kill(*pid, Signal::SIGKILL)?;
-            waitpid(*pid, None)?;
-        }
-        Ok(())
+    /// Kills all processes, which must have been alive until then; last the one that the others ask for each other.
+    pub fn end(&self) -> anyhow::Result<()> {
+        self.peers.iter().rev().try_for_each(|pid| child::end(*pid))
     }
 }
 
@@ -110,8 +146,7 @@ fn load(args: &MeshArgs) -> anyhow::Result<String> {
     let root = Path::new("/tmp/binderfs");
     std::fs::create_dir_all(root)?;
     mount_at(root, None).context("mount binderfs")?;
-    let arena = Arena::new();
-    let mesh = Mesh::start(args, &root.join("binder"), Tally::new(&arena));
+    let mesh = Mesh::start(args, &root.join("binder"));
     let all = u64::from(args.processes);
     mesh.wait("to know each other", PATIENCE, |tally| tally.ready.get() == all)?;
     mesh.tally.go.add(1);
@@ -121,8 +156,9 @@ fn load(args: &MeshArgs) -> anyhow::Result<String> {
     mesh.wait("the end of the last calls", PATIENCE, |tally| tally.finished.get() == callers)?;
     mesh.wait("the delivery of oneway calls", PATIENCE, Tally::is_delivered)?;
     mesh.end()?;
-    let refused = mesh.tally.refused();
-    ensure!(args.tolerate || refused == 0, "{refused} calls were refused: {}", mesh.tally);
+    let (sync, oneway) = (mesh.tally.sync_refused.get(), mesh.tally.oneway_refused.get());
+    ensure!(sync == 0, "{sync} calls were refused: {}", mesh.tally);
+    ensure!(args.tolerate || oneway == 0, "{oneway} oneway calls were refused: {}", mesh.tally);
     if args.json {
         return Ok(serde_json::to_string(&mesh.tally.outcome())?);
     }

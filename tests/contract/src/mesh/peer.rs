@@ -38,23 +38,27 @@ struct Talk {
     news: VecDeque<Return>,
     /// Whether a reply was made and its completion has not been read.
     has_replied: bool,
+    /// Whether others may die at any time.
+    tolerates_death: bool,
 }
 
 /// How a call ended.
 enum End {
     Answered(BinderTransactionData),
     Refused,
+    Dead,
 }
 
 impl Talk {
-    fn open(path: &Path) -> anyhow::Result<Self> {
+    fn open(path: &Path, tolerates_death: bool) -> anyhow::Result<Self> {
         let device = Device::open(path)?;
         let space = device.map(SPACE)?;
-        Ok(Self::on(&Arc::new(Opened { device, space })))
+        Ok(Self::on(&Arc::new(Opened { device, space }), tolerates_death))
     }
 
-    fn on(process: &Arc<Opened>) -> Self {
-        Self { process: process.clone(), out: Commands::new(), news: VecDeque::new(), has_replied: false }
+    fn on(process: &Arc<Opened>, tolerates_death: bool) -> Self {
+        let (process, out, news) = (process.clone(), Commands::new(), VecDeque::new());
+        Self { process, out, news, has_replied: false, tolerates_death }
     }
 
     /// Writes the commands, and gives the next return that is not about counts.
@@ -92,17 +96,19 @@ impl Talk {
                 Return::TransactionComplete => (),
                 Return::Reply(reply) => return Ok(End::Answered(reply)),
                 Return::FailedReply => return Ok(End::Refused),
+                Return::DeadReply if self.tolerates_death => return Ok(End::Dead),
                 other => bail!("{other:?} in place of a reply"),
             }
         }
     }
 
-    /// Makes a oneway call; whether it was accepted.
-    fn call_oneway(&mut self, handle: u32, parcel: &Parcel) -> anyhow::Result<bool> {
+    /// Makes a oneway call, and waits until it is accepted or not; nothing if the other one is dead.
+    fn call_oneway(&mut self, handle: u32, parcel: &Parcel) -> anyhow::Result<Option<bool>> {
         self.out.transaction(&parcel.to_handle(handle, 0, TransactionFlags::ONE_WAY));
         match self.next()? {
-            Return::TransactionComplete | Return::OnewaySpamSuspect => Ok(true),
-            Return::FailedReply => Ok(false),
+            Return::TransactionComplete | Return::OnewaySpamSuspect => Ok(Some(true)),
+            Return::FailedReply => Ok(Some(false)),
+            Return::DeadReply if self.tolerates_death => Ok(None),
             other => bail!("{other:?} in place of the completion of a oneway call"),
         }
     }
@@ -135,6 +141,10 @@ impl Talk {
         loop {
             match self.next()? {
                 Return::TransactionComplete if self.has_replied => self.has_replied = false,
+                // Whoever called is dead.
+                Return::DeadReply | Return::FailedReply if self.has_replied && self.tolerates_death => {
+                    self.has_replied = false;
+                }
                 Return::Transaction(_) if self.has_replied => {
                     bail!("a call before the completion of a reply")
                 }
@@ -145,8 +155,8 @@ impl Talk {
 }
 
 /// Is the context manager, and tells processes of each other, for ever.
-pub fn manage(path: &Path, ready: impl FnOnce()) {
-    let mut talk = Talk::open(path).expect("open the device");
+pub fn manage(path: &Path, tolerates_death: bool, ready: impl FnOnce()) {
+    let mut talk = Talk::open(path, tolerates_death).expect("open the device");
     talk.process.device.set_context_manager().expect("become context manager");
     talk.out.enter_looper();
     ready();
@@ -165,7 +175,9 @@ fn introduce(talk: &mut Talk, known: &mut BTreeMap<u32, u32>) -> anyhow::Result<
     if call.code & PUBLISH != 0 {
         let Some(handle) = talk.object(&call)? else { bail!("a process without an object") };
         talk.out.acquire(handle);
-        known.insert(call.code ^ PUBLISH, handle);
+        if let Some(of_the_dead) = known.insert(call.code ^ PUBLISH, handle) {
+            talk.out.release(of_the_dead);
+        }
     } else if let Some(handle) = known.get(&(call.code ^ FIND)) {
         parcel.object(&FlatBinderObject::strong_handle(*handle));
     }
@@ -183,7 +195,7 @@ pub struct Role<'a> {
 impl Role<'_> {
     /// Serves and calls until the process is killed.
     pub fn play(&self) -> anyhow::Result<()> {
-        let mut talk = Talk::open(self.device)?;
+        let mut talk = Talk::open(self.device, self.args.endless)?;
         talk.process.device.set_max_threads(self.index % 4)?;
         let process = talk.process.clone();
         let peers = self.meet(&mut talk)?;
@@ -238,8 +250,21 @@ impl Role<'_> {
         }
     }
 
+    /// A handle on the process that came in the place of a dead one. The old handle stays: other threads may be
+    /// about to use it.
+    fn find_successor(&self, talk: &mut Talk, other: u32, old: u32) -> anyhow::Result<u32> {
+        loop {
+            let found = self.find(talk, other)?;
+            if found != old {
+                return Ok(found);
+            }
+            talk.out.release(found);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn serve(&self, process: &Arc<Opened>, was_asked_for: bool) -> anyhow::Result<()> {
-        let mut talk = Talk::on(process);
+        let mut talk = Talk::on(process, self.args.endless);
         if was_asked_for {
             talk.out.register_looper();
         } else {
@@ -266,39 +291,48 @@ impl Role<'_> {
     }
 
     fn call_for_some_time(&self, process: &Arc<Opened>, peers: &[u32], caller: u32) -> anyhow::Result<()> {
-        let mut talk = Talk::on(process);
+        let mut talk = Talk::on(process, self.args.endless);
         let seed = self.args.seed << 32 | u64::from(self.index) << 16 | u64::from(caller);
         let mut random = SmallRng::seed_from_u64(seed);
         while self.tally.go.get() == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
+        let mut peers = peers.to_vec();
         while self.tally.stop.get() == 0 {
-            let peer = peers[random.random_range(0..peers.len())];
+            let at = random.random_range(0..peers.len());
             let parcel = message(&mut random, self.args.largest);
-            if random.random_range(0..100) < self.args.oneway {
-                match talk.call_oneway(peer, &parcel)? {
-                    true => self.tally.accepted.add(1),
-                    false => self.tally.oneway_refused.add(1),
-                }
-            } else {
-                self.call(&mut talk, peer, &parcel)?;
+            let is_oneway = random.random_range(0..100) < self.args.oneway;
+            if !self.call(&mut talk, peers[at], &parcel, is_oneway)? {
+                let other = at as u32 + u32::from(at as u32 >= self.index);
+                peers[at] = self.find_successor(&mut talk, other, peers[at])?;
             }
         }
         self.tally.finished.add(1);
         Ok(())
     }
 
-    fn call(&self, talk: &mut Talk, peer: u32, parcel: &Parcel) -> anyhow::Result<()> {
+    /// Makes a call and counts it. Whether the other one lives.
+    fn call(&self, talk: &mut Talk, peer: u32, parcel: &Parcel, is_oneway: bool) -> anyhow::Result<bool> {
+        if is_oneway {
+            match talk.call_oneway(peer, parcel)? {
+                None => return Ok(false),
+                Some(true) => self.tally.accepted.add(1),
+                Some(false) => self.tally.oneway_refused.add(1),
+            }
+            return Ok(true);
+        }
         let start = Instant::now();
-        let End::Answered(reply) = talk.call(peer, 0, parcel)? else {
-            self.tally.sync_refused.add(1);
-            return Ok(());
-        };
-        self.tally.answered_after(start.elapsed());
-        let sum = talk.bytes(&reply);
-        ensure!(sum[..] == parcel.data[parcel.data.len() - SUM..], "a reply is that of another call");
-        talk.out.free_buffer(reply.buffer);
-        Ok(())
+        match talk.call(peer, 0, parcel)? {
+            End::Dead => return Ok(false),
+            End::Refused => self.tally.sync_refused.add(1),
+            End::Answered(reply) => {
+                self.tally.answered_after(start.elapsed());
+                let sum = talk.bytes(&reply);
+                ensure!(sum[..] == parcel.data[parcel.data.len() - SUM..], "a reply is that of another call");
+                talk.out.free_buffer(reply.buffer);
+            }
+        }
+        Ok(true)
     }
 }
 

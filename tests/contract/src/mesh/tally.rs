@@ -74,10 +74,6 @@ impl Tally {
         self.times[bucket(time.as_nanos().min(u64::MAX.into()) as u64)].add(1);
     }
 
-    pub fn refused(&self) -> u64 {
-        self.sync_refused.get() + self.oneway_refused.get()
-    }
-
     pub fn is_delivered(&self) -> bool {
         self.delivered.get() == self.accepted.get()
     }
