@@ -163,10 +163,8 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         | Command::FreezeNotificationDone => freeze_notification(process, command, source)?,
         Command::RegisterLooper => register_looper(thread),
         Command::EnterLooper => enter_looper(thread),
-        Command::ExitLooper => {
-            let mut state = process.lock_state();
-            thread.state(&mut state).looper.exited = true;
-        }
+        // The thread is one of the pool until it ends (contract LOOP-4).
+        Command::ExitLooper => {}
     }
     Ok(())
 }
@@ -279,9 +277,7 @@ fn register_looper(thread: &Thread) {
     let is_expected = process.pool.is_thread_requested;
     let looper = &mut thread.state(&mut process).looper;
     looper.registered = true;
-    if looper.entered || !is_expected {
-        looper.invalid = true;
-    } else {
+    if !looper.entered && is_expected {
         process.pool.is_thread_requested = false;
         process.pool.started += 1;
         return;
@@ -295,10 +291,9 @@ fn enter_looper(thread: &Thread) {
     let mut process = thread.process.lock_state();
     let looper = &mut thread.state(&mut process).looper;
     looper.entered = true;
-    if !looper.registered {
-        return;
-    }
-    looper.invalid = true;
+    let has_registered = looper.registered;
     drop(process);
-    note!(UserError, "a thread enters the pool that has registered");
+    if has_registered {
+        note!(UserError, "a thread enters the pool that has registered");
+    }
 }

@@ -101,10 +101,6 @@ pub(crate) struct Looper {
     pub(crate) registered: bool,
     /// Joined on its own account.
     pub(crate) entered: bool,
-    /// Left.
-    pub(crate) exited: bool,
-    /// Said things that do not go together.
-    pub(crate) invalid: bool,
     /// Watches the device with `poll`.
     pub(crate) polls: bool,
 }

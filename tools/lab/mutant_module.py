@@ -8,6 +8,7 @@ nothing is left to complain about.
 
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -19,6 +20,8 @@ from .versions import BUILD, ROOT
 
 HOME = BUILD / "mutants"
 _ROUNDS = 25
+# What a module is made of.
+_SOURCES = ("drivers/android", "rust/kernel", "include")
 _C_ERROR = re.compile(r"^(?P<file>\S+\.c):(?P<line>\d+):(?P<column>\d+): error: ", re.M)
 
 
@@ -49,7 +52,11 @@ def listed():
 def build(kernel, name, only=None):
     """A module of the driver with faults, all or those whose keys are in `only`."""
     folder, out = HOME / name, module.folder(kernel, f"mutants-{name}")
+    made, stamp, content = out / "binder_rust.ko", out / ".content", _content(only)
+    if made.exists() and stamp.exists() and stamp.read_text() == content:
+        return Mutants(made, folder, json.loads((folder / "mutants.json").read_text())["sites"])
     folder.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)
     command = module.command(kernel, out, sources=folder / "drivers/android")
 
     def attempt():
@@ -59,7 +66,17 @@ def build(kernel, name, only=None):
         return done.returncode == 0, done.stdout + done.stderr
 
     sites = _refine(f"building {name} mutants for {kernel.guest.name}", folder, attempt, only)
-    return Mutants(out / "binder_rust.ko", folder, sites)
+    stamp.write_text(content)
+    return Mutants(made, folder, sites)
+
+
+def _content(only):
+    """A number that changes with whatever a module of these faults is made of."""
+    files = [path for name in _SOURCES for path in sorted((ROOT / name).rglob("*")) if path.is_file()]
+    digest = hashlib.sha256("\n".join(sorted(only or ())).encode())
+    for path in [pathlib.Path(_generator()), *files]:
+        digest.update(f"{path}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def build_host(folder):

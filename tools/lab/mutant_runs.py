@@ -245,7 +245,9 @@ class Runs:
         if self._host is None:
             self._host = mutant_module.build_host(self.mutants.folder)
         program, sites = self._host
-        if number not in {site["number"] for site in sites}:
+        # The host's copy may have been made of other sources, and have other numbers.
+        number = next((there["number"] for there in sites if there["key"] == site["key"]), None)
+        if number is None:
             return End(False)
         with subprocess.Popen([program, f"tests::{_HOST_TESTS.get(room, room)}"], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, env={**os.environ, "MUTANT": str(number)}) as child:

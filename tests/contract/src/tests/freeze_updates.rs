@@ -127,9 +127,12 @@ fn only_equal_calls(t: &Stage) {
     update(&client, 2, b"another code");
     tell(&client, 1, b"another flag", UPDATE.union(TransactionFlags::CLEAR_BUF));
     tell(&client, 1, b"no update", TransactionFlags::ONE_WAY);
+    tell(&client, 1, b"nor this", TransactionFlags::ONE_WAY);
     update(&other, 1, b"another process");
     resume(&server, &freezer, &call);
-    hear_all(&server, &[b"first", b"another code", b"another flag", b"no update", b"another process"]);
+    let apart: [&[u8]; 6] =
+        [b"first", b"another code", b"another flag", b"no update", b"nor this", b"another process"];
+    hear_all(&server, &apart);
 }
 
 fn equal_by_process_not_by_thread(t: &Stage) {

@@ -142,8 +142,11 @@ fn node_debug_info_fault(t: &Stage) {
 }
 
 fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
-    let info = BinderNodeInfoForRef { handle, ..Default::default() };
-    port.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).map(|info| (info.strong_count, info.weak_count))
+    let question = BinderNodeInfoForRef { handle, ..Default::default() };
+    let info = port.ioctl(BINDER_GET_NODE_INFO_FOR_REF, question)?;
+    let BinderNodeInfoForRef { strong_count, weak_count, .. } = info;
+    assert_eq!(info, BinderNodeInfoForRef { strong_count, weak_count, ..question }, "nothing else is told");
+    Ok((strong_count, weak_count))
 }
 
 fn node_info_for_ref_counts(t: &Stage) {

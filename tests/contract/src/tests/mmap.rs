@@ -30,6 +30,7 @@ cases! { "mmap":
     lesson_r03_new_mapping_at_the_old_address_gets_nothing ["MMAP-7"],
     lesson_r03_mapping_over_ours_gets_nothing ["MMAP-7"],
     moved_target ["MMAP-7"],
+    mapping_in_parts ["MMAP-7"],
     pages_thrown_away_stay_away ["MMAP-5"],
 }
 
@@ -211,6 +212,16 @@ fn moved_target(t: &Stage) {
         return;
     }
     expect_unreachable(t, &client);
+}
+
+/// Advice about a part of it makes several mappings of one, which are where that one was.
+fn mapping_in_parts(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let (address, _) = manager.space.expect("a space");
+    let (part, advice) = (address + 4096, libc::MADV_RANDOM);
+    manager.actor.number(Op::Advise { address: part, length: 4096, advice }).expect("advise on a page");
+    let data = pattern(4 * 4096, 1);
+    assert_eq!(client.round_trip(0, &manager, &bytes(&data), &bytes(b"all of it")), b"all of it");
 }
 
 /// A process may throw its view of a page away; it gets no other by that, and harms nobody.

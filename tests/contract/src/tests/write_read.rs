@@ -26,6 +26,7 @@ cases! { "write_read":
     failed_reply_stops_the_write ["WR-2", "TXN-25"],
     failed_call_stops_the_write ["WR-2", "TXN-20"],
     small_read_room_keeps_the_work ["WR-8"],
+    room_for_less_than_a_code ["WR-4", "WR-6"],
     would_block ["WR-7"],
     interrupted ["WR-7"],
     write_is_done_before_an_interrupted_read ["WR-1", "WR-7"],
@@ -229,6 +230,18 @@ fn small_read_room_keeps_the_work(t: &Stage) {
     assert_eq!((outcome.errno, outcome.returns()), (NONE, vec![Return::Noop]));
     let outcome = port.raw(WriteReadOp { room: 80, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
+}
+
+/// C writes its `BR_NOOP` where there is no room for it (lesson C17).
+fn room_for_less_than_a_code(t: &Stage) {
+    let port = t.server();
+    port.nonblocking(true);
+    for room in 1..4 {
+        let outcome = port.raw(WriteReadOp { room, ..Default::default() });
+        assert_eq!(outcome.read_consumed, 0);
+        let is_refused = outcome.errno == Errno::EFAULT;
+        t.ours_alone("a code is written beyond read_size (lesson C17)", is_refused);
+    }
 }
 
 fn would_block(t: &Stage) {
