@@ -103,9 +103,16 @@ impl Actor {
     }
 }
 
-/// Keeps a thread on one CPU; 0 is the calling one.
+/// Keeps a thread on one CPU; thread 0 is the calling one.
 pub fn pin(thread: Pid, cpu: usize) {
+    allow(thread, &[cpu]);
+}
+
+/// Lets a thread run on these CPUs only. One that sleeps stays where it is until it is woken.
+pub fn allow(thread: Pid, cpus: &[usize]) {
     let mut only = CpuSet::new();
-    only.set(cpu).expect("a CPU");
-    sched_setaffinity(thread, &only).expect("stay on a CPU");
+    for cpu in cpus {
+        only.set(*cpu).expect("a CPU");
+    }
+    sched_setaffinity(thread, &only).expect("change where it may run");
 }

@@ -32,6 +32,7 @@ cases! { "death_links":
     cleared_after_done ["DN-3", "DN-5"],
     done_before_it_was_read ["DN-2"],
     done_twice ["DN-2"],
+    done_with_another_cookie ["DN-2", "DN-3"],
     same_cookie_for_two_nodes ["DN-2"],
     every_cookie_is_fine ["DN-2", "DN-3"],
     requested_again_while_alive ["DN-3", "DN-1"],
@@ -280,6 +281,17 @@ fn done_before_it_was_read(t: &Stage) {
     scene.done();
     scene.clear();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
+    scene.done();
+    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
+}
+
+fn done_with_another_cookie(t: &Stage) {
+    let scene = Scene::told(t);
+    for cookie in [0, COOKIE - 1, COOKIE + 1, u64::MAX] {
+        scene.holder.send(|c| c.dead_binder_done(cookie));
+    }
+    scene.clear();
+    assert_eq!(scene.holder.drain(), [], "it is not confirmed");
     scene.done();
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
 }

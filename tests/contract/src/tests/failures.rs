@@ -125,6 +125,9 @@ const ENOSPC: i32 = Errno::ENOSPC as i32;
 const ESRCH: i32 = Errno::ESRCH as i32;
 const EPROTO: i32 = Errno::EPROTO as i32;
 
+/// An address that no process can have.
+const KERNEL: u64 = u64::MAX - 4095;
+
 /// Requests whose content is wrong, wherever they go.
 fn wrong_content(port: &Port) -> Vec<Row<'static>> {
     use Return::FailedReply;
@@ -153,6 +156,18 @@ fn wrong_content(port: &Port) -> Vec<Row<'static>> {
         (
             "unreadable data",
             plain(BinderTransactionData { buffer: void, data_size: 8, ..none.data }),
+            FailedReply,
+            EFAULT,
+        ),
+        (
+            "data at an address of the kernel's",
+            plain(BinderTransactionData { buffer: KERNEL, data_size: 8, ..none.data }),
+            FailedReply,
+            EFAULT,
+        ),
+        (
+            "offsets at an address of the kernel's",
+            plain(BinderTransactionData { offsets: KERNEL, offsets_size: 8, ..place(&two) }),
             FailedReply,
             EFAULT,
         ),

@@ -42,6 +42,7 @@ mod nodes;
 mod objects;
 mod oneway;
 mod order;
+mod placement;
 mod pointers;
 mod policy;
 mod poll;
@@ -73,6 +74,7 @@ pub const GROUPS: &[Group] = &[
     poll::GROUP,
     write_read::GROUP,
     loopers::GROUP,
+    placement::GROUP,
     context::GROUP,
     sync::GROUP,
     replies::GROUP,

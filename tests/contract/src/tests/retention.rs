@@ -5,18 +5,24 @@
 //! of its parts that must go. What is kept exactly, `make retention` tells.
 
 use super::pattern;
+use crate::actor::{patience, Actor};
 use crate::cases;
 use crate::child;
 use crate::gauge;
+use crate::ops::Op;
 use crate::port::{bytes, introduce, Port};
 use crate::shrinker::Shrinker;
-use crate::stage::Stage;
+use crate::stage::{Stage, SPACE};
 use binder_sys::*;
+use nix::errno::Errno;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 cases! { "retention":
     lesson_s08_what_the_dead_received_goes ["REL-2", "NODE-12", "lesson S08"],
     lesson_s08_the_dead_keep_little ["REL-2", "NODE-12", "lesson S08"],
+    the_dead_keep_no_credentials ["REL-2", "NODE-12", "lesson S08"],
     lesson_s09_threads_that_exit_keep_little ["TREL-1", "lesson S09"],
     lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
 }
@@ -61,6 +67,48 @@ fn lesson_s08_the_dead_keep_little(t: &Stage) {
     let limit = 8 << 10;
     let left = left_by_each_death(t, 100, limit, &bytes(b"little"));
     assert!(left <= limit, "{left} bytes of each");
+}
+
+/// How many user namespaces a user may make, set back at the end of the test.
+struct NamespaceLimit(String);
+
+const NAMESPACE_LIMIT: &str = "/proc/sys/user/max_user_namespaces";
+
+impl NamespaceLimit {
+    fn set(limit: u32) -> Option<Self> {
+        let before = std::fs::read_to_string(NAMESPACE_LIMIT).ok()?;
+        std::fs::write(NAMESPACE_LIMIT, limit.to_string()).expect("limit user namespaces");
+        Some(Self(before))
+    }
+}
+
+impl Drop for NamespaceLimit {
+    fn drop(&mut self) {
+        let _ = std::fs::write(NAMESPACE_LIMIT, &self.0);
+    }
+}
+
+/// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
+fn the_dead_keep_no_credentials(t: &Stage) {
+    let Some(_limit) = NamespaceLimit::set(4) else {
+        t.needs("CONFIG_USER_NS", false);
+        return;
+    };
+    let (manager, holder) = (t.manager(), t.server());
+    for death in 0..12 {
+        let actor = Rc::new(Actor::new());
+        let deadline = Instant::now() + patience();
+        // A namespace goes a little later than whoever was in it.
+        while let Err(errno) = actor.number(Op::Unshare { flags: libc::CLONE_NEWUSER }) {
+            assert_eq!(errno, Errno::ENOSPC);
+            assert!(Instant::now() < deadline, "the namespaces of {death} dead are still there");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut owner = t.open_by(actor);
+        owner.map(SPACE).expect("map the space");
+        introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &holder);
+        owner.kill();
+    }
 }
 
 fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+//! On which CPU a thread is woken: on its caller's if that is about to sleep, and else where it was.
+//!
+//! The conductor and who wakes are on CPU 0. Who is woken sleeps on CPU 1, which is idle, and may run on both. The
+//! scheduler may move it now and then; in most rounds it does not.
+
+use crate::cases;
+use crate::port::{empty, introduce, Port};
+use crate::scheduling::{allow, pin};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::unistd::Pid;
+
+cases! { "placement":
+    caller_who_waits_gives_its_cpu ["LOOP-6"],
+    caller_who_goes_on_keeps_its_cpu ["LOOP-6"],
+    news_of_a_death ["LOOP-6", "DN-1", "DN-3"],
+    news_of_freezing ["LOOP-6", "FRZN-1", "FRZN-4"],
+}
+
+const ROUNDS: usize = 16;
+const COOKIE: u64 = 0x10;
+
+/// Whether there are two CPUs; then all that a test starts is on the first.
+fn is_possible(t: &Stage) -> bool {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if !t.needs("two CPUs", cpus >= 2) {
+        return false;
+    }
+    pin(Pid::from_raw(0), 0);
+    true
+}
+
+/// Puts a thread to sleep on CPU 1.
+fn sleep_there(sleeper: &Port) {
+    let thread = Pid::from_raw(sleeper.actor.tid());
+    pin(thread, 1);
+    sleeper.park();
+    allow(thread, &[0, 1]);
+}
+
+/// Whether a thread ran on CPU 0 last.
+fn has_moved(thread: &Port) -> bool {
+    let (pid, tid) = (thread.actor.pid(), thread.actor.tid());
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).expect("its stat");
+    // The 39th field; the second is a name in brackets.
+    let fields = stat.rsplit(')').next().expect("what is behind the name");
+    fields.split_whitespace().nth(36).expect("a CPU") == "0"
+}
+
+/// How often the server is woken on the CPU of the client, who calls in this way.
+fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
+    let (server, client) = (t.manager(), t.client());
+    let is_moved = |_: &usize| {
+        sleep_there(&server);
+        call(&client);
+        server.free(&server.wait_call());
+        let is_moved = has_moved(&server);
+        server.reply(&empty());
+        client.free(&client.wait_reply());
+        is_moved
+    };
+    (0..ROUNDS).filter(is_moved).count()
+}
+
+fn caller_who_waits_gives_its_cpu(t: &Stage) {
+    if is_possible(t) {
+        let moves = moves(t, |client| client.start_call(0, 0, &empty()));
+        t.ours_alone("another CPU is woken than the one that gets free", moves >= ROUNDS * 3 / 4);
+    }
+}
+
+fn caller_who_goes_on_keeps_its_cpu(t: &Stage) {
+    if is_possible(t) {
+        let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
+        t.ours_alone("the CPU of a caller who goes on has to do it", moves <= ROUNDS / 4);
+    }
+}
+
+/// Whether a looper moves when another thread of its process has it told something.
+fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
+    sleep_there(looper);
+    wake();
+    looper.wait_for(told);
+    has_moved(looper)
+}
+
+fn news_of_a_death(t: &Stage) {
+    if !is_possible(t) {
+        return;
+    }
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
+    holder.send(|c| c.request_death(handle, COOKIE));
+    owner.kill();
+    let looper = holder.looper();
+    looper.wait_for(Return::DeadBinder(COOKIE));
+    let mut moves = 0;
+    for _ in 0..ROUNDS {
+        looper.send(|c| c.dead_binder_done(COOKIE));
+        let clear = || holder.send(|c| c.clear_death(handle, COOKIE));
+        moves += usize::from(is_moved(&looper, clear, Return::ClearDeathNotificationDone(COOKIE)));
+        let request = || holder.send(|c| c.request_death(handle, COOKIE));
+        moves += usize::from(is_moved(&looper, request, Return::DeadBinder(COOKIE)));
+    }
+    assert!(moves <= ROUNDS / 2, "{moves} of {}", 2 * ROUNDS);
+}
+
+fn news_of_freezing(t: &Stage) {
+    if !is_possible(t) {
+        return;
+    }
+    let (_manager, holder) = (t.manager(), t.client());
+    holder.send(|c| c.acquire(0));
+    let looper = holder.looper();
+    let state = BinderFrozenStateInfo { cookie: COOKIE, ..Default::default() };
+    let mut moves = 0;
+    for _ in 0..ROUNDS {
+        let request = || holder.send(|c| c.request_freeze(0, COOKIE));
+        moves += usize::from(is_moved(&looper, request, Return::FrozenBinder(state)));
+        looper.send(|c| c.freeze_done(COOKIE));
+        let clear = || holder.send(|c| c.clear_freeze(0, COOKIE));
+        moves += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));
+    }
+    assert!(moves <= ROUNDS / 2, "{moves} of {}", 2 * ROUNDS);
+}
