@@ -47,6 +47,8 @@ LAYOUTS = ("um", "x86_64", "x86_64-debug")
 CYCLES = {"um": 100, "x86_64": 100, "x86_64-debug": 25}
 # How long processes call each other. Whether a space is filled before its process is let run, the host's load decides, too.
 MESH_SECONDS = 10
+# How many recorded mutants are tried again, drawn by the day's date.
+MUTANTS = 20
 RECORD = "results.jsonl"
 
 
@@ -136,6 +138,7 @@ def stages():
     for driver in ("c", "rust"):
         stage("host", f"mesh um {driver}",
               functools.partial(mesh, name="um", seconds=MESH_SECONDS, driver=driver, tolerate=True))
+    stage("host", "mutants", _mutants)
     stage("host", "soak", functools.partial(soak, name="um", seconds=30))
     return found
 
@@ -449,6 +452,18 @@ def _gate(tally):
     for line in [*rows, *(f"error: {failure}" for failure in failures)]:
         say.lines(f"    {line}")
     tally.add(title, len(rows) - 1 - len(failures), len(failures))
+
+
+def _mutants(tally):
+    """Whether the tests still see some of the faults that they saw, and each survivor was judged."""
+    from . import mutants  # it runs this module's suites
+
+    tried, alive = mutants.slice_of_killed(MUTANTS)
+    unjudged = mutants.unjudged()
+    for title in [*alive, *unjudged]:
+        say.lines(f"    {title}")
+    tally.add("mutants that the tests killed once", len(tried) - len(alive), len(alive))
+    tally.add("mutants' survivors judged", int(not unjudged), int(bool(unjudged)))
 
 
 def _is_emulators(result):
