@@ -190,6 +190,11 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             Answer::Argument(argument)
         }
         Op::IoctlFault { slot, number } => device(slot)?.ioctl_fault(number).map(|()| done)?,
+        Op::IoctlAt { slot, number, address } => {
+            let device = device(slot)?;
+            // SAFETY: the conductor names memory that it has set aside for the answer.
+            unsafe { device.ioctl_at(number, address) }.map(|()| done)?
+        }
         Op::Poll { slot, timeout_ms } => {
             Answer::Number(device(slot)?.poll(Some(timeout_ms))?.bits() as u16 as u64)
         }

@@ -75,6 +75,8 @@ pub enum Op {
     Ioctl { slot: Slot, number: u32, argument: Vec<u8> },
     /// An ioctl whose argument cannot be accessed.
     IoctlFault { slot: Slot, number: u32 },
+    /// An ioctl whose argument is in memory that the conductor names.
+    IoctlAt { slot: Slot, number: u32, address: u64 },
     /// Poll a slot. Answers the events, 0 after the timeout.
     Poll { slot: Slot, timeout_ms: u16 },
     /// Make an epoll set of one slot, which tells of what is there, or only of what has come. Answers its number.

@@ -89,6 +89,15 @@ impl Device {
         unsafe { self.raw_ioctl(number, BAD_ADDRESS as usize) }.map(drop)
     }
 
+    /// An ioctl with any address as its argument.
+    ///
+    /// # Safety
+    /// What the number announces must be the caller's to overwrite there, or not be mapped.
+    pub unsafe fn ioctl_at(&self, number: u32, address: u64) -> nix::Result<()> {
+        // SAFETY: the caller vouches for the memory.
+        unsafe { self.raw_ioctl(number, address as usize) }.map(drop)
+    }
+
     /// `BINDER_WRITE_READ` with a structure of the caller's own.
     ///
     /// # Safety

@@ -34,6 +34,7 @@ cases! { "gaps":
     outer_call_ends_while_a_call_back_is_delivered ["TXN-26", "TREL-1"],
     commands_stop_at_a_reply_that_failed ["TXN-25", "WR-2"],
     lesson_s06_failed_calls_do_not_search_unread_news ["TXN-19", "TXN-20"],
+    process_goes_on_while_an_answer_is_written ["IOCTL-GET_EXTENDED_ERROR"],
 }
 
 const PAGE: usize = 4096;
@@ -472,4 +473,16 @@ fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
         }
         client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
     }
+}
+
+/// Whoever is asked for an answer holds nothing that others of the process need while he writes it.
+fn process_goes_on_while_an_answer_is_written(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let Some(absent) = absent(t, &client, 1) else { return };
+    let (slot, number, address) = (client.slot, ioctl::BINDER_GET_EXTENDED_ERROR, absent.start);
+    client.actor.start(Op::IoctlAt { slot, number, address });
+    assert_eq!(absent.wait(), 0);
+    client.thread().round_trip(0, &manager, &bytes(b"meanwhile"), &bytes(b"it goes on"));
+    absent.provide(0, b"");
+    assert!(!matches!(client.actor.finish(), crate::ops::Answer::Failed(_)));
 }
