@@ -312,8 +312,14 @@ fn check_permitted(limits: Limits, (nice, real_time): (i32, u32), own: Task, wan
                 "{}",
                 context()
             );
-        } else if wanted.nice >= nice {
-            assert_eq!(given.nice, wanted.nice, "{}", context());
+        } else {
+            let least = if nice > 19 { own.nice } else { nice };
+            let permitted = if wanted.nice >= nice {
+                wanted.nice
+            } else {
+                least
+            };
+            assert_eq!(given.nice, permitted, "{}", context());
         }
     }
     if nice == -20 && real_time == 99 && own.policy != DEADLINE && !wanted.is_real_time() {
