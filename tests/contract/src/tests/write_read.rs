@@ -23,6 +23,7 @@ cases! { "write_read":
     unreadable_commands ["WR-3"],
     unreadable_transaction_payload ["WR-3", "TXN-1"],
     lesson_c15_unwritable_returns ["WR-12"],
+    lesson_c15_unwritable_error ["WR-12", "WR-3"],
     failed_reply_stops_the_write ["WR-2", "TXN-25"],
     failed_call_stops_the_write ["WR-2", "TXN-20"],
     small_read_room_keeps_the_work ["WR-8"],
@@ -188,6 +189,17 @@ fn lesson_c15_unwritable_returns(t: &Stage) {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
     }
     client.round_trip(0, &manager, &empty(), &empty());
+}
+
+fn lesson_c15_unwritable_error(t: &Stage) {
+    let port = t.client();
+    leave_work(&port);
+    let (read_buffer, read_size) = (Some(BAD_ADDRESS), Some(ROOM as u64));
+    let outcome = port.raw(WriteReadOp { read_buffer, read_size, ..Default::default() });
+    assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
+    // C has not taken it out yet.
+    let left = port.drain();
+    assert!(left.is_empty() || left == [Return::FailedReply], "{left:?}");
 }
 
 /// Of a reply that fails its sender is told only that it is done with; his commands stop there too.
