@@ -57,8 +57,10 @@ fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
     let is_moved = |_: &usize| {
         sleep_there(&server);
         call(&client);
-        server.free(&server.wait_call());
+        let call = server.wait_call();
+        // At once: with its next order it may move again.
         let is_moved = has_moved(&server);
+        server.free(&call);
         server.reply(&empty());
         client.free(&client.wait_reply());
         is_moved
