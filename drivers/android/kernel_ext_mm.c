@@ -35,6 +35,11 @@ void kernel_ext_account_reclaimed(unsigned long pages)
 	mm_account_reclaimed_pages(pages);
 }
 
+bool kernel_ext_is_direct_reclaim(void)
+{
+	return (current->flags & (PF_MEMALLOC | PF_KSWAPD)) == PF_MEMALLOC;
+}
+
 void kernel_ext_get_page(struct page *page)
 {
 	get_page(page);

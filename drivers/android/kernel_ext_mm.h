@@ -32,6 +32,9 @@ void kernel_ext_charge_end(struct kernel_ext_charge *charge);
 /* Reclaim has freed so many pages that are on none of its own lists. */
 void kernel_ext_account_reclaimed(unsigned long pages);
 
+/* Whether the calling task reclaims because it needs memory itself before it can go on. */
+bool kernel_ext_is_direct_reclaim(void);
+
 /* Takes another reference to @page. */
 void kernel_ext_get_page(struct page *page);
 

@@ -3,7 +3,7 @@
 //! What all page ranges of a driver have in common: the list of their pages, and the shrinker through
 //! which the kernel takes pages back.
 
-use super::{slots::Record, PageRange};
+use super::{reclaim::Need, slots::Record, PageRange};
 use kernel::{
     alloc::AllocError,
     bindings,
@@ -27,6 +27,7 @@ use core::{
 
 extern "C" {
     fn kernel_ext_shrinker_alloc(name: *const c_char) -> *mut c_void;
+    fn kernel_ext_is_direct_reclaim() -> bool;
     fn kernel_ext_charge_begin(charge: *mut [*mut c_void; 2], mm: *mut c_void);
     fn kernel_ext_charge_end(charge: *mut [*mut c_void; 2]);
 }
@@ -51,9 +52,10 @@ pub struct PagePool {
     #[pin]
     list: List,
     cache: RecordCache,
-    /// Held by who takes records off the list, and waits for nothing meanwhile.
+    /// Held by who takes records off the list, and waits for nothing meanwhile. How many were asked for
+    /// since one was found idle.
     #[pin]
-    turn: Mutex<()>,
+    turn: Mutex<c_ulong>,
     charges_owner: bool,
 }
 
@@ -74,7 +76,7 @@ impl PagePool {
                 list <- List::new(&shrinker),
                 shrinker,
                 cache,
-                turn <- new_mutex!((), "PagePool::turn"),
+                turn <- new_mutex!(0, "PagePool::turn"),
                 charges_owner,
             }),
             GFP_KERNEL,
@@ -143,7 +145,7 @@ impl PagePool {
     pub(super) fn turn(&self) -> Turn<'_> {
         Turn {
             pool: self,
-            _turn: self.turn.lock(),
+            in_vain: self.turn.lock(),
         }
     }
 }
@@ -151,10 +153,24 @@ impl PagePool {
 /// The right to take records off the list of a pool.
 pub(super) struct Turn<'a> {
     pool: &'a PagePool,
-    _turn: Guard<'a, (), MutexBackend>,
+    in_vain: Guard<'a, c_ulong, MutexBackend>,
 }
 
 impl Turn<'_> {
+    /// How many pages of the pool were asked for since one was idle.
+    pub(super) fn in_vain(&self) -> c_ulong {
+        *self.in_vain
+    }
+
+    /// Notes whether the page that was asked for was idle.
+    pub(super) fn has_found(&mut self, is_idle: bool) {
+        *self.in_vain = if is_idle {
+            0
+        } else {
+            self.in_vain.saturating_add(1)
+        };
+    }
+
     /// Takes the first record off the list of a node and cgroup.
     pub(super) fn take_first(&mut self, control: &bindings::shrink_control) -> Option<Taken<'_>> {
         let mut taken: *mut bindings::list_head = null_mut();
@@ -283,7 +299,12 @@ unsafe extern "C" fn scan(
     let pool = unsafe { &*(*shrinker).private_data.cast::<PagePool>() };
     // SAFETY: Valid during this call, and not used by others meanwhile.
     let control = unsafe { &mut *control };
-    match pool.reclaim(control) {
+    // SAFETY: For the calling task, in any context.
+    let need = match unsafe { kernel_ext_is_direct_reclaim() } {
+        true => Need::Urgent,
+        false => Need::Some,
+    };
+    match pool.reclaim(control, need) {
         Some(freed) => freed,
         // CAST: As in `count`.
         None => bindings::SHRINK_STOP as c_ulong,

@@ -41,6 +41,23 @@ extern "C" {
     fn kernel_ext_account_reclaimed(pages: c_ulong);
 }
 
+/// How many idle pages an allocation is given that cannot go on without memory, if there are so many.
+///
+/// If its zone is still below the watermark after that, the kernel counts what more could be reclaimed,
+/// which are pages of programs and files and none of ours, and the OOM killer comes. What is lacking may
+/// be more than the 32 pages that direct reclaim is content with: the watermark is raised by a whole block
+/// of pages at a time.
+const ENOUGH: c_ulong = 2048;
+
+/// Why pages are asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Some would be welcome, in the background or because somebody asks through debugfs.
+    Some,
+    /// An allocation waits, and fails or brings the OOM killer if there are none.
+    Urgent,
+}
+
 /// Who knows which bytes of a [`PageRange`] are in use.
 ///
 /// Whatever an owner says, nothing worse can come of it than that data is lost: with an owner that
@@ -62,23 +79,45 @@ impl PagePool {
     /// Asks for as many pages as `control` says, and gives back those that are idle. Says how many
     /// these were; [`None`] if there is none to ask for.
     ///
+    /// If somebody cannot go on without memory, goes round all pages until there are [`ENOUGH`], and
+    /// once more if there are fewer than were asked for: second chances are for those who can wait.
+    ///
     /// Waits for its turn alone.
-    pub(super) fn reclaim(&self, control: &mut bindings::shrink_control) -> Option<c_ulong> {
-        // Pages that are not idle go to the end of the list. Each is asked for once.
-        let budget = control.nr_to_scan.min(self.count(control));
-        let (mut asked, mut freed) = (0, 0);
-        while asked < budget {
+    pub(super) fn reclaim(
+        &self,
+        control: &mut bindings::shrink_control,
+        need: Need,
+    ) -> Option<c_ulong> {
+        // Pages that are not idle go to the end of the list. Each is asked for once a round.
+        let listed = self.count(control);
+        let budget = control.nr_to_scan.min(listed);
+        let wanted = match need {
+            Need::Some => 0,
+            Need::Urgent => ENOUGH,
+        };
+        let (mut asked, mut freed, mut rounds) = (0, 0, 1);
+        loop {
             // The turn is over after each page, so that a range that is dropped does not have to wait
             // for more than that.
             // Whoever has it waits for nothing, and has it for one page, or for taking the pages of a space
             // off the list. To give up would be to say that there is nothing to be had, and to bring the
             // OOM killer, while another CPU finds one page after the other.
             let mut turn = self.turn();
+            if asked == listed && freed < budget {
+                rounds = 2;
+            }
+            // If nothing was idle in two rounds, nothing will be in a third.
+            let is_hopeful = asked < rounds * listed && turn.in_vain() < 2 * listed;
+            if asked >= budget && !(freed < wanted && is_hopeful) {
+                break;
+            }
             let Some(record) = turn.take_first(control) else {
                 break;
             };
             asked += 1;
             let evicted = record.range().evict(record);
+            turn.has_found(evicted.is_some());
+            drop(turn);
             freed += c_ulong::from(evicted.is_some());
         }
         control.nr_scanned = asked;

@@ -232,6 +232,32 @@ mod suite {
     }
 
     #[test]
+    fn lesson_s21_who_cannot_wait_is_given_what_was_used_lately() -> Result<(), Failed> {
+        let scene = Scene::mapped(3)?;
+        scene.range.populate(0, 3 * PAGE_SIZE)?;
+        scene.books.chances.store(4, ordering::Relaxed);
+        ensure_eq!(scene.reclaim(1), Some((1, 0)));
+        // All in the second round.
+        ensure_eq!(scene.reclaim_urgently(1), Some((6, 3)));
+        ensure_eq!(scene.reclaim_urgently(1), None);
+
+        // Who gets what was asked for is not given what was used lately as well.
+        scene.range.populate(0, 3 * PAGE_SIZE)?;
+        scene.books.chances.store(2, ordering::Relaxed);
+        ensure_eq!(scene.reclaim_urgently(1), Some((3, 1)));
+        ensure_eq!(scene.reclaim(2), Some((2, 2)));
+
+        // What is in use stays, and nobody goes round for it again and again.
+        scene.range.populate(0, 3 * PAGE_SIZE)?;
+        scene.books.used.store(u64::MAX, ordering::Relaxed);
+        ensure_eq!(scene.reclaim_urgently(1), Some((6, 0)));
+        ensure_eq!(scene.reclaim_urgently(1), Some((1, 0)));
+        scene.books.used.store(0, ordering::Relaxed);
+        ensure_eq!(scene.reclaim_urgently(1), Some((3, 3)));
+        Ok(())
+    }
+
+    #[test]
     fn a_slot_takes_one_page() -> Result<(), Failed> {
         let scene = Scene::mapped(1)?;
         let range = &scene.range;

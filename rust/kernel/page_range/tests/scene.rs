@@ -3,7 +3,7 @@
 //! What the tests need around a page range: a file whose mappings show it, an address space of the
 //! test's own, an owner that says what it was told to say.
 
-use super::super::{pool::PagePool, Owner, PageRange};
+use super::super::{pool::PagePool, reclaim::Need, Owner, PageRange};
 use crate::kernel_ext::expect::Failed;
 use kernel::{
     bindings,
@@ -41,6 +41,8 @@ const MAP_ANONYMOUS: usize = 0x20;
 pub(super) struct Books {
     /// A bit for each page in use.
     pub(super) used: Atomic<u64>,
+    /// For how many questions still pages are said to have been used lately.
+    pub(super) chances: Atomic<u32>,
     /// The page that was asked for last.
     pub(super) asked_for: Atomic<u64>,
     /// How often one was asked for.
@@ -55,7 +57,10 @@ impl Owner for Books {
         self.asked_for.store(page as u64, ordering::Relaxed);
         self.asked.fetch_add(1, ordering::Relaxed);
         self.round.store(round, ordering::Relaxed);
-        if self.used.load(ordering::Relaxed) & 1 << page == 0 {
+        let chances = self.chances.load(ordering::Relaxed);
+        self.chances
+            .store(chances.saturating_sub(1), ordering::Relaxed);
+        if chances == 0 && self.used.load(ordering::Relaxed) & 1 << page == 0 {
             evict();
         }
     }
@@ -82,6 +87,7 @@ impl Scene {
         to_result(unsafe { bindings::kunit_attach_mm() })?;
         let books = Books {
             used: Atomic::new(0),
+            chances: Atomic::new(0),
             asked_for: Atomic::new(u64::MAX),
             asked: Atomic::new(0),
             round: Atomic::new(0),
@@ -136,8 +142,17 @@ impl Scene {
 
     /// Asks for so many pages. Gives how many were asked for, and how many were given back.
     pub(super) fn reclaim(&self, how_many: usize) -> Option<(usize, usize)> {
+        self.reclaim_for(how_many, Need::Some)
+    }
+
+    /// The same for somebody who cannot go on without memory.
+    pub(super) fn reclaim_urgently(&self, how_many: usize) -> Option<(usize, usize)> {
+        self.reclaim_for(how_many, Need::Urgent)
+    }
+
+    fn reclaim_for(&self, how_many: usize, need: Need) -> Option<(usize, usize)> {
         let mut control = Self::control(how_many);
-        let freed = self.pool.reclaim(&mut control)?;
+        let freed = self.pool.reclaim(&mut control, need)?;
         Some((control.nr_scanned, freed))
     }
 }

@@ -10,7 +10,7 @@ use crate::cases;
 use crate::child;
 use crate::gauge;
 use crate::ops::Op;
-use crate::port::{bytes, introduce, Port};
+use crate::port::{bytes, empty, introduce, Port};
 use crate::shrinker::Shrinker;
 use crate::stage::{Stage, SPACE};
 use binder_sys::*;
@@ -25,6 +25,7 @@ cases! { "retention":
     the_dead_keep_no_credentials ["REL-2", "NODE-12", "lesson S08"],
     lesson_s09_threads_that_exit_keep_little ["TREL-1", "lesson S09"],
     lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
+    lesson_s21_idle_processes_make_room_for_others ["ALLOC-5", "lesson S21"],
 }
 
 /// A process offers a node to the holder, is called with so many bytes, and is killed before it answers.
@@ -158,4 +159,38 @@ fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
         manager.reply(&bytes(b"done"));
         client.free(&client.wait_reply());
     }
+}
+
+/// More is received, by one living process after the other, than the guest has memory: each is idle when the next
+/// one is called.
+fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
+    const SIZE: usize = 3_900_000;
+    if !t.has_no_kasan() {
+        return;
+    }
+    let kills = || {
+        let counters = std::fs::read_to_string("/proc/vmstat").expect("/proc/vmstat");
+        counters.lines().find(|line| line.starts_with("oom_kill ")).map(str::to_string)
+    };
+    let info = std::fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
+    let total = info.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("MemTotal");
+    if !t.needs("a guest of less than a gigabyte", total < 1 << 20) {
+        return;
+    }
+    let processes = (total << 10) / SIZE * 9 / 8;
+    let (manager, client, before) = (t.manager(), t.client(), kills());
+    let mut call = client.place(0, 0, &bytes(&pattern(SIZE, 1)));
+    let mut owners = Vec::new();
+    for _ in 0..processes {
+        let owner = t.client_with(4 << 20);
+        owner.enter_looper();
+        let handle = introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &client);
+        call.target = u64::from(handle);
+        client.start_transaction(&call);
+        owner.free(&owner.wait_call());
+        owner.reply(&empty());
+        client.free(&client.wait_reply());
+        owners.push(owner);
+    }
+    assert_eq!(kills(), before, "the OOM killer came");
 }
