@@ -36,8 +36,8 @@ bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UP
 bench-exact: $(PYTHON) ## whether three runs of every driver count the same instructions
 	@$(LAB) bench-exact $(if $(ROUNDS),--rounds $(ROUNDS))
 
-growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..4)
-	@$(LAB) growth $(if $(ONLY),--only "$(ONLY)") $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS))
+growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..4; DOCS=1: into docs)
+	@$(LAB) growth $(if $(ONLY),--only "$(ONLY)") $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS)) $(if $(DOCS),--docs)
 
 profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects')
 	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload '$(WORKLOAD)')

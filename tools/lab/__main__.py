@@ -102,6 +102,7 @@ def _parser():
     grow = command("growth", _growth, "how costs grow with how many there are")
     grow.add_argument("--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")
     grow.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not all three")
+    grow.add_argument("--docs", action="store_true", help="the table and the figure go into docs")
     grow.add_argument("--steps", type=int, default=4, choices=(1, 2, 3, 4), help="how far: N, 4 N, 16 N, 64 N")
     exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")
     exact.add_argument("--rounds", type=int, default=3)
@@ -254,7 +255,7 @@ def _bench(arguments):
 
 def _growth(arguments):
     drivers = (arguments.driver,) if arguments.driver else growth.DRIVERS
-    return growth.run(arguments.only, drivers, arguments.steps)
+    return growth.run(arguments.only, drivers, arguments.steps, arguments.docs)
 
 
 def _clean(_arguments):

@@ -191,11 +191,12 @@ def remember(stage, **facts):
     """Keep when and from what a stage was measured."""
     path = HOME / "facts.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    known[stage] = facts | {"commit": _commit()}
+    known[stage] = facts | {"commit": commit()}
     path.write_text(json.dumps(known, indent=1))
 
 
-def _commit():
+def commit():
+    """What is measured now."""
     if not (pathlib.Path(ROOT) / ".git").exists():
         return "not in git"
     changed = proc.output("git", "-C", ROOT, "status", "--porcelain", "-uno").strip()

@@ -3,39 +3,46 @@
 others have to wait meanwhile.
 
 What is measured, and when growth is a fault, is in tools/binder-bench (src/growth, src/report/growth.rs). Here a
-plugin of QEMU is added, which sees how long preemption and interrupts are off (tools/report/stretches.c).
+plugin of QEMU is added, which counts, and sees how long preemption and interrupts are off (tools/report/stretches.c).
+Each quantity has a boot of its own, so that its figures do not depend on what was measured before, and a run that was cut
+off goes on where it stopped.
 """
 
+import hashlib
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 
-from . import bench, guest, kernel, packages, proc, programs, say
+from . import bench, cache, guest, kernel, module, packages, proc, programs, say
+from .versions import ROOT
 
 DRIVERS = bench.DRIVERS
 STAGE = "growth"
 _GUEST = "x86_64"
-_PLUGIN = pathlib.Path(__file__).parent.parent / "report/stretches.c"
+_PLUGIN = ROOT / "tools/report/stretches.c"
+# What the figures depend on besides the kernel and our driver.
+_SOURCES = ("tools/report/stretches.c", "tools/report/plugin.h", "tools/binder-sys/src", "tools/binder-bench/Cargo.lock",
+            *(f"tools/binder-bench/src/{name}" for name in ("growth", "clock.rs", "registry.rs", "talk.rs")))
 _TIMEOUT = 2400
+# For `make test`: where growth was once a fault, or is likely to become one; up to 16 N, for two numbers tell too little.
+SHORT = ("own nodes, weak then strong", "depth of nesting", "files of one call", "death links on a node")
+SHORT_STEPS = 3
 
 
-def run(only="", drivers=DRIVERS, steps=4):
-    """Measure, print a table, and say what grows too fast; the exit status."""
+def run(only="", drivers=DRIVERS, steps=4, to_docs=False):
+    """Measure what was not measured yet, print a table, and say what grows too fast; the exit status. `to_docs`: the whole
+    goes into docs/growth.md, too."""
+    whole = not only and steps == 4
+    if to_docs and not (whole and drivers == DRIVERS):
+        raise say.LabError("only all quantities at all sizes on all drivers go into the docs")
     packages.ensure("report")
     program = programs.build(bench.CRATE)
     quantities = _chosen(program, only)
-    folder = bench.HOME / STAGE
-    folder.mkdir(parents=True, exist_ok=True)
-    began, problems, paths = bench.now(), [], []
-    for driver in drivers:
-        content, wrong = measure(driver, program, quantities, steps)
-        problems += [f"{driver}: {text}" for text in wrong]
-        # A part must not take the place of the whole.
-        path = folder / (f"{driver}-1.json" if not only and steps == 4 else f"{driver}.part")
-        path.write_bytes(content)
-        paths.append(path)
-    if not only and steps == 4:
+    began = bench.now()
+    paths, problems = collect(program, drivers, quantities, steps, whole)
+    if whole:
         bench.remember(STAGE, began=began)
     print()
     subprocess.run([program, "report", *map(str, paths)], check=False)
@@ -43,39 +50,94 @@ def run(only="", drivers=DRIVERS, steps=4):
     for text in problems + found:
         print(f"error: {text}")
     print(f"\n{'no' if not found else len(found)} phases of ours grow too fast or let others wait too long")
+    if to_docs:
+        from report import growth_page
+
+        growth_page.write(program, paths, began[:10], bench.commit())
     return 1 if problems or found else 0
 
 
+def short(drivers=("c", "rust")):
+    """A few quantities, for `make test`: (how many phases of ours, what is wrong)."""
+    program = programs.build(bench.CRATE)
+    paths, problems = collect(program, drivers, [";".join(SHORT)], SHORT_STEPS)
+    rows = _report(program, paths)
+    return len(rows), problems + _faults(rows)
+
+
+def collect(program, drivers, quantities, steps, whole=False):
+    """The result files of the drivers, and what was wrong with boots. A part must not take the place of the whole."""
+    folder = bench.HOME / STAGE
+    folder.mkdir(parents=True, exist_ok=True)
+    paths, problems = [], []
+    for driver in drivers:
+        parts, ours = [], module.build(kernel.build(_GUEST)) if driver == "rust" else None
+        for quantity in quantities:
+            content, wrong = json.loads(_part(driver, program, quantity, steps, ours).read_text())
+            parts.append(content)
+            problems += [f"{driver}: {text}" for text in wrong]
+        path = folder / (f"{driver}-1.json" if whole else f"{driver}.part")
+        path.write_text(json.dumps(parts[0] | {"cells": [cell for part in parts for cell in part["cells"]]}) + "\n")
+        paths.append(path)
+    return paths, problems
+
+
+def _part(driver, program, quantity, steps, ours=None):
+    """What one quantity came to on a driver, or several between semicolons, measured unless that was done already. `ours`
+    is our module, which is built anew again and again, and does not belong into the cache of all checkouts."""
+    text = hashlib.sha256(ours.read_bytes()).hexdigest() if ours else ""
+    key = cache.key(str(kernel.build(_GUEST).folder), text, _digest(), quantity, steps)
+    name = f"{driver}-{re.sub('[^a-z]+', '-', quantity)[:60]}-{key}.json"
+
+    def make(part):
+        part.write_text(json.dumps(measure(driver, program, quantity, steps, ours)))
+
+    if not ours:
+        return cache.entry(f"growth/{name}", make)
+    path = bench.HOME / STAGE / "parts" / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".unfinished")
+        make(part)
+        part.rename(path)
+    return path
+
+
+def _digest():
+    """A name for the state of the sources."""
+    files = [file for name in _SOURCES for path in [ROOT / name]
+             for file in (sorted(path.rglob("*.rs")) if path.is_dir() else [path])]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 def _chosen(program, only):
-    """Names of the quantities that contain one of the words, between commas; none for all."""
-    if not only:
-        return []
-    listed = proc.output(program, "growth", "--driver", "none", "--list")
-    wanted = [name for name in listed.splitlines() if any(word in name for word in only.split(","))]
+    """Names of the quantities that contain one of the words, between commas."""
+    listed = proc.output(program, "growth", "--driver", "none", "--list").splitlines()
+    wanted = [name for name in listed if any(word in name for word in only.split(","))]
     if not wanted:
-        raise say.LabError(f"no quantity is called {only}; there are:\n{listed}")
+        raise say.LabError(f"no quantity is called {only}; there are:\n" + "\n".join(listed))
     return wanted
 
 
-def measure(driver, program, quantities=(), steps=4):
-    """The result file of one boot, with the longest stretches in it, and what was wrong with the boot."""
+def measure(driver, program, quantity, steps=4, ours=None):
+    """The result of one boot, with what the plugin saw in it, and what was wrong with the boot."""
     built = kernel.build(_GUEST)
     with tempfile.TemporaryDirectory() as folder:
         plugin, seen = pathlib.Path(folder) / "stretches.so", pathlib.Path(folder) / "seen"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", plugin, _PLUGIN], check=True)
-        words = ["growth", "--driver", driver, "--steps", str(steps), "--output", "/out/result.json"]
-        words += ["--quantities", ";".join(quantities)] if quantities else []
+        words = ["growth", "--driver", driver, "--steps", str(steps), "--output", "/out/result.json",
+                 "--quantities", quantity]
         line = "grep '\\[' /proc/kallsyms >/out/symbols; exec /lab/binder-bench \"$@\""
         job = guest.Job(argv=["/bin/sh", "-c", line, "sh", *words], driver=driver, icount=True, timeout=_TIMEOUT,
-                        files={"/lab/binder-bench": program},
+                        files={"/lab/binder-bench": program}, module=ours,
                         qemu=("-plugin", f"{plugin},out={seen},{_addresses(built)}"))
-        with say.Step(f"growth {driver}") as step:
+        with say.Step(f"growth {driver}, {quantity}") as step:
             result = guest.run(built, job, step.hear)
         if "result.json" not in result.files:
             why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
             raise say.LabError(f"growth could not be measured on {driver}: {why}")
-        stretches = read_stretches(seen.read_text(), result.files["symbols"].decode())
-    return add_stretches(json.loads(result.files["result.json"]), stretches), result.problems
+        phases = read_phases(seen.read_text(), result.files["symbols"].decode())
+    return add_phases(json.loads(result.files["result.json"]), phases), result.problems
 
 
 def _addresses(built):
@@ -86,8 +148,9 @@ def _addresses(built):
     return ",".join(f"{key}={found[name]}" for name, key in wanted.items())
 
 
-def read_stretches(text, symbols):
-    """[(preemption off, interrupts off)] of all phases in their order, each with the driver's function or None."""
+def read_phases(text, symbols):
+    """(instructions, longest with preemption off, with interrupts off) of all phases in their order; a longest stretch comes
+    with the driver's function, or is None."""
     from report import profile
 
     functions = profile.read_symbols(symbols)
@@ -98,7 +161,7 @@ def read_stretches(text, symbols):
         return {"instructions": int(instructions), "function": _name(functions, int(address, 16))}
 
     rows = (line.split() for line in text.splitlines())
-    return [(stretch(*row[:2]), stretch(*row[2:])) for row in rows]
+    return [(int(row[0]), stretch(*row[1:3]), stretch(*row[3:])) for row in rows]
 
 
 def _name(functions, address):
@@ -106,17 +169,30 @@ def _name(functions, address):
     return below[-1] if below else f"{address:#x}"
 
 
-def add_stretches(result, stretches):
-    """The result as it is written, with what the plugin saw."""
-    for cell in result["cells"]:
-        for point in cell["measured"]["growth"]["points"]:
-            point["preempt_off"], point["irqs_off"] = stretches[point["place"]]
-    return json.dumps(result).encode() + b"\n"
+def add_phases(result, phases):
+    """The result with what the plugin saw: of repetitions, the fewest instructions and the longest stretches. What a phase
+    takes in which nothing happens is taken off; those come before all others."""
+    points = [point for cell in result["cells"] for point in cell["measured"]["growth"]["points"]]
+    first = min((place for point in points for place in point["places"]), default=0)
+    nothing = min((instructions for instructions, _, _ in phases[:first]), default=0)
+    for point in points:
+        instructions, *stretches = zip(*(phases[place] for place in point["places"]))
+        point["instructions"] = max(min(instructions) - nothing, 0)
+        for name, seen in zip(("preempt_off", "irqs_off"), stretches):
+            point[name] = max(filter(None, seen), key=lambda stretch: stretch["instructions"], default=None)
+    return result
 
 
 def faults(program, paths):
     """What is wrong with ours."""
-    done = subprocess.run([str(a) for a in (program, "report", "--json", *paths)], text=True, capture_output=True,
-                          check=True)
-    return [f"{row['case']}: {', '.join(row['faults'])}" for row in json.loads(done.stdout)["growth"]
-            if row["subject"].get("driver") == "rust" and row["faults"]]
+    return _faults(_report(program, paths))
+
+
+def _report(program, paths):
+    """Rows of ours."""
+    report = json.loads(proc.output(program, "report", "--json", *paths))
+    return [row for row in report["growth"] if row["subject"].get("driver") == "rust"]
+
+
+def _faults(rows):
+    return [f"{row['case']}: {', '.join(row['faults'])}" for row in rows if row["faults"]]

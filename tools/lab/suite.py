@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from . import callbacks, check, clients, frames, gate, guest, kernel, kunit, lanes, module, packages, proc, programs, say, unload
+from . import callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, unload
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -135,6 +135,7 @@ def stages():
     stage("host", "module parameters", _parameters)
     stage("host", "binder-bench's errors", _bench_errors)
     stage("qemu", "instructions next to C's", _gate)
+    stage("qemu", "growth next to C's", _growth)
     for driver in ("c", "rust"):
         stage("host", f"mesh um {driver}",
               functools.partial(mesh, name="um", seconds=MESH_SECONDS, driver=driver, tolerate=True))
@@ -421,7 +422,7 @@ def _tool_tests(tally):
     """The arithmetic behind reports, and what is read from other programs' output."""
     packages.ensure("report")
     for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
-                        ("what the gate lets pass", "lab.test_gate"), ("longest stretches", "lab.test_growth"),
+                        ("what the gate lets pass", "lab.test_gate"), ("instructions and longest stretches", "lab.test_growth"),
                         ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
                         ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes")):
@@ -464,6 +465,14 @@ def _mutants(tally):
         say.lines(f"    {title}")
     tally.add("mutants that the tests killed once", len(tried) - len(alive), len(alive))
     tally.add("mutants' survivors judged", int(not unjudged), int(bool(unjudged)))
+
+
+def _growth(tally):
+    """Whether a few costs grow with numbers as C's do."""
+    phases, failures = growth.short()
+    for failure in failures:
+        say.lines(f"    error: {failure}")
+    tally.add("growth next to C's", phases - len(failures), len(failures))
 
 
 def _is_emulators(result):

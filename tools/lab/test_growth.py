@@ -4,29 +4,33 @@
     PYTHONPATH=tools python3 -m unittest lab.test_growth
 """
 
-import json
 import unittest
 
 from . import growth
 
 SYMBOLS = "ffffffffa0000000 t first\t[binder_linux]\nffffffffa0000100 t second\t[binder_linux]\n"
-SEEN = "70 ffffffffa0000104 0 0000000000000000\n900 ffffffffa0000010 30 ffffffffa0000100\n"
+SEEN = """\
+50 0 0000000000000000 0 0000000000000000
+40 0 0000000000000000 0 0000000000000000
+700 70 ffffffffa0000104 0 0000000000000000
+800 900 ffffffffa0000010 30 ffffffffa0000100
+"""
 
 
-class Stretches(unittest.TestCase):
+class Phases(unittest.TestCase):
     def test_places_are_named_by_the_function_that_they_lie_in(self):
-        first, second = growth.read_stretches(SEEN, SYMBOLS)
-        self.assertEqual(first, ({"instructions": 70, "function": "second"}, None))
-        self.assertEqual(second[0]["function"], "first")
-        self.assertEqual(second[1], {"instructions": 30, "function": "second"})
+        phases = growth.read_phases(SEEN, SYMBOLS)
+        self.assertEqual(phases[2], (700, {"instructions": 70, "function": "second"}, None))
+        self.assertEqual(phases[3][1]["function"], "first")
+        self.assertEqual(phases[3][2], {"instructions": 30, "function": "second"})
 
-    def test_each_point_gets_those_of_its_place(self):
-        points = [{"place": 1}, {"place": 0}]
-        made = json.loads(growth.add_stretches({"cells": [{"measured": {"growth": {"points": points}}}]},
-                                               growth.read_stretches(SEEN, SYMBOLS)))
-        found = made["cells"][0]["measured"]["growth"]["points"]
-        self.assertEqual([point["preempt_off"]["instructions"] for point in found], [900, 70])
-        self.assertIsNone(found[1]["irqs_off"])
+    def test_repetitions_give_the_fewest_instructions_and_the_longest_stretches(self):
+        result = {"cells": [{"measured": {"growth": {"points": [{"places": [2, 3]}]}}}]}
+        growth.add_phases(result, growth.read_phases(SEEN, SYMBOLS))
+        point = result["cells"][0]["measured"]["growth"]["points"][0]
+        self.assertEqual(point["instructions"], 700 - 40)
+        self.assertEqual(point["preempt_off"]["instructions"], 900)
+        self.assertEqual(point["irqs_off"]["instructions"], 30)
 
 
 if __name__ == "__main__":

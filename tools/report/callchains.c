@@ -17,50 +17,11 @@
  * INSTRUCTIONS and LOCKED are those of all executions, LOCKED those with a LOCK prefix.
  *
  * Meant for one CPU without mitigations that replace calls and returns (see configs/x86_64.config).
- * Debian ships a QEMU that loads plugins, but not the header, so the part of the interface that is used
- * here is declared below, after QEMU's documentation of TCG plugins.
  *
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o callchains.so callchains.c
  *	qemu-system-x86_64 ... -plugin ./callchains.so,out=FILE
  */
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-struct qemu_info;
-
-enum { INLINE_ADD_U64 = 0 };
-enum { CB_NO_REGS = 0 };
-enum { MEM_ANY = 3 };
-
-typedef void (*translated_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
-typedef void (*exit_cb)(qemu_plugin_id_t id, void *data);
-typedef void (*block_cb)(unsigned int cpu, void *data);
-typedef void (*memory_cb)(unsigned int cpu, uint32_t info, uint64_t address, void *data);
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, translated_cb cb);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, exit_cb cb, void *data);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, block_cb cb, int flags, void *data);
-void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr, uint64_t value);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, memory_cb cb, int flags, int kind,
-				      void *data);
-bool qemu_plugin_mem_is_store(uint32_t info);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-
-EXPORT int qemu_plugin_version = 1;
+#include "plugin.h"
 
 /* The kernel's THREAD_SIZE: stacks are aligned to it. */
 #define STACK_SHIFT 14
@@ -113,15 +74,6 @@ static uint32_t chains = 1;
 static uint64_t user_instructions;
 static uint64_t too_deep;
 static const char *out_path;
-
-static void *make(size_t size)
-{
-	void *memory = calloc(1, size);
-
-	if (!memory)
-		abort();
-	return memory;
-}
 
 static struct chain *extend(struct chain *caller, uint64_t place)
 {
@@ -248,7 +200,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	struct block *block;
 
 	(void)id;
-	if (!(address >> 63)) {
+	if (!is_kernel(address)) {
 		qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &user_instructions, count);
 		return;
 	}

@@ -17,7 +17,7 @@ _SHOWN_ROOMS = 12
 def build(times, counts, profiles, memory=None, growth=None):
     """All sections for which there is something to show."""
     makers = ((_instructions, counts), (_breakdown, profiles), (_ratios, times), (_pairs, times),
-              (_payloads, times), (_tails, times), (_memory, memory), (_growth, growth))
+              (_payloads, times), (_tails, times), (_memory, memory), (growth_of, growth))
     return [section for make, measured in makers if measured for section in [make(measured)] if section]
 
 
@@ -214,7 +214,8 @@ def _memory(memory):
                    [figures.Figure("memory", "Kernel memory of one object", panels)], Table(headers, table))
 
 
-def _growth(growth):
+def growth_of(growth):
+    """What `make growth` measured."""
     cells = list(dict.fromkeys(cell for cell, _ in growth.growth))
     drivers = growth.drivers()
     rivals = [d for d in drivers if d != data.BASE]

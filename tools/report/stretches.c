@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A QEMU TCG plugin: the longest stretch that the guest's kernel executes with preemption off, or with interrupts off,
- * for a driver, in each phase of a measurement.
+ * A QEMU TCG plugin: how many instructions the guest executes in each phase of a measurement, and the longest stretch that its
+ * kernel executes with preemption off, or with interrupts off, for a driver.
+ *
+ * Instructions are counted where they are executed, not read from the guest's clock: that goes on without any now and then, by as
+ * much as several milliseconds, for a reason of QEMU's. Those of hard interrupts are left out, for almost all of them are of
+ * the tick, and those of the process that keeps the guest from being idle. A block that a fault ends early counts as a whole.
  *
  * The kernel counts up and down in one variable, __preempt_count, with instructions that have their operand in
  * them, and masks interrupts with CLI and STI. So the code alone tells what to watch; no register is read, which interface
@@ -12,49 +16,16 @@
  * driver is the one loaded module: all code from MODULES on. Phases start and end with NOPs of tools/binder-bench
  * (src/growth/meter.rs). At the end of each, the plugin writes
  *
- *	PREEMPT_OFF PLACE IRQS_OFF PLACE	instructions, and addresses in the driver
+ *	INSTRUCTIONS PREEMPT_OFF PLACE IRQS_OFF PLACE	instructions, and addresses in the driver
  *
- * Meant for one CPU, and for the kernel of configs/x86_64.config. The interface is declared as in callchains.c.
+ * Meant for one CPU, and for the kernel of configs/x86_64.config.
  *
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o stretches.so stretches.c
  *	qemu-system-x86_64 ... -plugin ./stretches.so,out=FILE,count=ADDRESS,entry=ADDRESS
  *
  * ADDRESS is that of __preempt_count and of entry_SYSCALL_64, in hexadecimal.
  */
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-struct qemu_info;
-
-enum { INLINE_ADD_U64 = 0 };
-enum { CB_NO_REGS = 0 };
-
-typedef void (*translated_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
-typedef void (*exit_cb)(qemu_plugin_id_t id, void *data);
-typedef void (*executed_cb)(unsigned int cpu, void *data);
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, translated_cb cb);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, exit_cb cb, void *data);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, executed_cb cb, int flags, void *data);
-void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr, uint64_t value);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, executed_cb cb, int flags, void *data);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-
-EXPORT int qemu_plugin_version = 1;
+#include "plugin.h"
 
 /* Where the kernel puts modules; its own text is below. */
 #define MODULES 0xffffffffa0000000u
@@ -62,6 +33,14 @@ EXPORT int qemu_plugin_version = 1;
 /* Parts of __preempt_count: while it serves a soft interrupt, while it handles an interrupt. */
 #define SOFTIRQ 0x100
 #define HARDIRQ 0x1000000
+
+/* What NOPs of tools/binder-bench say: a phase starts, it ends, the loop of the idle process comes next. */
+#define MARK_START 0x42494e01
+#define MARK_END 0x42494e02
+#define MARK_IDLE 0x42494e03
+
+/* The loop: an addition, 1 000 NOPs, and a jump. */
+#define IDLE_BYTES (4 + 1000 + 5)
 
 /* Driver's code that ran so few instructions before a stretch has led to it. */
 #define FRESH 64
@@ -91,7 +70,9 @@ struct nested {
 	struct stretch stretch;
 };
 
-static uint64_t executed;
+static uint64_t executed, user_executed, in_interrupts;
+static uint64_t at_start;
+static uint64_t idle_address;
 static int64_t preempt_count;
 static struct stretch preempt_off, irqs_off;
 static struct longest preempt_longest, irqs_longest;
@@ -153,6 +134,8 @@ static void resumed(uint64_t when)
 	depth--;
 	if (nested[depth].soft)
 		end(&nested[depth].stretch, when, &preempt_longest);
+	else
+		in_interrupts += when - nested[depth].start;
 	pause_all(when - nested[depth].start);
 }
 
@@ -211,6 +194,11 @@ static void driver_runs(unsigned int cpu, void *data)
 		nested[depth - 1].stretch.place = driver_place;
 }
 
+static uint64_t busy(void)
+{
+	return executed + user_executed - in_interrupts;
+}
+
 static void phase_starts(unsigned int cpu, void *data)
 {
 	(void)cpu;
@@ -218,6 +206,7 @@ static void phase_starts(unsigned int cpu, void *data)
 	entered(0, NULL);
 	preempt_longest = irqs_longest = (struct longest){ 0 };
 	measuring = true;
+	at_start = busy();
 }
 
 static void phase_ends(unsigned int cpu, void *data)
@@ -225,8 +214,8 @@ static void phase_ends(unsigned int cpu, void *data)
 	(void)cpu;
 	(void)data;
 	measuring = false;
-	fprintf(out, "%" PRIu64 " %016" PRIx64 " %" PRIu64 " %016" PRIx64 "\n", preempt_longest.instructions,
-		preempt_longest.place, irqs_longest.instructions, irqs_longest.place);
+	fprintf(out, "%" PRIu64 " %" PRIu64 " %016" PRIx64 " %" PRIu64 " %016" PRIx64 "\n", busy() - at_start,
+		preempt_longest.instructions, preempt_longest.place, irqs_longest.instructions, irqs_longest.place);
 }
 
 static int32_t number(const uint8_t *bytes)
@@ -266,29 +255,39 @@ static int64_t change_of_count(const struct qemu_plugin_insn *insn)
 
 static void *watch(int64_t delta, uint64_t rest)
 {
-	struct watched *at = malloc(sizeof(*at));
+	struct watched *at = make(sizeof(*at));
 
-	if (!at)
-		abort();
 	*at = (struct watched){ delta, rest };
 	return at;
 }
 
-static void translate_user(struct qemu_plugin_tb *tb, size_t count)
+static int32_t mark(const struct qemu_plugin_insn *insn)
 {
 	static const uint8_t marker[] = { 0x0f, 0x1f, 0x84, 0x00 };
+	const uint8_t *byte = qemu_plugin_insn_data(insn);
+
+	return qemu_plugin_insn_size(insn) == 8 && !memcmp(byte, marker, sizeof(marker)) ? number(byte + 4) : 0;
+}
+
+static void translate_user(struct qemu_plugin_tb *tb, size_t count)
+{
+	size_t idle = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		const uint8_t *byte = qemu_plugin_insn_data(insn);
+		uint64_t address = qemu_plugin_insn_vaddr(insn);
+		int32_t said = mark(insn);
 
-		if (qemu_plugin_insn_size(insn) != 8 || memcmp(byte, marker, sizeof(marker)))
-			continue;
-		if (number(byte + 4) == 0x42494e01)
+		if (said == MARK_START)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, phase_starts, CB_NO_REGS, NULL);
-		else if (number(byte + 4) == 0x42494e02)
+		else if (said == MARK_END)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, phase_ends, CB_NO_REGS, NULL);
+		else if (said == MARK_IDLE)
+			idle_address = address + qemu_plugin_insn_size(insn);
+		if (idle_address && address - idle_address < IDLE_BYTES)
+			idle++;
 	}
+	qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &user_executed, count - idle);
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -297,7 +296,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	uint64_t address = qemu_plugin_tb_vaddr(tb);
 
 	(void)id;
-	if (!(address >> 63)) {
+	if (!is_kernel(address)) {
 		translate_user(tb, count);
 		return;
 	}

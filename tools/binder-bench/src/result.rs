@@ -317,10 +317,10 @@ pub struct Growth {
 pub struct Grown {
     /// How many there were.
     pub count: u64,
-    /// Instructions of the whole phase, of all processes and the kernel.
+    /// Instructions of the whole phase, of all processes and the kernel: the fewest of all repetitions.
     pub instructions: u64,
-    /// The phase's place among all of the run, by which a plugin of QEMU names it.
-    pub place: u64,
+    /// The places of the phase's repetitions among all phases of the run, by which a plugin of QEMU names them.
+    pub places: Vec<u64>,
     /// The longest stretch with preemption off that executed code of the driver.
     #[serde(default)]
     pub preempt_off: Option<Stretch>,

@@ -36,8 +36,11 @@ pub const NAME: &str = "growth";
 /// How many times the least number the largest is, by steps.
 const STEPS: [u64; 4] = [1, 4, 16, 64];
 
-/// How often everything is done.
+/// How often everything is done, unless it takes long.
 const REPEATS: u32 = 2;
+
+/// Phases that took so many instructions together are not repeated: what differs between two runs is far less.
+const LONG: u64 = 500_000_000;
 
 /// A phase that is expected to take more instructions than this is left out.
 const MOST: f64 = 3e9;
@@ -107,9 +110,15 @@ impl Series<'_> {
                 grown.iter_mut().for_each(|(_, growth)| growth.stopped = Some(why.clone()));
                 break;
             }
-            // The first run may find caches empty that the second finds filled, and what the kernel has put off for seconds
-            // lands in one of the two.
-            if let Some(why) = (0..REPEATS).find_map(|_| self.run(quantity, count, &mut grown)) {
+            // The first run may find caches empty that the second finds filled.
+            let mut stopped = None;
+            for repetition in 0..REPEATS {
+                if repetition > 0 && taken(&grown) > LONG {
+                    break;
+                }
+                stopped = stopped.or_else(|| self.run(quantity, count, &mut grown));
+            }
+            if let Some(why) = stopped {
                 let why = format!("at {count}: {why}");
                 grown.iter_mut().for_each(|(_, growth)| growth.stopped = Some(why.clone()));
                 break;
@@ -137,8 +146,9 @@ impl Series<'_> {
                 grown.len() - 1
             });
             let instructions = instructions.saturating_sub(self.overhead);
-            let point = Grown { count, instructions, place: self.place, preempt_off: None, irqs_off: None };
-            keep_least(&mut grown[place].1.points, point);
+            let places = vec![self.place];
+            let point = Grown { count, instructions, places, preempt_off: None, irqs_off: None };
+            add(&mut grown[place].1.points, point);
             self.place += 1;
         }
         let why = ended.err()?.to_string();
@@ -149,16 +159,20 @@ impl Series<'_> {
     }
 }
 
-/// Adds a point, or what a second run says of it.
-fn keep_least(points: &mut Vec<Grown>, point: Grown) {
+/// Adds a point, or what a repetition says of it.
+fn add(points: &mut Vec<Grown>, point: Grown) {
     match points.last_mut() {
         Some(last) if last.count == point.count => {
-            if point.instructions < last.instructions {
-                *last = point;
-            }
+            last.instructions = last.instructions.min(point.instructions);
+            last.places.extend(point.places);
         }
         _ => points.push(point),
     }
+}
+
+/// Instructions of all phases with the last number.
+fn taken(grown: &[(&'static str, Growth)]) -> u64 {
+    grown.iter().filter_map(|(_, growth)| Some(growth.points.last()?.instructions)).sum()
 }
 
 /// Why so many are not tried any more, from how the two last numbers differ.

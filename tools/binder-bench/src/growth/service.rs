@@ -14,6 +14,7 @@ use super::scene::Scene;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::registry;
 use crate::talk::Talker;
 use crate::talk::LARGEST_SPACE;
 
@@ -61,6 +62,43 @@ const ASKS: [Ask; 9] = [
 /// Opens the device with the largest space.
 pub fn open(device: &Path) -> Result<Talker> {
     Talker::open_with(device, LARGEST_SPACE)
+}
+
+/// Opens the device as a thread of the context manager.
+pub fn manage(device: &Path) -> Result<Talker> {
+    let mut talker = open(device)?;
+    registry::become_manager(&talker)?;
+    talker.out.enter_looper();
+    talker.flush()?;
+    Ok(talker)
+}
+
+/// Takes so many calls, and answers those that want an answer.
+pub fn serve(talker: &mut Talker, count: u64) -> Result<()> {
+    for _ in 0..count {
+        let call = talker.next_call()?;
+        talker.out.free_buffer(call.buffer);
+        if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
+            talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        }
+        talker.flush()?;
+    }
+    Ok(())
+}
+
+/// Calls so many times, without objects, what answers at once.
+pub fn call(talker: &mut Talker, times: u64) -> Result<()> {
+    (0..times).try_for_each(|_| ask(talker, Ask::Answer, &Parcel::new()))
+}
+
+/// A process that calls the manager so many times when it is told to.
+pub fn client(scene: &mut Scene, times: u64) -> Result<Actor> {
+    scene.actor("client", move |turns, device| {
+        let mut talker = open(device)?;
+        turns.pause()?;
+        call(&mut talker, times)?;
+        turns.stop()
+    })
 }
 
 /// Starts the service; it never pauses again.

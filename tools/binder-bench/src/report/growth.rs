@@ -26,6 +26,10 @@ const BEYOND: f64 = 16.0;
 /// A longest stretch is too long when it is both this many times as long as the base's, and so many instructions longer.
 const STRETCH: (f64, f64) = (1.5, 20_000.0);
 
+/// A longest stretch grows when each of the larger numbers makes it so many times as long as the one before, and all of them
+/// together so many instructions longer.
+const STRETCHED: (f64, f64) = (1.5, 4_000.0);
+
 /// One phase with one driver.
 #[derive(Debug, Serialize)]
 pub struct GrowthRow {
@@ -38,7 +42,7 @@ pub struct GrowthRow {
     pub operations: Option<u64>,
     /// Pairs of a number and instructions of each of so many, or of each operation.
     pub each: Vec<(u64, f64)>,
-    /// The growth is about that of N to this power; none with too few numbers.
+    /// The growth is about that of N to this power; none with fewer than three numbers, of which two may differ by chance.
     pub exponent: Option<f64>,
     /// The longest stretch with preemption off, with the largest number, and where.
     pub preempt_off: Option<(u64, String)>,
@@ -108,7 +112,7 @@ fn exponent(growth: &Growth) -> Option<f64> {
     // What is too little to be told from nothing must not look like a start from zero.
     let logarithms: Vec<(f64, f64)> =
         largest(&points).iter().map(|&(count, cost)| (count.ln(), cost.max(least / 8.0).ln())).collect();
-    (logarithms.len() >= 2).then(|| stats::line(&logarithms)).flatten().map(|(slope, _)| slope)
+    (logarithms.len() >= FITTED).then(|| stats::line(&logarithms)).flatten().map(|(slope, _)| slope)
 }
 
 fn largest(points: &[(f64, f64)]) -> &[(f64, f64)] {
@@ -155,6 +159,9 @@ fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
         if too_long(growth, base, stretch) == Some(true) {
             found.push(format!("{name} off too long"));
         }
+        if lengthens(growth, stretch) && !lengthens(base, stretch) {
+            found.push(format!("{name} off for longer with more"));
+        }
     }
     found
 }
@@ -164,6 +171,16 @@ fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
     let count = growth.points.last()?.count as f64 * BEYOND;
     let steeper = exponent(growth)? > exponent(base)? + TOLERANCE;
     Some(steeper && extrapolated(growth, count)? > extrapolated(base, count)?)
+}
+
+/// Whether a longest stretch grows with the numbers. What happens seldom, and then takes its time, is no growth.
+fn lengthens(growth: &Growth, of: fn(&Grown) -> &Option<crate::result::Stretch>) -> bool {
+    let lengths: Vec<f64> = growth.points[growth.points.len().saturating_sub(FITTED)..]
+        .iter()
+        .map(|point| of(point).as_ref().map_or(0.0, |stretch| stretch.instructions as f64))
+        .collect();
+    let [first, _, last] = lengths[..] else { return false };
+    lengths.windows(2).all(|pair| pair[1] > pair[0] * STRETCHED.0) && last - first > STRETCHED.1
 }
 
 fn too_long(
@@ -185,7 +202,7 @@ mod tests {
         let point = |count: u64| Grown {
             count,
             instructions: cost(count as f64) as u64,
-            place: 0,
+            places: Vec::new(),
             preempt_off: None,
             irqs_off: None,
         };
@@ -210,6 +227,22 @@ mod tests {
         assert_eq!(faults(&square, None), ["N^2.00"]);
         assert!(faults(&linear, Some(&linear)).is_empty());
         assert_eq!(faults(&square, Some(&linear)).len(), 2);
+    }
+
+    #[test]
+    fn stretches_may_grow_where_the_bases_do() {
+        let stretched = |length: fn(u64) -> u64| {
+            let mut growth = growth(|n| 500.0 * n);
+            for point in &mut growth.points {
+                let instructions = length(point.count);
+                point.preempt_off = Some(crate::result::Stretch { instructions, function: String::new() });
+            }
+            growth
+        };
+        let (walk, seldom) = (stretched(|n| 300 + 4 * n), stretched(|n| if n > 2000 { 11_000 } else { 300 }));
+        assert_eq!(faults(&walk, Some(&seldom)), ["preemption off for longer with more"]);
+        assert!(faults(&seldom, Some(&stretched(|_| 300))).is_empty());
+        assert!(faults(&walk, Some(&walk)).is_empty());
     }
 
     #[test]

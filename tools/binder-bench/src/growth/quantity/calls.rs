@@ -11,6 +11,7 @@ use nix::unistd::read;
 use nix::unistd::write;
 
 use super::threads::spawn;
+use super::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Actor;
@@ -18,36 +19,17 @@ use crate::growth::scene::Scene;
 use crate::growth::scene::Turns;
 use crate::growth::service;
 use crate::growth::service::Ask;
-use crate::registry;
 use crate::talk::Talker;
-
-/// Calls of a phase that does not depend on how many wait.
-const OPERATIONS: u64 = 16;
 
 /// A manager that takes calls only when it is told to, and then so many.
 fn server(scene: &mut Scene, count: u64) -> Result<Actor> {
     scene.actor("server", move |turns, device| {
-        let mut talker = service::open(device)?;
-        registry::become_manager(&talker)?;
-        talker.out.enter_looper();
-        talker.flush()?;
+        let mut talker = service::manage(device)?;
         turns.pause()?;
-        serve(&mut talker, count)?;
+        service::serve(&mut talker, count)?;
         turns.pause()?;
-        serve(&mut talker, u64::MAX)
+        service::serve(&mut talker, u64::MAX)
     })
-}
-
-fn serve(talker: &mut Talker, count: u64) -> Result<()> {
-    for _ in 0..count {
-        let call = talker.next_call()?;
-        talker.out.free_buffer(call.buffer);
-        if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
-            talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
-        }
-        talker.flush()?;
-    }
-    Ok(())
 }
 
 /// As many threads, each of which makes one call when it is let through.
@@ -205,17 +187,15 @@ pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
     let sender = scene.actor("sender", move |turns, device| {
         let mut talker = service::open(device)?;
-        let again = |talker: &mut Talker, times: u64, what| {
-            (0..times).try_for_each(|_| service::ask(talker, what, &Parcel::new()))
-        };
+        let nothing = Parcel::new();
         turns.pause()?;
-        again(&mut talker, count, Ask::Keep)?;
+        (0..count).try_for_each(|_| service::ask(&mut talker, Ask::Keep, &nothing))?;
         turns.pause()?;
-        again(&mut talker, OPERATIONS, Ask::Answer)?;
+        service::call(&mut talker, OPERATIONS)?;
         turns.pause()?;
-        again(&mut talker, 1, Ask::Free)?;
+        service::ask(&mut talker, Ask::Free, &nothing)?;
         turns.pause()?;
-        again(&mut talker, count, Ask::Keep)?;
+        (0..count).try_for_each(|_| service::ask(&mut talker, Ask::Keep, &nothing))?;
         turns.stop()
     })?;
     scene.turn("send", sender)?;
@@ -243,7 +223,7 @@ pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
         }
         talker.flush()?;
         turns.pause()?;
-        service::ask(&mut talker, Ask::Answer, &nothing)?;
+        service::call(&mut talker, 1)?;
         turns.stop()
     })?;
     scene.turn("counts up and down", writer)?;

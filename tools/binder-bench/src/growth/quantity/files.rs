@@ -7,69 +7,45 @@ use std::os::fd::AsRawFd;
 use binder_sys::BinderBufferObject;
 use binder_sys::BinderFdArrayObject;
 use binder_sys::BinderFdObject;
-use binder_sys::BinderTransactionDataSg;
 use binder_sys::ObjectType;
 use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
-use nix::sys::resource::setrlimit;
-use nix::sys::resource::Resource;
 
-use super::pointers::call_with_blocks;
+use super::allow_files;
 use super::pointers::led;
+use super::pointers::sent;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::growth::service::Ask;
-
-/// Enough for the largest number, twice.
-const LIMIT: u64 = 4096;
 
 /// One after the other.
 pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
-    sent(scene, move |file, _| {
+    allow_files()?;
+    sent(scene, move || {
+        let file = file()?;
         let mut parcel = Parcel::new();
         for _ in 0..count {
             let fd = file.as_raw_fd() as u64;
             parcel.object(&BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() });
         }
-        (parcel, 0)
+        Ok((parcel, 0, file))
     })
 }
 
 /// In one array.
 pub fn of_an_array(scene: &mut Scene, count: u64) -> Result<()> {
-    sent(scene, move |file, memory| {
-        memory.extend((0..count).map(|_| file.as_raw_fd() as u32));
-        let (kind, length) = (ObjectType::PTR, count * 4);
+    allow_files()?;
+    sent(scene, move || {
+        let file = file()?;
+        // Two descriptors, of 32 bits each, in a word.
+        let memory = vec![file.as_raw_fd() as u64 * (1 + (1 << 32)); count.div_ceil(2) as usize];
+        let (kind, buffer, length) = (ObjectType::PTR, memory.as_ptr() as u64, count * 4);
         let mut parcel = led();
-        parcel.object(&BinderBufferObject {
-            kind,
-            buffer: memory.as_ptr() as u64,
-            length,
-            ..Default::default()
-        });
+        parcel.object(&BinderBufferObject { kind, buffer, length, ..Default::default() });
         parcel.object(&BinderFdArrayObject { kind: ObjectType::FDA, num_fds: count, ..Default::default() });
-        (parcel, length.next_multiple_of(8))
+        Ok((parcel, length.next_multiple_of(8), (memory, file)))
     })
 }
 
-fn sent(scene: &mut Scene, make: impl FnOnce(&File, &mut Vec<u32>) -> (Parcel, u64) + 'static) -> Result<()> {
-    setrlimit(Resource::RLIMIT_NOFILE, LIMIT, LIMIT).context("RLIMIT_NOFILE")?;
-    let service = service::start(scene)?;
-    let sender = scene.actor("sender of files", move |turns, device| {
-        let mut talker = service::open(device)?;
-        let file = File::open("/proc/self/exe").context("a file")?;
-        let mut memory = Vec::with_capacity(LIMIT as usize);
-        let (parcel, area) = make(&file, &mut memory);
-        turns.pause()?;
-        let data = parcel.to_handle(0, Ask::Keep as u32, TransactionFlags::ACCEPT_FDS);
-        call_with_blocks(&mut talker, &BinderTransactionDataSg { data, buffers_size: area })?;
-        turns.pause()?;
-        service::ask(&mut talker, Ask::Free, &Parcel::new())?;
-        turns.stop()
-    })?;
-    scene.turn("send", sender)?;
-    scene.turn("free", sender)?;
-    scene.kill("kill the receiver", service)
+fn file() -> Result<File> {
+    File::open("/proc/self/exe").context("a file")
 }

@@ -5,13 +5,12 @@ use binder_sys::FlatBinderObject;
 use binder_sys::Parcel;
 use binder_sys::Return;
 
+use super::notices;
+use super::OPERATIONS;
 use crate::error::Result;
 use crate::growth::scene::Scene;
 use crate::growth::service;
 use crate::growth::service::Ask;
-
-/// Operations of a phase that does not depend on how many there are.
-const OPERATIONS: u64 = 16;
 
 /// Taken, used, given on, closed in one write; and held by a process that is killed.
 pub fn held(scene: &mut Scene, count: u64) -> Result<()> {
@@ -62,10 +61,7 @@ pub fn dying(scene: &mut Scene, count: u64) -> Result<()> {
         let mut talker = service::open(device)?;
         let handles = service::take(&mut talker, count)?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.request_death(handle, u64::from(handle));
-        }
-        talker.flush()?;
+        notices::watch(&mut talker, &handles)?;
         turns.pause()?;
         let mut told = 0;
         while told < count {

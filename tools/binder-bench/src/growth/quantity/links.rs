@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use binder_sys::Return;
-use nix::sys::resource::setrlimit;
-use nix::sys::resource::Resource;
 
+use super::allow_files;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Scene;
@@ -16,12 +15,9 @@ use crate::talk::Talker;
 /// What each of many processes maps.
 const SPACE: usize = 8192;
 
-/// Enough for the largest number.
-const LIMIT: u64 = 4096;
-
 /// As many processes as Binder knows them, all of one task; each holds the manager's node.
 fn holders(device: &Path, count: u64) -> Result<Vec<Talker>> {
-    setrlimit(Resource::RLIMIT_NOFILE, LIMIT, LIMIT).context("RLIMIT_NOFILE")?;
+    allow_files()?;
     let mut holders = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let mut talker = Talker::open_with(device, SPACE)?;

@@ -9,17 +9,14 @@ use binder_sys::Parcel;
 use binder_sys::Return;
 use binder_sys::TransactionFlags;
 
+use super::OPERATIONS;
 use crate::error::Result;
 use crate::growth::scene::Actor;
 use crate::growth::scene::Scene;
 use crate::growth::service;
 use crate::growth::service::Ask;
-use crate::registry;
 use crate::talk::unexpected;
 use crate::talk::Talker;
-
-/// Calls to a third process from the innermost level.
-const OPERATIONS: u64 = 16;
 
 /// Nested, used at full depth, and undone by replies.
 pub fn undone(scene: &mut Scene, depth: u64) -> Result<()> {
@@ -49,10 +46,7 @@ pub fn killed_inside(scene: &mut Scene, depth: u64) -> Result<()> {
 fn nest(scene: &mut Scene, depth: u64) -> Result<(Actor, Actor)> {
     let rounds = depth / 2;
     let inner = scene.actor("inner process", move |turns, device| {
-        let mut side = Side { talker: service::open(device)?, other: 0 };
-        registry::become_manager(&side.talker)?;
-        side.talker.out.enter_looper();
-        side.talker.flush()?;
+        let mut side = Side { talker: service::manage(device)?, other: 0 };
         turns.tell_pause()?;
         let third = side.befriend()?;
         side.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));

@@ -3,15 +3,13 @@
 
 use binder_sys::Return;
 
+use super::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Actor;
 use crate::growth::scene::Scene;
 use crate::growth::service;
 use crate::talk::Talker;
-
-/// Times that a process asks whether there is anything.
-const OPERATIONS: u64 = 16;
 
 /// Death notices that wait, are asked for by poll, and die with their reader.
 pub fn unread_deaths(scene: &mut Scene, count: u64) -> Result<()> {
@@ -106,11 +104,16 @@ fn watching_deaths(device: &std::path::Path, count: u64) -> Result<(Talker, Vec<
     let mut talker = service::open(device)?;
     talker.out.enter_looper();
     let handles = service::take(&mut talker, count)?;
-    for &handle in &handles {
+    watch(&mut talker, &handles)?;
+    Ok((talker, handles))
+}
+
+/// Asks to be told of the deaths of all these.
+pub fn watch(talker: &mut Talker, handles: &[u32]) -> Result<()> {
+    for &handle in handles {
         talker.out.request_death(handle, u64::from(handle));
     }
-    talker.flush()?;
-    Ok((talker, handles))
+    talker.flush()
 }
 
 fn poll(talker: &mut Talker) -> Result<()> {

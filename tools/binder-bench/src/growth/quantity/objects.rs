@@ -5,14 +5,12 @@ use binder_sys::Parcel;
 use binder_sys::TransactionFlags;
 use nix::poll::PollFlags;
 
+use super::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Scene;
 use crate::growth::service;
 use crate::growth::service::Ask;
-
-/// Operations of a phase that does not depend on how many there are.
-const OPERATIONS: u64 = 16;
 
 /// Nodes that the service does not know, then the same once more, then given up.
 pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {

@@ -11,25 +11,17 @@ use nix::sys::epoll::EpollCreateFlags;
 use nix::sys::epoll::EpollEvent;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::epoll::EpollTimeout;
-use nix::sys::resource::setrlimit;
-use nix::sys::resource::Resource;
 
+use super::allow_files;
+use super::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Scene;
 use crate::growth::service;
-use crate::growth::service::Ask;
-use crate::registry;
-
-/// Operations of a phase that does not depend on how many there are.
-const OPERATIONS: u64 = 16;
-
-/// Enough for the largest number.
-const LIMIT: u64 = 4096;
 
 /// The device opened again and again.
 pub fn processes(scene: &mut Scene, count: u64) -> Result<()> {
-    setrlimit(Resource::RLIMIT_NOFILE, LIMIT, LIMIT).context("RLIMIT_NOFILE")?;
+    allow_files()?;
     let service = service::start(scene)?;
     let pid = scene.pid(service).as_raw() as u32;
     let opener = scene.actor("opener", move |turns, device| {
@@ -47,9 +39,7 @@ pub fn processes(scene: &mut Scene, count: u64) -> Result<()> {
     let client = scene.actor("client", move |turns, device| {
         let mut talker = service::open(device)?;
         turns.pause()?;
-        for _ in 0..OPERATIONS {
-            service::ask(&mut talker, Ask::Answer, &Parcel::new())?;
-        }
+        service::call(&mut talker, OPERATIONS)?;
         turns.pause()?;
         for _ in 0..OPERATIONS {
             for enable in [true, false] {
@@ -101,12 +91,9 @@ pub fn devices(scene: &mut Scene, count: u64) -> Result<()> {
 
 /// Sets of epoll that all watch one device.
 pub fn pollers(scene: &mut Scene, count: u64) -> Result<()> {
-    setrlimit(Resource::RLIMIT_NOFILE, LIMIT, LIMIT).context("RLIMIT_NOFILE")?;
+    allow_files()?;
     let server = scene.actor("polling server", move |turns, device| {
-        let mut talker = service::open(device)?;
-        registry::become_manager(&talker)?;
-        talker.out.enter_looper();
-        talker.flush()?;
+        let mut talker = service::manage(device)?;
         turns.pause()?;
         let mut sets = Vec::with_capacity(count as usize);
         for _ in 0..count {
@@ -125,14 +112,7 @@ pub fn pollers(scene: &mut Scene, count: u64) -> Result<()> {
         }
         turns.stop()
     })?;
-    let client = scene.actor("client", |turns, device| {
-        let mut talker = service::open(device)?;
-        turns.pause()?;
-        for _ in 0..OPERATIONS {
-            service::ask(&mut talker, Ask::Answer, &Parcel::new())?;
-        }
-        turns.stop()
-    })?;
+    let client = service::client(scene, OPERATIONS)?;
     scene.turn("watch", server)?;
     scene.turn_of("call", OPERATIONS, client)?;
     scene.kill("kill the server", server)

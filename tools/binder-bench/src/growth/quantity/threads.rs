@@ -6,22 +6,15 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use binder_sys::Parcel;
-
+use super::OPERATIONS;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
 use crate::growth::scene::Scene;
 use crate::growth::service;
-use crate::growth::service::Ask;
-use crate::registry;
 use crate::talk::Port;
 use crate::talk::Talker;
 use crate::talk::LARGEST_SPACE;
-use binder_sys::TransactionFlags;
-
-/// Calls of a phase that does not depend on how many threads there are.
-const OPERATIONS: u64 = 16;
 
 /// Enough for what these threads do.
 const STACK: usize = 32 << 10;
@@ -29,8 +22,7 @@ const STACK: usize = 32 << 10;
 /// Wait for work in one pool, are called, and killed.
 pub fn idle(scene: &mut Scene, count: u64) -> Result<()> {
     let server = scene.actor("server with many threads", move |turns, device| {
-        let port = Arc::new(Port::open(device, LARGEST_SPACE)?);
-        registry::become_manager(&Talker::on(port.clone()))?;
+        let port = service::manage(device)?.port().clone();
         turns.pause()?;
         let waiting = Arc::new(AtomicU64::new(0));
         for _ in 0..count {
@@ -40,7 +32,7 @@ pub fn idle(scene: &mut Scene, count: u64) -> Result<()> {
                 talker.out.enter_looper();
                 talker.flush()?;
                 waiting.fetch_add(1, Ordering::Relaxed);
-                answer_all(&mut talker)
+                service::serve(&mut talker, u64::MAX)
             })?;
         }
         while waiting.load(Ordering::Relaxed) < count {
@@ -48,14 +40,7 @@ pub fn idle(scene: &mut Scene, count: u64) -> Result<()> {
         }
         turns.stop()
     })?;
-    let client = scene.actor("client", |turns, device| {
-        let mut talker = service::open(device)?;
-        turns.pause()?;
-        for _ in 0..OPERATIONS {
-            service::ask(&mut talker, Ask::Answer, &Parcel::new())?;
-        }
-        turns.stop()
-    })?;
+    let client = service::client(scene, OPERATIONS)?;
     scene.turn("start", server)?;
     scene.turn_of("call", OPERATIONS, client)?;
     scene.kill("kill", server)
@@ -68,19 +53,12 @@ pub fn ended(scene: &mut Scene, count: u64) -> Result<()> {
         let port = Arc::new(Port::open(device, LARGEST_SPACE)?);
         let mut talker = Talker::on(port.clone());
         turns.pause()?;
-        for _ in 0..count {
-            let port = port.clone();
-            let thread = spawn(move || {
-                let mut talker = Talker::on(port);
-                talker.out.enter_looper();
-                talker.flush()
-            })?;
-            thread.join().map_err(|_| Error::Protocol("a short thread panicked".into()))?;
-        }
+        one_after_other(&port, count, |talker| {
+            talker.out.enter_looper();
+            talker.flush()
+        })?;
         turns.pause()?;
-        for _ in 0..OPERATIONS {
-            service::ask(&mut talker, Ask::Answer, &Parcel::new())?;
-        }
+        service::call(&mut talker, OPERATIONS)?;
         turns.stop()
     })?;
     scene.turn("start and end", client)?;
@@ -93,28 +71,25 @@ pub fn leaving(scene: &mut Scene, count: u64) -> Result<()> {
     let client = scene.actor("process of polite threads", move |turns, device| {
         let port = Arc::new(Port::open(device, LARGEST_SPACE)?);
         turns.pause()?;
-        for _ in 0..count {
-            let port = port.clone();
-            let thread = spawn(move || {
-                let mut talker = Talker::on(port);
-                talker.out.enter_looper().exit_looper();
-                talker.flush()?;
-                talker.port().device().thread_exit().context("BINDER_THREAD_EXIT")
-            })?;
-            thread.join().map_err(|_| Error::Protocol("a short thread panicked".into()))?;
-        }
+        one_after_other(&port, count, |talker| {
+            talker.out.enter_looper().exit_looper();
+            talker.flush()?;
+            talker.port().device().thread_exit().context("BINDER_THREAD_EXIT")
+        })?;
         turns.stop()
     })?;
     scene.turn("start and leave", client)?;
     scene.kill("kill", client)
 }
 
-fn answer_all(talker: &mut Talker) -> Result<()> {
-    loop {
-        let call = talker.next_call()?;
-        talker.out.free_buffer(call.buffer).reply(&Parcel::new().to_caller(TransactionFlags::empty()));
-        talker.flush()?;
+/// Threads that live so long, each until the next starts.
+fn one_after_other(port: &Arc<Port>, count: u64, life: fn(&mut Talker) -> Result<()>) -> Result<()> {
+    for _ in 0..count {
+        let port = port.clone();
+        let thread = spawn(move || life(&mut Talker::on(port)))?;
+        thread.join().map_err(|_| Error::Protocol("a short thread panicked".into()))?;
     }
+    Ok(())
 }
 
 /// Starts a thread that ends the process if it fails.

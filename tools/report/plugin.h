@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The part of QEMU's interface for TCG plugins, version 1, that the plugins here use. Debian ships a QEMU that loads plugins,
+ * but not the header, so it is declared after QEMU's documentation.
+ */
+#ifndef REPORT_PLUGIN_H
+#define REPORT_PLUGIN_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_info;
+
+enum { INLINE_ADD_U64 = 0 };
+enum { CB_NO_REGS = 0 };
+enum { MEM_ANY = 3 };
+
+typedef void (*translated_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+typedef void (*exit_cb)(qemu_plugin_id_t id, void *data);
+typedef void (*executed_cb)(unsigned int cpu, void *data);
+typedef void (*memory_cb)(unsigned int cpu, uint32_t info, uint64_t address, void *data);
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, translated_cb cb);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, exit_cb cb, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, executed_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr, uint64_t value);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, executed_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, memory_cb cb, int flags, int kind,
+				      void *data);
+bool qemu_plugin_mem_is_store(uint32_t info);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+
+EXPORT int qemu_plugin_version = 1;
+
+/* Memory that is zero and there; a plugin cannot go on without. */
+static inline void *make(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory)
+		abort();
+	return memory;
+}
+
+/* The kernel's half of the address space. */
+static inline bool is_kernel(uint64_t address)
+{
+	return address >> 63;
+}
+
+#endif
