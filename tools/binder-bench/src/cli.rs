@@ -238,6 +238,9 @@ pub struct RetentionArgs {
     /// Which endings.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Ending as ValueEnum>::value_variants().to_vec())]
     pub endings: Vec<Ending>,
+    /// The driver's module, without which nobody unloads it.
+    #[arg(long)]
+    pub module: Option<PathBuf>,
     /// How often more of them are made and ended; the line goes through so many points, and one.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,

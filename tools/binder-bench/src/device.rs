@@ -19,7 +19,8 @@ use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
 
-const USUAL_MOUNT: &str = "/dev/binderfs";
+/// Where binderfs usually is.
+pub const USUAL_MOUNT: &str = "/dev/binderfs";
 
 /// The device of a run, and what to take away after it.
 #[derive(Debug)]

@@ -4,19 +4,34 @@
 //! A process makes objects and ends them, so many at a time, in each of the ways in which they can end. Whoever else is concerned
 //! stays: a manager holds a node of each process, a caller its own thread. What the kernel's memory grows by is what is kept.
 
+use std::ffi::CString;
+use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use binder_sys::BinderFdObject;
 use binder_sys::Device;
+use binder_sys::ObjectType;
 use binder_sys::Parcel;
+use binder_sys::Return;
 use binder_sys::TransactionFlags;
 use clap::ValueEnum;
+use nix::kmod::delete_module;
+use nix::kmod::finit_module;
+use nix::kmod::DeleteModuleFlags;
+use nix::kmod::ModuleInitFlags;
 use nix::mount::mount;
 use nix::mount::umount2;
 use nix::mount::MntFlags;
 use nix::mount::MsFlags;
+use nix::sys::epoll::Epoll;
+use nix::sys::epoll::EpollCreateFlags;
+use nix::sys::epoll::EpollEvent;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::epoll::EpollTimeout;
 use nix::sys::signal::kill;
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
@@ -28,11 +43,13 @@ use nix::unistd::ForkResult;
 
 use super::makers;
 use crate::crew::Member;
+use crate::device::USUAL_MOUNT;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
 use crate::registry;
 use crate::stage::Stage;
+use crate::talk::unexpected;
 use crate::talk::Port;
 use crate::talk::Talker;
 
@@ -53,6 +70,18 @@ pub enum Ending {
     ReceiverKilled,
     /// The same while a call of its own is being served.
     CallerKilled,
+    /// The same with three oneway calls to it that it has not read.
+    OnewayUnread,
+    /// The same with a file sent to it that it has not read.
+    FileUnread,
+    /// The same with a call to it that it has not read.
+    CalleeKilled,
+    /// A process is killed that wanted to hear of the death and of the freezing of a node of someone who lives.
+    WatcherKilled,
+    /// The last handle on a node of a process is released after its death.
+    DeadReleased,
+    /// The same by someone who was told of the death.
+    DeathTold,
     /// A device of which somebody holds a node is closed by a process that goes on.
     DeviceClosed,
     /// A thread of the pool exits without a word.
@@ -61,14 +90,22 @@ pub enum Ending {
     CallerExits,
     /// A thread says that it leaves.
     ThreadLeaves,
+    /// A thread that has watched the device with a set of epoll exits without a word, and the set is closed.
+    PollerExits,
     /// A process holds and lets go of a hundred nodes.
     HandleReleased,
     /// A synchronous call is answered.
     CallAnswered,
     /// A oneway call is served.
     OnewayServed,
+    /// Somebody asks to be told of a death, and no more.
+    DeathWithdrawn,
+    /// Somebody asks to be told of freezing, hears how it is now, and asks no more.
+    FreezeWithdrawn,
     /// A binderfs is unmounted.
     Unmounted,
+    /// The driver is unloaded, after it was loaded and used. Comes last: there is no driver then.
+    Unloaded,
 }
 
 impl Ending {
@@ -79,30 +116,52 @@ impl Ending {
             Ending::ProcessKilled => "process killed, node held",
             Ending::ReceiverKilled => "process killed, node held, 256 KiB received",
             Ending::CallerKilled => "process killed, call of it being served",
+            Ending::OnewayUnread => "process killed, node held, oneway calls unread",
+            Ending::FileUnread => "process killed, node held, file unread",
+            Ending::CalleeKilled => "process killed, node held, call unread",
+            Ending::WatcherKilled => "process killed, watching a living node",
+            Ending::DeadReleased => "handle of a dead node released",
+            Ending::DeathTold => "handle of a dead node released, death told",
             Ending::DeviceClosed => "device closed, node held",
             Ending::ThreadExits => "thread exits without a word",
             Ending::CallerExits => "thread exits after a call",
             Ending::ThreadLeaves => "BINDER_THREAD_EXIT",
+            Ending::PollerExits => "thread exits, its epoll set closed",
             Ending::HandleReleased => "handle released",
             Ending::CallAnswered => "call answered",
             Ending::OnewayServed => "oneway call served",
+            Ending::DeathWithdrawn => "death link withdrawn",
+            Ending::FreezeWithdrawn => "freeze link withdrawn",
             Ending::Unmounted => "binderfs unmounted",
+            Ending::Unloaded => "driver unloaded",
         }
     }
 
     /// How many end at a time.
     pub fn portion(self) -> u64 {
         match self {
-            Ending::Unmounted => 10,
-            Ending::ProcessExits
-            | Ending::ProcessKilled
-            | Ending::ReceiverKilled
-            | Ending::CallerKilled
-            | Ending::DeviceClosed => 25,
-            Ending::ThreadExits | Ending::CallerExits | Ending::ThreadLeaves => 100,
+            Ending::Unmounted | Ending::Unloaded => 10,
+            Ending::ThreadExits | Ending::CallerExits | Ending::ThreadLeaves | Ending::PollerExits => 100,
             Ending::HandleReleased => 5 * makers::NODES,
-            Ending::CallAnswered | Ending::OnewayServed => 500,
+            Ending::CallAnswered
+            | Ending::OnewayServed
+            | Ending::DeathWithdrawn
+            | Ending::FreezeWithdrawn => 500,
+            _ => 25,
         }
+    }
+
+    /// Whether who ends things has to have a handle on a node of what ends.
+    fn needs_handle(self) -> bool {
+        matches!(
+            self,
+            Ending::ReceiverKilled
+                | Ending::OnewayUnread
+                | Ending::FileUnread
+                | Ending::CalleeKilled
+                | Ending::DeadReleased
+                | Ending::DeathTold
+        )
     }
 
     /// The process that makes and ends them.
@@ -161,28 +220,31 @@ impl Ends {
         for _ in 0..count {
             self.made += 1;
             match ending {
-                Ending::ProcessExits
-                | Ending::ProcessKilled
-                | Ending::ReceiverKilled
-                | Ending::CallerKilled => self.process(ending)?,
-                Ending::DeviceClosed => drop(offer(&self.device, &self.name())?),
-                Ending::ThreadExits | Ending::CallerExits | Ending::ThreadLeaves => self.thread(ending)?,
+                Ending::DeviceClosed => drop(offer(&self.device, &self.name(ending))?),
+                Ending::ThreadExits | Ending::CallerExits | Ending::ThreadLeaves | Ending::PollerExits => {
+                    self.thread(ending)?
+                }
                 Ending::CallAnswered => self.call()?,
                 Ending::OnewayServed => {
                     self.talker.send(&small().to_handle(self.service, 1, TransactionFlags::ONE_WAY))?;
                     // Answered behind it.
                     self.call()?;
                 }
+                Ending::DeathWithdrawn | Ending::FreezeWithdrawn => self.withdraw(ending)?,
                 Ending::Unmounted => unmounted()?,
-                Ending::HandleReleased => {}
+                Ending::HandleReleased | Ending::Unloaded => {}
+                _ => self.process(ending)?,
             }
         }
         Ok(())
     }
 
-    /// Of the node that is offered.
-    fn name(&self) -> String {
-        format!("ends {}", self.made)
+    /// Of the node that is offered. The manager holds the last one of each name.
+    fn name(&self, ending: Ending) -> String {
+        match ending {
+            Ending::DeadReleased | Ending::DeathTold => "ends and is released".into(),
+            _ => format!("ends {}", self.made),
+        }
     }
 
     fn call(&mut self) -> Result<()> {
@@ -197,7 +259,7 @@ impl Ends {
         // SAFETY: this process has one thread, so no lock is left held in the child.
         let child = match unsafe { fork() }.context("fork")? {
             ForkResult::Child => {
-                let end = live(&self.device, &self.name(), ending, &|| {
+                let end = live(&self.device, &self.name(ending), ending, &|| {
                     let _ = write(&ready, b"r");
                 });
                 if let Err(error) = end {
@@ -212,17 +274,88 @@ impl Ends {
         if read(wait.as_fd(), &mut [0]).context("waiting for a process")? == 0 {
             return Err(Error::Protocol("a process ended too early".into()));
         }
-        if ending == Ending::ReceiverKilled {
-            let name = self.name();
-            let handle = registry::look_up(&mut self.talker, &name)?;
-            let mut parcel = Parcel::new();
-            parcel.bytes(&vec![0; RECEIVED]);
-            self.talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY))?;
-        }
+        let handle = self.before(ending)?;
         if ending != Ending::ProcessExits {
             kill(child, Signal::SIGKILL).context("kill")?;
         }
-        waitpid(child, None).context("waiting for a process's end").map(drop)
+        waitpid(child, None).context("waiting for a process's end")?;
+        handle.map_or(Ok(()), |handle| self.after(ending, handle))
+    }
+
+    /// What is done to a process before it ends; a handle on its node, if that took one.
+    fn before(&mut self, ending: Ending) -> Result<Option<u32>> {
+        if !ending.needs_handle() {
+            return Ok(None);
+        }
+        let name = self.name(ending);
+        let handle = registry::look_up(&mut self.talker, &name)?;
+        let file = File::open("/proc/self/exe").context("a file")?;
+        let fd = file.as_raw_fd() as u64;
+        let (mut parcel, mut times) = (small(), 1);
+        match ending {
+            Ending::ReceiverKilled => {
+                parcel.bytes(&vec![0; RECEIVED]);
+            }
+            Ending::FileUnread => {
+                parcel.object(&BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() });
+            }
+            Ending::OnewayUnread => times = 3,
+            Ending::CalleeKilled => {
+                self.talker.out.transaction(&parcel.to_handle(handle, 1, TransactionFlags::empty()));
+                times = 0;
+            }
+            Ending::DeathTold => {
+                self.talker.out.request_death(handle, 1);
+                times = 0;
+            }
+            _ => times = 0,
+        }
+        for _ in 0..times {
+            self.talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY))?;
+        }
+        self.talker.flush()?;
+        Ok(Some(handle))
+    }
+
+    /// What is done after its end.
+    fn after(&mut self, ending: Ending, handle: u32) -> Result<()> {
+        match ending {
+            Ending::CalleeKilled => match self.talker.next() {
+                Err(Error::PeerDied(_)) => {}
+                other => return Err(unexpected(&other?)),
+            },
+            Ending::DeathTold => match self.talker.next()? {
+                Return::DeadBinder(cookie) => {
+                    self.talker.out.dead_binder_done(cookie).release(handle);
+                }
+                other => return Err(unexpected(&other)),
+            },
+            Ending::DeadReleased => {
+                self.talker.out.release(handle);
+            }
+            _ => {}
+        }
+        self.talker.flush()
+    }
+
+    /// A link to the node of the server that answers comes and goes.
+    fn withdraw(&mut self, ending: Ending) -> Result<()> {
+        let (talker, handle) = (&mut self.talker, self.service);
+        if ending == Ending::DeathWithdrawn {
+            talker.out.request_death(handle, 1).clear_death(handle, 1);
+        } else {
+            talker.out.request_freeze(handle, 1);
+            match talker.next()? {
+                Return::FrozenBinder(state) => {
+                    talker.out.freeze_done(state.cookie).clear_freeze(handle, 1);
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+        match talker.next()? {
+            Return::ClearDeathNotificationDone(_) | Return::ClearFreezeNotificationDone(_) => talker.flush(),
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// A thread comes and goes.
@@ -253,6 +386,11 @@ fn one_thread(port: Arc<Port>, service: u32, ending: Ending) -> Result<()> {
     if ending == Ending::ThreadLeaves {
         talker.port().device().thread_exit().context("BINDER_THREAD_EXIT")?;
     }
+    if ending == Ending::PollerExits {
+        let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll_create")?;
+        set.add(talker.port().device(), EpollEvent::new(EpollFlags::EPOLLIN, 0)).context("epoll_ctl")?;
+        set.wait(&mut [EpollEvent::empty()], EpollTimeout::ZERO).context("epoll_wait")?;
+    }
     Ok(())
 }
 
@@ -276,6 +414,11 @@ fn live(device: &Path, name: &str, ending: Ending, ready: &dyn Fn()) -> Result<(
         talker.out.transaction(&small().to_handle(deaf, 1, TransactionFlags::empty()));
         talker.flush()?;
     }
+    if ending == Ending::WatcherKilled {
+        let service = registry::look_up(&mut talker, makers::SERVICE)?;
+        talker.out.request_death(service, 1).request_freeze(service, 1);
+        talker.flush()?;
+    }
     ready();
     if ending != Ending::ProcessExits {
         loop {
@@ -295,4 +438,46 @@ fn unmounted() -> Result<()> {
     umount2(place, MntFlags::MNT_DETACH).context("unmounting it")?;
     drop(device);
     Ok(())
+}
+
+/// Loads, uses and unloads the driver, of which this is the module's file and its name.
+pub struct Loader {
+    path: PathBuf,
+    name: CString,
+}
+
+impl Loader {
+    /// Unmounts binderfs where it usually is, and unloads the driver for the first time.
+    pub fn new(path: &Path) -> Result<Loader> {
+        let name = path.file_stem().unwrap_or_default().as_encoded_bytes();
+        let name = CString::new(name).map_err(|_| Error::Protocol("no name of a module".into()))?;
+        let loader = Loader { path: path.to_owned(), name };
+        umount2(Path::new(USUAL_MOUNT), MntFlags::empty()).context("unmounting binderfs")?;
+        loader.unload()?;
+        Ok(loader)
+    }
+
+    /// Loads and unloads it so many times; in between a binderfs is mounted, and its device opened.
+    pub fn cycle(&self, count: u64) -> Result<()> {
+        (0..count).try_for_each(|_| {
+            self.load()?;
+            unmounted()?;
+            self.unload()
+        })
+    }
+
+    /// Leaves everything as it was found.
+    pub fn restore(&self) -> Result<()> {
+        self.load()?;
+        binder_sys::fs::mount_at(Path::new(USUAL_MOUNT), None).context("mounting binderfs again")
+    }
+
+    fn load(&self) -> Result<()> {
+        let file = File::open(&self.path).context("the driver's module")?;
+        finit_module(&file, c"", ModuleInitFlags::empty()).context("loading the driver")
+    }
+
+    fn unload(&self) -> Result<()> {
+        delete_module(&self.name, DeleteModuleFlags::O_NONBLOCK).context("unloading the driver")
+    }
 }

@@ -9,6 +9,7 @@ mod endings;
 mod gauge;
 mod makers;
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -121,6 +122,7 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
     endings.sort_unstable();
     endings.dedup();
     let mut cells = Vec::new();
+    let unloaded = endings.pop_if(|ending| *ending == Ending::Unloaded).is_some();
     for ending in endings {
         let mut stage = Stage::plain(&site, clock, &cpus);
         let maker = ending.maker(&mut stage)?;
@@ -128,7 +130,20 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
         cells.push(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()));
     }
     let environment = run::environment("same", &site, &clock, cpus)?;
+    drop(site);
+    if let (true, Some(path)) = (unloaded, &args.module) {
+        cells.push(weigh_unloading(path, args.steps)?);
+    }
     Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
+}
+
+/// What stays when the driver is unloaded.
+fn weigh_unloading(module: &Path, steps: u64) -> Result<Cell> {
+    let loader = endings::Loader::new(module)?;
+    let ending = Ending::Unloaded;
+    let levels = levels_of(|count| loader.cycle(count), ending.portion(), steps)?;
+    loader.restore()?;
+    Ok(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()))
 }
 
 /// One object about to be weighed.
@@ -192,13 +207,18 @@ impl Scales<'_> {
 
 /// What the kernel uses while `maker` makes a portion of objects after the other.
 fn levels(stage: &mut Stage, maker: Member, portion: u64, steps: u64) -> Result<Vec<Level>> {
+    levels_of(|count| make(stage, maker, count), portion, steps)
+}
+
+/// The same, whoever makes them.
+fn levels_of(mut make: impl FnMut(u64) -> Result<()>, portion: u64, steps: u64) -> Result<Vec<Level>> {
     std::thread::sleep(SETTLE);
     gauge::drop_caches();
     // What is made first fills up slabs that others have begun, and tables that have room.
-    make(stage, maker, portion)?;
+    make(portion)?;
     let mut levels = vec![level(0)?];
     for step in 1..=steps {
-        make(stage, maker, portion)?;
+        make(portion)?;
         levels.push(level(step * portion)?);
     }
     Ok(levels)
