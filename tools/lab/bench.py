@@ -7,12 +7,13 @@ runs when, and where.
 """
 
 import datetime
+import hashlib
 import json
 import os
 import pathlib
 import subprocess
 
-from . import guest, kernel, packages, programs, proc, say
+from . import cache, guest, kernel, packages, programs, proc, say
 from .versions import BUILD, ROOT
 
 CRATE = "tools/binder-bench"
@@ -34,6 +35,8 @@ HOME = BUILD / "bench"
 # What ours may keep of something that has ended, in bytes and more than the C driver: the record of a process, to which
 # nodes that others hold belong, or of a thread and its struct pid.
 KEPT = 2048
+# For `make test`.
+FEW_ENDINGS = ("receiver-killed", "callee-killed", "dead-released", "thread-exits", "oneway-served", "unloaded")
 
 
 def run(stages, rounds, extra, to_docs):
@@ -74,17 +77,35 @@ def retention():
     series("retention", "x86_64", 1, DRIVERS, program)
     print()
     subprocess.run([program, "report", "--markdown", *map(str, results("retention"))], check=False)
-    kept = {driver: _kept(HOME / "retention" / f"{driver}-1.json") for driver in DRIVERS}
-    too_much = [f"{ending}: {ours:.0f} bytes, C {kept['c'].get(ending, 0):.0f}" for ending, ours in kept["rust"].items()
-                if ours > kept["c"].get(ending, 0) + KEPT]
+    too_much = _kept_too_much(*((HOME / "retention" / f"{driver}-1.json").read_bytes() for driver in ("c", "rust")))
     for line in too_much:
-        say.note(f"more than C's and {KEPT}: {line}")
+        say.note(line)
     return 1 if too_much else 0
 
 
-def _kept(path):
+def retention_of_few():
+    """The same for `make test`, of a few that were once kept, or are likely to be: (how many, what is wrong)."""
+    program = programs.build(CRATE)
+    words = ["--endings", ",".join(FEW_ENDINGS), "--steps", "4"]
+    key = cache.key(str(kernel.build("x86_64").folder), hashlib.sha256(program.read_bytes()).hexdigest(), words)
+
+    def weigh(driver):
+        return measure(f"what {driver} keeps of a few", "x86_64", driver, program, "retention", words)
+
+    base = cache.entry(f"bench/c-retention-{key}.json", lambda part: part.write_bytes(weigh("c")))
+    return len(FEW_ENDINGS), _kept_too_much(base.read_bytes(), weigh("rust"))
+
+
+def _kept_too_much(base, ours):
+    """What ours keeps too much of, from two result files."""
+    base, ours = _kept(base), _kept(ours)
+    return [f"{ending}: {kept:.0f} bytes, which is more than C's {base.get(ending, 0):.0f} and {KEPT}"
+            for ending, kept in ours.items() if kept > base.get(ending, 0) + KEPT]
+
+
+def _kept(content):
     """Bytes by ending, less what the measurement may be wrong by."""
-    cells = json.loads(path.read_text())["cells"]
+    cells = json.loads(content)["cells"]
     weighed = {cell["case"]: cell["measured"]["memory"] for cell in cells}
     return {ending: memory["bytes"] - memory["plus_minus"] for ending, memory in weighed.items()}
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from . import callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, unload
+from . import bench, callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, unload
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -135,7 +135,8 @@ def stages():
     stage("host", "module parameters", _parameters)
     stage("host", "binder-bench's errors", _bench_errors)
     stage("qemu", "instructions next to C's", _gate)
-    stage("qemu", "growth next to C's", _growth)
+    stage("qemu", "growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
+    stage("qemu", "memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
     for driver in ("c", "rust"):
         stage("host", f"mesh um {driver}",
               functools.partial(mesh, name="um", seconds=MESH_SECONDS, driver=driver, tolerate=True))
@@ -470,9 +471,14 @@ def _mutants(tally):
 def _growth(tally):
     """Whether a few costs grow with numbers as C's do."""
     phases, failures = growth.short()
+
+
+def _next_to_c(tally, title, judge):
+    """Something of ours that may not be worse than the C driver's; `judge` gives how many there are, and what is wrong."""
+    judged, failures = judge()
     for failure in failures:
         say.lines(f"    error: {failure}")
-    tally.add("growth next to C's", phases - len(failures), len(failures))
+    tally.add(title, judged - len(failures), len(failures))
 
 
 def _is_emulators(result):

@@ -7,7 +7,7 @@
 import re
 import unittest
 
-from . import data, figures, page, sections
+from . import data, figures, growth_page, page, sections
 
 DRIVERS = ("c", "rust", "upstream")
 SIZES, PAIRS = (0, 4096, 65536), (1, 4)
@@ -110,6 +110,17 @@ class Figures(unittest.TestCase):
         text = figures.svg(self.figure.panels[:1], alone=True)
         self.assertIn(f"--rust:{figures.PALETTE['rust'][0]}", text)
         self.assertIn("prefers-color-scheme:dark", text)
+
+    def test_a_figure_of_the_docs_needs_no_variables(self):
+        text = growth_page.literal(figures.svg(self.figure.panels[:1], alone=True))
+        self.assertNotIn("var(", text)
+        self.assertNotIn("<style>:root", text)
+        self.assertIn(figures.PALETTE["rust"][0], text)
+
+    def test_what_was_made_before_is_replaced(self):
+        begin, end = growth_page._MARKS
+        page = growth_page.replaced(f"a\n{begin}\nold\n{end}\nb\n", "new\n")
+        self.assertEqual(page, f"a\n{begin}\nnew\n{end}\nb\n")
 
     def test_no_colour_stands_for_two_roles(self):
         light = [pair[0] for pair in figures.PALETTE.values()]
