@@ -68,10 +68,15 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         Some(removed)
     }
 
-    /// Takes out the first of all.
-    pub(crate) fn pop_first(&mut self) -> Option<RBTreeNode<K, V>> {
-        let first = self.tree.cursor_front_mut()?.remove_current().1;
+    /// Takes out the first of all: what it is, and what it was in the tree by.
+    pub(crate) fn pop_first(&mut self) -> Option<(V, RBTreeNode<K, V>)>
+    where
+        V: Clone,
+    {
+        let first = self.tree.cursor_front_mut()?;
+        let value = first.current().1.clone();
+        let node = first.remove_current().1;
         self.len -= 1;
-        Some(first)
+        Some((value, node))
     }
 }

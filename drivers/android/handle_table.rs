@@ -138,18 +138,18 @@ impl<R> HandleTable<R> {
         })
     }
 
-    /// Frees a handle. Gives what it stood for.
-    pub(crate) fn remove(&mut self, handle: u32) -> Option<R> {
+    /// Frees a handle.
+    pub(crate) fn remove(&mut self, handle: u32) -> Option<Removed<R>> {
         let (index, entry) = position(handle);
         let leaf = self.index.leaves.get_mut(index)?;
         let value = leaf.entries.get_mut(entry)?.take()?;
         let was_full = leaf.used == u64::MAX;
         leaf.used &= !(1 << entry);
         self.len -= 1;
+        let mut outgrown = Outgrown(KVec::new());
         if leaf.used == 0 {
             mem::swap(&mut self.idle, &mut leaf.entries);
-            // If there were idle entries already, this drops them: one `kfree`.
-            discard(mem::take(&mut leaf.entries));
+            mem::swap(&mut outgrown.0, &mut leaf.entries);
         }
         if was_full {
             self.index.set_full(index, false);
@@ -159,7 +159,10 @@ impl<R> HandleTable<R> {
                 discard(leaf.entries);
             }
         }
-        Some(value)
+        Some(Removed {
+            value,
+            _outgrown: outgrown,
+        })
     }
 
     /// The highest handle in use: a way to remove all of them, one by one, without searching.
@@ -189,6 +192,23 @@ impl<R> HandleTable<R> {
                 Some(((at * LEAF + entry) as u32, value.as_ref()?))
             })
         })
+    }
+}
+
+/// What left a table with a handle: to be dropped while the table is not locked.
+pub(crate) struct Removed<R> {
+    /// What the handle stood for.
+    pub(crate) value: R,
+    _outgrown: Outgrown<R>,
+}
+
+/// Entries of a leaf that became empty when there were idle ones already, if so. To free memory may take long: the kernel
+/// gives back thousands of pages at once when many objects have been freed.
+struct Outgrown<R>(Entries<R>);
+
+impl<R> Drop for Outgrown<R> {
+    fn drop(&mut self) {
+        discard(mem::take(&mut self.0));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     defs::{NodeInfoForRef, Strength},
     ffi,
     freeze_link::FreezeLink,
-    handle_table::{HandleTable, Spare},
+    handle_table::{self, HandleTable, Spare},
     links::{Cancelled, Place},
     node::Node,
     node_counts::Uncounted,
@@ -61,7 +61,7 @@ impl NodeKey {
 
 /// A ref that left the table: to be dropped, and told to its node, once the lock is gone.
 struct Removed {
-    reference: Ref,
+    from_table: handle_table::Removed<Ref>,
     _by_node: Option<RBTreeNode<NodeKey, u32>>,
 }
 
@@ -88,11 +88,12 @@ impl Handles {
     }
 
     fn remove(&mut self, handle: u32, links: &mut CancelledLinks) -> Option<Removed> {
-        let mut reference = self.table.remove(handle)?;
+        let mut from_table = self.table.remove(handle)?;
+        let reference = &mut from_table.value;
         let by_node = self.by_node.remove_node(&NodeKey::of(&reference.node));
         reference.cancel_links(links);
         Some(Removed {
-            reference,
+            from_table,
             _by_node: by_node,
         })
     }
@@ -201,7 +202,7 @@ impl Process {
             let removed = handles.remove(handle, &mut links);
             drop(handles);
             if let Some(removed) = removed {
-                removed.reference.node.release(true, lost_strong);
+                removed.from_table.value.node.release(true, lost_strong);
             }
         } else if lost_strong {
             let node = reference.node.clone();
@@ -235,8 +236,9 @@ impl Process {
         let place = handles.spare_place.take();
         drop(handles);
         drop((by_node, place));
-        while let Some(mut reference) = table.last().and_then(|last| table.remove(last)) {
+        while let Some(mut removed) = table.last().and_then(|last| table.remove(last)) {
             let mut links = CancelledLinks::default();
+            let reference = &mut removed.value;
             reference.cancel_links(&mut links);
             reference.node.release(true, reference.strong > 0);
         }

@@ -328,6 +328,10 @@ impl Node {
         owner: &mut ProcessState,
         newer: &Transaction,
     ) -> Option<(Work, WorkTicket)> {
+        // Most may not, and are not to pay for how many wait.
+        if !newer.may_supersede() {
+            return None;
+        }
         let waiting = &mut self.state.access_mut(owner).waiting;
         waiting.take_first(|work| matches!(work, Work::Call(call) if call.is_superseded_by(newer)))
     }

@@ -196,14 +196,13 @@ impl Process {
     fn orphan_node(&self) -> bool {
         let mut guard = self.lock_state();
         let state: &mut ProcessState = &mut guard;
-        let Some(entry) = state.nodes.pop_first() else {
+        let Some((node, entry)) = state.nodes.pop_first() else {
             return false;
         };
-        let (_, node) = entry.to_key_value();
         let (waiting, link) = node.orphan(state);
         drop(guard);
         node.tell_of_death(link);
-        drop((waiting, node));
+        drop((waiting, node, entry));
         true
     }
 

@@ -166,6 +166,11 @@ impl Transaction {
         }
     }
 
+    /// Whether this oneway call may take the place of one that waits.
+    pub(crate) fn may_supersede(&self) -> bool {
+        self.flags & transaction_flags::UPDATE_TXN != 0
+    }
+
     /// Whether `newer`, for the same node, says what this oneway call was to say and is to take its
     /// place (contract TXN-23).
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {

@@ -6,6 +6,7 @@ use crate::freezer::{Freezer, LONG};
 use crate::port::{bytes, empty, object, Port};
 use crate::stage::Stage;
 use binder_sys::*;
+use std::time::{Duration, Instant};
 
 cases! { "freeze_updates":
     supersedes_an_equal_call_that_waits ["TXN-23", "TXN-16"],
@@ -21,6 +22,7 @@ cases! { "freeze_updates":
     counts_once ["TXN-23", "TXN-24"],
     sender_of_the_superseded_is_dead ["TXN-23"],
     owner_dies_with_updates_waiting ["TXN-23", "REL-2"],
+    oneway_calls_frozen_send_looks_at_nobody_who_waits ["TXN-23"],
 }
 
 const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
@@ -231,4 +233,23 @@ fn owner_dies_with_updates_waiting(t: &Stage) {
     update(&client, 2, b"other");
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
+}
+
+/// How long so many calls take that may supersede nothing: the shortest of some tries.
+fn time_of_sending(client: &Port) -> Duration {
+    let once = || {
+        let start = Instant::now();
+        (0..16).for_each(|_| tell(client, 1, b"", TransactionFlags::ONE_WAY));
+        start.elapsed()
+    };
+    (0..10).map(|_| once()).min().expect("some tries")
+}
+
+/// A row of `make growth`: each send took longer by all that waited, and held up the receiver meanwhile.
+fn oneway_calls_frozen_send_looks_at_nobody_who_waits(t: &Stage) {
+    let (_server, client, _freezer, _call) = busy(t);
+    let few = time_of_sending(&client);
+    (0..12_000).for_each(|_| tell(&client, 1, b"", TransactionFlags::ONE_WAY));
+    let many = time_of_sending(&client);
+    assert!(many < 5 * few, "16 sends took {few:?} at first, and {many:?} with 12 000 more that wait");
 }

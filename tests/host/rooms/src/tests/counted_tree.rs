@@ -37,7 +37,15 @@ fn live(steps: &[Step]) {
                 atomic(|| tree.remove_node(&key)),
                 model.remove(&key).map(|value| (key, value)),
             ),
-            Step::PopFirst => (atomic(|| tree.pop_first()), model.pop_first()),
+            Step::PopFirst => {
+                let first = atomic(|| tree.pop_first());
+                let wanted = model.pop_first();
+                assert_eq!(
+                    first.as_ref().map(|(value, _)| *value),
+                    wanted.map(|(_, value)| value)
+                );
+                (first.map(|(_, node)| node), wanted)
+            }
         };
         assert_eq!(real.map(|node| node.to_key_value()), wanted);
         assert_eq!(tree.len(), model.len());

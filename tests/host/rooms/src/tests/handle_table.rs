@@ -32,7 +32,7 @@ fn insert<R>(table: &mut HandleTable<R>, min: u32, value: R) -> u32 {
 }
 
 fn remove<R>(table: &mut HandleTable<R>, handle: u32) -> Option<R> {
-    atomic(|| table.remove(handle))
+    atomic(|| table.remove(handle)).map(|removed| removed.value)
 }
 
 fn compare(table: &HandleTable<u64>, model: &BTreeMap<u32, u64>) {
@@ -157,7 +157,7 @@ fn nothing_is_in_a_new_table() {
     for handle in [0, 1, 63, 64, u32::MAX] {
         assert_eq!(table.get(handle), None);
         assert_eq!(table.get_mut(handle), None);
-        assert_eq!(table.remove(handle), None);
+        assert!(table.remove(handle).is_none());
     }
     assert_eq!(table.last(), None);
     assert_eq!(table.iter().count(), 0);
@@ -251,6 +251,23 @@ fn a_table_that_was_large_does_not_keep_its_entries() {
     // The first leaf, the idle one, and the three parts of the index.
     assert_eq!(live_allocations() - empty, 5);
     assert_eq!(table.get(0), Some(&0));
+}
+
+#[test]
+fn handles_that_are_all_closed_free_no_memory_under_the_lock() {
+    let mut table = HandleTable::new();
+    for value in 0..3 * 64 {
+        insert(&mut table, 0, value);
+    }
+    let full = live_allocations();
+    for handle in 0..3 * 64 {
+        let before = live_allocations();
+        let removed = atomic(|| table.remove(handle));
+        assert_eq!(live_allocations(), before);
+        assert_eq!(removed.unwrap().value, handle);
+    }
+    // Of the three leaves' entries, one stays for the next that is needed.
+    assert_eq!(full - live_allocations(), 2);
 }
 
 #[test]
