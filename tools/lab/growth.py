@@ -26,8 +26,10 @@ _PLUGIN = ROOT / "tools/report/stretches.c"
 _SOURCES = ("tools/report/stretches.c", "tools/report/plugin.h", "tools/binder-sys/src", "tools/binder-bench/Cargo.lock",
             *(f"tools/binder-bench/src/{name}" for name in ("growth", "clock.rs", "registry.rs", "talk.rs")))
 _TIMEOUT = 2400
+# What ours does on purpose, with the reason in docs/growth.md: ends of phases' names, and what is said of them.
+_ACCEPTED = ((": call a third process", "faster than C"),)
 # For `make test`: where growth was once a fault, or is likely to become one; up to 16 N, for two numbers tell too little.
-SHORT = ("own nodes, weak then strong", "depth of nesting", "files of one call", "death links on a node")
+SHORT = ("own nodes, weak then strong", "depth of nesting", "oneway calls, frozen", "files of one call")
 SHORT_STEPS = 3
 
 
@@ -195,4 +197,7 @@ def _report(program, paths):
 
 
 def _faults(rows):
-    return [f"{row['case']}: {', '.join(row['faults'])}" for row in rows if row["faults"]]
+    """What is wrong, but for what is accepted."""
+    found = ((row["case"], [fault for fault in row["faults"] if not any(
+        row["case"].endswith(phase) and fault == said for phase, said in _ACCEPTED)]) for row in rows)
+    return [f"{case}: {', '.join(faults)}" for case, faults in found if faults]

@@ -32,6 +32,12 @@ class Phases(unittest.TestCase):
         self.assertEqual(point["preempt_off"]["instructions"], 900)
         self.assertEqual(point["irqs_off"]["instructions"], 30)
 
+    def test_what_is_accepted_is_no_fault(self):
+        rows = [{"case": "depth of nesting: call a third process", "faults": ["faster than C", "N^2.00"]},
+                {"case": "depth of nesting, undone: call a third process", "faults": ["faster than C"]},
+                {"case": "calls: call", "faults": ["faster than C"]}, {"case": "calls: answer", "faults": []}]
+        self.assertEqual(growth._faults(rows), ["depth of nesting: call a third process: N^2.00", "calls: call: faster than C"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -17,6 +17,9 @@ const TOLERANCE: f64 = 0.15;
 /// Growth of less than this part of what one costs, or of fewer instructions, is none: ticks and the state of free lists.
 const FLAT: (f64, f64) = (0.05, 20_000.0);
 
+/// An exponent above this, and below 1, counts as 1.
+const LINEAR: f64 = 0.6;
+
 /// So many numbers, besides one, it takes to tell how something grows.
 const FITTED: usize = 3;
 
@@ -121,7 +124,7 @@ fn exponent(growth: &Growth) -> Option<f64> {
     if most < least {
         return Some(0.0);
     }
-    slope(&told(growth, least))
+    slope(&told(growth, least)).map(|power| power.max(0.0))
 }
 
 /// What was added, but for what is too little to be told from nothing; there are two at least.
@@ -195,7 +198,12 @@ fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
 /// Whether this grows faster than the base, and is or will be dearer.
 fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
     let count = growth.points.last()?.count as f64 * BEYOND;
-    let steeper = exponent(growth)? > exponent(base)? + TOLERANCE;
+    // What is done for each is linear in the end, even if the first are dearer.
+    let theirs = match exponent(base)? {
+        power if power > LINEAR => power.max(1.0),
+        power => power,
+    };
+    let steeper = exponent(growth)? > theirs + TOLERANCE;
     Some(steeper && extrapolated(growth, count)? > extrapolated(base, count)?)
 }
 
