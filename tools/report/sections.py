@@ -2,6 +2,7 @@
 """What the report shows, in which order: sections with their figures and tables, from what was measured."""
 
 import collections
+import statistics
 
 from . import data, figures
 
@@ -220,13 +221,10 @@ def growth_of(growth):
     drivers = growth.drivers()
     rivals = [d for d in drivers if d != data.BASE]
     rows = {cell: {who: growth.growth[cell, who] for who in drivers if (cell, who) in growth.growth} for cell in cells}
-    ratios = [(cell.case, {who: (row["ratio"],) * 3 + (True,) for who, row in found.items() if row["ratio"]})
-              for cell, found in rows.items()]
-    ratios = [row for row in ratios if row[1]]
-    half = (len(ratios) + 1) // 2
-    panels = [figures.Panel("With the most of them, ratio to C", figures.dots(part, rivals, "÷ C, lower is better",
+    ratios = _ratios_of_quantities(rows)
+    panels = [figures.Panel("Instructions ÷ C", figures.dots(ratios, rivals, "÷ C, lower is better",
                                                                              figures.extent(ratios)),
-                            0.9 + 0.17 * len(part)) for part in (ratios[:half], ratios[half:]) if part]
+                            0.9 + 0.17 * len(ratios))] if ratios else []
     table = [[cell.case, *(text for who in drivers for text in _grown(found.get(who))),
               *(_ratio(found.get(who)) for who in rivals), "; ".join(found.get("rust", {}).get("faults", []))]
              for cell, found in rows.items()]
@@ -235,9 +233,21 @@ def growth_of(growth):
                *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals), "faults of ours"]
     note = ("Guest instructions with more and more of everything that user space can have: of each of them, with the most "
             "(64 N), what one costs taken off; the power of N with which all of them grow; and the longest stretch with "
-            "preemption off that the driver executes, in instructions.")
+            "preemption off that the driver executes, in instructions. The figure has the geometric mean of all phases of a quantity.")
     figure = [figures.Figure("growth", "Instructions with the most of everything, ratio to the C driver", panels)] if panels else []
     return Section("growth", "How costs grow", note, figure, Table(headers, table, (0, len(headers) - 1)))
+
+
+def _ratios_of_quantities(rows):
+    """Geometric means of the ratios of all phases of a quantity, in the shape that dots need."""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    for cell, drivers in rows.items():
+        for who, row in drivers.items():
+            if row["ratio"]:
+                found[cell.case.split(": ")[0]][who].append(row["ratio"])
+    mean = statistics.geometric_mean
+    return [(quantity, {who: (mean(ratios),) * 3 + (True,) for who, ratios in drivers.items()})
+            for quantity, drivers in found.items()]
 
 
 def _grown(row):
