@@ -468,11 +468,6 @@ def _mutants(tally):
     tally.add("mutants' survivors judged", int(not unjudged), int(bool(unjudged)))
 
 
-def _growth(tally):
-    """Whether a few costs grow with numbers as C's do."""
-    phases, failures = growth.short()
-
-
 def _next_to_c(tally, title, judge):
     """Something of ours that may not be worse than the C driver's; `judge` gives how many there are, and what is wrong."""
     judged, failures = judge()
