@@ -139,6 +139,7 @@ impl<R> HandleTable<R> {
     }
 
     /// Frees a handle.
+    #[inline]
     pub(crate) fn remove(&mut self, handle: u32) -> Option<Removed<R>> {
         let (index, entry) = position(handle);
         let leaf = self.index.leaves.get_mut(index)?;
@@ -207,6 +208,7 @@ pub(crate) struct Removed<R> {
 struct Outgrown<R>(Entries<R>);
 
 impl<R> Drop for Outgrown<R> {
+    #[inline]
     fn drop(&mut self) {
         discard(mem::take(&mut self.0));
     }

@@ -87,6 +87,7 @@ impl Handles {
         self.table.get_mut(handle)
     }
 
+    #[inline]
     fn remove(&mut self, handle: u32, links: &mut CancelledLinks) -> Option<Removed> {
         let mut from_table = self.table.remove(handle)?;
         let reference = &mut from_table.value;
@@ -102,6 +103,7 @@ impl Handles {
 impl Ref {
     /// What the process has asked for through the handle ends with it. To be called under the handles
     /// lock, while anybody can ask.
+    #[inline]
     fn cancel_links(&mut self, links: &mut CancelledLinks) {
         if let Some(link) = self.death.take() {
             links.death = Some(link.cancel(&self.node));

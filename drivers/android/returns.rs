@@ -119,6 +119,10 @@ enum Found {
     Nothing,
     /// What is gathered has to be written first.
     FullPiece,
+    /// A place that is one too many, to be freed without the lock.
+    SurplusTicket(WorkTicket),
+    /// A transaction that is one too many, likewise.
+    SurplusTransaction(KBox<Transaction>),
     /// A node's news were told; the rest of it is to be dropped without the lock.
     News(Arc<Node>, Option<RemovedNode>),
     /// Something was told of a death or of freezing, or is not to be told any more. The rest of it is
@@ -146,6 +150,8 @@ fn tell_all<'a>(
         match found {
             Found::Nothing => {}
             Found::FullPiece => sink.flush()?,
+            Found::SurplusTicket(ticket) => drop(ticket),
+            Found::SurplusTransaction(transaction) => drop(transaction),
             Found::News(node, removed) => drop((node, removed)),
             Found::Notice(rest) => drop(rest),
             Found::Call(transaction, has_room) => {
@@ -188,17 +194,22 @@ fn look(
         match work {
             Work::Answer(answer) => {
                 sink.put(process.as_heard(answer), &[]);
-                thread.state(process).spare_ticket = Some(ticket);
+                if let Some(surplus) = thread.state(process).spare_ticket.replace(ticket) {
+                    return Found::SurplusTicket(surplus);
+                }
             }
             Work::Completion => {
                 let own = thread.state(process);
-                own.spare_ticket = Some(ticket);
+                let surplus = own.spare_ticket.replace(ticket);
                 let completion = own.completions.read();
                 if completion != Completion::Withdrawn {
                     sink.put(Return::TransactionComplete, &[]);
                 }
                 if completion == Completion::Stops {
                     thread.has_unread_refusal.store(false, Relaxed);
+                }
+                if let Some(surplus) = surplus {
+                    return Found::SurplusTicket(surplus);
                 }
             }
             Work::Refusal(answer) => {
@@ -239,7 +250,10 @@ fn look(
                 };
                 sink.put(refusal.answer, &[]);
                 outcome.take_content();
-                thread.state(process).spare_transaction = Some(outcome);
+                let spare = &mut thread.state(process).spare_transaction;
+                if let Some(surplus) = spare.replace(outcome) {
+                    return Found::SurplusTransaction(surplus);
+                }
             }
         }
     }

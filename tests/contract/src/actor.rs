@@ -42,6 +42,22 @@ fn channel() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).expect("a socket pair")
 }
 
+/// What `clone3` is told, as far as its second version knows; the C library of 32-bit tasks has no such struct.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+}
+
 impl Actor {
     /// Forks a process with one actor.
     pub fn new() -> Self {
@@ -74,13 +90,14 @@ impl Actor {
     /// around that.
     pub fn with_numbers(numbers: &[i32]) -> Self {
         let (ours, theirs) = channel();
-        // SAFETY: all zeroes are a process like any other.
-        let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-        args.exit_signal = Signal::SIGCHLD as u64;
-        args.set_tid = numbers.as_ptr() as u64;
-        args.set_tid_size = numbers.len() as u64;
+        let args = CloneArguments {
+            exit_signal: Signal::SIGCHLD as u64,
+            set_tid: numbers.as_ptr() as u64,
+            set_tid_size: numbers.len() as u64,
+            ..CloneArguments::default()
+        };
         // SAFETY: the conductor has one thread, and the child goes on in a copy of its memory.
-        let result = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of_val(&args)) };
+        let result = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of_val(&args)) };
         match nix::errno::Errno::result(result).expect("a process with these numbers") {
             0 => {
                 drop(ours);
