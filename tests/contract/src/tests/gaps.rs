@@ -478,11 +478,12 @@ fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
 /// Whoever is asked for an answer holds nothing that others of the process need while he writes it.
 fn process_goes_on_while_an_answer_is_written(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
+    let other = client.thread();
     let Some(absent) = absent(t, &client, 1) else { return };
     let (slot, number, address) = (client.slot, ioctl::BINDER_GET_EXTENDED_ERROR, absent.start);
     client.actor.start(Op::IoctlAt { slot, number, address });
     assert_eq!(absent.wait(), 0);
-    client.thread().round_trip(0, &manager, &bytes(b"meanwhile"), &bytes(b"it goes on"));
+    other.round_trip(0, &manager, &bytes(b"meanwhile"), &bytes(b"it goes on"));
     absent.provide(0, b"");
     assert!(!matches!(client.actor.finish(), crate::ops::Answer::Failed(_)));
 }
