@@ -11,9 +11,10 @@
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
+    few::Few,
     freeze_state::{Attempt, Standing, WakeFreezers},
     process::{Pid, Process, ProcessState},
-    registry::{self, Few}, //
+    registry, //
 };
 use kernel::{
     prelude::*,

@@ -143,10 +143,10 @@ impl Process {
         strength: Strength,
         sender: Option<&Arc<Thread>>,
     ) -> Result<u32> {
-        let mut lowest = 0;
         let mut spare = Spare::new();
         let key = NodeKey::of(node);
-        let mut by_node: Option<RBTreeNodeReservation<NodeKey, u32>> = None;
+        // What it takes to add a handle: its place among the nodes, and the lowest number for it.
+        let mut new: Option<(RBTreeNodeReservation<NodeKey, u32>, u32)> = None;
         loop {
             let mut handles = self.handles.lock();
             if handles.is_closed {
@@ -157,21 +157,21 @@ impl Process {
                 return reference.raise(strength, sender).map(|()| handle);
             }
             ffi::limits().refs.check(handles.table.len())?;
-            if by_node.is_some() {
+            if let Some(lowest) = new.as_ref().map(|(_, lowest)| *lowest) {
                 let handles = &mut *handles;
                 if let Some(vacant) = handles.table.lowest_free(lowest, &mut spare) {
+                    // If this fails, the place is freed without the lock.
                     let handle = vacant.insert(Ref::first(node, strength, sender)?);
-                    if let Some(reservation) = by_node.take() {
-                        let entry = reservation.into_node(key, handle);
-                        handles.by_node.insert(entry);
+                    if let Some((place, _)) = new.take() {
+                        handles.by_node.insert(place.into_node(key, handle));
                     }
                     return Ok(handle);
                 }
             }
             drop(handles);
-            if by_node.is_none() {
-                by_node = Some(RBTreeNodeReservation::new(GFP_KERNEL)?);
-                lowest = u32::from(!self.context.is_manager(node));
+            if new.is_none() {
+                let lowest = u32::from(!self.context.is_manager(node));
+                new = Some((RBTreeNodeReservation::new(GFP_KERNEL)?, lowest));
             }
             spare.fill(GFP_KERNEL)?;
         }

@@ -16,15 +16,13 @@ use crate::{
     file_slots::ReservedNumbers,
     freeze_link::FreezeLink,
     freeze_notice::FreezeNotice,
-    kernel_ext::{
-        park::{self, WakeHint},
-        stack_bytes::StackBytes, //
-    },
+    kernel_ext::park::{self, WakeHint},
     node::{Node, RemovedNode},
     node_counts::Announcement,
     priority,
     process::{ProcessState, StateGuard},
-    thread::{Completion, Rest, Thread},
+    read_buffer::ReadBuffer,
+    thread::{Completion, Rest, Thread, ThreadState},
     transaction::{Content, Transaction},
     work::{Wake, Work, WorkTicket}, //
 };
@@ -34,30 +32,26 @@ use kernel::{
         atomic::Relaxed,
         Arc, //
     },
-    uaccess::{UserPtr, UserSlice}, //
 };
-
-/// How many bytes are gathered before they are written: more than one read usually tells.
-const PIECE: usize = 192;
 
 /// Tells user space what there is for the thread, and waits if there is nothing and `may_wait`.
 ///
 /// `EAGAIN` when there is nothing, `EINTR` on a signal, `EFAULT` when the buffer cannot be written.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
-    let mut sink = Sink::new(io)?;
+    let mut output = ReadBuffer::new(io)?;
     if io.read_consumed == 0 {
-        sink.put(Return::Noop, &[]);
+        output.put(Return::Noop, &[]);
     }
     let mut process = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
-        let process = tell_all(thread, process, &mut sink, takes_common_work)?;
-        let is_nothing_told = sink.written() == size_of::<u32>() as u64;
-        if !is_nothing_told || !sink.has_room() || thread.must_return.load(Relaxed) {
+        let process = tell_all(thread, process, &mut output, takes_common_work)?;
+        let is_nothing_told = output.written() == size_of::<u32>() as u64;
+        if !is_nothing_told || !output.has_room() || thread.must_return.load(Relaxed) {
             break process;
         }
     };
     let request = process.request_thread(thread);
-    let others = if sink.has_room() {
+    let others = if output.has_room() {
         Wake::Nobody
     } else {
         // The thread may have been woken for work that it has no room for.
@@ -66,12 +60,13 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     drop(process);
     others.now(&thread.process, WakeHint::Anywhere);
     if let Some(started) = request {
-        sink.put_first(Return::SpawnLooper)
-            .and_then(|()| sink.flush())
+        output
+            .put_first(Return::SpawnLooper)
+            .and_then(|()| output.flush())
             .inspect_err(|_| thread.process.lock_state().pool.withdraw_request(started))?;
     }
-    sink.flush()?;
-    io.read_consumed = sink.written();
+    output.flush()?;
+    io.read_consumed = output.written();
     Ok(())
 }
 
@@ -138,18 +133,18 @@ enum Found {
 fn tell_all<'a>(
     thread: &'a Arc<Thread>,
     mut process: StateGuard<'a>,
-    sink: &mut Sink,
+    output: &mut ReadBuffer,
     takes_common_work: bool,
 ) -> Result<StateGuard<'a>> {
     loop {
-        let found = look(thread, &mut process, sink, takes_common_work);
+        let found = look(thread, &mut process, output, takes_common_work);
         if let Found::Nothing = found {
             return Ok(process);
         }
         drop(process);
         match found {
             Found::Nothing => {}
-            Found::FullPiece => sink.flush()?,
+            Found::FullPiece => output.flush()?,
             Found::SurplusTicket(ticket) => drop(ticket),
             Found::SurplusTransaction(transaction) => drop(transaction),
             Found::News(node, removed) => drop((node, removed)),
@@ -157,12 +152,12 @@ fn tell_all<'a>(
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);
                 match numbers {
-                    Ok(numbers) => return deliver_call(thread, transaction, numbers, sink),
+                    Ok(numbers) => return deliver_call(thread, transaction, numbers, output),
                     // Only the caller hears of it (contract TXN-27).
                     Err(_) => refuse(thread, transaction),
                 }
             }
-            Found::Reply(transaction) => return deliver_reply(thread, transaction, sink),
+            Found::Reply(transaction) => return deliver_reply(thread, transaction, output),
         }
         process = thread.process.lock_state();
     }
@@ -172,14 +167,14 @@ fn tell_all<'a>(
 fn look(
     thread: &Thread,
     process: &mut ProcessState,
-    sink: &mut Sink,
+    output: &mut ReadBuffer,
     takes_common_work: bool,
 ) -> Found {
     loop {
-        if !sink.has_room() {
+        if !output.has_room() {
             return Found::Nothing;
         }
-        if sink.is_piece_full() {
+        if output.is_piece_full() {
             return Found::FullPiece;
         }
         let own = thread.state(process).pop_work();
@@ -191,72 +186,81 @@ fn look(
         let Some((work, ticket)) = next else {
             return Found::Nothing;
         };
-        match work {
-            Work::Answer(answer) => {
-                sink.put(process.as_heard(answer), &[]);
-                if let Some(surplus) = thread.state(process).spare_ticket.replace(ticket) {
-                    return Found::SurplusTicket(surplus);
-                }
-            }
-            Work::Completion => {
-                let own = thread.state(process);
-                let surplus = own.spare_ticket.replace(ticket);
-                let completion = own.completions.read();
-                if completion != Completion::Withdrawn {
-                    sink.put(Return::TransactionComplete, &[]);
-                }
-                if completion == Completion::Stops {
-                    thread.has_unread_refusal.store(false, Relaxed);
-                }
-                if let Some(surplus) = surplus {
-                    return Found::SurplusTicket(surplus);
-                }
-            }
-            Work::Refusal(answer) => {
-                sink.put(answer, &[]);
-                thread.has_unread_refusal.store(false, Relaxed);
-                thread.state(process).put_refusal_ticket(ticket);
-            }
-            Work::Node(node) => {
-                let removed = tell_news(&node, ticket, process, sink);
-                return Found::News(node, removed);
-            }
-            Work::Death(link) => {
-                // Among the unconfirmed there is another reference to it.
-                if tell_death(&link, ticket, process, sink) {
-                    return Found::Nothing;
-                }
-                return Found::Notice(Work::Death(link));
-            }
-            Work::Freeze(link) => {
-                // As above.
-                if tell_freeze(&link, ticket, process, sink) {
-                    return Found::Nothing;
-                }
-                return Found::Notice(Work::Freeze(link));
-            }
-            Work::Call(mut call) => {
-                call.put_ticket(ticket);
-                let own = thread.state(process);
-                own.calls_to_come += usize::from(is_common);
-                call.saved_priority = own.raised_from.take().into();
-                let has_room = own.stack.has_room();
-                return Found::Call(call, has_room);
-            }
-            Work::Outcome(mut outcome) => {
-                outcome.put_ticket(ticket);
-                let Content::Refused(refusal) = outcome.content() else {
-                    return Found::Reply(outcome);
-                };
-                sink.put(refusal.answer, &[]);
-                outcome.take_content();
-                let spare = &mut thread.state(process).spare_transaction;
-                if let Some(surplus) = spare.replace(outcome) {
-                    return Found::SurplusTransaction(surplus);
-                }
-            }
+        if let Some(found) = tell(thread, process, output, work, ticket, is_common) {
+            return found;
         }
     }
+}
+
+/// Tells what has left a queue, which may have been the common one. `None` if that was all there was to do.
+#[inline(always)]
+fn tell(
+    thread: &Thread,
+    process: &mut ProcessState,
+    output: &mut ReadBuffer,
+    work: Work,
+    ticket: WorkTicket,
+    is_common: bool,
+) -> Option<Found> {
+    match work {
+        Work::Answer(answer) => {
+            output.put(process.as_heard(answer), &[]);
+            keep_ticket(thread.state(process), ticket)
+        }
+        Work::Completion => {
+            let own = thread.state(process);
+            let completion = own.completions.read();
+            if completion != Completion::Withdrawn {
+                output.put(Return::TransactionComplete, &[]);
+            }
+            if completion == Completion::Stops {
+                thread.has_unread_refusal.store(false, Relaxed);
+            }
+            keep_ticket(own, ticket)
+        }
+        Work::Refusal(answer) => {
+            output.put(answer, &[]);
+            thread.has_unread_refusal.store(false, Relaxed);
+            thread.state(process).put_refusal_ticket(ticket);
+            None
+        }
+        Work::Node(node) => {
+            let removed = tell_news(&node, ticket, process, output);
+            Some(Found::News(node, removed))
+        }
+        // Of what was told there is another reference to the link, among the unconfirmed.
+        Work::Death(link) => Some(match tell_death(&link, ticket, process, output) {
+            true => Found::Nothing,
+            false => Found::Notice(Work::Death(link)),
+        }),
+        Work::Freeze(link) => Some(match tell_freeze(&link, ticket, process, output) {
+            true => Found::Nothing,
+            false => Found::Notice(Work::Freeze(link)),
+        }),
+        Work::Call(mut call) => {
+            call.put_ticket(ticket);
+            let own = thread.state(process);
+            own.calls_to_come += usize::from(is_common);
+            call.saved_priority = own.raised_from.take().into();
+            Some(Found::Call(call, own.stack.has_room()))
+        }
+        Work::Outcome(mut outcome) => {
+            outcome.put_ticket(ticket);
+            let Content::Refused(refusal) = outcome.content() else {
+                return Some(Found::Reply(outcome));
+            };
+            output.put(refusal.answer, &[]);
+            outcome.take_content();
+            let spare = &mut thread.state(process).spare_transaction;
+            spare.replace(outcome).map(Found::SurplusTransaction)
+        }
+    }
+}
+
+/// Keeps a place for the next answer. Gives the one that was kept for it, if there was one.
+#[inline]
+fn keep_ticket(own: &mut ThreadState, ticket: WorkTicket) -> Option<Found> {
+    own.spare_ticket.replace(ticket).map(Found::SurplusTicket)
 }
 
 /// Tells the owner of a node how its counts have changed.
@@ -264,7 +268,7 @@ fn tell_news(
     node: &Node,
     ticket: WorkTicket,
     process: &mut ProcessState,
-    sink: &mut Sink,
+    output: &mut ReadBuffer,
 ) -> Option<RemovedNode> {
     let (news, removed) = node.read_news(ticket, process);
     let Announcement {
@@ -282,7 +286,7 @@ fn tell_news(
     ];
     for (is_told, message) in messages {
         if is_told {
-            sink.put(message, &node.name.encode());
+            output.put(message, &node.name.encode());
         }
     }
     removed
@@ -294,11 +298,11 @@ fn tell_death(
     link: &Arc<DeathLink>,
     ticket: WorkTicket,
     process: &mut ProcessState,
-    sink: &mut Sink,
+    output: &mut ReadBuffer,
 ) -> bool {
     let notice = link.read(ticket, process);
     if let Some(notice) = notice {
-        sink.put(notice.code(), &link.encode());
+        output.put(notice.code(), &link.encode());
     }
     notice == Some(DeathNotice::Dead)
 }
@@ -308,12 +312,12 @@ fn tell_freeze(
     link: &Arc<FreezeLink>,
     ticket: WorkTicket,
     process: &mut ProcessState,
-    sink: &mut Sink,
+    output: &mut ReadBuffer,
 ) -> bool {
     let notice = link.read(ticket, process);
     if let Some(notice) = notice {
         let (code, payload, size) = link.encode(notice);
-        sink.put(code, &payload[..size]);
+        output.put(code, &payload[..size]);
     }
     matches!(notice, Some(FreezeNotice::Frozen(_)))
 }
@@ -358,7 +362,7 @@ fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
     numbers: Option<KBox<ReservedNumbers>>,
-    sink: &mut Sink,
+    output: &mut ReadBuffer,
 ) -> Result<StateGuard<'a>> {
     let (node, buffer, caller_pid) = match transaction.content() {
         Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
@@ -370,14 +374,14 @@ fn deliver_call<'a>(
     notice.node = node.name;
     notice.sender_pid = caller_pid;
     match buffer.context_at() {
-        None => sink.put(Return::Transaction, &notice.encode()),
+        None => output.put(Return::Transaction, &notice.encode()),
         Some(at) => {
             let context = notice.data + at as u64;
             let message = notice.encode_with_context(context);
-            sink.put(Return::TransactionSecCtx, &message);
+            output.put(Return::TransactionSecCtx, &message);
         }
     }
-    if let Err(error) = sink.flush() {
+    if let Err(error) = output.flush() {
         note!(
             FailedTransaction,
             "call {} cannot be written to its receiver",
@@ -445,7 +449,7 @@ fn hand_over(
 fn deliver_reply<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
-    sink: &mut Sink,
+    output: &mut ReadBuffer,
 ) -> Result<StateGuard<'a>> {
     let mut numbers = None;
     if let Content::Reply { buffer, .. } = transaction.content() {
@@ -453,16 +457,16 @@ fn deliver_reply<'a>(
             Ok(reserved) => {
                 numbers = reserved;
                 let notice = notice(thread, &transaction, buffer);
-                sink.put(Return::Reply, &notice.encode());
+                output.put(Return::Reply, &notice.encode());
             }
             Err(_) => {
                 // The call ends all the same, and its caller has to hear of that (lesson R19).
                 transaction.dismantle();
-                sink.put(Return::FailedReply, &[]);
+                output.put(Return::FailedReply, &[]);
             }
         }
     }
-    sink.flush()?;
+    output.flush()?;
     let mut process = match transaction.take_content() {
         Content::Reply { buffer, .. } => {
             hand_over(thread, buffer, numbers, Purpose::Reply);
@@ -492,86 +496,6 @@ fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
     process
 }
 
-/// The read buffer of the calling process.
-struct Sink {
-    address: u64,
-    size: u64,
-    /// Up to where it is written.
-    flushed: u64,
-    /// What comes behind that.
-    piece: StackBytes<PIECE>,
-}
-
-impl Sink {
-    /// `EFAULT` where there is no room for a single code, or none left.
-    fn new(io: &WriteRead) -> Result<Self> {
-        let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
-        if io.read_consumed == 0 && room < size_of::<u32>() as u64 {
-            return Err(EFAULT);
-        }
-        Ok(Self {
-            address: io.read_buffer,
-            size: io.read_size,
-            flushed: io.read_consumed,
-            piece: StackBytes::new(),
-        })
-    }
-
-    /// How much of the buffer is used, including what is not flushed yet.
-    fn written(&self) -> u64 {
-        self.flushed + self.piece.as_slice().len() as u64
-    }
-
-    /// Whether user space left room for another item, whatever its size (contract WR-8).
-    fn has_room(&self) -> bool {
-        self.size.saturating_sub(self.written()) >= LARGEST_RETURN as u64
-    }
-
-    /// Whether another item might not fit without a flush.
-    fn is_piece_full(&self) -> bool {
-        self.piece.room() < LARGEST_RETURN
-    }
-
-    /// Adds an item. There has to be room for it in the piece.
-    fn put(&mut self, code: Return, payload: &[u8]) {
-        let _ = self.piece.push(&code.code().to_ne_bytes());
-        let _ = self.piece.push(payload);
-    }
-
-    /// Replaces the first code of the buffer (contract WR-10).
-    fn put_first(&mut self, code: Return) -> Result {
-        let code = code.code().to_ne_bytes();
-        if self.flushed == 0 {
-            if let Some(first) = self.piece.as_mut_slice().first_chunk_mut() {
-                *first = code;
-                return Ok(());
-            }
-        }
-        write(self.address, &code)
-    }
-
-    /// Writes what is gathered to user space.
-    fn flush(&mut self) -> Result {
-        let piece = self.piece.as_slice();
-        if !piece.is_empty() {
-            let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            write(address, piece)?;
-            self.flushed += piece.len() as u64;
-            self.piece.clear();
-        }
-        Ok(())
-    }
-}
-
-/// Writes to the calling process.
-fn write(address: u64, bytes: &[u8]) -> Result {
-    let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
-    UserSlice::new(address, bytes.len())
-        .writer()
-        .write_slice(bytes)
-}
-
 // What is told of a node at once (of its four messages, two exclude the other two) fits where the
 // largest item fits, so one check serves both.
 const _: () = assert!(2 * (size_of::<u32>() + NodeName::SIZE) <= LARGEST_RETURN);
-const _: () = assert!(LARGEST_RETURN < PIECE);

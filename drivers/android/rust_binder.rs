@@ -37,6 +37,7 @@ mod death_state;
 mod debug;
 mod defs;
 mod error;
+mod few;
 #[allow(unsafe_code)]
 mod ffi;
 mod file_slots;
@@ -63,6 +64,7 @@ mod priority_rules;
 mod process;
 #[allow(dead_code)] // So is what prints the ranges, and with it the shrinker that asks for them.
 mod range_alloc;
+mod read_buffer;
 mod registry;
 mod returns;
 mod send;

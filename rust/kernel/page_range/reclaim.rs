@@ -54,7 +54,8 @@ const ENOUGH: c_ulong = 2048;
 pub(super) enum Need {
     /// Some would be welcome, in the background or because somebody asks through debugfs.
     Some,
-    /// An allocation waits, and fails or brings the OOM killer if there are none.
+    /// An allocation waits, and fails or brings the OOM killer if there are none. Somebody who makes a cgroup
+    /// give up memory (`memory.reclaim`) looks the same.
     Urgent,
 }
 
