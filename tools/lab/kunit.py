@@ -15,12 +15,13 @@ from .versions import ROOT
 
 # Its kernel has KUnit, and looks over the suites' shoulders.
 GUEST = "x86_64-debug"
-_SWITCH = "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y"
+# What a driver is built with that has the suites, its numbers near their ends.
+SWITCHES = ("CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y", module.NEAR_LIMITS)
 
 
 def module_with_suites():
-    """Our driver as a module that has the suites, its numbers near their ends."""
-    return module.build(kernel.build(GUEST), name="module-kunit", arguments=(_SWITCH, module.NEAR_LIMITS))
+    """Our driver as a module that has the suites."""
+    return module.build(kernel.build(GUEST), name="module-kunit", arguments=SWITCHES)
 
 
 def judge(log):

@@ -15,7 +15,7 @@ import subprocess
 import time
 import tomllib
 
-from . import frames, guest, kernel, module, programs, say, unload
+from . import frames, guest, kernel, kunit, module, programs, say, unload
 from .versions import BUILD, ROOT
 
 TABLE = ROOT / "tests/mutations/mutations.toml"
@@ -25,7 +25,7 @@ _COPY = BUILD / "mutation"
 # After so many seconds a guest hangs.
 _TIMEOUTS = {"um": 90, "x86_64-debug": 300}
 # Instead of a test of the contract suite, or of one in a guest.
-FRAMES, DEVICES, HOST = "stack frames", "parameter devices", "host"
+FRAMES, DEVICES, KUNIT, HOST = "stack frames", "parameter devices", "KUnit", "host"
 
 
 @dataclasses.dataclass
@@ -112,6 +112,7 @@ def _prepare(mutation, program, ends):
     if mutation.get("guest") == HOST:
         return Prepared(key, end=_try_on_host(mutation))
     switches = (module.NEAR_LIMITS,) if mutation.get("near_limits") else ()
+    switches = kunit.SWITCHES if mutation["test"] == KUNIT else switches
     built = module.build(kernel.build(mutation.get("guest", "um")), _COPY / "drivers/android", "mutation",
                          arguments=switches)
     # The next one is built in its place.
@@ -159,9 +160,12 @@ def _look(mutation, broken, program):
         complaints = frames.too_large(broken)
         return f"killed: {complaints[0]}" if complaints else "SURVIVED"
     result = guest.run(kernel.build(mutation.get("guest", "um")), _job(mutation, broken, program))
-    if result.good:
-        return "SURVIVED"
     failed = [line for line in result.output.splitlines() if " FAILED " in line]
+    if mutation["test"] == KUNIT:
+        suites = kunit.judge(result.kernel_log).items()
+        failed = [f"{name}: {failure}" for name, (_, failures) in suites for failure in failures]
+    if result.good and not failed:
+        return "SURVIVED"
     why = (failed or result.problems or result.output.splitlines()[-1:] or ["a bad exit status"])[0]
     return "killed: " + why.replace("|", "/").replace(" FAILED ", " ")[:150]
 
@@ -172,6 +176,8 @@ def _job(mutation, broken, program):
     options = {"module": broken, "timeout": mutation.get("timeout", _TIMEOUTS[name]), "boot": mutation.get("boot", ())}
     if mutation["test"] == DEVICES:
         return guest.Job(argv=["/lab/devices", guest.MODULES["rust"]], load=False, **options)
+    if mutation["test"] == KUNIT:
+        return guest.Job(argv=["true"], **options)
     names = subprocess.run([program, "list", "--filter", mutation["test"]], text=True,
                            capture_output=True, check=True).stdout.splitlines()
     if not names:
