@@ -22,7 +22,7 @@ use crate::{
     death_state::{DeathNotice, DeathState},
     defs::Return,
     kernel_ext::park::WakeHint,
-    links::{Cancelled, Place, Popped, RemovedFrom},
+    links::{Cancelled, Place, Popped},
     node::Node,
     process::{Process, ProcessState},
     stats::{Counted, Kind},
@@ -130,7 +130,7 @@ impl DeathLink {
         let state = self.state.access_mut(holder);
         let death = core::mem::replace(&mut state.death, DeathState::Over);
         let (next, notice) = death.read(ticket);
-        state.death = next;
+        state.set(next);
         if notice == Some(DeathNotice::Dead) {
             // Present: it came with the news of the death.
             let place = state.place.take()?;
@@ -184,8 +184,14 @@ impl LinkState {
         step: impl FnOnce(DeathState<WorkTicket>) -> (DeathState<WorkTicket>, Option<WorkTicket>),
     ) -> Option<WorkTicket> {
         let (next, ticket) = step(core::mem::replace(&mut self.death, DeathState::Over));
-        self.death = next;
+        self.set(next);
         ticket
+    }
+
+    /// Ends a step. The state that is replaced is that of a link whose state is elsewhere, which has nothing to be
+    /// dropped; the compiler does not know that.
+    fn set(&mut self, death: DeathState<WorkTicket>) {
+        core::mem::forget(core::mem::replace(&mut self.death, death));
     }
 }
 
@@ -243,8 +249,7 @@ impl Thread {
         let link = link.ok_or(EINVAL)?;
         let mut of_node = reference.node.remove_link(&link);
         if handles.spare_place.is_none() {
-            // There is a reference to the link left.
-            handles.spare_place = of_node.take().map(RemovedFrom::into_reservation);
+            handles.spare_place = of_node.take();
         }
         let wake = link.clear(self);
         drop(handles);
@@ -277,11 +282,11 @@ impl Node {
         let mut next = first;
         while let Some(Popped {
             link,
-            removed,
+            place,
             is_last,
         }) = next
         {
-            let wake = link.node_died(removed.into_reservation());
+            let wake = link.node_died(place);
             wake.now(&link.holder, WakeHint::Anywhere);
             next = if is_last { None } else { self.pop_link() };
         }

@@ -21,7 +21,7 @@ use crate::{
     freeze_notice::{FreezeNotice, FreezeNotices},
     freeze_state::Announcement,
     kernel_ext::park::WakeHint,
-    links::{Cancelled, LinkKey, Links, Place, RemovedFrom},
+    links::{Cancelled, LinkKey, Links, Place},
     process::{Process, ProcessState},
     stats::{Counted, Kind},
     work::{Wake, Work, WorkPosition, WorkTicket}, //
@@ -231,7 +231,7 @@ impl Process {
     }
 
     /// Takes a link out of the list, unless that has been done.
-    fn remove_freeze_link(&self, link: &FreezeLink) -> Option<RemovedFrom<FreezeLink>> {
+    fn remove_freeze_link(&self, link: &Arc<FreezeLink>) -> Option<Place<FreezeLink>> {
         self.lock_state().freeze_links.remove(link)
     }
 

@@ -138,8 +138,8 @@ impl<R> HandleTable<R> {
         })
     }
 
-    /// Frees a handle.
-    #[inline]
+    /// Frees a handle. Always inlined, for what it gives is large, and would be copied.
+    #[inline(always)]
     pub(crate) fn remove(&mut self, handle: u32) -> Option<Removed<R>> {
         let (index, entry) = position(handle);
         let leaf = self.index.leaves.get_mut(index)?;
@@ -147,10 +147,12 @@ impl<R> HandleTable<R> {
         let was_full = leaf.used == u64::MAX;
         leaf.used &= !(1 << entry);
         self.len -= 1;
-        let mut outgrown = Outgrown(KVec::new());
+        let mut outgrown = None;
         if leaf.used == 0 {
             mem::swap(&mut self.idle, &mut leaf.entries);
-            mem::swap(&mut outgrown.0, &mut leaf.entries);
+            if !leaf.entries.is_empty() {
+                outgrown = Some(mem::take(&mut leaf.entries));
+            }
         }
         if was_full {
             self.index.set_full(index, false);
@@ -200,18 +202,9 @@ impl<R> HandleTable<R> {
 pub(crate) struct Removed<R> {
     /// What the handle stood for.
     pub(crate) value: R,
-    _outgrown: Outgrown<R>,
-}
-
-/// Entries of a leaf that became empty when there were idle ones already, if so. To free memory may take long: the kernel
-/// gives back thousands of pages at once when many objects have been freed.
-struct Outgrown<R>(Entries<R>);
-
-impl<R> Drop for Outgrown<R> {
-    #[inline]
-    fn drop(&mut self) {
-        discard(mem::take(&mut self.0));
-    }
+    /// Entries of a leaf that became empty when there were idle ones already, if so. To free memory may take long: the
+    /// kernel gives back thousands of pages at once when many objects have been freed.
+    _outgrown: Option<Entries<R>>,
 }
 
 /// A free handle, and room for what it shall stand for.

@@ -18,18 +18,22 @@ use kernel::{
 /// The order of links within a tree.
 pub(crate) type LinkKey = (u64, u64);
 
-/// A place in a tree of links, allocated before a lock is taken.
+/// A place among links, allocated before a lock is taken.
 pub(crate) type Place<L> = RBTreeNodeReservation<LinkKey, Arc<L>>;
 
-/// A link that left a tree: to be dropped once the lock is gone.
-pub(crate) type RemovedFrom<L> = RBTreeNode<LinkKey, Arc<L>>;
-
-/// Links that wait for something to happen.
-pub(crate) struct Links<L>(RBTree<LinkKey, Arc<L>>);
+/// Links that wait for something to happen. Mostly there is one, for which no tree is needed.
+pub(crate) struct Links<L> {
+    /// A link that is not among the others, and the place that it does not need as long as it is here.
+    single: Option<(Arc<L>, Place<L>)>,
+    others: RBTree<LinkKey, Arc<L>>,
+}
 
 impl<L> Links<L> {
     pub(crate) fn new() -> Self {
-        Self(RBTree::new())
+        Self {
+            single: None,
+            others: RBTree::new(),
+        }
     }
 
     /// The place of a link among others. No two links are at one address.
@@ -39,37 +43,76 @@ impl<L> Links<L> {
 
     /// Adds a link in the place that was allocated for it.
     pub(crate) fn insert(&mut self, link: &Arc<L>, place: Place<L>) {
-        let key = Self::key(link);
-        self.0.insert(place.into_node(key, link.clone()));
+        let link = link.clone();
+        if self.single.is_none() {
+            self.single = Some((link, place));
+        } else {
+            self.others.insert(place.into_node(Self::key(&link), link));
+        }
     }
 
-    /// Takes a link out, unless somebody else already has.
-    pub(crate) fn remove(&mut self, link: &L) -> Option<RemovedFrom<L>> {
-        self.0.remove_node(&Self::key(link))
+    /// Takes a link out, unless somebody else already has: gives its place. The reference that goes is not
+    /// the last, for the caller has one.
+    pub(crate) fn remove(&mut self, link: &Arc<L>) -> Option<Place<L>> {
+        if let Some((_, place)) = self.single.take_if(|(single, _)| Arc::ptr_eq(single, link)) {
+            return Some(place);
+        }
+        if self.others.is_empty() {
+            return None;
+        }
+        let removed = self.others.remove_node(&Self::key(link))?;
+        Some(removed.into_reservation())
     }
 
     /// Takes any link out.
     pub(crate) fn pop(&mut self) -> Option<Popped<L>> {
-        pop(&mut self.0)
+        let (link, place) = match self.single.take() {
+            Some(single) => single,
+            None => {
+                let first = self.others.cursor_front_mut()?;
+                let link = first.current().1.clone();
+                (link, first.remove_current().1.into_reservation())
+            }
+        };
+        Some(Popped {
+            link,
+            place,
+            is_last: self.others.is_empty(),
+        })
     }
 
-    /// The first link from `key` on.
+    /// Takes all links out at once: to be dropped once the lock is gone.
+    pub(crate) fn take_all(&mut self) -> Self {
+        core::mem::replace(self, Self::new())
+    }
+
+    /// The first link from `key` on, in the order of keys.
     pub(crate) fn first_from(&self, key: LinkKey) -> Option<Arc<L>> {
-        Some(self.0.cursor_lower_bound(&key)?.current().1.clone())
+        let single = self.single.as_ref().map(|(single, _)| single);
+        let single = single.filter(|single| Self::key(single) >= key);
+        let Some(other) = self.others.cursor_lower_bound(&key) else {
+            return single.cloned();
+        };
+        let other = other.current().1;
+        let first = single.filter(|single| Self::key(single) < Self::key(other));
+        Some(first.unwrap_or(other).clone())
     }
 }
 
-/// A link that was taken out of a tree.
+/// A link that was taken out, and the place that it had.
 pub(crate) struct Popped<L> {
     pub(crate) link: Arc<L>,
-    pub(crate) removed: RemovedFrom<L>,
+    pub(crate) place: Place<L>,
     /// Whether no other was there.
     pub(crate) is_last: bool,
 }
 
+/// An unconfirmed link that was taken out: to be dropped once the lock is gone.
+pub(crate) type RemovedFrom<L> = RBTreeNode<LinkKey, Arc<L>>;
+
 /// What a link held that ended with its handle: to be dropped once the locks are gone.
 pub(crate) struct Cancelled<L> {
-    pub(crate) _waiting: Option<RemovedFrom<L>>,
+    pub(crate) _waiting: Option<Place<L>>,
     pub(crate) _unconfirmed: Option<RemovedFrom<L>>,
     pub(crate) _place: Option<Place<L>>,
     pub(crate) _queued: Option<(Work, WorkTicket)>,
@@ -100,13 +143,14 @@ impl<L> Unconfirmed<L> {
 
     /// Takes out the link of this cookie that was told first.
     pub(crate) fn take(&mut self, cookie: u64) -> Option<(Arc<L>, RemovedFrom<L>)> {
-        let cursor = self.links.cursor_lower_bound_mut(&(cookie, 0))?;
-        let (key, link) = cursor.current();
+        let first = self.links.cursor_lower_bound(&(cookie, 0))?;
+        let (&key, link) = first.current();
         if key.0 != cookie {
             return None;
         }
         let link = link.clone();
-        Some((link, cursor.remove_current().1))
+        // A search costs less than what a cursor does to stay in the tree.
+        Some((link, self.links.remove_node(&key)?))
     }
 
     /// Takes out a link that will not be confirmed any more.
@@ -114,20 +158,8 @@ impl<L> Unconfirmed<L> {
         self.links.remove_node(&(cookie, number))
     }
 
-    /// Takes any link out: its process has ended.
-    pub(crate) fn pop(&mut self) -> Option<Popped<L>> {
-        pop(&mut self.links)
+    /// Takes all links out at once: to be dropped once the lock is gone.
+    pub(crate) fn take_all(&mut self) -> impl Sized {
+        core::mem::replace(&mut self.links, RBTree::new())
     }
-}
-
-/// Takes any link out of a tree.
-fn pop<L>(links: &mut RBTree<LinkKey, Arc<L>>) -> Option<Popped<L>> {
-    let cursor = links.cursor_front_mut()?;
-    let link = cursor.current().1.clone();
-    let (others, removed) = cursor.remove_current();
-    Some(Popped {
-        link,
-        removed,
-        is_last: others.is_none(),
-    })
 }

@@ -12,7 +12,7 @@ use crate::{
     death::DeathLink,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
-    links::{Links, Place, Popped, RemovedFrom},
+    links::{Links, Place, Popped},
     node_counts::{Announcement, NodeCounts, Uncounted},
     priority_rules::NodePriority,
     process::{Process, ProcessState},
@@ -59,7 +59,7 @@ struct NodeState {
 /// Whether a node can gain users.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Life {
-    /// In the owner's tree of nodes.
+    /// In the owner's tree of nodes, or in what was that when the owner began to end.
     Known,
     /// Nobody needed it: should the owner send the same name again, that is another node.
     Forgotten,
@@ -259,16 +259,23 @@ impl Node {
         self.state.access_mut(owner).news = News::OnProcess;
     }
 
-    /// The owner dies. The node has been taken out of his tree. Gives the oneway calls that nobody
-    /// will handle, to be dropped without the lock, and the first of those who want to be told.
+    /// The owner dies. Gives the oneway calls that nobody will handle, to be dropped without the lock, and
+    /// the first of those who want to be told.
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (WorkQueue, Option<Popped<DeathLink>>) {
+    ) -> (Option<WorkQueue>, Option<Popped<DeathLink>>) {
         let state = self.state.access_mut(owner);
-        state.life = Life::Orphaned;
-        state.counts.orphan();
-        let waiting = core::mem::replace(&mut state.waiting, WorkQueue::new());
+        // Forgotten since the owner began to end, it stays that: nobody has a handle on it.
+        if state.life == Life::Known {
+            state.life = Life::Orphaned;
+            state.counts.orphan();
+        }
+        let waiting = if state.waiting.is_empty() {
+            None
+        } else {
+            Some(core::mem::replace(&mut state.waiting, WorkQueue::new()))
+        };
         (waiting, state.links.pop())
     }
 
@@ -289,7 +296,7 @@ impl Node {
     }
 
     /// Somebody does not want to be told any more. Nothing when it has been taken out to be told.
-    pub(crate) fn remove_link(&self, link: &DeathLink) -> Option<RemovedFrom<DeathLink>> {
+    pub(crate) fn remove_link(&self, link: &Arc<DeathLink>) -> Option<Place<DeathLink>> {
         let mut owner = self.owner.lock_state();
         self.state.access_mut(&mut owner).links.remove(link)
     }

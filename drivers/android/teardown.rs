@@ -13,7 +13,7 @@ use crate::{
     kernel_ext::{park::WakeHint, sched},
     priority,
     priority_rules::Priority,
-    process::{Pid, Process, ProcessState},
+    process::{Pid, Process},
     registry,
     thread::Thread,
     work::{Wake, Work, WorkTicket}, //
@@ -156,17 +156,12 @@ impl Process {
         while let Some(thread) = self.any_thread() {
             thread.end();
         }
-        while self.orphan_node() {}
+        self.orphan_nodes();
         while let Some((work, ticket)) = self.pop_work() {
             Leftover::Work(work, ticket).end(self);
         }
         self.close_handles();
-        while let Some(unconfirmed) = self.pop_unconfirmed() {
-            drop(unconfirmed);
-        }
-        while let Some(link) = self.pop_freeze_link() {
-            drop(link);
-        }
+        drop(self.take_links());
         self.give_up_belongings();
     }
 
@@ -192,29 +187,28 @@ impl Process {
         state.threads.first_from(&Pid::MIN)
     }
 
-    /// Lets one of the nodes outlive its owner. `false` when there is none left.
-    fn orphan_node(&self) -> bool {
-        let mut guard = self.lock_state();
-        let state: &mut ProcessState = &mut guard;
-        let Some((node, entry)) = state.nodes.pop_first() else {
-            return false;
-        };
-        let (waiting, link) = node.orphan(state);
-        drop(guard);
-        node.tell_of_death(link);
-        drop((waiting, node, entry));
-        true
+    /// Lets the nodes outlive their owner.
+    fn orphan_nodes(&self) {
+        let nodes = self.lock_state().nodes.take_all();
+        for node in nodes.values() {
+            let mut state = self.lock_state();
+            let (waiting, link) = node.orphan(&mut state);
+            drop(state);
+            drop(waiting);
+            node.tell_of_death(link);
+            // There can be as many as memory holds.
+            sched::cond_resched();
+        }
     }
 
-    /// Takes out a link on the freezing of this process, or of one whose freezing it has been told.
-    fn pop_freeze_link(&self) -> Option<impl Sized> {
+    /// Takes out the links on the freezing of this process, and those of which it has been told.
+    fn take_links(&self) -> impl Sized {
         let mut state = self.lock_state();
-        let of_owner = state.freeze_links.pop();
-        of_owner.or_else(|| state.unconfirmed_freezes.pop())
-    }
-
-    fn pop_unconfirmed(&self) -> Option<impl Sized> {
-        self.lock_state().unconfirmed.pop()
+        (
+            state.freeze_links.take_all(),
+            state.unconfirmed_freezes.take_all(),
+            state.unconfirmed.take_all(),
+        )
     }
 
     fn pop_work(&self) -> Option<(Work, WorkTicket)> {
