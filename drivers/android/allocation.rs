@@ -342,16 +342,15 @@ impl Process {
         drop(leftover);
     }
 
-    /// The calling task, one of this process, frees the buffer at this address. `EINVAL` when there
+    /// The calling task, one of this process, frees the buffer at this address. Nothing when there
     /// is none that it may free: never delivered, not the exact start, or being freed by another
     /// thread (contract OBJ-12).
-    pub(crate) fn free_buffer(&self, address: u64) -> Result<AfterFree> {
-        let address = usize::try_from(address).map_err(|_| EINVAL)?;
-        let start = self.pages.address().ok_or(EINVAL)?;
-        let offset = address.checked_sub(start).ok_or(EINVAL)?;
+    pub(crate) fn free_buffer(&self, address: u64) -> Option<AfterFree> {
+        let address = usize::try_from(address).ok()?;
+        let offset = address.checked_sub(self.pages.address()?)?;
         let mut buffers = self.buffers.lock();
-        let ranges = (*buffers).as_mut().ok_or(EINVAL)?;
-        let (size, delivered) = ranges.take(offset).ok_or(EINVAL)?;
+        let ranges = (*buffers).as_mut()?;
+        let (size, delivered) = ranges.take(offset)?;
         if delivered.is_cleared {
             drop(buffers);
             let _ = self.pages.zero(offset, size);
@@ -372,7 +371,7 @@ impl Process {
             }
             Purpose::Reply => {}
         }
-        Ok(after)
+        Some(after)
     }
 
     /// The process ends, and with it all buffers, without undoing what is gone with it.

@@ -174,9 +174,9 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
 fn free_buffer(thread: &Thread, source: &Source) -> Result {
     let address = u64::from_ne_bytes(*source.payload()?);
     match thread.process.free_buffer(address) {
-        Ok(AfterFree::Nothing) => {}
-        Ok(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
-        Err(_) => note!(UserError, "no buffer to free at {address:#x}"),
+        Some(AfterFree::Nothing) => {}
+        Some(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
+        None => note!(UserError, "no buffer to free at {address:#x}"),
     }
     Ok(())
 }
@@ -208,7 +208,7 @@ fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result 
 
 /// `BC_RELEASE` and `BC_DECREFS`: a count that is not there cannot be given back (NODE-9).
 fn drop_count(process: &Process, handle: u32, strength: Strength) {
-    if process.drop_handle(handle, strength).is_err() {
+    if process.drop_handle(handle, strength).is_none() {
         note!(UserError, "no count to give back on handle {handle}");
     }
 }

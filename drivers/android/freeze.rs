@@ -13,6 +13,7 @@ use crate::{
     defs::{FreezeRequest, FrozenInfo},
     few::Few,
     freeze_state::{Attempt, Standing, WakeFreezers},
+    kernel_ext::sched,
     process::{Pid, Process, ProcessState},
     registry, //
 };
@@ -204,6 +205,7 @@ impl Process {
 impl WakeFreezers {
     /// Wakes them. To be called with no lock held.
     pub(crate) fn now(self, process: &Process) {
+        sched::expect_no_spinlock();
         if self.is_needed() {
             process.freezers.notify_all();
         }

@@ -190,13 +190,13 @@ impl Process {
         reference.raise(strength, None)
     }
 
-    /// Gives one count back. The handle ends with the last one (contract NODE-10). `EINVAL` when
+    /// Gives one count back. The handle ends with the last one (contract NODE-10). Nothing when
     /// there is none to give back.
-    pub(crate) fn drop_handle(&self, handle: u32, strength: Strength) -> Result {
+    pub(crate) fn drop_handle(&self, handle: u32, strength: Strength) -> Option<()> {
         let mut handles = self.handles.lock();
-        let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
+        let reference = handles.table.get_mut(handle)?;
         let count = reference.count(strength);
-        *count = count.checked_sub(1).ok_or(EINVAL)?;
+        *count = count.checked_sub(1)?;
         let lost_strong = strength == Strength::Strong && reference.strong == 0;
         let is_unheld = reference.strong == 0 && reference.weak == 0;
         if is_unheld {
@@ -211,7 +211,7 @@ impl Process {
             drop(handles);
             node.release(false, true);
         }
-        Ok(())
+        Some(())
     }
 
     /// What `BINDER_GET_NODE_INFO_FOR_REF` says of a strongly held handle.

@@ -96,7 +96,7 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Refusal> {
         return Err(Refusal::failed(EINVAL));
     }
     let owner = node.owner.credential();
-    let owner = owner.map_err(|_| Refusal::nobody(EINVAL))?;
+    let owner = owner.map_err(|_| Refusal::DIED)?;
     security::binder_transaction(sender.credential, &owner).map_err(|_| EPERM)?;
     drop(owner);
     Ok(node)

@@ -11,7 +11,8 @@ use crate::{
     freeze_link::FreezeLink,
     kernel_ext::{
         box_queue::{BoxQueue, Position, Ticket},
-        park::WakeHint, //
+        park::WakeHint,
+        sched, //
     },
     node::Node,
     process::Process,
@@ -82,6 +83,7 @@ impl Rouse {
 
     /// Wakes them. To be called with no lock held.
     pub(crate) fn now(self, thread: &Thread, hint: WakeHint) {
+        sched::expect_no_spinlock();
         match self {
             Self::Nobody => {}
             Self::Thread => thread.wake(hint),
@@ -113,6 +115,7 @@ pub(crate) enum Wake {
 impl Wake {
     /// Wakes them. To be called with no lock held.
     pub(crate) fn now(self, process: &Process, hint: WakeHint) {
+        sched::expect_no_spinlock();
         match self {
             Self::Nobody => {}
             Self::Thread(thread) => thread.wake(hint),

@@ -36,6 +36,15 @@ pub(crate) fn current() -> u32 {
     unsafe { kernel_ext_sched_current() }
 }
 
+/// To be called where nobody may have a spinlock, nor be where nothing sleeps. Kernels that look for that
+/// (`DEBUG_ATOMIC_SLEEP`) complain if it is not so; others have no code for it.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn expect_no_spinlock() {
+    #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
+    kernel::task::might_sleep();
+}
+
 /// How `task` is scheduled, without the flag. In any context; of a task that runs elsewhere the answer
 /// may be outdated, or mixed of what was and what comes.
 pub(crate) fn of(task: &Task) -> u32 {
