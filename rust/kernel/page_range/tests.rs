@@ -328,6 +328,25 @@ mod suite {
         Ok(())
     }
 
+    /// The mapping is looked at again where a page is put into it, for it may have gone since.
+    #[test]
+    fn a_page_for_a_place_that_has_gone_is_refused() -> Result<(), Failed> {
+        let scene = Scene::mapped(2)?;
+        let range = &scene.range;
+        let record = OwnedRecord::new(&scene.pool, range, 0)?;
+        let (mm, _) = range.missing(0, 1)?.ok_or(ENOENT)?;
+        // Nothing is mapped in the first page of an address space.
+        ensure_eq!(range.insert_page(&mm, 0, &record), Err(ESRCH));
+        let theirs = Mapped::anonymous(None, 1)?;
+        ensure_eq!(range.insert_page(&mm, theirs.address, &record), Err(ESRCH));
+        ensure_eq!(range.insert_page(&mm, scene.address(), &record), Ok(()));
+        ensure_eq!(
+            range.insert_page(&mm, scene.address(), &record),
+            Err(ENOMEM)
+        );
+        Ok(())
+    }
+
     #[test]
     fn lesson_r03_what_is_mapped_instead_gets_no_pages() -> Result<(), Failed> {
         let scene = Scene::mapped(2)?;
@@ -364,6 +383,8 @@ mod suite {
         ensure_eq!(scene.reclaim(3), None);
         // Once more is no more.
         range.close();
+        let again = Mapped::of_range(range, 3, usize::MAX, scene::READ);
+        ensure_eq!(again.err(), Some(EBUSY));
         Ok(())
     }
 

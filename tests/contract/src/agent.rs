@@ -5,11 +5,12 @@ use crate::arena::counter_at;
 use crate::ops::{Answer, Op, Slot, WriteReadOp};
 use binder_sys::{BinderWriteRead, Device, Errno};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag, OFlag};
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::{clone, unshare, CloneFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::mman::{mmap, mmap_anonymous, mprotect, mremap, munmap, MRemapFlags, MapFlags, ProtFlags};
 use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet, Signal};
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
+use nix::sys::wait::waitpid;
 use nix::unistd::{fork, getpid, gettid, seteuid, ForkResult, Uid};
 use std::cell::RefCell;
 use std::ffi::{c_void, CString};
@@ -240,6 +241,7 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         }
         Op::Unshare { flags } => unshare(CloneFlags::from_bits_retain(flags)).map(|()| done)?,
         Op::FailNth { nth, op } => fail_nth(nth, *op, pass)?,
+        Op::InTwin { op } => in_twin(*op, pass)?,
         Op::TakeFile => Answer::Number(fd.expect("a descriptor").into_raw_fd() as u64),
         Op::GiveFile { fd } => {
             // SAFETY: the descriptor is only looked at, to be duplicated; if it is not open, that fails.
@@ -262,6 +264,21 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
 
 fn errno_of(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+/// Has another process do it, which has this one's memory, and for which this thread waits.
+fn in_twin(op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
+    let (mut op, mut answer) = (Some(op), None);
+    let mut act = || {
+        answer = op.take().map(|op| execute(op, None, pass));
+        0
+    };
+    let mut stack = vec![0; 1 << 18];
+    let flags = CloneFlags::CLONE_VM | CloneFlags::CLONE_VFORK;
+    // SAFETY: the stack is the new process's alone, and this thread sleeps until that has ended.
+    let twin = unsafe { clone(Box::new(&mut act), &mut stack, flags, Some(libc::SIGCHLD))? };
+    waitpid(twin, None)?;
+    answer.expect("it was done")
 }
 
 /// Has the kernel fail at the n-th chance to during an operation.

@@ -101,6 +101,8 @@ pub enum Op {
     /// Do something of which the n-th step that can be made to fail does. Answers with
     /// [`Answer::Injected`].
     FailNth { nth: u32, op: Box<Op> },
+    /// Do something in another process that has the same memory, and ends after that.
+    InTwin { op: Box<Op> },
     /// Become another user.
     SetUser { uid: u32 },
     /// Whether a system call that a signal interrupts is begun anew, where its driver allows that:

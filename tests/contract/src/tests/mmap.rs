@@ -16,6 +16,7 @@ cases! { "mmap":
     writable_is_refused ["MMAP-2"],
     cannot_become_writable ["MMAP-2"],
     other_kinds_are_fine ["MMAP-2"],
+    process_with_the_same_memory_cannot ["MMAP-1"],
     only_once ["MMAP-3"],
     not_again_after_unmap ["MMAP-3", "MMAP-7"],
     failed_attempt_may_be_repeated ["MMAP-3", "MMAP-2"],
@@ -58,6 +59,15 @@ fn other_kinds_are_fine(t: &Stage) {
             t.opened().map_with(8192, protection, flags).expect("map");
         }
     }
+}
+
+/// Whose device it is says the process, and not its memory.
+fn process_with_the_same_memory_cannot(t: &Stage) {
+    let mut port = t.opened();
+    let (protection, flags) = (READ.bits(), MapFlags::MAP_PRIVATE.bits());
+    let map = Op::Map { slot: port.slot, length: 4096, protection, flags, offset: 0 };
+    assert_eq!(port.actor.number(Op::InTwin { op: Box::new(map) }), Err(Errno::EINVAL));
+    port.map(4096).expect("the opener can");
 }
 
 fn only_once(t: &Stage) {

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 cases! { "placement":
     caller_who_waits_gives_its_cpu ["LOOP-6"],
+    caller_who_waits_keeps_its_cpu_if_so_wished ["LOOP-6"],
     caller_who_goes_on_keeps_its_cpu ["LOOP-6"],
     news_of_a_death ["LOOP-6", "DN-1", "DN-3"],
     news_of_freezing ["LOOP-6", "FRZN-1", "FRZN-4"],
@@ -68,10 +69,21 @@ fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
     (0..ROUNDS).filter(is_moved).count()
 }
 
+fn is_handing_over() -> bool {
+    !std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("handoff=0")
+}
+
 fn caller_who_waits_gives_its_cpu(t: &Stage) {
-    if is_possible(t) {
+    if t.needs("the module parameter handoff=1", is_handing_over()) && is_possible(t) {
         let moves = moves(t, |client| client.start_call(0, 0, &empty()));
         t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
+    }
+}
+
+fn caller_who_waits_keeps_its_cpu_if_so_wished(t: &Stage) {
+    if t.needs("the module parameter handoff=0", !is_handing_over()) && is_possible(t) {
+        let moves = moves(t, |client| client.start_call(0, 0, &empty()));
+        assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! poll and epoll: readable exactly when a read would not wait.
 
 use crate::cases;
-use crate::ops::Op;
+use crate::ops::{Op, WriteReadOp};
 use crate::port::{bytes, empty, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -18,6 +18,7 @@ cases! { "poll":
     reply_is_readable ["POLL-2"],
     busy_thread_does_not_see_process_work ["POLL-3", "LOOP-9"],
     work_wakes_a_polling_thread ["POLL-4"],
+    work_of_a_waiting_looper_wakes_no_polling_thread ["POLL-4", "LOOP-6"],
     lesson_s24_deaths_that_will_not_be_told ["POLL-2", "NODE-10"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
     lesson_s19_own_completion_wakes_epoll ["POLL-5", "TXN-17"],
@@ -140,6 +141,41 @@ fn work_wakes_a_polling_thread(t: &Stage) {
 }
 
 /// News that nobody will hear any more are nothing to read, however many there are.
+/// How often a thread has gone to sleep.
+fn sleeps(port: &Port) -> u64 {
+    let (pid, tid) = (port.actor.pid(), port.actor.tid());
+    let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).expect("its status");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.expect("a count").trim().parse().expect("a number")
+}
+
+/// Nor does it when the looper has no room for more than the one call.
+fn work_of_a_waiting_looper_wakes_no_polling_thread(t: &Stage) {
+    const ROUNDS: u64 = 16;
+    let (manager, client) = (t.manager(), t.client());
+    let poller = manager.thread();
+    poller.actor.start(Op::Poll { slot: poller.slot, timeout_ms: u16::MAX });
+    let mut woken = 0;
+    for code in 0..ROUNDS as u32 {
+        manager.start_raw(WriteReadOp { room: 100, ..Default::default() });
+        manager.actor.expect_blocked();
+        poller.actor.expect_blocked();
+        let before = sleeps(&poller);
+        client.start_call(0, code, &empty());
+        let [Return::Noop, Return::Transaction(call)] = manager.finish_raw().returns()[..] else {
+            panic!("a call was made");
+        };
+        poller.actor.expect_blocked();
+        woken += sleeps(&poller) - before;
+        manager.free(&call);
+        manager.reply(&empty());
+        client.free(&client.wait_reply());
+    }
+    assert!(woken < ROUNDS / 4, "woken {woken} times in {ROUNDS} rounds");
+    client.start_call(0, 0, &empty());
+    assert!(matches!(poller.actor.finish(), crate::ops::Answer::Number(IN)));
+}
+
 fn lesson_s24_deaths_that_will_not_be_told(t: &Stage) {
     let (manager, owner) = (t.manager(), t.client());
     let mut nodes = empty();

@@ -24,6 +24,7 @@ cases! { "retention":
     lesson_s08_the_dead_keep_little ["REL-2", "NODE-12", "lesson S08"],
     the_dead_keep_no_credentials ["REL-2", "NODE-12", "lesson S08"],
     lesson_s09_threads_that_exit_keep_little ["TREL-1", "lesson S09"],
+    death_requests_of_handles_that_went_keep_nothing ["NODE-10", "DN-1"],
     lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
     lesson_s21_idle_processes_make_room_for_others ["ALLOC-5", "lesson S21"],
 }
@@ -68,6 +69,30 @@ fn lesson_s08_the_dead_keep_little(t: &Stage) {
     let limit = 8 << 10;
     let left = left_by_each_death(t, 100, limit, &bytes(b"little"));
     assert!(left <= limit, "{left} bytes of each");
+}
+
+/// The node lives on, and has no list of those who no longer ask for its death.
+fn death_requests_of_handles_that_went_keep_nothing(t: &Stage) {
+    const REQUESTS: u64 = 20_000;
+    const LIMIT: i64 = 1 << 20;
+    if !t.has_no_kasan() {
+        return;
+    }
+    let (_manager, holder) = (t.manager(), t.client());
+    let request = |from: u64, to: u64| {
+        let mut commands = Commands::new();
+        for cookie in from..to {
+            commands.acquire(0).request_death(0, cookie).release(0);
+        }
+        holder.write(&commands);
+    };
+    request(0, 500);
+    let before = gauge::bytes();
+    for from in (0..REQUESTS).step_by(500) {
+        request(from, from + 500);
+    }
+    let kept = gauge::settle(before, LIMIT);
+    assert!(kept <= LIMIT, "{kept} bytes of {REQUESTS} requests");
 }
 
 /// How many user namespaces a user may make, set back at the end of the test.

@@ -3,9 +3,11 @@
 
 use crate::cases;
 use crate::port::{bytes, empty, introduce};
+use crate::scheduling::Nice;
 use crate::stage::Stage;
 use binder_sys::*;
 use nix::errno::Errno;
+use std::time::Duration;
 
 cases! { "signals":
     wait_for_work_ends ["WR-7", "LOOP-8"],
@@ -13,6 +15,7 @@ cases! { "signals":
     reply_during_the_interruption ["WR-7", "TXN-21"],
     call_back_during_the_interruption ["TXN-11", "TXN-21"],
     storm ["WR-7", "TXN-21"],
+    storm_on_who_is_being_made_more_urgent ["WR-7", "TXN-21", "TXN-31"],
     interrupted_waiter_is_no_longer_chosen ["TXN-21", "LOOP-6"],
     reads_do_not_restart ["WR-7", "LOOP-8"],
     written_commands_do_not_restart ["WR-1", "WR-7", "TXN-18"],
@@ -96,6 +99,28 @@ fn storm(t: &Stage) {
         let reply = done.unwrap_or_else(|| client.wait_reply());
         assert_eq!(client.data(&reply), i.to_ne_bytes());
         client.free(&reply);
+    }
+}
+
+/// The thread wakes up by itself between being chosen for the call and having it.
+fn storm_on_who_is_being_made_more_urgent(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    client.actor.set_schedule(Nice(-10));
+    for code in 0..300 {
+        server.park();
+        client.start_call(0, code, &empty());
+        while !server.actor.answered(Duration::ZERO) {
+            server.actor.interrupt();
+        }
+        let taken = server.finish_raw().returns().iter().find_map(|item| match item {
+            Return::Transaction(call) => Some(*call),
+            _ => None,
+        });
+        let call = taken.unwrap_or_else(|| server.wait_call());
+        assert_eq!(call.code, code);
+        server.free(&call);
+        server.reply(&empty());
+        client.free(&client.wait_reply());
     }
 }
 

@@ -24,6 +24,7 @@ cases! { "write_read":
     unreadable_transaction_payload ["WR-3", "TXN-1"],
     lesson_c15_unwritable_returns ["WR-12"],
     lesson_c15_unwritable_error ["WR-12", "WR-3"],
+    returns_beyond_the_last_address ["WR-12"],
     failed_reply_stops_the_write ["WR-2", "TXN-25"],
     failed_call_stops_the_write ["WR-2", "TXN-20"],
     small_read_room_keeps_the_work ["WR-8"],
@@ -45,6 +46,15 @@ const NONE: Errno = Errno::UnknownErrno;
 fn nothing_to_do(t: &Stage) {
     let outcome = t.client().raw(WriteReadOp::default());
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (NONE, 0, 0));
+}
+
+/// Where the buffer begins is a number, to which how much of it is filled is added.
+fn returns_beyond_the_last_address(t: &Stage) {
+    let port = t.client();
+    leave_work(&port);
+    let (read_buffer, read_size) = (Some(u64::MAX - 2), Some(ROOM as u64));
+    let outcome = port.raw(WriteReadOp { read_buffer, read_size, read_consumed: 4, ..Default::default() });
+    assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 4));
 }
 
 /// Leaves an error on the thread: work that needs no second process.
