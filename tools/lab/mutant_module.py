@@ -49,15 +49,15 @@ def listed():
     return [json.loads(line) for line in out.splitlines()]
 
 
-def build(kernel, name, only=None):
-    """A module of the driver with faults, all or those whose keys are in `only`."""
+def build(kernel, name, only=None, arguments=()):
+    """A module of the driver with faults, all or those whose keys are in `only`; built with further arguments."""
     folder, out = HOME / name, module.folder(kernel, f"mutants-{name}")
     made, stamp, content = out / "binder_rust.ko", out / ".content", _content(only)
     if made.exists() and stamp.exists() and stamp.read_text() == content:
         return Mutants(made, folder, json.loads((folder / "mutants.json").read_text())["sites"])
     folder.mkdir(parents=True, exist_ok=True)
     stamp.unlink(missing_ok=True)
-    command = module.command(kernel, out, sources=folder / "drivers/android")
+    command = module.command(kernel, out, *arguments, sources=folder / "drivers/android")
 
     def attempt():
         done = subprocess.run([str(word) for word in command], text=True, capture_output=True,

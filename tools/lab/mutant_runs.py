@@ -29,12 +29,13 @@ _HOST_LIMIT = 300
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """One way in which `make test` runs the contract suite in User Mode Linux."""
+    """One way in which `make test` runs the contract suite."""
 
     name: str
     groups: tuple = ()
     lsm: bool = False
     policy: bool = False
+    near_limits: bool = False
     parameters: tuple = ()
 
     def boot(self, *numbers):
@@ -47,6 +48,7 @@ STAGES = (
     Stage("security", suite.GROUPS_LSM, lsm=True),
     Stage("policy", ("policy::",), lsm=True, policy=True),
     Stage("charging", ("charging::", "reclaim::"), parameters=("charge_buffers=1",)),
+    Stage("no handoff", ("placement::",), parameters=("handoff=0",)),
 )
 
 
@@ -73,19 +75,29 @@ class Runs:
         proc.output(f"{PINNED['llvm']['bin']}/llvm-strip", "-o", self.program, program)
         self.reach = {}
         self.ms = {}
+        # Tests of the whole suite that need another guest.
+        self.skipped = []
         self._host = None
 
     def learn(self):
-        """Find out which tests reach which faults, or remember it if this very module was run before."""
-        stamp = hashlib.sha256((self.mutants.folder / "mutants.json").read_bytes() + self.program.read_bytes()).hexdigest()
-        kept = self.mutants.folder / "reached.json"
+        """Find out which tests reach which faults."""
+        for stage in STAGES:
+            tests = self.learn_in(stage, self.kernel, self.mutants, self._all(stage))
+            if stage is STAGES[0]:
+                self.skipped = [name for name, _, result, _ in tests if result == "skipped"]
+
+    def learn_in(self, stage, kernel, mutants, names):
+        """The same for these tests in a guest, or remember it if this very module was run before."""
+        made_of = [(mutants.folder / "mutants.json").read_bytes(), self.program.read_bytes(), " ".join(names).encode()]
+        stamp = hashlib.sha256(b"".join(made_of)).hexdigest()
+        kept = mutants.folder / f"reached-{stage.name}.json"
         known = json.loads(kept.read_text()) if kept.exists() else {}
         if known.get("stamp") != stamp:
-            known = {"stamp": stamp, "stages": {stage.name: self._record(stage) for stage in STAGES}}
+            known = {"stamp": stamp, "tests": self._record(stage, kernel, mutants, names)}
             kept.write_text(json.dumps(known))
-        for stage, tests in known["stages"].items():
-            self.reach[stage] = {name: _numbers(bits) for name, _, bits in tests}
-            self.ms.update({(stage, name): ms for name, ms, _ in tests})
+        self.reach[stage.name] = {name: _numbers(bits) for name, _, _, bits in known["tests"]}
+        self.ms.update({(stage.name, name): ms for name, ms, _, _ in known["tests"]})
+        return known["tests"]
 
     def reaching(self, stage, number):
         """The tests that reach a fault, those first that tell most: of each group in turn the one that
@@ -218,7 +230,7 @@ class Runs:
         with tempfile.NamedTemporaryFile("w", suffix=".tests") as names:
             names.write("\n".join(tests) + "\n")
             names.flush()
-            argv = self._argv(stage) + ["--named", "/lab/tests", "--json", "--stop-at-first-failure",
+            argv = self.argv(stage) + ["--named", "/lab/tests", "--json", "--stop-at-first-failure",
                                         "--patience", str(_PATIENCE), "--timeout", str(_LIMIT)]
             job = guest.Job(argv=argv, module=self.mutants.module, boot=stage.boot(*numbers), silence=_SILENCE,
                             timeout=1200, files=self._files(stage) | {"/lab/tests": names.name})
@@ -275,9 +287,10 @@ class Runs:
         said = result.output.strip().splitlines()
         return End(True, "parameter devices", (result.problems or said[-1:] or ["a bad exit status"])[0])
 
-    def _argv(self, stage):
+    def argv(self, stage):
         argv = ["/lab/contract", "run", "--driver", "rust"]
-        return argv + (["--policy", "/lab/policy"] if stage.policy else [])
+        argv += ["--policy", "/lab/policy"] if stage.policy else []
+        return argv + (["--near-limits"] if stage.near_limits else [])
 
     def _files(self, stage):
         files = {"/lab/contract": self.program}
@@ -285,26 +298,25 @@ class Runs:
             files["/lab/policy"] = suite.compiled_policy()
         return files
 
-    def _record(self, stage):
-        """Of each test its name, its time, and the places that it reaches, as the module's parameter has them."""
-        names = self._all(stage)
+    def _record(self, stage, kernel, mutants, names):
+        """Of each test its name, its time, its result, and the places that it reaches, as the module's parameter has them."""
         with tempfile.NamedTemporaryFile("w", suffix=".tests") as file:
             file.write("\n".join(names) + "\n")
             file.flush()
-            job = guest.Job(argv=["/lab/reached", "/lab/tests", *self._argv(stage)], module=self.mutants.module,
+            job = guest.Job(argv=["/lab/reached", "/lab/tests", *self.argv(stage)], module=mutants.module,
                             boot=stage.boot(), files=self._files(stage) | {"/lab/tests": file.name}, timeout=2400)
             with say.Step(f"what each test reaches: {stage.name}") as step:
-                result = guest.run(self.kernel, job, step.hear)
+                result = guest.run(kernel, job, step.hear)
         if not result.good:
             raise say.LabError(f"the driver with its faults off: {(result.problems or ['a bad status'])[0]}")
         lines = result.files["reached"].decode().splitlines()
         tests = []
         for head, bits in zip(lines[::2], lines[1::2]):
-            name, ms, *status = head.split()
-            if status and status[0] != "0":
+            name, ms, result = head.split()
+            if result == "failed":
                 say.note(f"  {name} fails with all faults off: it kills none")
                 continue
-            tests.append((name, int(ms or 0), bits))
+            tests.append((name, int(ms), result, bits))
         return tests
 
 

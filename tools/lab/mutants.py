@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make mutants`: faults made by a machine, and whether the tests see them.
 
-A sample of all faults is drawn by a seed, each is tried on the tests that reach it, and those that live on
-every test. What became of them is in `tests/mutants/`: `sample.jsonl` is the record of a whole sample,
+A sample of all faults is drawn by a seed, each is tried on the tests that reach it, those that live on
+every test, and those that live still in the debugging guest. What became of them is in `tests/mutants/`: `sample.jsonl` is the record of a whole sample,
 `judged.toml` says of each survivor why it is one. A slice is drawn from those that the record calls killed: one
 that lives then is a gap that has opened.
 """
@@ -13,14 +13,15 @@ import json
 import random
 import tomllib
 
-from . import kernel, mutant_module, mutant_runs, programs, say
+from . import kernel, kunit, mutant_debug, mutant_module, mutant_runs, programs, say
 from .versions import BUILD, ROOT
 
 HOME = ROOT / "tests/mutants"
 SAMPLE = HOME / "sample.jsonl"
 JUDGED = HOME / "judged.toml"
 GUEST = "um"
-_QUICKLY, _WHOLLY = "survived some tests", "survived"
+# How far a fault has come that lives.
+_QUICKLY, _WHOLLY, _EVERYWHERE = "survived some tests", "survived User Mode Linux", "survived"
 # How many survivors are tried on all tests at a time.
 _TOGETHER = 20
 RESULTS = BUILD / "mutants"
@@ -29,14 +30,16 @@ _BEGIN, _END = "<!-- survivors -->\n", "<!-- end -->\n"
 
 
 def run(seed, count, most, keys=()):
-    """Try a sample; goes on where it was interrupted. `most`: no more than so many in this run."""
+    """Try a sample; goes on where it was interrupted, and from what the record says was killed. `most`: no more than
+    so many in this run."""
     runs = _prepared("all")
     by_key = runs.mutants.by_key()
     wanted = list(keys) or _drawn(by_key, seed, count)
     results = RESULTS / (f"results-{seed}.jsonl" if not keys else "results.jsonl")
     done = {}
-    if results.exists() and not keys:
-        done = {row["key"]: row for row in map(json.loads, results.read_text().splitlines())}
+    if not keys:
+        done = {row["key"]: row for row in _recorded() if row["end"] == "killed"}
+        done |= {row["key"]: row for row in map(json.loads, results.read_text().splitlines())} if results.exists() else {}
 
     def keep(row):
         done[row["key"]] = row
@@ -49,13 +52,18 @@ def run(seed, count, most, keys=()):
 
     for site in ends_with("")[:most]:
         keep(_row(runs, site, runs.quick(site["number"]), _QUICKLY))
-    if most is None or len(done) == len(wanted):
+    if most is None or not ends_with(""):
         left = ends_with(_QUICKLY)
         for some in (left[at:at + _TOGETHER] for at in range(0, len(left), _TOGETHER)):
             ends = runs.together([site["number"] for site in some])
             for site in some:
                 keep(_row(runs, site, ends[site["number"]], _WHOLLY))
-    _report(len(by_key), [done[key] for key in wanted if key in done], len(wanted))
+        left = {site["number"]: site for site in ends_with(_WHOLLY)}
+        for number, end in mutant_debug.Debugging(runs, left.values()).each(left) if left else ():
+            keep(_row(runs, left[number], end, _EVERYWHERE))
+    rows = [done[key] for key in wanted if key in done]
+    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _report(len(by_key), rows, len(wanted))
     return 0
 
 
@@ -150,8 +158,10 @@ def slice_of_killed(count, seed=None):
     what lives."""
     seed = seed or datetime.date.today().isoformat()
     # Where the guest hung, it may have been the tests before it that were needed, and it takes minutes to see that.
+    # Nor is there time for another module, for the debugging guest.
     killed = {row["key"]: row for row in _recorded()
-              if row["end"] == "killed" and "::" in row["by"] and "hung" not in row["why"]}
+              if row["end"] == "killed" and "::" in row["by"] and "hung" not in row["why"]
+              and not row["by"].startswith(kunit.GUEST)}
     there = sorted(killed.keys() & {site["key"] for site in mutant_module.listed()})
     # All of them, so that the next slice finds the module made.
     runs = _prepared("recorded", there)

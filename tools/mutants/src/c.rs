@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The operators on C. Nothing outside of functions is broken.
 
+use crate::same::overlap;
 use crate::site::{Fault, Place};
 use crate::tree::{children, Source};
 use tree_sitter::Node;
@@ -165,11 +166,37 @@ impl<'a> Walk<'a> {
                 self.add(*node, Place::Dropped, "drop statement", text.to_string(), String::new());
             }
             let next = all.get(index + 1).filter(|next| is_simple(**next) && is_simple(*node));
+            let next = next.filter(|next| !self.are_independent(*node, **next));
             if let Some(next) = next.map(|next| self.source.at(*next)) {
                 let (first, second) = (format!("{text} {next}"), format!("{next} {text}"));
                 self.add(*node, Place::Swapped, "swap statements", first, second);
             }
         }
+    }
+
+    /// Whether two statements set variables or fields of different names, and neither reads what the other one
+    /// sets: either order does the same.
+    fn are_independent(&self, one: Node<'_>, other: Node<'_>) -> bool {
+        let (Some((first, from_first)), Some((second, from_second))) =
+            (self.assignment(one), self.assignment(other))
+        else {
+            return false;
+        };
+        let name = |text: &'a str| text.rsplit(['.', '>']).next().unwrap_or(text);
+        let reads = |text: &str, name: &str| text.contains(name);
+        name(first) != name(second)
+            && !overlap(&first.replace("->", "."), &second.replace("->", "."))
+            && ![first, from_first].iter().any(|text| reads(text, name(second)))
+            && ![second, from_second].iter().any(|text| reads(text, name(first)))
+    }
+
+    /// What a statement sets, and from what, if it calls nothing and follows no pointer but to a field.
+    fn assignment(&self, node: Node<'_>) -> Option<(&'a str, &'a str)> {
+        let inner =
+            children(node).first().copied().filter(|inner| inner.kind() == "assignment_expression")?;
+        let (left, right) = (self.source.field(inner, "left"), self.source.field(inner, "right"));
+        let is_plain = |text: &str| !text.contains(['(', '*', '[', '?', '{', '=']);
+        (is_plain(left) && is_plain(right)).then_some((left, right))
     }
 
     fn instead(&mut self, node: Node<'a>, operator: &'static str, mutated: String) {
@@ -219,6 +246,10 @@ mod tests {
         has("int f(int a) { if (a) return -EINVAL; return 0; }", "negate condition", "!(a)");
         has("int f(int a) { if (a) return -EINVAL; return 0; }", "errno", "EPERM");
         has("int f(void) { g(); h(); return 0; }", "swap statements", "h(); g();");
+        has("int f(void) { a->b = c; d->b = e; return 0; }", "swap statements", "d->b = e; a->b = c;");
+        has("int f(void) { a = c; d = a->b; return 0; }", "swap statements", "d = a->b; a = c;");
+        let apart = faults(&Source::c("a.c", "int f(void) { a->b = c; a->d = &e; return 0; }"));
+        assert!(apart.iter().all(|fault| fault.operator != "swap statements"), "{apart:?}");
         has("static void *f(void) { return g(); }", "return at once", "return NULL;");
         has("int f(void) { int a = 3; return a; }", "off by one", "3 + 1");
         assert!(faults(&Source::c("a.c", "static int a[4] = { 1 };\n#define B 3\n")).is_empty());

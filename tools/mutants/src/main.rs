@@ -5,6 +5,7 @@
 //! parameter of the module: so one build has thousands of broken drivers in it.
 //!
 //! - [`rust`] and [`c`] find the places, in syntax trees, one operator at a time;
+//! - [`same`] knows what would be no fault;
 //! - [`site`] is what is known of a fault, and by which key it is found again after an edit elsewhere;
 //! - [`write`] makes the copy, and says which bytes of it belong to which fault: a fault that does not
 //!   compile is found by the place of the compiler's error, and left out of the next copy.
@@ -13,6 +14,7 @@
 
 mod c;
 mod rust;
+mod same;
 mod site;
 mod tree;
 mod write;
