@@ -234,10 +234,13 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             done
         }
         Op::Spin { counter, stop } => {
-            while counter_at(stop).load(Relaxed) == 0 {
-                counter_at(counter).fetch_add(1, Relaxed);
-            }
+            spin(counter, stop);
             done
+        }
+        Op::SpinAfter { op, counter, stop } => {
+            let answer = execute(*op, fd, pass);
+            spin(counter, stop);
+            answer?
         }
         Op::Unshare { flags } => unshare(CloneFlags::from_bits_retain(flags)).map(|()| done)?,
         Op::FailNth { nth, op } => fail_nth(nth, *op, pass)?,
@@ -260,6 +263,12 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             unreachable!("handled in the loop")
         }
     })
+}
+
+fn spin(counter: u64, stop: u64) {
+    while counter_at(stop).load(Relaxed) == 0 {
+        counter_at(counter).fetch_add(1, Relaxed);
+    }
 }
 
 fn errno_of(error: std::io::Error) -> Errno {

@@ -67,6 +67,8 @@ pub enum Op {
     Touch { address: u64 },
     /// Count up a number in the arena, without ever sleeping, until another is not 0.
     Spin { counter: u64, stop: u64 },
+    /// Do something, and then that, before the answer.
+    SpinAfter { op: Box<Op>, counter: u64, stop: u64 },
     /// Copy memory into the arena.
     Copy { from: u64, to: u64, length: usize },
     /// `BINDER_WRITE_READ`. Answers what came of it.
