@@ -88,6 +88,7 @@ def _parser():
     mesh.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     mesh.add_argument("--seconds", type=int, default=25)
     mesh.add_argument("--tolerate", action="store_true", help="count refused calls, and do not fail for them")
+    mesh.add_argument("--icount", action="store_true", help="on one CPU whose time is its instructions (x86_64)")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     bench_options = command("bench", _bench, "all drivers measured, and a report of it")
@@ -237,7 +238,8 @@ def _soak(arguments):
 
 def _mesh(arguments):
     tally = suite.Tally()
-    suite.mesh(tally, arguments.guest, arguments.seconds, arguments.driver, arguments.tolerate)
+    suite.mesh(tally, arguments.guest, arguments.seconds, arguments.driver, arguments.tolerate,
+               arguments.icount)
     return tally.finish()
 
 

@@ -21,8 +21,10 @@ DRIVERS = ("c", "rust", "upstream")
 # How long each of the 150 or so points is measured in a boot; several boots say more than one long one.
 SECONDS = 0.25
 STAGES = ("time", "count", "memory", "pressure", "mesh", "profile", "report")
-# How long processes of the contract suite's mesh call each other.
-MESH_SECONDS = 10
+# The contract suite's mesh: in which guest, on how many CPUs whose time is instructions (0: on the host's time), for
+# how many seconds, and what else it is told.
+MESHES = (("um", 0, 10, ()), ("x86_64", 2, 2, ("--pace", "4000")), ("x86_64", 2, 3, ()),
+          ("x86_64", 1, 3, ("--oneway", "80")))
 # What binder-bench is told in each series. Memory is weighed where one run is like the next, too.
 _WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"],
           "retention": ["retention"],
@@ -158,29 +160,40 @@ def measure(title, name, driver, program, stage, extra=()):
 
 
 def _mesh(rounds):
-    """The load of many on each driver, drivers taking turns; prints a table."""
-    program = programs.build("tests/contract")
-    argv = ["/lab/contract", "mesh", "--seconds", str(MESH_SECONDS), "--tolerate", "--json"]
+    """The load of many on each driver, drivers taking turns, each round with other random choices; prints a table."""
     lines = []
-    for turn in range(1, rounds + 1):
-        for driver in DRIVERS:
-            job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=MESH_SECONDS + 150)
-            with say.Step(f"bench mesh {driver}, round {turn} of {rounds}"):
-                result = guest.run(kernel.build("um"), job)
-            if not result.good:
-                why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
-                raise say.LabError(f"the mesh failed on {driver}: {why}")
-            lines.append(mesh_row(driver, turn, json.loads(result.output.strip().splitlines()[-1])))
+    for load in MESHES:
+        for turn in range(1, rounds + 1):
+            lines += [_mesh_round(load, driver, turn) for driver in DRIVERS]
     print()
-    print("| driver | boot | answered a second | refused | oneway a second | refused | p50, µs | p99, µs | longest, µs |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    print("\n".join(sorted(lines)))
+    print("| load | driver | seed | answered a second | refused | oneway a second | refused "
+          "| p50, µs | p99, µs | longest, µs |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("\n".join(lines))
 
 
-def mesh_row(driver, turn, outcome):
+def _mesh_round(load, driver, turn):
+    name, counted_cpus, seconds, words = load
+    program = programs.build("tests/contract")
+    argv = ["/lab/contract", "mesh", "--seconds", str(seconds), "--seed", str(turn), "--tolerate", "--json", *words]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, icount=bool(counted_cpus),
+                    qemu=("-smp", str(counted_cpus)) if counted_cpus else (),
+                    timeout=seconds * (100 if counted_cpus else 1) + 150)
+    with say.Step(f"bench mesh {name} {driver} {' '.join(words)}, round {turn}"):
+        result = guest.run(kernel.build(name), job)
+    if not result.good:
+        why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
+        raise say.LabError(f"the mesh failed on {driver}: {why}")
+    return mesh_row(load, driver, turn, json.loads(result.output.strip().splitlines()[-1]))
+
+
+def mesh_row(load, driver, turn, outcome):
     """A line of the table; what was accepted has been delivered, or the load has failed."""
-    return (f"| {driver} | {turn} | {outcome['answered'] / MESH_SECONDS:.0f} | {outcome['sync_refused']} "
-            f"| {outcome['accepted'] / MESH_SECONDS:.0f} | {outcome['oneway_refused']} "
+    name, counted_cpus, seconds, words = load
+    title = " ".join([name, *([f"counted, {counted_cpus} CPUs"] if counted_cpus else []), *words])
+    return (f"| {title} | {driver} | {turn} "
+            f"| {outcome['answered'] / seconds:.0f} | {outcome['sync_refused']} "
+            f"| {outcome['accepted'] / seconds:.0f} | {outcome['oneway_refused']} "
             f"| {outcome['p50']:.0f} | {outcome['p99']:.0f} | {outcome['most']:.0f} |")
 
 

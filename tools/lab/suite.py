@@ -47,8 +47,12 @@ FRAMES = "x86_64"
 LAYOUTS = ("um", "x86_64", "x86_64-debug")
 # How often the driver is loaded and unloaded. The debug kernel takes three times as long, and looks closer.
 CYCLES = {"um": 100, "x86_64": 100, "x86_64-debug": 25}
-# How long processes call each other. Whether a space is filled before its process is let run, the host's load decides, too.
+# How long processes call each other. Whether a space is filled before its process is let run, the host's load decides, too,
+# unless the guest's clock counts instructions.
 MESH_SECONDS = 10
+MESH_COUNTED_SECONDS = 2
+# Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
+MESH_PACE = 5000
 # How many recorded mutants are tried again, drawn by the day's date.
 MUTANTS = 20
 RECORD = "results.jsonl"
@@ -143,6 +147,8 @@ def stages():
     for driver in ("c", "rust"):
         stage("host", f"mesh um {driver}",
               functools.partial(mesh, name="um", seconds=MESH_SECONDS, driver=driver, tolerate=True))
+        stage("qemu", f"mesh x86_64 {driver}, counted",
+              functools.partial(mesh, name="x86_64", seconds=MESH_COUNTED_SECONDS, driver=driver, icount=True))
     stage("host", "mutants", _mutants)
     stage("host", "soak", functools.partial(soak, name="um", seconds=30))
     return found
@@ -364,12 +370,15 @@ def soak(tally, name, seconds, driver="rust"):
     tally.add(title, int(result.good), int(not result.good))
 
 
-def mesh(tally, name, seconds, driver="rust", tolerate=False):
-    """Many processes call each other: nothing may be lost, and nothing be refused unless that is tolerated."""
+def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False):
+    """Many processes call each other: nothing may be lost, and nothing be refused unless that is tolerated. With
+    `icount` on one CPU, whose time is its instructions, and at a pace: each run is like the last, however busy the host."""
     program = programs.build("tests/contract")
     argv = ["/lab/contract", "mesh", "--seconds", str(seconds), *(["--tolerate"] if tolerate else [])]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=seconds + 150)
-    title = f"mesh {name} {driver} {seconds} s"
+    argv += ["--pace", str(MESH_PACE)] if icount else []
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, icount=icount,
+                    timeout=seconds * (100 if icount else 1) + 150)
+    title = f"mesh {name} {driver} {seconds} s" + (", counted" if icount else "")
     result = _run(title, name, job)
     say.lines(*_last_words(result.output))
     tally.add(title, int(result.good), int(not result.good))

@@ -37,6 +37,9 @@ pub struct MeshArgs {
     /// Oneway calls among a hundred
     #[arg(long, default_value_t = 67)]
     oneway: u32,
+    /// Microseconds from one call of a thread to its next: as many are made on any driver that keeps up
+    #[arg(long, default_value_t = 0)]
+    pace: u64,
     /// Bytes of the largest message
     #[arg(long, default_value_t = 4000)]
     largest: usize,
@@ -96,6 +99,7 @@ impl Mesh {
             callers: 2,
             seconds: 0,
             oneway: 67,
+            pace: 0,
             largest: 4000,
             seed,
             tolerate: true,

@@ -298,7 +298,10 @@ impl Role<'_> {
             std::thread::sleep(Duration::from_millis(1));
         }
         let mut peers = peers.to_vec();
+        let mut next = Instant::now();
         while self.tally.stop.get() == 0 {
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            next += Duration::from_micros(self.args.pace);
             let at = random.random_range(0..peers.len());
             let parcel = message(&mut random, self.args.largest);
             let is_oneway = random.random_range(0..100) < self.args.oneway;
