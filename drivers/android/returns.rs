@@ -240,7 +240,7 @@ fn tell(
         Work::Call(mut call) => {
             call.put_ticket(ticket);
             let own = thread.state(process);
-            own.calls_to_come += usize::from(is_common);
+            own.calls_to_come += u32::from(is_common);
             call.saved_priority = own.raised_from.take().into();
             Some(Found::Call(call, own.stack.has_room()))
         }

@@ -50,6 +50,10 @@ pub(crate) struct Thread {
     _counted: Counted,
 }
 
+// With its count of references as much as the kernel's allocator gives before the next size, which is twice
+// as much.
+const _: () = assert!(size_of::<Thread>() <= 248);
+
 /// What changes in the life of a thread.
 pub(crate) struct ThreadState {
     pub(crate) looper: Looper,
@@ -66,7 +70,7 @@ pub(crate) struct ThreadState {
     pub(crate) completions: Completions,
     /// Calls that are [promised](Rest::Promised) or in `work`, or have left it and are not yet on the
     /// stack.
-    pub(crate) calls_to_come: usize,
+    pub(crate) calls_to_come: u32,
     /// Whether `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
     pub(crate) extended_error: ExtendedError,
@@ -118,7 +122,7 @@ impl Looper {
 /// the news are not searched for, but it is noted what became of them: they are the last ones, since a
 /// failure stops the thread's commands until it has read of it.
 pub(crate) struct Completions {
-    unread: usize,
+    unread: u32,
     last: Completion,
 }
 
@@ -211,7 +215,7 @@ impl ThreadState {
     /// Queues work for the thread.
     #[inline]
     pub(crate) fn push_work(&mut self, ticket: WorkTicket, work: Work) {
-        self.calls_to_come += usize::from(matches!(work, Work::Call(_)));
+        self.calls_to_come += u32::from(matches!(work, Work::Call(_)));
         self.work.push_back(ticket, work);
     }
 

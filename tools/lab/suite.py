@@ -436,6 +436,7 @@ def _tool_tests(tally):
     packages.ensure("report")
     for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
                         ("what the gate lets pass", "lab.test_gate"), ("instructions and longest stretches", "lab.test_growth"),
+                        ("what may be kept", "lab.test_retention"),
                         ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
                         ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes")):

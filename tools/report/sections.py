@@ -225,15 +225,15 @@ def growth_of(growth):
     panels = [figures.Panel("Instructions ÷ C", figures.dots(ratios, rivals, "÷ C, lower is better",
                                                                              figures.extent(ratios)),
                             0.9 + 0.17 * len(ratios))] if ratios else []
-    table = [[cell.case, *(text for who in drivers for text in _grown(found.get(who))),
+    table = [[cell.case, *(text for who in drivers for text in _grown(found.get(who), _most(found))),
               *(_ratio(found.get(who)) for who in rivals), "; ".join(found.get("rust", {}).get("faults", []))]
              for cell, found in rows.items()]
     names = [figures.NAMES.get(d, d) for d in drivers]
-    headers = ["quantity: what is done", *(f"{name} {text}" for name in names for text in ("each", "grows as N to the", "off")),
+    headers = ["quantity: what is done", *(f"{name} {text}" for name in names for text in ("each", "grows as N to the", "preemption / interrupts off")),
                *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals), "faults of ours"]
     note = ("Guest instructions with more and more of everything that user space can have: of each of them, with the most "
-            "(64 N), what one costs taken off; the power of N with which all of them grow; and the longest stretch with "
-            "preemption off that the driver executes, in instructions. The figure has the geometric mean of all phases of a quantity.")
+            "(64 N, or fewer where a driver stops earlier), what one costs taken off; the power of N with which all of them grow; and "
+            "the longest stretches with preemption off and with interrupts off that the driver executes, in instructions. The figure has the geometric mean of all phases of a quantity.")
     figure = [figures.Figure("growth", "Instructions with the most of everything, ratio to the C driver", panels)] if panels else []
     return Section("growth", "How costs grow", note, figure, Table(headers, table, (0, len(headers) - 1)))
 
@@ -250,11 +250,19 @@ def _ratios_of_quantities(rows):
             for quantity, drivers in found.items()]
 
 
-def _grown(row):
+def _most(drivers):
+    """The largest number that any driver has come to."""
+    return max((row["each"][-1][0] for row in drivers.values() if row["each"]), default=0)
+
+
+def _grown(row, most):
     if not row or not row["each"]:
         return "–", "–", "–"
     power = "–" if row["exponent"] is None else f"{row['exponent']:.2f}"
-    return number(row["each"][-1][1]), power, number(row["preempt_off"][0]) if row["preempt_off"] else "–"
+    count, each = row["each"][-1]
+    fewer = f" (with {number(count)})" if count < most else ""
+    stretches = (number(row[name][0]) if row.get(name) else "–" for name in ("preempt_off", "irqs_off"))
+    return number(each) + fewer, power, " / ".join(stretches)
 
 
 def _bytes(row):

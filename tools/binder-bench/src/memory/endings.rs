@@ -209,6 +209,8 @@ struct Ends {
 impl Ends {
     fn new(device: &Path) -> Result<Ends> {
         let mut talker = Talker::open(device)?;
+        // Upstream's driver tells nobody else of deaths and of freezing.
+        talker.out.enter_looper();
         let service = registry::look_up(&mut talker, makers::SERVICE)?;
         Ok(Ends { device: device.to_owned(), talker, service, made: 0, holder: None })
     }

@@ -59,6 +59,8 @@ pub fn dying(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
     let holder = scene.actor("holder", move |turns, device| {
         let mut talker = service::open(device)?;
+        // Upstream's driver tells nobody else of deaths.
+        talker.out.enter_looper();
         let handles = service::take(&mut talker, count)?;
         turns.pause()?;
         notices::watch(&mut talker, &handles)?;

@@ -76,6 +76,7 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Actor, Actor)> {
     })?;
     scene.actor("third process", |turns, device| {
         let mut side = Side { talker: service::open(device)?, other: 0 };
+        side.talker.out.enter_looper();
         side.introduce()?;
         side.hear()?;
         turns.tell_pause()?;

@@ -72,6 +72,7 @@ pub fn cancelled_freezes(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
     let watcher = scene.actor("watcher", move |turns, device| {
         let mut talker = service::open(device)?;
+        talker.out.enter_looper();
         let handles = service::take(&mut talker, count)?;
         turns.pause()?;
         for &handle in &handles {
