@@ -74,7 +74,7 @@ impl Thread {
         self.has_ended.store(true, Relaxed);
         let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&self.id);
         let state = self.state(&mut process);
-        let spare = state.spare_transaction.take();
+        let spare = state.take_spares();
         Some((record, spare, state.raised_from.take()))
     }
 

@@ -207,6 +207,13 @@ impl ThreadState {
         taken.map(|(_, ticket)| ticket)
     }
 
+    /// Takes out what is ready for calls and answers, for a thread that ends: a call that it has made may keep
+    /// its record for long. To be dropped without the lock.
+    pub(crate) fn take_spares(&mut self) -> impl Sized {
+        let tickets = (self.spare_ticket.take(), self.refusal_ticket.take());
+        (self.spare_transaction.take(), tickets)
+    }
+
     /// A refusal was read: its place is for the next one.
     pub(crate) fn put_refusal_ticket(&mut self, ticket: WorkTicket) {
         self.refusal_ticket = Some(ticket);
