@@ -81,7 +81,7 @@ impl Drop for Devices {
 /// What one process may have, as the module's parameters say at present.
 #[inline]
 pub(crate) fn limits() -> &'static Limits {
-    // SAFETY: `rust_binder_limits.c` defines it, as four `unsigned int`s in the order of the struct's
+    // SAFETY: `binderfs/limits.c` defines it, as four `unsigned int`s in the order of the struct's
     // fields, which have the layout of `u32`. It lives as long as the module, and nothing but the
     // parameters' setters writes it, each of which stores one field at once.
     unsafe { &rust_binder_limits }

@@ -11,7 +11,7 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed}, //
 };
 
-/// All of them; C declares the parameters in `rust_binder_limits.c`.
+/// All of them; C declares the parameters in `binderfs/limits.c`.
 #[repr(C)]
 pub(crate) struct Limits {
     /// Nodes that a process offers.

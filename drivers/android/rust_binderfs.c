@@ -23,7 +23,7 @@
 #include <linux/spinlock.h>
 #include <linux/user_namespace.h>
 
-#include "rust_binderfs_internal.h"
+#include "binderfs/internal.h"
 
 /* The last few are for the initial IPC namespace: others cannot use up all. */
 #define BINDERFS_MINORS_OF_HOST	4

@@ -19,7 +19,7 @@ use kernel::{
     str::CStr, //
 };
 
-/// What C says: see `kernel_ext_layouts.h`.
+/// What C says: see `rust/kernel_ext/layouts.h`.
 #[repr(C)]
 struct Layout {
     name: *const c_char,

@@ -96,7 +96,7 @@ def _frames():
 
 def _checkpatch():
     script = kernel.build("um").tree / "scripts/checkpatch.pl"
-    sources = _files("drivers/android/**/*.[ch]", "include/**/*.h", "tests/layouts/*.[ch]", "tests/watch/*.c")
+    sources = _files("drivers/android/**/*.[ch]", "rust/**/*.[ch]", "include/**/*.h", "tests/layouts/*.[ch]", "tests/watch/*.c")
     return _complaints(["perl", script, "--strict", "--no-tree", "--no-summary", "--terse",
                         "--showfile", "--ignore", "NEW_TYPEDEFS", "-f", *sources],
                        env=proc.environment(), cwd=ROOT)

@@ -21,7 +21,7 @@ from .versions import BUILD, ROOT
 HOME = BUILD / "mutants"
 _ROUNDS = 25
 # What a module is made of.
-_SOURCES = ("drivers/android", "rust/kernel", "include")
+_SOURCES = ("drivers/android", "rust", "include")
 _C_ERROR = re.compile(r"^(?P<file>\S+\.c):(?P<line>\d+):(?P<column>\d+): error: ", re.M)
 
 
@@ -174,7 +174,7 @@ def _errors(said, folder):
 
 def _inside(name, folder):
     """A file's path from the root of the copy, whatever the compiler was called with."""
-    match = re.search(r"(drivers/android|rust/kernel)/[^:]*$", os.path.normpath(name))
+    match = re.search(r"(drivers/android|rust/kernel(_ext)?)/[^:]*$", os.path.normpath(name))
     return match[0] if match else f"drivers/android/{name}"
 
 

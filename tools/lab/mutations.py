@@ -20,7 +20,7 @@ from .versions import BUILD, ROOT
 
 TABLE = ROOT / "tests/mutations/mutations.toml"
 # What a mutation may edit, and what its tests on the host are made of.
-_SOURCES = ("drivers/android", "rust/kernel", "include", "tests/host")
+_SOURCES = ("drivers/android", "rust", "include", "tests/host")
 _COPY = BUILD / "mutation"
 # After so many seconds a guest hangs.
 _TIMEOUTS = {"um": 90, "x86_64-debug": 300}

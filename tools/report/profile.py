@@ -251,7 +251,7 @@ def _files_of(driver):
     built = kernel.build("x86_64")
     path = module.build(built) if driver == "rust" else built.module(driver)
     files = {}
-    for part in path.parent.glob("*.o"):
+    for part in path.parent.rglob("*.o"):
         if part.stem in (path.stem, path.stem + ".mod"):
             continue
         listing = subprocess.run(["nm", part], text=True, capture_output=True, check=True).stdout

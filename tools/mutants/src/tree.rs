@@ -21,7 +21,7 @@ pub struct Source {
 }
 
 /// Folders that have the driver.
-pub const FOLDERS: &[&str] = &["drivers/android", "rust/kernel"];
+pub const FOLDERS: &[&str] = &["drivers/android", "rust"];
 
 /// Tests that run inside the kernel, and what writes nothing but messages.
 const NO_FAULTS: &[&str] = &["kunit.rs", "conformance", "/tests", "debug_mask.rs", "debug.rs", "expect.rs"];

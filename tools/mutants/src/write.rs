@@ -14,7 +14,8 @@ const SWITCH_RS: &str = include_str!("../switch/mutant.rs");
 const SWITCH_HOST_RS: &str = include_str!("../switch/host.rs");
 const SWITCH_C: &str = include_str!("../switch/rust_binder_mutant.c");
 const SWITCH_H: &str = include_str!("../switch/rust_binder_mutant.h");
-const HEADER: &str = "#include \"rust_binder_mutant.h\"\n";
+/// From the root of the copy.
+const HEADER: &str = "drivers/android/rust_binder_mutant.h";
 
 /// What the copy's file `mutants.json` tells of it.
 #[derive(Serialize)]
@@ -43,7 +44,8 @@ pub fn copy(root: &Path, to: &Path, sources: &[Source], sites: Vec<&Site>) -> an
         let mine = sites.iter().filter(|site| site.file == source.path);
         let mut writer = Writer::new(source, mine.copied());
         if source.language == Language::C {
-            writer.text.push_str(HEADER);
+            let to_root = "../".repeat(source.path.matches('/').count());
+            writer.text.push_str(&format!("#include \"{to_root}{HEADER}\"\n"));
         }
         writer.node(source.tree.root_node());
         replace(&to.join(&source.path), &writer.text)?;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the C files share: the mount (rust_binderfs.c), what is in it
- * (rust_binderfs_inodes.c), and which devices there are from the start, in each
- * mount and in /dev (rust_binder_devices.c).
+ * (binderfs/inodes.c), and which devices there are from the start, in each
+ * mount and in /dev (binderfs/devices.c).
  */
 #ifndef _RUST_BINDERFS_INTERNAL_H
 #define _RUST_BINDERFS_INTERNAL_H
@@ -63,13 +63,13 @@ void rust_binderfs_free_minor(struct binderfs_mount *mount, int minor);
 int rust_binderfs_register(void);
 void rust_binderfs_unregister(void);
 
-/* rust_binderfs_inodes.c */
+/* binderfs/inodes.c */
 
 /* Makes the root directory and all that a new mount has in it. */
 int rust_binderfs_populate(struct super_block *sb);
 void rust_binderfs_evict_inode(struct inode *inode);
 
-/* rust_binder_devices.c */
+/* binderfs/devices.c */
 
 /* Whether init has come to its end. */
 bool rust_binder_is_ready(void);

@@ -21,7 +21,7 @@
 #include <uapi/linux/android/binderfs.h>
 
 #include "rust_binderfs.h"
-#include "rust_binderfs_internal.h"
+#include "internal.h"
 
 #define BINDERFS_INO_ROOT		1
 #define BINDERFS_INO_CONTROL		2

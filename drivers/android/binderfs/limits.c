@@ -9,7 +9,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 
-#include "rust_binder_limits.h"
+#include "limits.h"
 
 struct rust_binder_limits rust_binder_limits;
 

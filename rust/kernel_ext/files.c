@@ -12,7 +12,7 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 
-#include "kernel_ext_files.h"
+#include "files.h"
 
 static int kernel_ext_release_kept(struct inode *inode, struct file *keeper)
 {

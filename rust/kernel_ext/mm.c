@@ -11,7 +11,7 @@
 #include <linux/swap.h>
 #include <linux/uaccess.h>
 
-#include "kernel_ext_mm.h"
+#include "mm.h"
 
 struct shrinker *kernel_ext_shrinker_alloc(const char *name)
 {

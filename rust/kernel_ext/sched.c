@@ -12,7 +12,7 @@
 #include <linux/user_namespace.h>
 #include <uapi/linux/sched/types.h>
 
-#include "kernel_ext_sched.h"
+#include "sched.h"
 
 /*
  * Not every kernel exports this function. One that does not gives a module no way to choose a

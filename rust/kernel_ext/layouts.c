@@ -17,7 +17,7 @@
 #include <linux/stddef.h>
 #include <linux/wait.h>
 
-#include "kernel_ext_layouts.h"
+#include "layouts.h"
 
 #define SIZE(type) { #type, sizeof(struct type) }
 #define FIELD(type, field) { #type "." #field, offsetof(struct type, field) }

@@ -12,7 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/wait.h>
 
-#include "kernel_ext.h"
+#include "tasks.h"
 
 /*
  * Wake flags of try_to_wake_up(), which the scheduler keeps in a header of its own although

@@ -20,7 +20,7 @@
 #include <uapi/linux/android/binderfs.h>
 
 #include "rust_binderfs.h"
-#include "rust_binderfs_internal.h"
+#include "internal.h"
 
 /* The devices parameter */
 
