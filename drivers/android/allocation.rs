@@ -9,10 +9,10 @@
 //! back from the data that the target maps (lesson R04).
 
 use crate::{
+    buffers::file_slots::FileSlot,
+    common::error::Refusal,
     defs::{transaction_flags, Strength, TransactionRequest},
-    error::Refusal,
-    ffi,
-    file_slots::FileSlot,
+    entry::ffi,
     kernel_ext::deferred_close::DeferredClose,
     node::Node,
     process::{Process, LARGEST_SPACE},

@@ -9,8 +9,8 @@
 //! another call may have that place.
 
 use crate::{
-    chunked_stack::{Chunk, ChunkedStack, Room, Shortage},
     process::ProcessState,
+    pure::chunked_stack::{Chunk, ChunkedStack, Room, Shortage},
     thread::Thread,
     transaction::Transaction, //
 };

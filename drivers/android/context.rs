@@ -3,11 +3,11 @@
 //! A device: processes that open it can reach each other, starting from its context manager.
 
 use crate::{
+    common::stats::{Counted, Kind},
     defs::{NodeFlags, NodeName},
     node::Node,
-    node_counts::Uncounted,
     process::Process,
-    stats::{Counted, Kind}, //
+    pure::node_counts::Uncounted, //
 };
 use kernel::{
     cred::Credential,

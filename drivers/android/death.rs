@@ -10,7 +10,7 @@
 //!                   └──────── Unconfirmed    until user space says DONE       (the same)
 //! ```
 //!
-//! What it will still say is [`crate::death_state`], guarded by the *holder's* state lock. Being in the
+//! What it will still say is [`crate::pure::death_state`], guarded by the *holder's* state lock. Being in the
 //! node's list is guarded by the *owner's*; the two are never held together. So the owner's end may
 //! have taken a link off the list when the holder gives it up: whoever comes second finds in the
 //! state that there is nothing left to say (lesson R01).
@@ -19,13 +19,13 @@
 //! space they are one step.
 
 use crate::{
-    death_state::{DeathNotice, DeathState},
+    common::stats::{Counted, Kind},
     defs::Return,
     kernel_ext::park::WakeHint,
     links::{Cancelled, Place, Popped},
     node::Node,
     process::{Process, ProcessState},
-    stats::{Counted, Kind},
+    pure::death_state::{DeathNotice, DeathState},
     thread::Thread,
     work::{Urgency, Wake, Work, WorkPosition, WorkTicket}, //
 };

@@ -11,19 +11,21 @@
 //!                   └───────── Unconfirmed          until user space says DONE     (the same)
 //! ```
 //!
-//! What it will still say is [`crate::freeze_notice`], guarded by the *holder's* state lock; being in the
+//! What it will still say is [`crate::pure::freeze_notice`], guarded by the *holder's* state lock; being in the
 //! owner's list is guarded by the *owner's*. The two are never held together. An owner looks for one
 //! link after the other, and tells it without a lock: links that leave meanwhile find in their state
 //! that there is nothing to say, links that come have been told by themselves (lessons R01, R09, C09).
 
 use crate::{
+    common::stats::{Counted, Kind},
     defs::Return,
-    freeze_notice::{FreezeNotice, FreezeNotices},
-    freeze_state::Announcement,
     kernel_ext::park::WakeHint,
     links::{Cancelled, LinkKey, Links, Place},
     process::{Process, ProcessState},
-    stats::{Counted, Kind},
+    pure::{
+        freeze_notice::{FreezeNotice, FreezeNotices},
+        freeze_state::Announcement, //
+    },
     work::{Wake, Work, WorkPosition, WorkTicket}, //
 };
 use kernel::{

@@ -2,22 +2,24 @@
 
 //! A process's handles on the nodes of others: what each stands for and how often it is held.
 //!
-//! The table itself is [`crate::handle_table`]. Here is what a handle means: strong and weak counts
+//! The table itself is [`crate::pure::handle_table`]. Here is what a handle means: strong and weak counts
 //! that the process holds through it, and the node that hears when they begin and end. The lock of a
 //! table is taken before the state lock of a node's owner, never after one.
 
 use crate::{
+    common::stats::{Counted, Kind},
     death::DeathLink,
     defs::{NodeInfoForRef, Strength},
-    ffi,
+    entry::ffi,
     freeze_link::FreezeLink,
-    handle_table::{self, HandleTable, Spare},
     links::{Cancelled, Place},
     node::Node,
-    node_counts::Uncounted,
-    numbers::MOST_COUNTS,
     process::Process,
-    stats::{Counted, Kind},
+    pure::{
+        handle_table::{self, HandleTable, Spare},
+        node_counts::Uncounted,
+        numbers::MOST_COUNTS, //
+    },
     thread::Thread, //
 };
 use kernel::{

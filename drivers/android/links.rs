@@ -7,7 +7,7 @@
 //! that have it, the one that was told first is meant.
 
 use crate::{
-    numbers::FIRST_LONG_NUMBER,
+    pure::numbers::FIRST_LONG_NUMBER,
     work::{Work, WorkTicket}, //
 };
 use kernel::{

@@ -9,14 +9,16 @@
 //! lock, also after the owner's death.
 
 use crate::{
+    common::stats::{Counted, Kind},
     death::DeathLink,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     links::{Links, Place, Popped},
-    node_counts::{Announcement, NodeCounts, Uncounted},
-    priority_rules::NodePriority,
     process::{Process, ProcessState},
-    stats::{Counted, Kind},
+    pure::{
+        node_counts::{Announcement, NodeCounts, Uncounted},
+        priority_rules::NodePriority, //
+    },
     thread::Thread,
     transaction::{Transaction, Turn},
     work::{Urgency, Wake, Work, WorkPosition, WorkQueue, WorkTicket}, //

@@ -4,19 +4,20 @@
 //! data in.
 //!
 //! "Process" is Binder's word: a task that opens a device twice is two of them. What happens at its
-//! end is told in [`crate::teardown`].
+//! end is told in [`crate::lifecycle::teardown`].
 
 use crate::{
-    buffers::{self, Buffers},
+    buffers::space::{self, Buffers},
+    common::{
+        debug::note,
+        error::Refusal,
+        stats::{Counted, Kind}, //
+    },
     context::Context,
-    counted_tree::CountedTree,
     death::DeathLink,
-    debug::note,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
-    error::Refusal,
-    ffi,
+    entry::ffi,
     freeze_link::FreezeLink,
-    freeze_state::FreezeState,
     handles::Handles,
     kernel_ext::{
         closable::{Closable, Open},
@@ -25,13 +26,16 @@ use crate::{
         park::WakeHint,
         pid::GroupPid, //
     },
+    lifecycle::registry,
     links::{Links, Unconfirmed},
     node::Node,
-    node_counts::Uncounted,
-    priority,
-    priority_rules::Priority,
-    registry,
-    stats::{Counted, Kind},
+    pure::{
+        counted_tree::CountedTree,
+        freeze_state::FreezeState,
+        node_counts::Uncounted,
+        priority_rules::Priority, //
+    },
+    scheduling::priority,
     thread::{Rest, Thread},
     work::{Rouse, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
@@ -109,7 +113,7 @@ pub(crate) struct Process {
 /// threads and nodes.
 pub(crate) struct ProcessState {
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
-    /// The newest of the threads that sleep until something comes for the process; see [`crate::idle`].
+    /// The newest of the threads that sleep until something comes for the process; see [`crate::scheduling::idle`].
     /// While there is one and there is `work`, another one that was idle is awake and on its way to look
     /// at it.
     pub(crate) newest_idle: Option<Arc<Thread>>,
@@ -291,7 +295,7 @@ impl Process {
     pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc<Self>> {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
-        let pool = buffers::pool()?;
+        let pool = space::pool()?;
         let buffers = Buffers::new()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
         let pages = Arc::pin_init(pages, GFP_KERNEL)?;

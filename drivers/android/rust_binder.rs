@@ -5,9 +5,10 @@
 //! # Where to start
 //!
 //! [`transaction`] tells the way of a call; [`process`], [`thread`], [`node`] and [`handles`] are
-//! what it meets on that way; [`commands`] and [`returns`] are the two halves of the one ioctl that
-//! matters. `docs/architecture.md` has the plan of the house and `docs/locking.md` the order of its
-//! locks.
+//! what it meets on that way; [`entry::commands`] and [`entry::returns`] are the two halves of the one
+//! ioctl that matters. The files beside this one are the objects of the driver. What stands in folders is
+//! above or below them: `docs/architecture.md` says where and why, and `docs/locking.md` in which order
+//! locks are taken.
 //!
 //! # Principles
 //!
@@ -16,7 +17,8 @@
 //! - What something holds on to is part of what it is, so that dropping it undoes exactly that.
 //! - What user space sees is decided by what the kernel keeps to itself.
 //! - Under a spinlock nothing sleeps, allocates, wakes, or ends anything of somebody else's.
-//! - `unsafe` stands in [`ffi`], where C calls us, and in `rust/kernel/`, which knows nothing of Binder.
+//! - `unsafe` stands in [`entry::ffi`], where C calls us, and in `rust/kernel/`, which knows nothing of
+//!   Binder.
 
 #![recursion_limit = "256"]
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
@@ -28,54 +30,27 @@ mod kernel_ext;
 mod allocation;
 mod buffers;
 mod call_stack;
-mod chunked_stack;
-mod commands;
+mod calls;
+mod common;
 mod context;
-mod counted_tree;
 mod death;
-mod death_state;
-mod debug;
 mod defs;
-mod error;
-mod few;
-#[allow(unsafe_code)]
-mod ffi;
-mod file_slots;
-mod freeze;
+mod entry;
 mod freeze_link;
-mod freeze_notice;
-mod freeze_state;
-#[allow(dead_code)] // What prints the tables is to come with the logs.
-mod handle_table;
 mod handles;
-mod idle;
-mod ioctls;
-#[cfg(kunit_suites)]
-#[allow(unsafe_code)] // What the kernel's macro makes of a suite.
-mod kunit;
-mod limits;
+mod lifecycle;
 mod links;
 mod node;
-mod node_counts;
-mod numbers;
-mod pointer_area;
-mod priority;
-mod priority_rules;
 mod process;
-#[allow(dead_code)] // So is what prints the ranges, and with it the shrinker that asks for them.
+mod pure;
+#[allow(dead_code)] // What prints the ranges is to come with the logs.
 mod range_alloc;
-mod read_buffer;
-mod registry;
-mod returns;
-mod send;
-mod stats;
-mod teardown;
+mod scheduling;
 mod thread;
 mod transaction;
-mod translate;
 mod work;
 
-use ffi::Devices;
+use entry::ffi::Devices;
 use kernel::prelude::*;
 
 module! {

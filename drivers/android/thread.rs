@@ -7,18 +7,16 @@
 
 use crate::{
     call_stack::{CallStack, FrameId},
-    defs::{ExtendedError, Return},
-    error::Refusal,
-    idle::IdlePlace,
-    kernel_ext::{
-        park::WakeHint,
-        pid::ThreadPid, //
+    common::{
+        error::Refusal,
+        stats::{Counted, Kind}, //
     },
+    defs::{ExtendedError, Return},
+    kernel_ext::{park::WakeHint, pid::ThreadPid},
     node::Node,
-    priority,
-    priority_rules::Priority,
     process::{Pid, Process, ProcessState, StateGuard},
-    stats::{Counted, Kind},
+    pure::priority_rules::Priority,
+    scheduling::{idle::IdlePlace, priority},
     transaction::Transaction,
     work::{Rouse, Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
 };

@@ -20,16 +20,20 @@
 use crate::{
     allocation::Buffer,
     call_stack::{FrameId, Waiter},
-    debug::note,
+    common::{
+        debug::note,
+        error::Refusal,
+        stats::{Counted, Kind}, //
+    },
     defs::{transaction_flags, Return, TransactionRequest},
-    error::Refusal,
-    freeze_state::Reception,
     kernel_ext::park::WakeHint,
     node::Node,
-    node_counts::Uncounted,
-    priority_rules::{Priority, SavedPriority},
     process::{Pid, ProcessState, StateGuard},
-    stats::{Counted, Kind},
+    pure::{
+        freeze_state::Reception,
+        node_counts::Uncounted,
+        priority_rules::{Priority, SavedPriority}, //
+    },
     thread::Thread,
     work::{Urgency, Work, WorkTicket}, //
 };

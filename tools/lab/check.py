@@ -9,8 +9,7 @@ from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
-_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/rust_binder.rs", "drivers/android/defs.rs",
-                 "drivers/android/ffi.rs")
+_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/rust_binder.rs", "drivers/android/entry/ffi.rs")
 
 
 def run(report):
@@ -104,7 +103,7 @@ def _checkpatch():
 
 def _spdx():
     sources = _files("**/*.rs", "**/*.[ch]", "**/*.py", "**/*.toml", "configs/*", "Makefile",
-                     "tools/lab/guest/*", "drivers/android/K*", "tests/layouts/*", "tests/watch/*",
+                     "tools/lab/guest/*", "drivers/android/[KM]*", "tests/layouts/*", "tests/watch/*",
                      "tests/clients/**/*")
     return [f"{p.relative_to(ROOT)}: no SPDX line" for p in sources
             if p.name != "Cargo.lock" and "SPDX-License-Identifier: GPL-2.0" not in p.read_text()[:300]]

@@ -5,7 +5,7 @@ from . import proc, toolchain
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
-# Numbers start near their ends: see drivers/android/numbers.rs.
+# Numbers start near their ends: see drivers/android/pure/numbers.rs.
 NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
 
 

@@ -251,7 +251,7 @@ class Runs:
         """The tests of the pure rooms, if it is in one of them."""
         site = next(site for site in self.mutants.sites if site["number"] == number)
         room = site["file"].removeprefix("drivers/android/").removeprefix("rust/kernel/")
-        room = room.removesuffix(".rs").split("/")[0]
+        room = next((part for part in room.removesuffix(".rs").split("/") if part != "pure"), "")
         if not any(path.name.startswith(_HOST_TESTS.get(room, room)) for path in (ROOT / _HOST_HOME).iterdir()):
             return End(False)
         if self._host is None:

@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 from lab import guest, kernel, module, programs, say
+from lab.versions import ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
 # binder-bench measures this many windows of each of its two lengths.
@@ -236,9 +237,11 @@ def classify(function):
 
 def room(function, files):
     """The source file of a driver's function: by its path if it is Rust, else by the object that it is in."""
-    modules = re.findall(r"\brust_binder::(?:kernel_ext::)?([a-z_0-9]+)::", function.name)
+    modules = re.findall(r"\brust_binder::(?:kernel_ext::)?((?:[a-z_0-9]+::)+)", function.name)
     if modules:
-        return modules[0] + ".rs"
+        folder, *files_in_it = modules[0].removesuffix("::").split("::")
+        is_folder = (ROOT / "drivers/android" / folder / "mod.rs").exists()
+        return "/".join([folder, *files_in_it[:is_folder]]) + ".rs"
     if re.search(r"\brust_binder::", function.name):
         return "rust_binder.rs"
     if "::" in function.name:

@@ -82,7 +82,9 @@ class Symbols(unittest.TestCase):
         self.assertEqual(profile.classify(SECOND), profile.DRIVER)
 
     def test_rooms(self):
-        for name, label in [("<rust_binder::send::Call>::submit", "send.rs"),
+        for name, label in [("<rust_binder::calls::send::Call>::submit", "calls/send.rs"),
+                            ("rust_binder::calls::translate::files::x", "calls/translate.rs"),
+                            ("rust_binder::defs::x", "defs.rs"),
                             ("rust_binder::next_debug_id", "rust_binder.rs"),
                             ("<rust_binder::DTRWrap<rust_binder::node::Node>>::x", "node.rs"),
                             ("<rust_binder::kernel_ext::page_range::PageRange>::zero", "page_range.rs"),

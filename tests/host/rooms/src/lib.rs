@@ -9,28 +9,10 @@
 // The rooms are complete in themselves; not all that they offer has to be used by a test.
 #![allow(dead_code, unused_imports)]
 
-#[path = "../../../../drivers/android/chunked_stack.rs"]
-mod chunked_stack;
-#[path = "../../../../drivers/android/counted_tree.rs"]
-mod counted_tree;
-#[path = "../../../../drivers/android/death_state.rs"]
-mod death_state;
-#[path = "../../../../drivers/android/defs.rs"]
+#[path = "../../../../drivers/android/defs/mod.rs"]
 mod defs;
-#[path = "../../../../drivers/android/freeze_notice.rs"]
-mod freeze_notice;
-#[path = "../../../../drivers/android/freeze_state.rs"]
-mod freeze_state;
-#[path = "../../../../drivers/android/handle_table.rs"]
-mod handle_table;
-#[path = "../../../../drivers/android/node_counts.rs"]
-mod node_counts;
-#[path = "../../../../drivers/android/numbers.rs"]
-mod numbers;
-#[path = "../../../../drivers/android/pointer_area.rs"]
-mod pointer_area;
-#[path = "../../../../drivers/android/priority_rules.rs"]
-mod priority_rules;
+#[path = "../../../../drivers/android/pure/mod.rs"]
+mod pure;
 #[path = "../../../../drivers/android/range_alloc.rs"]
 mod range_alloc;
 

@@ -2,7 +2,7 @@
 
 //! A counted tree next to a sorted map: the number is that of what is in it, whatever came and went.
 
-use crate::counted_tree::CountedTree;
+use crate::pure::counted_tree::CountedTree;
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::rbtree::RBTreeNodeReservation;
 use kernel::testing::{atomic, live_allocations};

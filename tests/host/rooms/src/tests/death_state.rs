@@ -8,7 +8,7 @@
 //! come in between. Every order is tried, with up to three requests for one handle, and what the user
 //! reads is held against the contract (DN-1 to DN-6, NODE-10).
 
-use crate::death_state::{Cleared, DeathNotice, DeathState};
+use crate::pure::death_state::{Cleared, DeathNotice, DeathState};
 use std::collections::{BTreeSet, VecDeque};
 
 /// How often the user may ask in the course of one run.

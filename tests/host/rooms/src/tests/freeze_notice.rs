@@ -6,8 +6,8 @@
 //! withdraws, or drops its handle. After each order everything is brought to its end, and what was
 //! read is held against the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
 
-use crate::freeze_notice::{FreezeNotice, FreezeNotices};
-use crate::freeze_state::Announcement;
+use crate::pure::freeze_notice::{FreezeNotice, FreezeNotices};
+use crate::pure::freeze_state::Announcement;
 
 /// The one place in the queue. It cannot be copied.
 #[derive(Debug, PartialEq, Eq)]

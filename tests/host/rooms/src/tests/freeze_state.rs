@@ -3,7 +3,7 @@
 //! Freezing a process, enumerated: every order of two who freeze, one who thaws, and transactions that
 //! come and end, next to a model that says it in other words (contract FRZ-1 to FRZ-7).
 
-use crate::freeze_state::{Announcement, Attempt, FreezeState, Reception, Standing};
+use crate::pure::freeze_state::{Announcement, Attempt, FreezeState, Reception, Standing};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {

@@ -2,7 +2,7 @@
 
 //! A handle table next to a map, in long random lives and at sizes that matter (lesson C20).
 
-use crate::handle_table::{HandleTable, Spare};
+use crate::pure::handle_table::{HandleTable, Spare};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::{
     atomic, fail_after, failure_is_pending, live_allocations, total_allocations,

@@ -8,7 +8,7 @@
 //! (contract NODE-4 to NODE-8).
 
 use crate::defs::Strength;
-use crate::node_counts::{NodeCounts, Uncounted};
+use crate::pure::node_counts::{NodeCounts, Uncounted};
 use std::collections::{BTreeSet, VecDeque};
 
 /// How many of each kind there may be at once.

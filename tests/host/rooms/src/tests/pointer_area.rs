@@ -3,7 +3,7 @@
 //! What pointers point to, next to a model that knows the contract's rules by heart, and the one
 //! invariant that all of it is for: no byte is written twice, and none of a finished block is missed.
 
-use crate::pointer_area::{AreaError, Gap, Misfit, Piece, PointerArea};
+use crate::pure::pointer_area::{AreaError, Gap, Misfit, Piece, PointerArea};
 use proptest::prelude::*;
 
 /// An object that somebody sends.

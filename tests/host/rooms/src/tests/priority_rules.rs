@@ -4,7 +4,7 @@
 //! the same in the words of the C driver (nice values) and of Android's kernels (the rest).
 
 use crate::defs::NodeFlags;
-use crate::priority_rules::{Limits, NodePriority, Priority, SavedPriority};
+use crate::pure::priority_rules::{Limits, NodePriority, Priority, SavedPriority};
 
 const NORMAL: u32 = 0;
 const FIFO: u32 = 1;

@@ -7,13 +7,9 @@
 //! byte arrays of their exact size field by field: no padding, no alignment, no `unsafe`. Numbers
 //! and layouts are those of `include/uapi/linux/android/binder.h`.
 
-#[path = "defs/arguments.rs"]
 mod arguments;
-#[path = "defs/embedded.rs"]
 mod embedded;
-#[path = "defs/objects.rs"]
 mod objects;
-#[path = "defs/transactions.rs"]
 mod transactions;
 
 pub(crate) use arguments::{

@@ -5,8 +5,8 @@
 use super::{Route, Translation};
 use crate::{
     allocation::Held,
-    defs::{FlatObject, NodeFlags, Strength},
-    error::Refusal, //
+    common::error::Refusal,
+    defs::{FlatObject, NodeFlags, Strength}, //
 };
 use kernel::{
     prelude::*,

@@ -5,10 +5,10 @@
 
 use super::Translation;
 use crate::{
+    common::error::Refusal,
     defs::PointerObject,
-    error::Refusal,
-    pointer_area::{AreaError, Piece},
-    process::Process, //
+    process::Process,
+    pure::pointer_area::{AreaError, Piece}, //
 };
 use kernel::{
     prelude::*,

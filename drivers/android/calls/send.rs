@@ -8,20 +8,18 @@
 
 use crate::{
     call_stack::{Frame, FrameId, Waiter},
-    debug::note,
+    calls::translate::{copy_in, Route},
+    common::{debug::note, error::Refusal, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
-    error::Refusal,
-    ffi,
-    freeze_state::Reception,
+    entry::ffi,
     kernel_ext::park::WakeHint,
     node::Node,
-    priority,
     process::Process,
+    pure::freeze_state::Reception,
     range_alloc::CallKind,
-    stats::next_debug_id,
+    scheduling::priority,
     thread::{Completion, Thread, ThreadState},
     transaction::{Content, Transaction},
-    translate::{copy_in, Route},
     work::{Rouse, Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{

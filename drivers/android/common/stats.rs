@@ -6,7 +6,7 @@
 //! Objects are made and freed rarely (a steady stream of calls reuses them), so the counters cost
 //! the transaction path nothing.
 
-use crate::numbers::{FIRST_COUNT, FIRST_DEBUG_ID};
+use crate::pure::numbers::{FIRST_COUNT, FIRST_DEBUG_ID};
 use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed}, //

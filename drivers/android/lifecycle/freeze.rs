@@ -5,17 +5,19 @@
 //! Both concern all devices that a pid has opened. They are frozen together or not at all (lesson
 //! C19): first each stops to take calls, then one waits until what they had taken is over, and only
 //! when all are at rest at the same time each is frozen. What a process is meanwhile is
-//! [`crate::freeze_state`].
+//! [`crate::pure::freeze_state`].
 //!
 //! Whoever asks need not have to do with the process, nor be known to the driver (lesson R17).
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
-    few::Few,
-    freeze_state::{Attempt, Standing, WakeFreezers},
     kernel_ext::sched,
+    lifecycle::registry,
     process::{Pid, Process, ProcessState},
-    registry, //
+    pure::{
+        few::Few,
+        freeze_state::{Attempt, Standing, WakeFreezers}, //
+    }, //
 };
 use kernel::{
     prelude::*,

@@ -29,8 +29,8 @@ pub(crate) enum Subject {
 /// `note!(UserError, "no buffer at {address:#x}")`.
 macro_rules! note {
     ($subject:ident, $($message:tt)*) => {
-        if $crate::debug::is_wanted($crate::debug::Subject::$subject) {
-            $crate::debug::print(::kernel::prelude::fmt!($($message)*));
+        if $crate::common::debug::is_wanted($crate::common::debug::Subject::$subject) {
+            $crate::common::debug::print(::kernel::prelude::fmt!($($message)*));
         }
     };
 }

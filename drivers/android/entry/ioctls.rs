@@ -3,8 +3,8 @@
 //! The ioctls of a device: each takes its argument from user space, and puts its answer there.
 
 use crate::{
-    commands,
-    debug::note,
+    calls::send::Sender,
+    common::debug::note,
     defs::{
         ioctl,
         ExtendedError,
@@ -18,11 +18,10 @@ use crate::{
         WriteRead,
         PROTOCOL_VERSION, //
     },
-    freeze,
+    entry::{commands, returns},
     kernel_ext::park::WakeHint,
+    lifecycle::freeze,
     process::Process,
-    returns,
-    send::Sender,
     thread::Thread, //
 };
 use kernel::{

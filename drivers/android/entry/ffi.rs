@@ -6,14 +6,13 @@
 //! does nothing else.
 
 use crate::{
-    buffers,
+    buffers::space,
+    common::{limits::Limits, stats},
     context::Context,
-    ioctls::{self, Opened},
+    entry::ioctls::{self, Opened},
     kernel_ext::deferred_close::DeferredClose,
-    limits::Limits,
+    lifecycle::registry,
     process::Process,
-    registry,
-    stats,
     LocalModule, //
 };
 use kernel::{
@@ -43,7 +42,7 @@ extern "C" {
 /// The devices: they can be opened as long as this exists.
 pub(crate) struct Devices {
     // Dropped after the devices are gone.
-    _pool: buffers::PoolHandle,
+    _pool: space::PoolHandle,
 }
 
 /// Whether somebody has begun to make the devices.
@@ -60,8 +59,8 @@ impl Devices {
         // those who have a device open, and until below there is none.
         unsafe { registry::OPENED.init() };
         // SAFETY: As above; it is for those who open a device, too.
-        unsafe { buffers::POOL.init() };
-        let pool = buffers::PoolHandle::make()?;
+        unsafe { space::POOL.init() };
+        let pool = space::PoolHandle::make()?;
         // SAFETY: Called from module init, in process context; what the devices call back is ready:
         // the registry is initialised, the pool is there, and nothing else needs to be.
         to_result(unsafe { rust_binderfs_init() })?;

@@ -7,11 +7,11 @@
 
 use crate::{
     allocation::AfterFree,
-    debug::note,
+    calls::send::{self, Sender},
+    common::debug::note,
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::stack_bytes::StackBytes,
     process::Process,
-    send::{self, Sender},
     thread::Thread, //
 };
 use kernel::{

@@ -12,12 +12,12 @@
 
 use crate::{
     allocation::Buffer,
+    calls::send::Sender,
+    common::error::Refusal,
     defs::{Object, TransactionRequest},
-    error::Refusal,
     kernel_ext::stack_bytes::StackBytes,
-    pointer_area::PointerArea,
     process::Process,
-    send::Sender, //
+    pure::pointer_area::PointerArea, //
 };
 use kernel::{
     cred::Credential,
@@ -26,11 +26,8 @@ use kernel::{
     uaccess::{UserPtr, UserSlice}, //
 };
 
-#[path = "translate/files.rs"]
 mod files;
-#[path = "translate/nodes.rs"]
 mod nodes;
-#[path = "translate/pointers.rs"]
 mod pointers;
 
 /// Objects start at multiples of this within the data.

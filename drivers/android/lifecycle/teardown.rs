@@ -8,13 +8,12 @@
 
 use crate::{
     call_stack::{CallStack, Frame},
-    debug::note,
-    error::Refusal,
+    common::{debug::note, error::Refusal},
     kernel_ext::{park::WakeHint, sched},
-    priority,
-    priority_rules::Priority,
+    lifecycle::registry,
     process::{Pid, Process},
-    registry,
+    pure::priority_rules::Priority,
+    scheduling::priority,
     thread::Thread,
     work::{Wake, Work, WorkTicket}, //
 };

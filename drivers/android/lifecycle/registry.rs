@@ -6,9 +6,8 @@
 //! the way of a call does.
 
 use crate::{
-    few::Few,
-    numbers::FIRST_LONG_NUMBER,
-    process::{Pid, Process}, //
+    process::{Pid, Process},
+    pure::{few::Few, numbers::FIRST_LONG_NUMBER}, //
 };
 use kernel::{
     prelude::*,

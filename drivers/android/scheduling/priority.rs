@@ -2,7 +2,7 @@
 
 //! Carry the caller's nice or real-time priority to the thread that serves it, and back.
 //!
-//! What to change is decided in [`crate::priority_rules`]; here it is asked of the scheduler and done.
+//! What to change is decided in [`crate::pure::priority_rules`]; here it is asked of the scheduler and done.
 //! Nothing is done when nothing differs, which costs a call a few comparisons: its priority is noted
 //! when it is made, looked at when it is delivered, and again when it has been answered. Functions are
 //! about the calling task, and to be called with no lock held unless they only look, where they do
@@ -11,7 +11,7 @@
 use crate::{
     kernel_ext::sched,
     node::Node,
-    priority_rules::{Limits, Priority}, //
+    pure::priority_rules::{Limits, Priority}, //
 };
 use kernel::{
     prelude::*,

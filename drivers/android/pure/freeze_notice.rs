@@ -21,7 +21,7 @@
 //! Announcements may overtake each other on their way here; one that is older than another that has
 //! come is not heard. So what is told last is what was announced last (lesson R09).
 
-use crate::freeze_state::Announcement;
+use crate::pure::freeze_state::Announcement;
 
 /// What user space reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

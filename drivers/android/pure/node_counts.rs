@@ -16,7 +16,7 @@
 //! and likewise `BR_INCREFS`, `BC_INCREFS_DONE`, `BR_DECREFS` for weak counts. An owner who has been
 //! asked and has not said DONE yet counts as a user himself, so a release never overtakes it.
 
-use crate::{defs::Strength, numbers::MOST_COUNTS};
+use crate::{defs::Strength, pure::numbers::MOST_COUNTS};
 
 /// What the owner knows of one kind of count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

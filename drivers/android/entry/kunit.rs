@@ -3,7 +3,7 @@
 //! What KUnit runs of the driver: the range allocator's conformance suite, in smaller sizes than on the
 //! host, and what may happen to the module once. The suite of [`page_range`](crate::kernel_ext::page_range) is with its source.
 
-#[path = "range_alloc/conformance.rs"]
+#[path = "../range_alloc/conformance.rs"]
 mod conformance;
 
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
@@ -111,7 +111,7 @@ mod range_alloc {
 #[kunit_tests(binder_module)]
 mod module {
     use super::Failed;
-    use crate::ffi::Devices;
+    use crate::entry::ffi::Devices;
     use kernel::error::code::EBUSY;
 
     #[test]

@@ -22,7 +22,12 @@
 //! Where the numbers go and which are to be closed again is remembered here and in the buffer's
 //! descriptor, never read from memory that the receiver maps (lesson R04).
 
-use crate::{allocation::Buffer, ffi, kernel_ext::deferred_close::DeferredClose, process::Process};
+use crate::{
+    allocation::Buffer,
+    entry::ffi,
+    kernel_ext::deferred_close::DeferredClose,
+    process::Process, //
+};
 use kernel::{
     fs::{
         file::{flags, FileDescriptorReservation},

@@ -22,7 +22,7 @@
 //! What others hear of it are [`Announcement`]s, of complete transitions alone (FRZN-5). They are
 //! numbered, for they are passed on without a lock and may overtake each other.
 
-use crate::numbers::FIRST_LONG_NUMBER;
+use crate::pure::numbers::FIRST_LONG_NUMBER;
 
 /// That a process is frozen from now on, or takes calls again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

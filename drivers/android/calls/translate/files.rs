@@ -8,10 +8,10 @@
 
 use super::{pointers::PagesOf, Translation};
 use crate::{
+    buffers::file_slots::{Closer, FileSlot, PassedFile},
+    common::error::Refusal,
     defs::{FileArrayObject, FileObject},
-    error::Refusal,
-    ffi,
-    file_slots::{Closer, FileSlot, PassedFile},
+    entry::ffi, //
 };
 use kernel::{
     prelude::*,

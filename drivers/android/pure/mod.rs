@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Data structures and state machines that use no kernel types but memory and trees.
+//!
+//! There are no locks, tasks or pages here: the caller holds the lock that guards a structure, and allocates
+//! what it needs before that. So these files also build for the host, and are tested there (`tests/host`).
+
+pub(crate) mod chunked_stack;
+pub(crate) mod counted_tree;
+pub(crate) mod death_state;
+pub(crate) mod few;
+pub(crate) mod freeze_notice;
+pub(crate) mod freeze_state;
+#[allow(dead_code)] // What prints the tables is to come with the logs.
+pub(crate) mod handle_table;
+pub(crate) mod node_counts;
+pub(crate) mod numbers;
+pub(crate) mod pointer_area;
+pub(crate) mod priority_rules;
