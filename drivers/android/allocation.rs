@@ -16,7 +16,7 @@ use crate::{
     kernel_ext::deferred_close::DeferredClose,
     node::Node,
     process::{Process, LARGEST_SPACE},
-    range_alloc::{CallKind, ReserveError, Reserved, Spare, State}, //
+    range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, State}, //
 };
 use core::mem::size_of;
 use kernel::{
@@ -221,6 +221,9 @@ pub(crate) struct Delivered {
     named: Option<KBox<Named>>,
     is_cleared: bool,
 }
+
+// See [`crate::range_alloc::FEW`].
+const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048);
 
 /// What the task that freed a buffer is to do next.
 #[must_use]

@@ -7,6 +7,7 @@
 //! end is told in [`crate::lifecycle::teardown`].
 
 use crate::{
+    allocation::Delivered,
     buffers::space::{self, Buffers},
     common::{
         debug::note,
@@ -93,7 +94,7 @@ pub(crate) struct Process {
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
     /// Which ranges of `pages` hold buffers.
-    pub(crate) buffers: Arc<Buffers>,
+    pub(crate) buffers: Arc<Buffers<Delivered>>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
     /// What `poll` waits on. Here rather than in a thread, for epoll keeps hold of it (lesson R18).

@@ -86,7 +86,7 @@ impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         kernel_ext::layouts::check()?;
         Ok(Self {
-            _devices: Devices::make()?,
+            _devices: Devices::make(module_parameters::charge_buffers.value())?,
         })
     }
 }

@@ -3,7 +3,7 @@
 //! The space that a process receives data in, as far as it is divided into buffers; and what the
 //! spaces of all processes have in common, the pool of their pages.
 
-use crate::{allocation::Delivered, kernel_ext::page_range, range_alloc::RangeAllocator};
+use crate::{kernel_ext::page_range, range_alloc::RangeAllocator};
 use core::ops::Range;
 use kernel::{
     new_spinlock,
@@ -25,9 +25,9 @@ kernel::sync::global_lock! {
 pub(crate) struct PoolHandle(());
 
 impl PoolHandle {
-    /// Makes the pool. `ENOMEM`.
-    pub(crate) fn make() -> Result<Self> {
-        let charges_owner = crate::module_parameters::charge_buffers.value();
+    /// Makes the pool; `charges_owner` says whether pages are charged to the memory cgroup of the process
+    /// that receives them. `ENOMEM`.
+    pub(crate) fn make(charges_owner: bool) -> Result<Self> {
         *POOL.lock() = Some(page_range::PagePool::new(c"binder-buffers", charges_owner)?);
         Ok(Self(()))
     }
@@ -45,21 +45,18 @@ impl Drop for PoolHandle {
     }
 }
 
-/// Which ranges of a process's space hold buffers.
+/// Which ranges of a process's space hold buffers, and of each that was delivered a `D`.
 #[pin_data]
-pub(crate) struct Buffers {
+pub(crate) struct Buffers<D> {
     /// There while there is a space: from when the process maps one until it ends.
     #[pin]
-    ranges: SpinLock<Option<Ranges>>,
+    ranges: SpinLock<Option<Ranges<D>>>,
 }
 
 /// The ranges of a space that is there.
-pub(crate) type Ranges = KBox<RangeAllocator<Delivered>>;
+pub(crate) type Ranges<D> = KBox<RangeAllocator<D>>;
 
-// See [`crate::range_alloc::FEW`].
-const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048);
-
-impl Buffers {
+impl<D> Buffers<D> {
     /// A space that is not there yet.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let init = pin_init!(Self {
@@ -69,13 +66,13 @@ impl Buffers {
     }
 
     /// What it takes for a space to come to be. `ENOMEM`.
-    pub(crate) fn new_ranges() -> Result<Ranges> {
+    pub(crate) fn new_ranges() -> Result<Ranges<D>> {
         // Written where it stays: it is too large for the stack.
         Ok(KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) }))
     }
 
     /// The space comes to be, with this size.
-    pub(crate) fn set_space(&self, mut ranges: Ranges, size: usize) {
+    pub(crate) fn set_space(&self, mut ranges: Ranges<D>, size: usize) {
         // Nothing has been reserved yet.
         let is_set = ranges.set_space(size);
         debug_assert!(is_set.is_ok());
@@ -85,18 +82,18 @@ impl Buffers {
 
     /// The space goes, with what was delivered, and what was reserved and will not be delivered any
     /// more.
-    pub(crate) fn close(&self) -> Option<Ranges> {
+    pub(crate) fn close(&self) -> Option<Ranges<D>> {
         self.ranges.lock().take()
     }
 
     /// Locks the ranges. Nothing else is locked while this is held.
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, Option<Ranges>, SpinLockBackend> {
+    pub(crate) fn lock(&self) -> Guard<'_, Option<Ranges<D>>, SpinLockBackend> {
         self.ranges.lock()
     }
 }
 
-impl page_range::Owner for Buffers {
+impl<D: Send> page_range::Owner for Buffers<D> {
     fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut()) {
         let Some(mut ranges) = self.ranges.try_lock() else {
             return;

@@ -50,8 +50,9 @@ static ARE_MADE: AtomicFlag = AtomicFlag::new(false);
 
 impl Devices {
     /// Makes the filesystem known, and the devices that the module's parameters ask for. `EBUSY` for
-    /// whoever is not the first to call this since the module was loaded.
-    pub(crate) fn make() -> Result<Self> {
+    /// whoever is not the first to call this since the module was loaded. `charges_buffers` is the
+    /// parameter of that name.
+    pub(crate) fn make(charges_buffers: bool) -> Result<Self> {
         if ARE_MADE.xchg(true, Relaxed) {
             return Err(EBUSY);
         }
@@ -60,7 +61,7 @@ impl Devices {
         unsafe { registry::OPENED.init() };
         // SAFETY: As above; it is for those who open a device, too.
         unsafe { space::POOL.init() };
-        let pool = space::PoolHandle::make()?;
+        let pool = space::PoolHandle::make(charges_buffers)?;
         // SAFETY: Called from module init, in process context; what the devices call back is ready:
         // the registry is initialised, the pool is there, and nothing else needs to be.
         to_result(unsafe { rust_binderfs_init() })?;
