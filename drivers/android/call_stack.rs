@@ -7,27 +7,21 @@
 //! the transaction knows that the frame is there as long as the thread is. Whoever has only
 //! remembered the frame has to ask again whether the thread [waits](CallStack::waits_for) in it: by then
 //! another call may have that place.
+//!
+//! What a transaction is, and who guards the stack, is nothing to it.
 
-use crate::{
-    process::ProcessState,
-    pure::chunked_stack::{Chunk, ChunkedStack, Room, Shortage},
-    thread::Thread,
-    transaction::Transaction, //
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use crate::pure::chunked_stack::{Chunk, ChunkedStack, Room, Shortage};
+use kernel::alloc::AllocError;
 
-/// One level of a thread's call stack.
-pub(crate) enum Frame {
+/// One level of a thread's call stack; `T` is a transaction.
+pub(crate) enum Frame<T> {
     /// A call that the thread made and waits for; the number is that of its [`FrameId`].
     Outgoing(u64),
     /// A call that the thread made and whose outcome came before it has replied to one made in the
     /// course of that: somebody in between died. It hears of this after its reply (contract TXN-26).
-    Ended(KBox<Transaction>),
+    Ended(T),
     /// A call that the thread serves.
-    Incoming(KBox<Transaction>),
+    Incoming(T),
     /// A call that the thread is replying to. As long as that takes, nothing of the calls below it is
     /// told: the thread hears that its reply is on its way first.
     Replying,
@@ -54,39 +48,14 @@ impl FrameId {
     }
 }
 
-/// A thread that was seen to wait for the outcome of a call.
-pub(crate) struct Waiter {
-    pub(crate) thread: Arc<Thread>,
-    pub(crate) frame: FrameId,
-}
-
-impl Waiter {
-    /// Whether the thread still waits, for whoever holds the state lock of its process.
-    pub(crate) fn waits(&self, process: &mut ProcessState) -> bool {
-        self.thread.state(process).stack.waits_for(self.frame)
-    }
-
-    /// Who waits for a reply to what the thread served when it made the call: the next one up the
-    /// chain of calls.
-    pub(crate) fn one_up(&self) -> Option<Self> {
-        let mut process = self.thread.process.lock_state();
-        let served = self
-            .thread
-            .state(&mut process)
-            .stack
-            .served_during(self.frame);
-        served.map(Transaction::waiter)
-    }
-}
-
 /// A thread's call stack.
-pub(crate) struct CallStack {
-    frames: ChunkedStack<Frame>,
+pub(crate) struct CallStack<T> {
+    frames: ChunkedStack<Frame<T>>,
     /// The number of the call that was made last.
     last_serial: u64,
 }
 
-impl CallStack {
+impl<T> CallStack<T> {
     /// Without calls.
     pub(crate) fn new() -> Self {
         Self {
@@ -112,7 +81,7 @@ impl CallStack {
 
     /// What the thread does at present.
     #[inline]
-    pub(crate) fn innermost(&self) -> Option<&Frame> {
+    pub(crate) fn innermost(&self) -> Option<&Frame<T>> {
         self.frames.last()
     }
 
@@ -122,23 +91,23 @@ impl CallStack {
         self.frames.has_room()
     }
 
-    /// What has to be allocated before it can. `ENOMEM` when no more places can be named, which takes
+    /// What has to be allocated before it can. Fails when no more places can be named, which takes
     /// more memory than there is.
-    pub(crate) fn shortage(&self) -> Result<Option<Shortage>> {
+    pub(crate) fn shortage(&self) -> Result<Option<Shortage>, AllocError> {
         let shortage = self.frames.shortage();
         if shortage.is_some() && self.frames.len() >= (u32::MAX / 2) as usize {
-            return Err(ENOMEM);
+            return Err(AllocError);
         }
         Ok(shortage)
     }
 
     /// Brings that. Gives back what is not needed, to be dropped without the lock.
-    pub(crate) fn add_room(&mut self, room: Room<Frame>) -> Option<Room<Frame>> {
+    pub(crate) fn add_room(&mut self, room: Room<Frame<T>>) -> Option<Room<Frame<T>>> {
         self.frames.add_room(room)
     }
 
     /// Memory that became free as calls ended, to be dropped without the lock.
-    pub(crate) fn take_surplus(&mut self) -> Option<Chunk<Frame>> {
+    pub(crate) fn take_surplus(&mut self) -> Option<Chunk<Frame<T>>> {
         self.frames.take_surplus()
     }
 
@@ -156,18 +125,18 @@ impl CallStack {
 
     /// The thread serves a call. There has to be room.
     #[inline]
-    pub(crate) fn push_incoming(&mut self, call: KBox<Transaction>) {
+    pub(crate) fn push_incoming(&mut self, call: T) {
         let _ = self.frames.push(Frame::Incoming(call));
     }
 
     /// Takes off whatever the thread does at present.
-    pub(crate) fn pop(&mut self) -> Option<Frame> {
+    pub(crate) fn pop(&mut self) -> Option<Frame<T>> {
         self.frames.pop()
     }
 
     /// Takes off the call that the thread serves, if that is what it does.
     #[inline]
-    pub(crate) fn pop_incoming(&mut self) -> Option<KBox<Transaction>> {
+    pub(crate) fn pop_incoming(&mut self) -> Option<T> {
         if !matches!(self.frames.last(), Some(Frame::Incoming(_))) {
             return None;
         }
@@ -178,7 +147,7 @@ impl CallStack {
     }
 
     /// The same, but the thread is [replying](Frame::Replying) until [`Self::end_reply`].
-    pub(crate) fn begin_reply(&mut self) -> Option<KBox<Transaction>> {
+    pub(crate) fn begin_reply(&mut self) -> Option<T> {
         let innermost = self.frames.last_mut()?;
         if !matches!(innermost, Frame::Incoming(_)) {
             return None;
@@ -197,7 +166,7 @@ impl CallStack {
     }
 
     /// Takes off the outcome of the innermost call, if it is there already.
-    pub(crate) fn pop_ended(&mut self) -> Option<KBox<Transaction>> {
+    pub(crate) fn pop_ended(&mut self) -> Option<T> {
         if !matches!(self.frames.last(), Some(Frame::Ended(_))) {
             return None;
         }
@@ -225,16 +194,16 @@ impl CallStack {
         matches!(self.frames.get(frame.place()), Some(Frame::Outgoing(serial)) if *serial == frame.serial)
     }
 
-    /// Keeps the outcome of a call that the thread [waits for](Self::waits_for) until it has replied to
-    /// those made in the course of that.
-    pub(crate) fn keep_outcome(&mut self, outcome: KBox<Transaction>) {
-        if let Some(frame) = self.frames.get_mut(outcome.frame().place()) {
+    /// Keeps the outcome of the call of this frame, which the thread [waits for](Self::waits_for), until it
+    /// has replied to those made in the course of that.
+    pub(crate) fn keep_outcome(&mut self, of: FrameId, outcome: T) {
+        if let Some(frame) = self.frames.get_mut(of.place()) {
             *frame = Frame::Ended(outcome);
         }
     }
 
     /// What the thread served when it made the call of this frame, if it still waits for that.
-    fn served_during(&self, frame: FrameId) -> Option<&Transaction> {
+    pub(crate) fn served_during(&self, frame: FrameId) -> Option<&T> {
         match self.frames.get_with_previous(frame.place())? {
             (Frame::Outgoing(serial), Frame::Incoming(served)) if *serial == frame.serial => {
                 Some(served)

@@ -62,7 +62,7 @@ pub(crate) struct ThreadState {
     /// that call.
     pub(crate) raised_from: Option<Priority>,
     /// Calls made and calls being served, the innermost last.
-    pub(crate) stack: CallStack,
+    pub(crate) stack: CallStack<KBox<Transaction>>,
     pub(crate) work: WorkQueue,
     /// Those in `work` that say that a call or a reply is on its way.
     pub(crate) completions: Completions,

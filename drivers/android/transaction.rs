@@ -19,7 +19,7 @@
 
 use crate::{
     allocation::Buffer,
-    call_stack::{FrameId, Waiter},
+    call_stack::FrameId,
     common::{
         debug::note,
         error::Refusal,
@@ -96,6 +96,31 @@ impl Content {
     /// Drops it.
     #[cold]
     fn free(self) {}
+}
+
+/// A thread that was seen to wait for the outcome of a call.
+pub(crate) struct Waiter {
+    pub(crate) thread: Arc<Thread>,
+    pub(crate) frame: FrameId,
+}
+
+impl Waiter {
+    /// Whether the thread still waits, for whoever holds the state lock of its process.
+    pub(crate) fn waits(&self, process: &mut ProcessState) -> bool {
+        self.thread.state(process).stack.waits_for(self.frame)
+    }
+
+    /// Who waits for a reply to what the thread served when it made the call: the next one up the
+    /// chain of calls.
+    pub(crate) fn one_up(&self) -> Option<Self> {
+        let mut process = self.thread.process.lock_state();
+        let served = self
+            .thread
+            .state(&mut process)
+            .stack
+            .served_during(self.frame);
+        served.map(|served| served.waiter())
+    }
 }
 
 /// Whether a oneway call is the one that its node is busy with (contract TXN-22).
@@ -389,7 +414,8 @@ impl Transaction {
         let is_waited_for = caller.state(&mut process).stack.waits_for(self.frame());
         if is_waited_for && !caller.has_ended.load(Relaxed) {
             self.count_as_queued(&mut process);
-            caller.state(&mut process).stack.keep_outcome(self);
+            let stack = &mut caller.state(&mut process).stack;
+            stack.keep_outcome(self.frame(), self);
             return;
         }
         drop(process);

@@ -7,7 +7,7 @@
 //! reads; a reply that fails still ends the call.
 
 use crate::{
-    call_stack::{Frame, FrameId, Waiter},
+    call_stack::{Frame, FrameId},
     calls::translate::{copy_in, Route},
     common::{debug::note, error::Refusal, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
@@ -19,7 +19,7 @@ use crate::{
     range_alloc::CallKind,
     scheduling::priority,
     thread::{Completion, Thread, ThreadState},
-    transaction::{Content, Transaction},
+    transaction::{Content, Transaction, Waiter},
     work::{Rouse, Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{

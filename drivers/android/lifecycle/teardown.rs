@@ -15,9 +15,11 @@ use crate::{
     pure::priority_rules::Priority,
     scheduling::priority,
     thread::Thread,
+    transaction::Transaction,
     work::{Wake, Work, WorkTicket}, //
 };
 use kernel::{
+    alloc::KBox,
     rbtree::RBTreeNode,
     sync::{
         atomic::Relaxed,
@@ -77,7 +79,7 @@ impl Thread {
         Some((record, spare, state.raised_from.take()))
     }
 
-    fn pop_frame(&self) -> Option<Frame> {
+    fn pop_frame(&self) -> Option<Frame<KBox<Transaction>>> {
         let mut process = self.process.lock_state();
         let stack = &mut self.state(&mut process).stack;
         let frame = stack.pop();
@@ -95,7 +97,7 @@ impl Thread {
     }
 
     /// Takes out the stack, which is empty and has memory.
-    fn take_stack(&self) -> CallStack {
+    fn take_stack(&self) -> CallStack<KBox<Transaction>> {
         let mut process = self.process.lock_state();
         core::mem::replace(&mut self.state(&mut process).stack, CallStack::new())
     }
