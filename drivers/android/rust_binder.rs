@@ -29,7 +29,6 @@ mod kernel_ext;
 
 mod allocation;
 mod buffers;
-mod call_stack;
 mod calls;
 mod common;
 mod context;

@@ -6,7 +6,6 @@
 //! or with the process. Its state is guarded by the state lock of the process.
 
 use crate::{
-    call_stack::{CallStack, FrameId},
     common::{
         error::Refusal,
         stats::{Counted, Kind}, //
@@ -15,7 +14,10 @@ use crate::{
     kernel_ext::{park::WakeHint, pid::ThreadPid},
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
-    pure::priority_rules::Priority,
+    pure::{
+        call_stack::{CallStack, FrameId},
+        priority_rules::Priority, //
+    },
     scheduling::{idle::IdlePlace, priority},
     transaction::Transaction,
     work::{Rouse, Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
@@ -377,7 +379,7 @@ impl Thread {
         wake
     }
 
-    /// Ends a reply that has been [begun](crate::call_stack::CallStack::begin_reply). A reply that has
+    /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply). A reply that has
     /// failed stops the commands behind it like a refusal (contract WR-2).
     #[cold]
     pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool) {

@@ -19,7 +19,6 @@
 
 use crate::{
     allocation::Buffer,
-    call_stack::FrameId,
     common::{
         debug::note,
         error::Refusal,
@@ -30,6 +29,7 @@ use crate::{
     node::Node,
     process::{Pid, ProcessState, StateGuard},
     pure::{
+        call_stack::FrameId,
         freeze_state::Reception,
         node_counts::Uncounted,
         priority_rules::{Priority, SavedPriority}, //

@@ -7,7 +7,6 @@
 //! reads; a reply that fails still ends the call.
 
 use crate::{
-    call_stack::{Frame, FrameId},
     calls::translate::{copy_in, Route},
     common::{debug::note, error::Refusal, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
@@ -15,7 +14,10 @@ use crate::{
     kernel_ext::park::WakeHint,
     node::Node,
     process::Process,
-    pure::freeze_state::Reception,
+    pure::{
+        call_stack::{Frame, FrameId},
+        freeze_state::Reception, //
+    },
     range_alloc::CallKind,
     scheduling::priority,
     thread::{Completion, Thread, ThreadState},

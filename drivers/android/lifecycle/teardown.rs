@@ -7,12 +7,14 @@
 //! lock (lesson R01). Whoever waits for something hears that it will not come.
 
 use crate::{
-    call_stack::{CallStack, Frame},
     common::{debug::note, error::Refusal},
     kernel_ext::{park::WakeHint, sched},
     lifecycle::registry,
     process::{Pid, Process},
-    pure::priority_rules::Priority,
+    pure::{
+        call_stack::{CallStack, Frame},
+        priority_rules::Priority, //
+    },
     scheduling::priority,
     thread::Thread,
     transaction::Transaction,

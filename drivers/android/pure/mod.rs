@@ -5,6 +5,7 @@
 //! There are no locks, tasks or pages here: the caller holds the lock that guards a structure, and allocates
 //! what it needs before that. So these files also build for the host, and are tested there (`tests/host`).
 
+pub(crate) mod call_stack;
 pub(crate) mod chunked_stack;
 pub(crate) mod counted_tree;
 pub(crate) mod death_state;
