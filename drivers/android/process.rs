@@ -36,7 +36,10 @@ use crate::{
         node_counts::Uncounted,
         priority_rules::Priority, //
     },
-    scheduling::priority,
+    scheduling::{
+        idle::{IdlePlace, IdleThreads},
+        priority, //
+    },
     thread::{Rest, Thread},
     work::{Rouse, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
@@ -272,7 +275,7 @@ impl ProcessState {
     /// One beyond the limit of threads is not asked for.
     pub(crate) fn request_thread(&mut self, thread: &Thread) -> Option<u32> {
         let pool = self.pool;
-        let is_any_idle = self.newest_idle().is_some();
+        let is_any_idle = self.newest_idle.is_some();
         if pool.is_thread_requested || pool.started >= pool.max_threads || is_any_idle {
             return None;
         }
@@ -288,6 +291,20 @@ impl ProcessState {
         } else {
             Wake::Nobody
         }
+    }
+}
+
+impl IdleThreads for ProcessState {
+    type Thread = Thread;
+
+    #[inline]
+    fn newest(&mut self) -> &mut Option<Arc<Thread>> {
+        &mut self.newest_idle
+    }
+
+    #[inline]
+    fn place<'a>(&'a mut self, thread: &'a Thread) -> &'a mut IdlePlace<Thread> {
+        &mut thread.state(self).idle_place
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct ThreadState {
     pub(crate) looper: Looper,
     pub(crate) rest: Rest,
     /// Its place among the idle threads, while it rests for any work.
-    pub(crate) idle_place: IdlePlace,
+    pub(crate) idle_place: IdlePlace<Thread>,
     /// What the thread was before whoever queued a call for it made it more urgent, until it takes
     /// that call.
     pub(crate) raised_from: Option<Priority>,

@@ -277,7 +277,7 @@ impl Transaction {
             return None;
         }
         // Under the lock it is not the last reference: the list or the caller has another.
-        let server = route.or(target.newest_idle())?.clone();
+        let server = route.or(target.newest_idle.as_ref())?.clone();
         if !target.promise(&server) {
             return None;
         }

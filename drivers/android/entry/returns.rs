@@ -18,7 +18,7 @@ use crate::{
     node::{Node, RemovedNode},
     process::{ProcessState, StateGuard},
     pure::{death_state::DeathNotice, freeze_notice::FreezeNotice, node_counts::Announcement},
-    scheduling::priority,
+    scheduling::{idle::IdleThreads, priority},
     thread::{Completion, Rest, Thread, ThreadState},
     transaction::{Content, Transaction},
     work::{Wake, Work, WorkTicket}, //

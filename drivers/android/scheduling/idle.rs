@@ -3,57 +3,68 @@
 //! The threads of a process that sleep until something comes for any of them.
 //!
 //! A list that goes through the threads themselves: it needs no memory, however many there are, and a
-//! thread leaves it in a few steps, wherever it stands. All of it is guarded by the state lock of the
-//! process. Whoever is in the list sleeps in the driver and takes itself out before it leaves, so an
+//! thread leaves it in a few steps, wherever it stands. All of it is guarded by one lock, the state lock of
+//! the process. Whoever is in the list sleeps in the driver and takes itself out before it leaves, so an
 //! `Arc` that is dropped here is never the last.
 
-use crate::{process::ProcessState, thread::Thread};
 use kernel::sync::Arc;
 
 /// The place of a thread in the list; both empty while it is not in there, and while it is alone.
-#[derive(Default)]
-pub(crate) struct IdlePlace {
+pub(crate) struct IdlePlace<T> {
     /// Who fell idle next.
-    newer: Option<Arc<Thread>>,
+    newer: Option<Arc<T>>,
     /// Who fell idle just before.
-    older: Option<Arc<Thread>>,
+    older: Option<Arc<T>>,
 }
 
-impl ProcessState {
-    /// The thread that fell idle last, if any is idle.
-    pub(crate) fn newest_idle(&self) -> Option<&Arc<Thread>> {
-        self.newest_idle.as_ref()
+impl<T> Default for IdlePlace<T> {
+    fn default() -> Self {
+        Self {
+            newer: None,
+            older: None,
+        }
     }
+}
+
+/// What the lock of such a list guards.
+pub(crate) trait IdleThreads {
+    type Thread;
+
+    /// The thread that fell idle last, if any is idle.
+    fn newest(&mut self) -> &mut Option<Arc<Self::Thread>>;
+
+    /// The place of a thread.
+    fn place<'a>(&'a mut self, thread: &'a Self::Thread) -> &'a mut IdlePlace<Self::Thread>;
 
     /// Adds a thread, which is not in the list, as the newest.
-    pub(crate) fn push_idle(&mut self, thread: &Arc<Thread>) {
-        let older = self.newest_idle.replace(thread.clone());
+    fn push_idle(&mut self, thread: &Arc<Self::Thread>) {
+        let older = self.newest().replace(thread.clone());
         if let Some(older) = &older {
-            older.state(self).idle_place.newer = Some(thread.clone());
+            self.place(older).newer = Some(thread.clone());
         }
-        put(&mut thread.state(self).idle_place.older, older);
+        put(&mut self.place(thread).older, older);
     }
 
     /// Takes out the newest.
-    pub(crate) fn pop_idle(&mut self) -> Option<Arc<Thread>> {
-        let thread = self.newest_idle.take()?;
-        let older = thread.state(self).idle_place.older.take();
+    fn pop_idle(&mut self) -> Option<Arc<Self::Thread>> {
+        let thread = self.newest().take()?;
+        let older = self.place(&thread).older.take();
         if let Some(older) = &older {
-            older.state(self).idle_place.newer = None;
+            self.place(older).newer = None;
         }
-        put(&mut self.newest_idle, older);
+        put(self.newest(), older);
         Some(thread)
     }
 
     /// Takes out a thread, which is in the list.
-    pub(crate) fn remove_idle(&mut self, thread: &Arc<Thread>) {
-        let IdlePlace { newer, older } = core::mem::take(&mut thread.state(self).idle_place);
+    fn remove_idle(&mut self, thread: &Arc<Self::Thread>) {
+        let IdlePlace { newer, older } = core::mem::take(self.place(thread));
         if let Some(older) = &older {
-            older.state(self).idle_place.newer = newer.clone();
+            self.place(older).newer = newer.clone();
         }
         match newer {
-            Some(newer) => newer.state(self).idle_place.older = older,
-            None => self.newest_idle = older,
+            Some(newer) => self.place(&newer).older = older,
+            None => *self.newest() = older,
         }
     }
 }
@@ -61,6 +72,6 @@ impl ProcessState {
 /// Fills a place in which there is nobody. The compiler, which does not know that, would look for somebody
 /// to drop.
 #[inline]
-fn put(place: &mut Option<Arc<Thread>>, thread: Option<Arc<Thread>>) {
+fn put<T>(place: &mut Option<Arc<T>>, thread: Option<Arc<T>>) {
     core::mem::forget(core::mem::replace(place, thread));
 }
