@@ -12,11 +12,10 @@ use crate::{
     },
     defs::{ExtendedError, Return},
     kernel_ext::{park::WakeHint, pid::ThreadPid},
-    node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::{CallStack, FrameId},
-        priority_rules::Priority, //
+        priority_rules::{NodePriority, Priority}, //
     },
     scheduling::{idle::IdlePlace, priority},
     transaction::Transaction,
@@ -304,7 +303,7 @@ impl Thread {
 
     /// Makes the thread urgent enough to serve a call of `caller` on `node`, which is
     /// [promised](Rest::Promised) to it. Gives what it was, if that changes it. No lock may be held.
-    pub(crate) fn raise(&self, caller: Priority, node: &Node) -> Option<Priority> {
+    pub(crate) fn raise(&self, caller: Priority, node: &NodePriority) -> Option<Priority> {
         priority::raise_sleeper(&*self.task.task()?, caller, node)
     }
 

@@ -289,7 +289,7 @@ impl Transaction {
     /// Makes the thread to whom the call is promised as urgent as serving it asks for.
     pub(crate) fn raise(&self, server: &Thread) -> Option<Priority> {
         match &self.content {
-            Content::Call { node, .. } => server.raise(self.caller_priority, node),
+            Content::Call { node, .. } => server.raise(self.caller_priority, &node.priority),
             _ => None,
         }
     }

@@ -389,12 +389,12 @@ fn deliver_call<'a>(
     }
     match transaction.take_content() {
         Content::Call { node, buffer } => {
-            let own = priority::begin_service(transaction.caller_priority, &node);
+            let own = priority::begin_service(transaction.caller_priority, &node.priority);
             transaction.saved_priority.keep_first(own);
             hand_over(thread, buffer, numbers, Purpose::Call(node));
         }
         Content::Oneway { node, buffer, .. } => {
-            priority::begin_oneway_service(&node);
+            priority::begin_oneway_service(&node.priority);
             hand_over(thread, buffer, numbers, Purpose::Oneway(node));
             drop(transaction);
             return Ok(forgo_call(thread, lock_after_transaction(thread)));

@@ -10,8 +10,7 @@
 
 use crate::{
     kernel_ext::sched,
-    node::Node,
-    pure::priority_rules::{Limits, Priority}, //
+    pure::priority_rules::{Limits, NodePriority, Priority}, //
 };
 use kernel::{
     prelude::*,
@@ -27,21 +26,25 @@ pub(crate) fn current_priority() -> Priority {
 /// Becomes as urgent as serving a call of `caller` on `node` asks for. Gives what to go back to when
 /// the call has been answered.
 #[inline]
-pub(crate) fn begin_service(caller: Priority, node: &Node) -> Priority {
+pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     let own = current_priority();
-    if node.priority.is_served_unchanged(caller, own) {
+    if node.is_served_unchanged(caller, own) {
         return own;
     }
-    change_as_permitted(own, node.priority.to_serve_call(caller, own))
+    change_as_permitted(own, node.to_serve_call(caller, own))
 }
 
 /// Makes a task that sleeps and is about to be given a call of `caller` on `node` as urgent as serving
 /// that asks for, so that nothing of middling urgency keeps it from running when it is woken. Gives
 /// what it was, if it was changed. What makes it less urgent is left to [`begin_service`].
 #[cold]
-pub(crate) fn raise_sleeper(sleeper: &Task, caller: Priority, node: &Node) -> Option<Priority> {
+pub(crate) fn raise_sleeper(
+    sleeper: &Task,
+    caller: Priority,
+    node: &NodePriority,
+) -> Option<Priority> {
     let own = Priority::from_word(sched::of(sleeper));
-    let wanted = node.priority.to_serve_call(caller, own)?;
+    let wanted = node.to_serve_call(caller, own)?;
     let limits = Limits::from_word(sched::limits(sleeper));
     let permitted = limits.permit(wanted, own);
     permitted
@@ -52,10 +55,10 @@ pub(crate) fn raise_sleeper(sleeper: &Task, caller: Priority, node: &Node) -> Op
 /// Becomes as urgent as serving a oneway call on `node` asks for. There is no way back but to wait for
 /// the next call.
 #[inline]
-pub(crate) fn begin_oneway_service(node: &Node) {
+pub(crate) fn begin_oneway_service(node: &NodePriority) {
     let own = current_priority();
-    if !node.priority.is_served_unchanged(own, own) {
-        change_as_permitted(own, node.priority.to_serve_oneway(own));
+    if !node.is_served_unchanged(own, own) {
+        change_as_permitted(own, node.to_serve_oneway(own));
     }
 }
 
