@@ -7,10 +7,12 @@
 //! table is taken before the state lock of a node's owner, never after one.
 
 use crate::{
-    common::stats::{Counted, Kind},
+    common::{
+        limits::limits,
+        stats::{Counted, Kind}, //
+    },
     death::DeathLink,
     defs::{NodeInfoForRef, Strength},
-    entry::ffi,
     freeze_link::FreezeLink,
     links::{Cancelled, Place},
     node::Node,
@@ -158,7 +160,7 @@ impl Process {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
-            ffi::limits().refs.check(handles.table.len())?;
+            limits().refs.check(handles.table.len())?;
             if let Some(lowest) = new.as_ref().map(|(_, lowest)| *lowest) {
                 let handles = &mut *handles;
                 if let Some(vacant) = handles.table.lowest_free(lowest, &mut spare) {

@@ -12,12 +12,12 @@ use crate::{
     common::{
         debug::note,
         error::Refusal,
+        limits::limits,
         stats::{Counted, Kind}, //
     },
     context::Context,
     death::DeathLink,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
-    entry::ffi,
     freeze_link::FreezeLink,
     handles::Handles,
     kernel_ext::{
@@ -279,8 +279,8 @@ impl ProcessState {
         if pool.is_thread_requested || pool.started >= pool.max_threads || is_any_idle {
             return None;
         }
-        let is_in_pool = thread.state(self).looper.is_in_pool()
-            && ffi::limits().threads.has_room(self.threads.len());
+        let is_in_pool =
+            thread.state(self).looper.is_in_pool() && limits().threads.has_room(self.threads.len());
         self.pool.is_thread_requested = is_in_pool;
         is_in_pool.then_some(pool.started)
     }
@@ -426,7 +426,7 @@ impl Process {
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
         loop {
             let mut state = self.lock_state();
-            if ffi::limits().threads.has_room(state.threads.len()) {
+            if limits().threads.has_room(state.threads.len()) {
                 state.threads.insert(node);
                 return Ok(thread.clone());
             }
@@ -482,7 +482,7 @@ impl Process {
             // Another thread was faster; ours is freed once the lock is gone.
             Some(theirs) => theirs.clone(),
             None => {
-                ffi::limits().nodes.check(state.nodes.len())?;
+                limits().nodes.check(state.nodes.len())?;
                 state
                     .nodes
                     .insert(reservation.into_node(name.ptr, ours.clone()));

@@ -2,7 +2,7 @@
 /*
  * The parameters that limit what one process may have, which can be changed while
  * the module is loaded: Rust's module! macro has none that can. What they mean is
- * told in limits.rs, which knows the struct's layout.
+ * told in common/limits.rs, where the struct is.
  */
 
 #include <linux/build_bug.h>
@@ -10,8 +10,6 @@
 #include <linux/moduleparam.h>
 
 #include "limits.h"
-
-struct rust_binder_limits rust_binder_limits;
 
 static_assert(sizeof(rust_binder_limits) == 4 * sizeof(u32));
 

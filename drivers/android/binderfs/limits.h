@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What one process may have, in the layout of the Rust struct Limits.
+ * What one process may have, in the layout of the Rust struct Limits (common/limits.rs).
  */
 #ifndef _RUST_BINDER_LIMITS_H
 #define _RUST_BINDER_LIMITS_H

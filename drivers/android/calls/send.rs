@@ -8,9 +8,8 @@
 
 use crate::{
     calls::translate::{copy_in, Route},
-    common::{debug::note, error::Refusal, stats::next_debug_id},
+    common::{debug::note, error::Refusal, limits::limits, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
-    entry::ffi,
     kernel_ext::park::WakeHint,
     node::Node,
     process::Process,
@@ -297,7 +296,7 @@ fn call_oneway(
     let mut transaction = Transaction::new(thread)?;
     let kind = CallKind::Oneway {
         sender: thread.process.pid(),
-        quota: ffi::limits().oneway_quota(),
+        quota: limits().oneway_quota(),
     };
     fill(&mut transaction, sender, request, node, kind)?;
     transaction.describe(id, request);

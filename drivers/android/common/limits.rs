@@ -11,7 +11,24 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed}, //
 };
 
-/// All of them; C declares the parameters in `binderfs/limits.c`.
+/// What the parameters say at present. `binderfs/limits.c` declares them and knows this struct's layout; each
+/// setter writes one field, by one store.
+#[allow(unsafe_code)] // For its name alone, by which C finds it.
+#[no_mangle]
+static rust_binder_limits: Limits = Limits {
+    nodes: Limit(Atomic::new(0)),
+    refs: Limit(Atomic::new(0)),
+    threads: Limit(Atomic::new(0)),
+    oneway_quota: Atomic::new(0),
+};
+
+/// What one process may have, as the module's parameters say at present.
+#[inline]
+pub(crate) fn limits() -> &'static Limits {
+    &rust_binder_limits
+}
+
+/// All of them.
 #[repr(C)]
 pub(crate) struct Limits {
     /// Nodes that a process offers.

@@ -7,7 +7,7 @@
 
 use crate::{
     buffers::space,
-    common::{limits::Limits, stats},
+    common::stats,
     context::Context,
     entry::ioctls::{self, Opened},
     kernel_ext::deferred_close::DeferredClose,
@@ -33,7 +33,6 @@ use kernel::{
 };
 
 extern "C" {
-    static rust_binder_limits: Limits;
     fn rust_binderfs_init() -> c_int;
     fn rust_binderfs_exit();
     fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
@@ -76,15 +75,6 @@ impl Drop for Devices {
         unsafe { rust_binderfs_exit() };
         stats::report_leaks();
     }
-}
-
-/// What one process may have, as the module's parameters say at present.
-#[inline]
-pub(crate) fn limits() -> &'static Limits {
-    // SAFETY: `binderfs/limits.c` defines it, as four `unsigned int`s in the order of the struct's
-    // fields, which have the layout of `u32`. It lives as long as the module, and nothing but the
-    // parameters' setters writes it, each of which stores one field at once.
-    unsafe { &rust_binder_limits }
 }
 
 /// Makes the context of a new device, for the C files.
