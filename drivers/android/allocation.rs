@@ -9,7 +9,7 @@
 //! back from the data that the target maps (lesson R04).
 
 use crate::{
-    buffers::file_slots::FileSlot,
+    buffers::file_slots::{FileSlot, ReservedNumbers},
     common::error::Refusal,
     defs::{transaction_flags, Strength, TransactionRequest},
     entry::ffi,
@@ -39,7 +39,7 @@ struct Named {
     /// Nodes and handles.
     held: KVVec<Held>,
     /// Files that are yet to be given to the receiver.
-    files: KVVec<FileSlot>,
+    files: KVVec<FileSlot<Process>>,
     /// Descriptors of the receiver that are closed with the buffer.
     to_close: Option<DeferredClose>,
 }
@@ -183,24 +183,31 @@ impl Buffer {
     }
 
     /// Remembers a file that the data names.
-    pub(crate) fn hold_file(&mut self, slot: FileSlot) -> Result<(), AllocError> {
+    pub(crate) fn hold_file(&mut self, slot: FileSlot<Process>) -> Result<(), AllocError> {
         self.named()?.files.push(slot, GFP_KERNEL)
     }
 
-    /// The files that the data names and the receiver has not got yet.
-    pub(crate) fn files(&self) -> &[FileSlot] {
-        self.named.as_ref().map_or(&[], |named| &named.files)
+    /// Reserves a number for each file in the data, in the table of the calling task, which belongs
+    /// to `receiver`, and writes the numbers into the data. `None` if there are no files.
+    ///
+    /// `EMFILE` when the task may not have that many.
+    pub(crate) fn reserve_numbers(
+        &self,
+        receiver: &Process,
+    ) -> Result<Option<KBox<ReservedNumbers>>> {
+        let slots = self.named.as_ref().map_or(&[][..], |named| &named.files);
+        if slots.is_empty() {
+            return Ok(None);
+        }
+        let start = self.offset();
+        ReservedNumbers::reserve(slots, &receiver.pages, start, |device| device.file.get())
+            .map(Some)
     }
 
-    /// Takes the files out, in order. The receiver has got them: `to_close` is what is to be closed
-    /// with the buffer.
-    pub(crate) fn take_files(&mut self, to_close: Option<DeferredClose>) -> KVVec<FileSlot> {
-        match &mut self.named {
-            Some(named) => {
-                named.to_close = to_close;
-                core::mem::take(&mut named.files)
-            }
-            None => KVVec::new(),
+    /// Gives the files their numbers. What is to be closed with the buffer is remembered in it.
+    pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
+        if let Some(named) = &mut self.named {
+            named.to_close = reserved.install(core::mem::take(&mut named.files));
         }
     }
 

@@ -21,13 +21,10 @@
 //!
 //! Where the numbers go and which are to be closed again is remembered here and in the buffer's
 //! descriptor, never read from memory that the receiver maps (lesson R04).
+//!
+//! `P` is what a device of Binder's own is opened as: a process.
 
-use crate::{
-    allocation::Buffer,
-    entry::ffi,
-    kernel_ext::deferred_close::DeferredClose,
-    process::Process, //
-};
+use crate::kernel_ext::{deferred_close::DeferredClose, page_range::PageRange};
 use kernel::{
     fs::{
         file::{flags, FileDescriptorReservation},
@@ -38,37 +35,19 @@ use kernel::{
 };
 
 /// A file, and where in the data its number belongs.
-pub(crate) struct FileSlot {
+pub(crate) struct FileSlot<P> {
     /// Where the four bytes of the number are, relative to the start of the buffer.
     pub(crate) at: usize,
-    pub(crate) file: PassedFile,
+    pub(crate) file: PassedFile<P>,
     pub(crate) closer: Closer,
 }
 
 /// What is passed.
-pub(crate) enum PassedFile {
+pub(crate) enum PassedFile<P> {
     /// A file, which is held.
     Other(ARef<File>),
     /// A device of ours, by the process that it was opened as.
-    Device(Arc<Process>),
-}
-
-impl PassedFile {
-    /// Passes a file.
-    pub(crate) fn new(file: ARef<File>) -> Self {
-        match ffi::process_behind(&file) {
-            Some(process) => Self::Device(process),
-            None => Self::Other(file),
-        }
-    }
-
-    /// Holds a device open. `EBADF` if it is closed.
-    fn hold_device(&self) -> Result<Option<ARef<File>>> {
-        match self {
-            Self::Other(_) => Ok(None),
-            Self::Device(process) => process.file.get().ok_or(EBADF).map(Some),
-        }
-    }
+    Device(Arc<P>),
 }
 
 /// Who closes a descriptor that was delivered (contract OBJ-11).
@@ -89,31 +68,59 @@ pub(crate) struct ReservedNumbers {
     to_close: Option<DeferredClose>,
 }
 
-impl Buffer {
-    /// Reserves a number for each file in the data, in the table of the calling task, which belongs
-    /// to `receiver`, and writes the numbers into the data. `None` if there are no files.
+impl ReservedNumbers {
+    /// Reserves a number for each file of a buffer that lies at `start` of the receiver's `pages`, in the
+    /// table of the calling task, and writes the numbers into the data. `file_of` gives the file of a
+    /// device that is open.
     ///
-    /// `EMFILE` when the task may not have that many.
-    pub(crate) fn reserve_numbers(
-        &self,
-        receiver: &Process,
-    ) -> Result<Option<KBox<ReservedNumbers>>> {
-        match self.files() {
-            [] => Ok(None),
-            slots => reserve(slots, self.offset(), receiver).map(Some),
+    /// `EMFILE` when the task may not have that many, `EBADF` when a device is closed.
+    #[cold]
+    pub(crate) fn reserve<P>(
+        slots: &[FileSlot<P>],
+        pages: &PageRange,
+        start: usize,
+        file_of: impl Fn(&P) -> Option<ARef<File>>,
+    ) -> Result<KBox<Self>> {
+        let mut numbers = KVVec::with_capacity(slots.len(), GFP_KERNEL)?;
+        let mut devices = KVVec::new();
+        let is_closed = |slot: &&FileSlot<P>| slot.closer == Closer::Driver;
+        let mut to_close = match slots.iter().filter(is_closed).count() {
+            0 => None,
+            count => Some(DeferredClose::with_capacity(count, GFP_KERNEL)?),
+        };
+        for slot in slots {
+            if let PassedFile::Device(device) = &slot.file {
+                devices.push(file_of(device).ok_or(EBADF)?, GFP_KERNEL)?;
+            }
+            let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
+            if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
+                closing.push(number.reserved_fd());
+            }
+            numbers.push(number, GFP_KERNEL)?;
         }
-    }
-
-    /// Gives the files their numbers. What is to be closed with the buffer is remembered in it.
-    pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
-        let ReservedNumbers {
+        let pages = pages.open_pages()?;
+        for (slot, number) in slots.iter().zip(&numbers) {
+            pages.write(start + slot.at, &number.reserved_fd().to_ne_bytes())?;
+        }
+        drop(pages);
+        let reserved = Self {
             numbers,
             devices,
             to_close,
-        } = KBox::into_inner(reserved);
+        };
+        Ok(KBox::new(reserved, GFP_KERNEL)?)
+    }
+
+    /// Gives the files their numbers. Gives what is to be closed with the buffer.
+    pub(crate) fn install<P>(self: KBox<Self>, slots: KVVec<FileSlot<P>>) -> Option<DeferredClose> {
+        let Self {
+            numbers,
+            devices,
+            to_close,
+        } = KBox::into_inner(self);
         let mut devices = devices.into_iter();
         // As many numbers as slots, and as many devices as there are slots of such, in the same order.
-        for (number, slot) in numbers.into_iter().zip(self.take_files(to_close)) {
+        for (number, slot) in numbers.into_iter().zip(slots) {
             let file = match slot.file {
                 PassedFile::Other(file) => Some(file),
                 PassedFile::Device(_) => devices.next(),
@@ -122,37 +129,6 @@ impl Buffer {
                 number.fd_install(file);
             }
         }
+        to_close
     }
-}
-
-#[cold]
-fn reserve(slots: &[FileSlot], start: usize, receiver: &Process) -> Result<KBox<ReservedNumbers>> {
-    let mut numbers = KVVec::with_capacity(slots.len(), GFP_KERNEL)?;
-    let mut devices = KVVec::new();
-    let is_closed = |slot: &&FileSlot| slot.closer == Closer::Driver;
-    let mut to_close = match slots.iter().filter(is_closed).count() {
-        0 => None,
-        count => Some(DeferredClose::with_capacity(count, GFP_KERNEL)?),
-    };
-    for slot in slots {
-        if let Some(device) = slot.file.hold_device()? {
-            devices.push(device, GFP_KERNEL)?;
-        }
-        let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
-        if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
-            closing.push(number.reserved_fd());
-        }
-        numbers.push(number, GFP_KERNEL)?;
-    }
-    let pages = receiver.pages.open_pages()?;
-    for (slot, number) in slots.iter().zip(&numbers) {
-        pages.write(start + slot.at, &number.reserved_fd().to_ne_bytes())?;
-    }
-    drop(pages);
-    let reserved = ReservedNumbers {
-        numbers,
-        devices,
-        to_close,
-    };
-    Ok(KBox::new(reserved, GFP_KERNEL)?)
 }

@@ -11,7 +11,8 @@ use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
     common::error::Refusal,
     defs::{FileArrayObject, FileObject},
-    entry::ffi, //
+    entry::ffi,
+    process::Process, //
 };
 use kernel::{
     prelude::*,
@@ -64,13 +65,16 @@ impl Translation<'_> {
 
     /// The file behind a descriptor of the sender, if it may be passed.
     #[inline]
-    fn passed_file(&self, fd: u32) -> Result<PassedFile> {
+    fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>> {
         if !self.route.accepts_files {
             return Err(EPERM);
         }
         let file = ffi::file_of_caller(fd)?;
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
         security::binder_transfer_file(from, to, &file).map_err(|_| EPERM)?;
-        Ok(PassedFile::new(file))
+        Ok(match ffi::process_behind(&file) {
+            Some(process) => PassedFile::Device(process),
+            None => PassedFile::Other(file),
+        })
     }
 }
