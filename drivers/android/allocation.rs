@@ -12,8 +12,7 @@ use crate::{
     buffers::file_slots::{FileSlot, ReservedNumbers},
     common::error::Refusal,
     defs::{transaction_flags, Strength, TransactionRequest},
-    entry::ffi,
-    kernel_ext::deferred_close::DeferredClose,
+    kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::Node,
     process::{Process, LARGEST_SPACE},
     range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, State}, //
@@ -334,7 +333,7 @@ impl Process {
             named,
             ..
         } = buffer;
-        let _ = self.let_go(named);
+        let _ = self.let_go(named, None);
         let clear = is_cleared.then_some(layout.total as usize);
         self.release_range(offset as usize, clear);
     }
@@ -354,8 +353,12 @@ impl Process {
 
     /// The calling task, one of this process, frees the buffer at this address. Nothing when there
     /// is none that it may free: never delivered, not the exact start, or being freed by another
-    /// thread (contract OBJ-12).
-    pub(crate) fn free_buffer(&self, address: u64) -> Option<AfterFree> {
+    /// thread (contract OBJ-12). `descriptors` are those of that task.
+    pub(crate) fn free_buffer(
+        &self,
+        address: u64,
+        descriptors: Descriptors<'_, Self>,
+    ) -> Option<AfterFree> {
         let address = usize::try_from(address).ok()?;
         let offset = address.checked_sub(self.pages.address()?)?;
         let mut buffers = self.buffers.lock();
@@ -372,7 +375,7 @@ impl Process {
                 leftover.discard();
             }
         }
-        let after = self.let_go(delivered.named);
+        let after = self.let_go(delivered.named, Some(descriptors));
         match delivered.purpose {
             Purpose::Call(node) => node.drop_local(Strength::Strong),
             Purpose::Oneway(node) => {
@@ -408,14 +411,22 @@ impl Process {
     /// Undoes what the data of a buffer named. Descriptors are closed in the calling task; what was
     /// not delivered has none.
     #[inline]
-    fn let_go(&self, named: Option<KBox<Named>>) -> AfterFree {
+    fn let_go(
+        &self,
+        named: Option<KBox<Named>>,
+        descriptors: Option<Descriptors<'_, Self>>,
+    ) -> AfterFree {
         match named {
             None => AfterFree::Nothing,
-            Some(named) => self.let_go_of(named),
+            Some(named) => self.let_go_of(named, descriptors),
         }
     }
 
-    fn let_go_of(&self, named: KBox<Named>) -> AfterFree {
+    fn let_go_of(
+        &self,
+        named: KBox<Named>,
+        descriptors: Option<Descriptors<'_, Self>>,
+    ) -> AfterFree {
         let named = KBox::into_inner(named);
         for held in named.held {
             match held {
@@ -426,12 +437,12 @@ impl Process {
                 }
             }
         }
-        match named.to_close {
-            Some(to_close) => {
-                ffi::close_descriptors(to_close);
+        match (named.to_close, descriptors) {
+            (Some(to_close), Some(descriptors)) => {
+                descriptors.close(to_close);
                 AfterFree::ReturnSoon
             }
-            None => AfterFree::Nothing,
+            _ => AfterFree::Nothing,
         }
     }
 }

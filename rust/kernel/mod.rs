@@ -11,6 +11,7 @@ pub(crate) mod closable;
 pub(crate) mod debug_mask;
 #[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod deferred_close;
+pub(crate) mod descriptors;
 #[cfg(kunit_suites)]
 pub(crate) mod expect;
 pub(crate) mod layouts;

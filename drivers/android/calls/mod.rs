@@ -3,4 +3,5 @@
 //! `BC_TRANSACTION` and `BC_REPLY`: sending calls and replies, and translating their objects.
 
 pub(crate) mod send;
+pub(crate) mod sender;
 pub(crate) mod translate;

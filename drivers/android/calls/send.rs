@@ -7,7 +7,10 @@
 //! reads; a reply that fails still ends the call.
 
 use crate::{
-    calls::translate::{copy_in, Route},
+    calls::{
+        sender::Sender,
+        translate::{copy_in, Route}, //
+    },
     common::{debug::note, error::Refusal, limits::limits, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     kernel_ext::park::WakeHint,
@@ -24,7 +27,6 @@ use crate::{
     work::{Rouse, Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
-    cred::Credential,
     prelude::*,
     security::{self, SecurityCtx},
     sync::{
@@ -32,16 +34,6 @@ use kernel::{
         Arc, //
     }, //
 };
-
-/// The calling thread, which sends a call or a reply.
-#[derive(Clone, Copy)]
-pub(crate) struct Sender<'a> {
-    pub(crate) thread: &'a Arc<Thread>,
-    /// With which rights it does so: those with which its process has opened the device.
-    pub(crate) credential: &'a Credential,
-    /// Where to wake whoever waits for what it sends.
-    pub(crate) hint: WakeHint,
-}
 
 /// Makes a call: `BC_TRANSACTION`. What goes wrong is told to the thread (contract TXN-1).
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {

@@ -12,7 +12,7 @@
 
 use crate::{
     allocation::Buffer,
-    calls::send::Sender,
+    calls::sender::Sender,
     common::error::Refusal,
     defs::{Object, TransactionRequest},
     kernel_ext::stack_bytes::StackBytes,

@@ -7,7 +7,10 @@
 
 use crate::{
     allocation::AfterFree,
-    calls::send::{self, Sender},
+    calls::{
+        send,
+        sender::Sender, //
+    },
     common::debug::note,
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::stack_bytes::StackBytes,
@@ -127,7 +130,7 @@ fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
             let request = TransactionRequest::decode(source.payload()?);
             send::reply(sender, &request);
         }
-        Command::FreeBuffer => free_buffer(sender.thread, source)?,
+        Command::FreeBuffer => free_buffer(sender, source)?,
         _ => execute_other(sender, command, source)?,
     }
     Ok(())
@@ -171,9 +174,10 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
 
 /// `BC_FREE_BUFFER` (contract OBJ-12).
 #[inline(always)]
-fn free_buffer(thread: &Thread, source: &Source) -> Result {
+fn free_buffer(sender: &Sender<'_>, source: &Source) -> Result {
+    let thread = sender.thread;
     let address = u64::from_ne_bytes(*source.payload()?);
-    match thread.process.free_buffer(address) {
+    match thread.process.free_buffer(address, sender.descriptors) {
         Some(AfterFree::Nothing) => {}
         Some(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
         None => note!(UserError, "no buffer to free at {address:#x}"),

@@ -10,7 +10,7 @@ use crate::{
     common::stats,
     context::Context,
     entry::ioctls::{self, Opened},
-    kernel_ext::deferred_close::DeferredClose,
+    kernel_ext::descriptors::{Descriptors, OpenedAs},
     lifecycle::registry,
     process::Process,
     LocalModule, //
@@ -19,11 +19,10 @@ use kernel::{
     bindings,
     error::{from_result, to_result},
     ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void},
-    fs::{File, LocalFile},
+    fs::File,
     mm::virt::VmaNew,
     prelude::*,
     sync::{
-        aref::ARef,
         atomic::{AtomicFlag, Relaxed},
         poll::PollTable,
         Arc,
@@ -121,6 +120,15 @@ pub(crate) static rust_binder_fops: DeviceOperations =
         // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
         ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
     });
+
+// SAFETY: The VFS uses `fdget_pos` for reading, writing, seeking and listing, and there are no such
+// operations among these. They are those of the files that `binder_open` opens, and it alone gives these
+// their private data.
+unsafe impl OpenedAs for Process {
+    fn operations() -> &'static bindings::file_operations {
+        &rust_binder_fops.0
+    }
+}
 
 /// The process that a file stands for.
 ///
@@ -236,47 +244,14 @@ unsafe extern "C" fn binder_ioctl(
         let process = unsafe { process_of(file) };
         // SAFETY: `file` is valid during this call; ioctls do not use its position.
         let file = unsafe { File::from_raw_file(file) };
+        // SAFETY: This is one of the operations, which the kernel calls, and what is made here lives no longer.
+        let descriptors = unsafe { Descriptors::of_caller() };
         let opened = Opened {
             process,
             credential: file.cred(),
+            descriptors,
             may_wait: file.flags() & kernel::fs::file::flags::O_NONBLOCK == 0,
         };
         ioctls::run(&opened, command, argument).map(|()| 0)
     })
-}
-
-/// The file behind a descriptor of the calling task. `EBADF` when there is none, or none that can be
-/// used for anything.
-///
-/// Here, and not where it is used, because what makes it sound is the list of operations above.
-pub(crate) fn file_of_caller(fd: u32) -> Result<ARef<File>> {
-    let file = LocalFile::fget(fd)?;
-    // SAFETY: Calls into the driver's Rust code come in through the file operations of this file and
-    // through the module's start and end, and this function is called below none but those. The VFS
-    // uses `fdget_pos` for reading, writing, seeking and listing, and the operations have none of
-    // these; it ends before the call returns, so nothing that the task did earlier counts either.
-    Ok(unsafe { LocalFile::assume_no_fdget_pos(file) })
-}
-
-/// The process that a file stands for, if it is a device of ours.
-pub(crate) fn process_behind(file: &File) -> Option<Arc<Process>> {
-    let file = core::ptr::from_ref(file)
-        .cast::<bindings::file>()
-        .cast_mut();
-    // SAFETY: The file is open, for it is borrowed. What its operations are does not change.
-    if !core::ptr::eq(unsafe { (*file).f_op }, &rust_binder_fops.0) {
-        return None;
-    }
-    // SAFETY: Only `binder_open` gives a file these operations' private data, before anybody else knows
-    // the file; and as it is borrowed it has not been released.
-    Some(unsafe { process_of(file) }.into())
-}
-
-/// Closes descriptors of the calling task.
-///
-/// Here for the same reason as [`file_of_caller`].
-pub(crate) fn close_descriptors(to_close: DeferredClose) {
-    // SAFETY: This is called below an ioctl, which frees a buffer, and an ioctl comes in through the
-    // operations of a device.
-    unsafe { to_close.close(&rust_binder_fops.0) };
 }

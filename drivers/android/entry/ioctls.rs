@@ -3,7 +3,7 @@
 //! The ioctls of a device: each takes its argument from user space, and puts its answer there.
 
 use crate::{
-    calls::send::Sender,
+    calls::sender::Sender,
     common::debug::note,
     defs::{
         ioctl,
@@ -19,7 +19,7 @@ use crate::{
         PROTOCOL_VERSION, //
     },
     entry::{commands, returns},
-    kernel_ext::park::WakeHint,
+    kernel_ext::{descriptors::Descriptors, park::WakeHint},
     lifecycle::freeze,
     process::Process,
     thread::Thread, //
@@ -40,6 +40,7 @@ pub(crate) struct Opened<'a> {
     pub(crate) process: ArcBorrow<'a, Process>,
     /// With which rights it was opened: those of the process, which stay as long as it is open.
     pub(crate) credential: &'a Credential,
+    pub(crate) descriptors: Descriptors<'a, Process>,
     pub(crate) may_wait: bool,
 }
 
@@ -138,6 +139,7 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
         let sender = Sender {
             thread,
             credential: opened.credential,
+            descriptors: opened.descriptors,
             hint,
         };
         commands::run(&sender, io).inspect_err(|_| io.read_consumed = 0)?;

@@ -11,7 +11,6 @@ use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
     common::error::Refusal,
     defs::{FileArrayObject, FileObject},
-    entry::ffi,
     process::Process, //
 };
 use kernel::{
@@ -69,10 +68,11 @@ impl Translation<'_> {
         if !self.route.accepts_files {
             return Err(EPERM);
         }
-        let file = ffi::file_of_caller(fd)?;
+        let descriptors = self.route.sender.descriptors;
+        let file = descriptors.file(fd)?;
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
         security::binder_transfer_file(from, to, &file).map_err(|_| EPERM)?;
-        Ok(match ffi::process_behind(&file) {
+        Ok(match descriptors.opened_as(&file) {
             Some(process) => PassedFile::Device(process),
             None => PassedFile::Other(file),
         })

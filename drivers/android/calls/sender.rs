@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who sends a call or a reply, and what it may use for that.
+
+use crate::{
+    kernel_ext::{descriptors::Descriptors, park::WakeHint},
+    process::Process,
+    thread::Thread, //
+};
+use kernel::{cred::Credential, sync::Arc};
+
+/// The calling thread, which sends a call or a reply.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) thread: &'a Arc<Thread>,
+    /// With which rights it does so: those with which its process has opened the device.
+    pub(crate) credential: &'a Credential,
+    /// Its descriptors.
+    pub(crate) descriptors: Descriptors<'a, Process>,
+    /// Where to wake whoever waits for what it sends.
+    pub(crate) hint: WakeHint,
+}
