@@ -191,7 +191,7 @@ impl Node {
         let aftermath = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
         drop(owner);
         aftermath.finish(&self.owner);
-        freezers.now(&self.owner);
+        self.owner.wake_freezers(freezers);
     }
 
     /// A handle starts to count for the node, as a new ref, as a strong one, or both.

@@ -25,14 +25,14 @@ use crate::{
         open_file::OpenFile,
         page_range::PageRange,
         park::WakeHint,
-        pid::GroupPid, //
+        pid::GroupPid,
+        sched, //
     },
-    lifecycle::registry,
     links::{Links, Unconfirmed},
     node::Node,
     pure::{
         counted_tree::CountedTree,
-        freeze_state::FreezeState,
+        freeze_state::{FreezeState, WakeFreezers},
         node_counts::Uncounted,
         priority_rules::Priority, //
     },
@@ -50,7 +50,6 @@ use kernel::{
     new_condvar,
     new_spinlock,
     prelude::*,
-    rbtree::RBTreeNodeReservation,
     sizes::SZ_4M,
     sync::{
         aref::ARef,
@@ -58,7 +57,6 @@ use kernel::{
         lock::{spinlock::SpinLockBackend, Guard, Lock},
         poll::{PollCondVarBox, PollTable},
         Arc,
-        ArcBorrow,
         CondVar,
         SpinLock, //
     }, //
@@ -309,8 +307,12 @@ impl IdleThreads for ProcessState {
 }
 
 impl Process {
-    /// Opens a device for the calling task.
-    pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc<Self>> {
+    /// Makes what the calling task has opened a device as. `opening` is larger than those before it.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        credential: &Credential,
+        opening: i64,
+    ) -> Result<Arc<Self>> {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
         let pool = space::pool()?;
@@ -318,14 +320,14 @@ impl Process {
         let pages = PageRange::new(mm, pool, buffers.clone());
         let pages = Arc::pin_init(pages, GFP_KERNEL)?;
         let pollers = PollCondVarBox::new(c"Process::pollers", kernel::static_lock_class!())?;
-        let process = Arc::pin_init(
+        Arc::pin_init(
             pin_init!(Self {
                 context: context.clone(),
                 file: OpenFile::new(),
                 pid: task.tgid(),
                 group: GroupPid::current(),
                 default_priority: priority::current_priority(),
-                opening: registry::next_opening(),
+                opening,
                 credential: Closable::new(ARef::from(credential)),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),
@@ -338,10 +340,7 @@ impl Process {
                 _counted: Counted::new(Kind::Process),
             }),
             GFP_KERNEL,
-        )?;
-        registry::add(&process)?;
-        note!(OpenClose, "opens a device");
-        Ok(process)
+        )
     }
 
     /// The lock behind [`Self::lock_state`], which threads and nodes name as theirs.
@@ -402,48 +401,6 @@ impl Process {
         note!(OpenClose, "maps {size} bytes");
         self.buffers.set_space(ranges, size);
         Ok(())
-    }
-
-    /// The record of the calling task, made if there is none.
-    pub(crate) fn current_thread(this: ArcBorrow<'_, Self>) -> Result<Arc<Thread>> {
-        let id = current!().pid();
-        let found = this.lock_state().threads.get(&id).cloned();
-        match found {
-            // Who has a record belongs to the opener: it was asked when that was made.
-            Some(thread) if thread.is_current() => Ok(thread),
-            _ if !this.is_callers() => Err(EINVAL),
-            Some(of_the_past) => {
-                // The number went round: its former bearer ended without saying so.
-                of_the_past.end();
-                Self::add_current_thread(&this.into())
-            }
-            None => Self::add_current_thread(&this.into()),
-        }
-    }
-
-    fn add_current_thread(self: &Arc<Self>) -> Result<Arc<Thread>> {
-        let thread = Thread::new(self)?;
-        let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
-        loop {
-            let mut state = self.lock_state();
-            if limits().threads.has_room(state.threads.len()) {
-                state.threads.insert(node);
-                return Ok(thread.clone());
-            }
-            drop(state);
-            if !self.end_exited_thread() {
-                return Err(ENOMEM);
-            }
-        }
-    }
-
-    /// Ends the record of a thread that has exited without saying so. `false` when there is none.
-    fn end_exited_thread(&self) -> bool {
-        let state = self.lock_state();
-        let exited = state.threads.values().find(|thread| thread.is_exiting());
-        let exited = exited.cloned();
-        drop(state);
-        exited.inspect(|thread| thread.end()).is_some()
     }
 
     /// The node of this name, pinned, made with these flags if the process has not sent it before.
@@ -544,15 +501,25 @@ impl Process {
         self.pollers.notify_all();
     }
 
-    /// Lets the calling task watch the device; says whether there is something to read.
-    pub(crate) fn poll(
-        this: ArcBorrow<'_, Self>,
-        file: &File,
-        table: PollTable<'_>,
-    ) -> Result<bool> {
-        let thread = Self::current_thread(this)?;
-        table.register_wait(file, &this.pollers);
-        let mut state = this.lock_state();
+    /// Wakes those who wait for the process to come to rest, if they are to look again. To be called with
+    /// no lock held.
+    pub(crate) fn wake_freezers(&self, wake: WakeFreezers) {
+        sched::expect_no_spinlock();
+        if wake.is_needed() {
+            self.freezers.notify_all();
+        }
+    }
+
+    /// A transaction that counted for the process has ended.
+    pub(crate) fn end_transaction(&self) {
+        let wake = self.lock_state().freeze.end_transaction();
+        self.wake_freezers(wake);
+    }
+
+    /// Lets the calling task, which is `thread`, watch the device; says whether there is something to read.
+    pub(crate) fn poll(&self, thread: &Thread, file: &File, table: PollTable<'_>) -> bool {
+        table.register_wait(file, &self.pollers);
+        let mut state = self.lock_state();
         state.has_pollers = true;
         let has_common_work = !state.work.is_empty();
         let own = thread.state(&mut state);
@@ -560,6 +527,6 @@ impl Process {
         let has_own_work = own.is_work_urgent;
         let takes_common_work = own.is_available() && has_common_work;
         drop(state);
-        Ok(has_own_work || takes_common_work || thread.must_return.load(Relaxed))
+        has_own_work || takes_common_work || thread.must_return.load(Relaxed)
     }
 }

@@ -429,7 +429,7 @@ fn begin_reply(
     drop(process);
     drop(surplus);
     wake.now(thread, WakeHint::Anywhere);
-    freezers.now(&thread.process);
+    thread.process.wake_freezers(freezers);
     Some((transaction, is_told))
 }
 

@@ -11,7 +11,7 @@ use crate::{
     context::Context,
     entry::ioctls::{self, Opened},
     kernel_ext::descriptors::{Descriptors, OpenedAs},
-    lifecycle::registry,
+    lifecycle::{registry, threads},
     process::Process,
     LocalModule, //
 };
@@ -157,7 +157,7 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
         let context = unsafe { Arc::<Context>::borrow(context.cast_mut()) };
         // SAFETY: `file` is valid during this call and nobody else uses it yet.
         let opened = unsafe { File::from_raw_file(file) };
-        let process = Process::open(context.into(), opened.cred())?;
+        let process = registry::open(context.into(), opened.cred())?;
         // SAFETY: As above; both arguments are those of this call. It never fails.
         unsafe { bindings::nonseekable_open(inode, file) };
         // SAFETY: The file is opened by this call, which succeeds from here on, so `binder_release` will
@@ -224,7 +224,7 @@ unsafe extern "C" fn binder_poll(
     let file = unsafe { File::from_raw_file(file) };
     // SAFETY: The table is null or valid during this call.
     let table = unsafe { PollTable::from_raw(table) };
-    match Process::poll(process, file, table) {
+    match threads::current_thread(process).map(|thread| process.poll(&thread, file, table)) {
         Ok(true) => bindings::POLLIN,
         Ok(false) => 0,
         Err(_) => bindings::POLLERR,

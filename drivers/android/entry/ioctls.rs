@@ -20,7 +20,7 @@ use crate::{
     },
     entry::{commands, returns},
     kernel_ext::{descriptors::Descriptors, park::WakeHint},
-    lifecycle::freeze,
+    lifecycle::{freeze, threads::current_thread},
     process::Process,
     thread::Thread, //
 };
@@ -75,7 +75,7 @@ fn dispatch(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
             set_context_manager(opened, name, flags)
         }
         ioctl::THREAD_EXIT => {
-            Process::current_thread(process)?.end();
+            current_thread(process)?.end();
             Ok(())
         }
         ioctl::VERSION => {
@@ -93,7 +93,7 @@ fn dispatch(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
             argument.put(&freeze::frozen_info(pid)?.encode())
         }
         ioctl::ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(&process, argument),
-        ioctl::GET_EXTENDED_ERROR => extended_error(&*Process::current_thread(process)?, argument),
+        ioctl::GET_EXTENDED_ERROR => extended_error(&*current_thread(process)?, argument),
         _ => Err(EINVAL),
     }
 }
@@ -120,7 +120,7 @@ impl Argument {
 
 /// `BINDER_WRITE_READ`. How far each half came is reported even where the other failed (WR-1, WR-3).
 fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
-    let thread = Process::current_thread(opened.process)?;
+    let thread = current_thread(opened.process)?;
     let mut io = WriteRead::decode(&argument.get()?);
     let result = write_then_read(opened, &thread, &mut io);
     thread.must_return.store(false, Relaxed);

@@ -487,7 +487,7 @@ fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
     let freezers = process.freeze.end_transaction();
     if freezers.is_needed() {
         drop(process);
-        freezers.now(&thread.process);
+        thread.process.wake_freezers(freezers);
         process = thread.process.lock_state();
     }
     process

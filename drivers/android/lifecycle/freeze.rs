@@ -11,12 +11,11 @@
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
-    kernel_ext::sched,
     lifecycle::registry,
     process::{Pid, Process, ProcessState},
     pure::{
         few::Few,
-        freeze_state::{Attempt, Standing, WakeFreezers}, //
+        freeze_state::{Attempt, Standing}, //
     }, //
 };
 use kernel::{
@@ -176,7 +175,7 @@ impl Process {
 
     fn complete_freeze(&self, attempt: Attempt) {
         let (announcement, wake) = self.lock_state().freeze.complete(attempt);
-        wake.now(self);
+        self.wake_freezers(wake);
         if let Some(announcement) = announcement {
             self.tell_of_freeze(announcement);
         }
@@ -191,25 +190,9 @@ impl Process {
 
     fn thaw(&self) {
         let (announcement, wake) = self.lock_state().freeze.thaw();
-        wake.now(self);
+        self.wake_freezers(wake);
         if let Some(announcement) = announcement {
             self.tell_of_freeze(announcement);
-        }
-    }
-
-    /// A transaction that counted for the process has ended.
-    pub(crate) fn end_transaction(&self) {
-        let wake = self.lock_state().freeze.end_transaction();
-        wake.now(self);
-    }
-}
-
-impl WakeFreezers {
-    /// Wakes them. To be called with no lock held.
-    pub(crate) fn now(self, process: &Process) {
-        sched::expect_no_spinlock();
-        if self.is_needed() {
-            process.freezers.notify_all();
         }
     }
 }

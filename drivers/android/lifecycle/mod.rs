@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How processes are looked up, frozen and ended.
+//! How processes and threads begin and end, are looked up and frozen.
 
 pub(crate) mod freeze;
 pub(crate) mod registry;
 pub(crate) mod teardown;
+pub(crate) mod threads;

@@ -6,10 +6,13 @@
 //! the way of a call does.
 
 use crate::{
+    common::debug::note,
+    context::Context,
     process::{Pid, Process},
     pure::{few::Few, numbers::FIRST_LONG_NUMBER}, //
 };
 use kernel::{
+    cred::Credential,
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
     sync::{
@@ -28,8 +31,16 @@ kernel::sync::global_lock! {
 
 static LAST_OPENING: Atomic<i64> = Atomic::new((FIRST_LONG_NUMBER / 2) as i64);
 
+/// Opens a device for the calling task. From now on it can be found.
+pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc<Process>> {
+    let process = Process::new(context, credential, next_opening())?;
+    add(&process)?;
+    note!(OpenClose, "opens a device");
+    Ok(process)
+}
+
 /// The number of the next opening of a device, unique as long as the module is loaded.
-pub(crate) fn next_opening() -> i64 {
+fn next_opening() -> i64 {
     LAST_OPENING.fetch_add(1, Relaxed)
 }
 
@@ -38,7 +49,7 @@ fn key(process: &Process) -> Key {
 }
 
 /// From now on `process` can be found. Fails with `ENOMEM`.
-pub(crate) fn add(process: &Arc<Process>) -> Result {
+fn add(process: &Arc<Process>) -> Result {
     let node = RBTreeNode::new(key(process), process.clone(), GFP_KERNEL)?;
     let mut opened = OPENED.lock();
     opened.get_or_insert_with(RBTree::new).insert(node);

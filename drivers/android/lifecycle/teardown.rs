@@ -94,7 +94,7 @@ impl Thread {
         let freezers = process.freeze.end_transaction();
         drop(process);
         drop(surplus);
-        freezers.now(&self.process);
+        self.process.wake_freezers(freezers);
         frame
     }
 
@@ -182,7 +182,7 @@ impl Process {
         self.has_ended.store(true, Relaxed);
         let freezers = state.freeze.end();
         drop(state);
-        freezers.now(self);
+        self.wake_freezers(freezers);
     }
 
     fn any_thread(&self) -> Option<Arc<Thread>> {
