@@ -33,14 +33,14 @@ use kernel::{
 pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
     if !request.is_enabled {
         for process in opened_by(request.pid, Arc::clone)?.as_slice() {
-            process.thaw();
+            thaw(process);
         }
         return Ok(());
     }
     let mut candidates = opened_by(request.pid, Candidate::new)?;
     let candidates = candidates.as_mut_slice();
     for candidate in &mut *candidates {
-        candidate.attempt = candidate.process.begin_freeze();
+        candidate.attempt = begin_freeze(&candidate.process);
     }
     let rested = wait_for_rest(candidates, request.timeout_ms);
     for Candidate { process, attempt } in candidates {
@@ -48,8 +48,8 @@ pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
             continue;
         };
         match rested {
-            Ok(()) => process.complete_freeze(attempt),
-            Err(_) => process.give_up_freeze(attempt),
+            Ok(()) => complete_freeze(process, attempt),
+            Err(_) => give_up_freeze(process, attempt),
         }
     }
     rested
@@ -86,7 +86,7 @@ pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
     for process in opened_by(pid, Arc::clone)?.as_slice() {
         let state = process.lock_state();
         let (has_refused, has_pending) = state.freeze.missed();
-        let is_busy = state.is_busy();
+        let is_busy = is_busy(&state);
         drop(state);
         info.has_refused |= has_refused;
         info.has_pending |= has_pending;
@@ -110,7 +110,7 @@ fn wait_for_rest(candidates: &[Candidate], timeout_ms: u32) -> Result {
     loop {
         let mut waited = false;
         for (process, attempt) in candidates.iter().filter_map(Candidate::begun) {
-            waited |= process.wait_for_rest(attempt, &mut left)?;
+            waited |= wait_for_process(process, attempt, &mut left)?;
         }
         // What was at rest before the last wait need not be any more.
         if !waited || left == 0 {
@@ -118,81 +118,84 @@ fn wait_for_rest(candidates: &[Candidate], timeout_ms: u32) -> Result {
         }
     }
     let mut begun = candidates.iter().filter_map(Candidate::begun);
-    if begun.all(|(process, attempt)| process.is_at_rest(attempt)) {
+    if begun.all(|(process, attempt)| is_at_rest(process, attempt)) {
         Ok(())
     } else {
         Err(EAGAIN)
     }
 }
 
-impl ProcessState {
-    /// Whether anything is on its way to the process, or any of its threads makes or serves a call.
-    fn is_busy(&self) -> bool {
-        self.freeze.outstanding() > 0 || self.threads.values().any(|thread| thread.is_calling(self))
+/// Whether anything is on its way to the process, or any of its threads makes or serves a call.
+fn is_busy(state: &ProcessState) -> bool {
+    state.freeze.outstanding() > 0
+        || state
+            .threads
+            .values()
+            .any(|thread| thread.is_calling(state))
+}
+
+/// Stops to take calls. `None` when the process has ended: it takes none anyway.
+fn begin_freeze(process: &Process) -> Option<Attempt> {
+    let mut state = process.lock_state();
+    (!process.has_ended.load(Relaxed)).then(|| state.freeze.begin())
+}
+
+/// Waits until there is nothing outstanding, or for as many jiffies as are `left`, or until the
+/// attempt is decided by others. Says whether it had to wait at all.
+fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) -> Result<bool> {
+    let mut waited = false;
+    let mut state = process.lock_state();
+    while *left > 0 && !process.has_ended.load(Relaxed) {
+        match state.freeze.standing(attempt) {
+            Standing::Waiting { outstanding: 0 } | Standing::Completed => break,
+            Standing::Overruled => return Err(EAGAIN),
+            Standing::Waiting { .. } => {}
+        }
+        waited = true;
+        match process
+            .freezers
+            .wait_interruptible_timeout(&mut state, *left)
+        {
+            CondVarTimeoutResult::Woken { jiffies } => *left = jiffies,
+            CondVarTimeoutResult::Timeout => *left = 0,
+            CondVarTimeoutResult::Signal { .. } => return Err(ERESTARTSYS),
+        }
+    }
+    Ok(waited)
+}
+
+/// Whether the process may be frozen now, by way of `attempt`.
+fn is_at_rest(process: &Process, attempt: &Attempt) -> bool {
+    let state = process.lock_state();
+    if process.has_ended.load(Relaxed) {
+        return true;
+    }
+    match state.freeze.standing(attempt) {
+        Standing::Waiting { .. } => !is_busy(&state),
+        Standing::Completed => true,
+        Standing::Overruled => false,
     }
 }
 
-impl Process {
-    /// Stops to take calls. `None` when the process has ended: it takes none anyway.
-    fn begin_freeze(&self) -> Option<Attempt> {
-        let mut state = self.lock_state();
-        (!self.has_ended.load(Relaxed)).then(|| state.freeze.begin())
+fn complete_freeze(process: &Process, attempt: Attempt) {
+    let (announcement, wake) = process.lock_state().freeze.complete(attempt);
+    process.wake_freezers(wake);
+    if let Some(announcement) = announcement {
+        process.tell_of_freeze(announcement);
     }
+}
 
-    /// Waits until there is nothing outstanding, or for as many jiffies as are `left`, or until the
-    /// attempt is decided by others. Says whether it had to wait at all.
-    fn wait_for_rest(&self, attempt: &Attempt, left: &mut Jiffies) -> Result<bool> {
-        let mut waited = false;
-        let mut state = self.lock_state();
-        while *left > 0 && !self.has_ended.load(Relaxed) {
-            match state.freeze.standing(attempt) {
-                Standing::Waiting { outstanding: 0 } | Standing::Completed => break,
-                Standing::Overruled => return Err(EAGAIN),
-                Standing::Waiting { .. } => {}
-            }
-            waited = true;
-            match self.freezers.wait_interruptible_timeout(&mut state, *left) {
-                CondVarTimeoutResult::Woken { jiffies } => *left = jiffies,
-                CondVarTimeoutResult::Timeout => *left = 0,
-                CondVarTimeoutResult::Signal { .. } => return Err(ERESTARTSYS),
-            }
-        }
-        Ok(waited)
+fn give_up_freeze(process: &Process, attempt: Attempt) {
+    let announcement = process.lock_state().freeze.give_up(attempt);
+    if let Some(announcement) = announcement {
+        process.tell_of_freeze(announcement);
     }
+}
 
-    /// Whether the process may be frozen now, by way of `attempt`.
-    fn is_at_rest(&self, attempt: &Attempt) -> bool {
-        let state = self.lock_state();
-        if self.has_ended.load(Relaxed) {
-            return true;
-        }
-        match state.freeze.standing(attempt) {
-            Standing::Waiting { .. } => !state.is_busy(),
-            Standing::Completed => true,
-            Standing::Overruled => false,
-        }
-    }
-
-    fn complete_freeze(&self, attempt: Attempt) {
-        let (announcement, wake) = self.lock_state().freeze.complete(attempt);
-        self.wake_freezers(wake);
-        if let Some(announcement) = announcement {
-            self.tell_of_freeze(announcement);
-        }
-    }
-
-    fn give_up_freeze(&self, attempt: Attempt) {
-        let announcement = self.lock_state().freeze.give_up(attempt);
-        if let Some(announcement) = announcement {
-            self.tell_of_freeze(announcement);
-        }
-    }
-
-    fn thaw(&self) {
-        let (announcement, wake) = self.lock_state().freeze.thaw();
-        self.wake_freezers(wake);
-        if let Some(announcement) = announcement {
-            self.tell_of_freeze(announcement);
-        }
+fn thaw(process: &Process) {
+    let (announcement, wake) = process.lock_state().freeze.thaw();
+    process.wake_freezers(wake);
+    if let Some(announcement) = announcement {
+        process.tell_of_freeze(announcement);
     }
 }
