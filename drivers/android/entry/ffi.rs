@@ -11,7 +11,7 @@ use crate::{
     context::Context,
     entry::ioctls::{self, Opened},
     kernel_ext::descriptors::{Descriptors, OpenedAs},
-    lifecycle::{registry, threads},
+    lifecycle::{registry, teardown::end_process, threads},
     process::Process,
     LocalModule, //
 };
@@ -191,7 +191,7 @@ unsafe extern "C" fn binder_release(
     // SAFETY: `private_data` came from `into_foreign`, and this is the end of the file.
     let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
     process.file.clear();
-    process.end();
+    end_process(&process);
     0
 }
 

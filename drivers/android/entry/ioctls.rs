@@ -20,7 +20,7 @@ use crate::{
     },
     entry::{commands, returns},
     kernel_ext::{descriptors::Descriptors, park::WakeHint},
-    lifecycle::{freeze, threads::current_thread},
+    lifecycle::{freeze, teardown::end_thread, threads::current_thread},
     process::Process,
     thread::Thread, //
 };
@@ -75,7 +75,7 @@ fn dispatch(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
             set_context_manager(opened, name, flags)
         }
         ioctl::THREAD_EXIT => {
-            current_thread(process)?.end();
+            end_thread(&current_thread(process)?);
             Ok(())
         }
         ioctl::VERSION => {

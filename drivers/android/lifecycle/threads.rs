@@ -4,6 +4,7 @@
 
 use crate::{
     common::limits::limits,
+    lifecycle::teardown::end_thread,
     process::Process,
     thread::Thread, //
 };
@@ -23,7 +24,7 @@ pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thre
         _ if !process.is_callers() => Err(EINVAL),
         Some(of_the_past) => {
             // The number went round: its former bearer ended without saying so.
-            of_the_past.end();
+            end_thread(&of_the_past);
             add_current_thread(&process.into())
         }
         None => add_current_thread(&process.into()),
@@ -52,5 +53,5 @@ fn end_exited_thread(process: &Process) -> bool {
     let exited = state.threads.values().find(|thread| thread.is_exiting());
     let exited = exited.cloned();
     drop(state);
-    exited.inspect(|thread| thread.end()).is_some()
+    exited.inspect(end_thread).is_some()
 }
