@@ -27,7 +27,7 @@ use crate::{
     process::{Process, ProcessState},
     pure::death_state::{DeathNotice, DeathState},
     thread::Thread,
-    work::{Urgency, Wake, Work, WorkPosition, WorkTicket}, //
+    work::{Dequeued, Urgency, Wake, Work, WorkPosition, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -142,7 +142,7 @@ impl DeathLink {
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
     /// called under the handles lock, as long as user space can ask for another one.
-    pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> Cancelled<Self> {
+    pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> Cancelled<Self, Dequeued> {
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);
         let (is_waiting, is_unconfirmed) = (state.death.is_waiting(), state.death.is_unconfirmed());

@@ -26,7 +26,7 @@ use crate::{
         freeze_notice::{FreezeNotice, FreezeNotices},
         freeze_state::Announcement, //
     },
-    work::{Wake, Work, WorkPosition, WorkTicket}, //
+    work::{Dequeued, Wake, Work, WorkPosition, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -125,7 +125,7 @@ impl FreezeLink {
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
     /// called under the handles lock, as long as user space can ask for another one.
-    pub(crate) fn cancel(self: Arc<Self>, owner: &Process) -> Cancelled<Self> {
+    pub(crate) fn cancel(self: Arc<Self>, owner: &Process) -> Cancelled<Self, Dequeued> {
         let of_owner = owner.remove_freeze_link(&self);
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);

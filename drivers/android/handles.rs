@@ -22,7 +22,8 @@ use crate::{
         node_counts::Uncounted,
         numbers::MOST_COUNTS, //
     },
-    thread::Thread, //
+    thread::Thread,
+    work::Dequeued, //
 };
 use kernel::{
     prelude::*,
@@ -72,8 +73,8 @@ struct Removed {
 /// The links that ended with a ref: to be dropped once the lock is gone. Most have none.
 #[derive(Default)]
 struct CancelledLinks {
-    death: Option<Cancelled<DeathLink>>,
-    freeze: Option<Cancelled<FreezeLink>>,
+    death: Option<Cancelled<DeathLink, Dequeued>>,
+    freeze: Option<Cancelled<FreezeLink, Dequeued>>,
 }
 
 impl Handles {

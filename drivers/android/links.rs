@@ -6,10 +6,7 @@
 //! and user space has not confirmed it yet. It confirms a cookie, which need not be unique: of those
 //! that have it, the one that was told first is meant.
 
-use crate::{
-    pure::numbers::FIRST_LONG_NUMBER,
-    work::{Work, WorkTicket}, //
-};
+use crate::pure::numbers::FIRST_LONG_NUMBER;
 use kernel::{
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc, //
@@ -110,12 +107,13 @@ pub(crate) struct Popped<L> {
 /// An unconfirmed link that was taken out: to be dropped once the lock is gone.
 pub(crate) type RemovedFrom<L> = RBTreeNode<LinkKey, Arc<L>>;
 
-/// What a link held that ended with its handle: to be dropped once the locks are gone.
-pub(crate) struct Cancelled<L> {
+/// What a link held that ended with its handle, with a `Q` that was queued for it: to be dropped once the locks
+/// are gone.
+pub(crate) struct Cancelled<L, Q> {
     pub(crate) _waiting: Option<Place<L>>,
     pub(crate) _unconfirmed: Option<RemovedFrom<L>>,
     pub(crate) _place: Option<Place<L>>,
-    pub(crate) _queued: Option<(Work, WorkTicket)>,
+    pub(crate) _queued: Option<Q>,
     pub(crate) _link: Arc<L>,
 }
 

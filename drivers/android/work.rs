@@ -50,6 +50,9 @@ pub(crate) type WorkQueue = BoxQueue<Work>;
 /// A place in a queue of work.
 pub(crate) type WorkTicket = Ticket<Work>;
 
+/// Work that was taken out of a queue, and the place that it had.
+pub(crate) type Dequeued = (Work, WorkTicket);
+
 /// Where whatever waits in such a place is.
 pub(crate) type WorkPosition = Position<Work>;
 

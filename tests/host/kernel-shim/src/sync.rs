@@ -18,6 +18,11 @@ impl<T> Arc<T> {
         Ok(Self(ManuallyDrop::new(std::sync::Arc::new(value))))
     }
 
+    /// Whether both are of the same value.
+    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
+        std::sync::Arc::ptr_eq(&this.0, &other.0)
+    }
+
     /// The address of the value.
     pub fn as_ptr(this: &Self) -> *const T {
         std::sync::Arc::as_ptr(&this.0)
