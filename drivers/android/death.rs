@@ -22,10 +22,12 @@ use crate::{
     common::stats::{Counted, Kind},
     defs::Return,
     kernel_ext::park::WakeHint,
-    links::{Cancelled, Place, Popped},
     node::Node,
     process::{Process, ProcessState},
-    pure::death_state::{DeathNotice, DeathState},
+    pure::{
+        death_state::{DeathNotice, DeathState},
+        links::{Cancelled, Place, Popped}, //
+    },
     thread::Thread,
     work::{Dequeued, Urgency, Wake, Work, WorkPosition, WorkTicket}, //
 };

@@ -20,11 +20,11 @@ use crate::{
     common::stats::{Counted, Kind},
     defs::Return,
     kernel_ext::park::WakeHint,
-    links::{Cancelled, LinkKey, Links, Place},
     process::{Process, ProcessState},
     pure::{
         freeze_notice::{FreezeNotice, FreezeNotices},
-        freeze_state::Announcement, //
+        freeze_state::Announcement,
+        links::{Cancelled, LinkKey, Links, Place}, //
     },
     work::{Dequeued, Wake, Work, WorkPosition, WorkTicket}, //
 };

@@ -14,11 +14,11 @@ use crate::{
     death::DeathLink,
     defs::{NodeInfoForRef, Strength},
     freeze_link::FreezeLink,
-    links::{Cancelled, Place},
     node::Node,
     process::Process,
     pure::{
         handle_table::{self, HandleTable, Spare},
+        links::{Cancelled, Place},
         node_counts::Uncounted,
         numbers::MOST_COUNTS, //
     },

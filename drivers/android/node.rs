@@ -13,9 +13,9 @@ use crate::{
     death::DeathLink,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
-    links::{Links, Place, Popped},
     process::{Process, ProcessState},
     pure::{
+        links::{Links, Place, Popped},
         node_counts::{Announcement, NodeCounts, Uncounted},
         priority_rules::NodePriority, //
     },

@@ -28,11 +28,11 @@ use crate::{
         pid::GroupPid,
         sched, //
     },
-    links::{Links, Unconfirmed},
     node::Node,
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
+        links::{Links, Unconfirmed},
         node_counts::Uncounted,
         priority_rules::Priority, //
     },

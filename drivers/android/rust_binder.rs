@@ -38,7 +38,6 @@ mod entry;
 mod freeze_link;
 mod handles;
 mod lifecycle;
-mod links;
 mod node;
 mod process;
 mod pure;

@@ -14,6 +14,7 @@ pub(crate) mod freeze_notice;
 pub(crate) mod freeze_state;
 #[allow(dead_code)] // What prints the tables is to come with the logs.
 pub(crate) mod handle_table;
+pub(crate) mod links;
 pub(crate) mod node_counts;
 pub(crate) mod numbers;
 pub(crate) mod pointer_area;
