@@ -2,29 +2,28 @@
 
 //! A device: processes that open it can reach each other, starting from its context manager.
 
-use crate::{
-    common::stats::{Counted, Kind},
-    defs::{NodeFlags, NodeName},
-    node::Node,
-    process::Process,
-    pure::node_counts::Uncounted, //
-};
+use crate::common::stats::{Counted, Kind};
 use kernel::{
     cred::Credential,
     new_mutex,
     new_spinlock,
     prelude::*,
     security,
-    sync::{Arc, Mutex, SpinLock},
+    sync::{
+        lock::{mutex::MutexBackend, Guard},
+        Arc,
+        Mutex,
+        SpinLock, //
+    },
     task::Kuid, //
 };
 
-/// A device.
+/// A device whose context manager is named by an `N`.
 #[pin_data]
-pub(crate) struct Context {
+pub(crate) struct Context<N> {
     /// The node that handle 0 means. Innermost of all locks; held for a pointer's copy only.
     #[pin]
-    manager: SpinLock<Option<Arc<Node>>>,
+    manager: SpinLock<Option<Arc<N>>>,
     /// The first manager's user; only he may provide the next ones. Held while one is installed,
     /// outside of all other locks.
     #[pin]
@@ -32,7 +31,21 @@ pub(crate) struct Context {
     _counted: Counted,
 }
 
-impl Context {
+/// The right to name the context manager, while there is none and nobody else may.
+#[must_use]
+pub(crate) struct Vacancy<'a, N> {
+    context: &'a Context<N>,
+    _uid: Guard<'a, Option<Kuid>, MutexBackend>,
+}
+
+impl<N> Vacancy<'_, N> {
+    /// From now on handle 0 means `node`.
+    pub(crate) fn fill(self, node: Arc<N>) {
+        *self.context.manager.lock() = Some(node);
+    }
+}
+
+impl<N> Context<N> {
     /// Makes a device that nobody has opened.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -46,18 +59,13 @@ impl Context {
     }
 
     /// The node that handle 0 means, if there is one.
-    pub(crate) fn manager(&self) -> Option<Arc<Node>> {
+    pub(crate) fn manager(&self) -> Option<Arc<N>> {
         self.manager.lock().clone()
     }
 
-    /// Lets `process` be the context manager through the node of this name (contract CTX-1).
-    pub(crate) fn set_manager(
-        &self,
-        process: &Arc<Process>,
-        credential: &Credential,
-        name: NodeName,
-        flags: NodeFlags,
-    ) -> Result {
+    /// Lets the calling task name the context manager (contract CTX-1). `EBUSY` if there is one, `EPERM` if
+    /// another user has been it, or a security module objects.
+    pub(crate) fn vacancy(&self, credential: &Credential) -> Result<Vacancy<'_, N>> {
         let mut manager_uid = self.manager_uid.lock();
         if self.manager().is_some() {
             return Err(EBUSY);
@@ -68,33 +76,23 @@ impl Context {
             return Err(EPERM);
         }
         *manager_uid = Some(uid);
-        let node = process.pin_node(name, flags)?;
-        let counted = node.become_manager(&mut process.lock_state());
-        if counted.is_ok() {
-            *self.manager.lock() = Some(node.clone());
-        }
-        node.unpin();
-        counted.map_err(|Uncounted| EINVAL)
+        Ok(Vacancy {
+            context: self,
+            _uid: manager_uid,
+        })
     }
 
     /// Whether handle 0 means `node`.
-    pub(crate) fn is_manager(&self, node: &Node) -> bool {
+    pub(crate) fn is_manager(&self, node: &N) -> bool {
         let manager = self.manager.lock();
         manager
             .as_ref()
             .is_some_and(|manager| core::ptr::eq(&**manager, node))
     }
 
-    /// Whether `process` is the context manager.
-    pub(crate) fn is_managed_by(&self, process: &Process) -> bool {
-        self.manager()
-            .is_some_and(|node| core::ptr::eq(&*node.owner, process))
-    }
-
-    /// `process` ends: if it was the context manager, there is none now.
-    pub(crate) fn forget_manager(&self, process: &Process) {
+    /// If handle 0 means a node of whom `is_ours` says so, it means none from now on.
+    pub(crate) fn forget_manager(&self, is_ours: impl FnOnce(&N) -> bool) {
         let mut manager = self.manager.lock();
-        let is_ours = |node: &Arc<Node>| core::ptr::eq(&*node.owner, process);
         let former = match manager.as_ref() {
             Some(node) if is_ours(node) => manager.take(),
             _ => None,

@@ -75,7 +75,7 @@ pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 #[pin_data]
 pub(crate) struct Process {
     /// The device that was opened.
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<Context<Node>>,
     /// The file that it was opened as.
     pub(crate) file: OpenFile,
     /// The number of who opened it, in the initial pid namespace.
@@ -309,7 +309,7 @@ impl IdleThreads for ProcessState {
 impl Process {
     /// Makes what the calling task has opened a device as. `opening` is larger than those before it.
     pub(crate) fn new(
-        context: Arc<Context>,
+        context: Arc<Context<Node>>,
         credential: &Credential,
         opening: i64,
     ) -> Result<Arc<Self>> {

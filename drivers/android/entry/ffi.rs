@@ -12,6 +12,7 @@ use crate::{
     entry::ioctls::{self, Opened},
     kernel_ext::descriptors::{Descriptors, OpenedAs},
     lifecycle::{registry, teardown::end_process, threads},
+    node::Node,
     process::Process,
     LocalModule, //
 };
@@ -81,7 +82,7 @@ impl Drop for Devices {
 /// The name is for those who print contexts; nobody does so yet.
 #[no_mangle]
 extern "C" fn rust_binder_context_create(_name: *const c_char) -> *mut c_void {
-    match Context::new() {
+    match Context::<Node>::new() {
         Ok(context) => context.into_foreign(),
         Err(_) => core::ptr::null_mut(),
     }
@@ -95,7 +96,7 @@ extern "C" fn rust_binder_context_create(_name: *const c_char) -> *mut c_void {
 #[no_mangle]
 unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
     // SAFETY: Promised by the caller.
-    drop(unsafe { Arc::<Context>::from_foreign(context) });
+    drop(unsafe { Arc::<Context<Node>>::from_foreign(context) });
 }
 
 /// The file operations of all devices, for the C files.
@@ -154,7 +155,7 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
         }
         // SAFETY: The device's own reference keeps the context alive during this call; it was made
         // by `rust_binder_context_create`.
-        let context = unsafe { Arc::<Context>::borrow(context.cast_mut()) };
+        let context = unsafe { Arc::<Context<Node>>::borrow(context.cast_mut()) };
         // SAFETY: `file` is valid during this call and nobody else uses it yet.
         let opened = unsafe { File::from_raw_file(file) };
         let process = registry::open(context.into(), opened.cred())?;

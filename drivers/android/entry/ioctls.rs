@@ -22,6 +22,7 @@ use crate::{
     kernel_ext::{descriptors::Descriptors, park::WakeHint},
     lifecycle::{freeze, teardown::end_thread, threads::current_thread},
     process::Process,
+    pure::node_counts::Uncounted,
     thread::Thread, //
 };
 use kernel::{
@@ -174,8 +175,14 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
     if !process.is_callers() {
         return Err(EINVAL);
     }
-    let context = &process.context;
-    context.set_manager(&process, opened.credential, name, flags)
+    let vacancy = process.context.vacancy(opened.credential)?;
+    let node = process.pin_node(name, flags)?;
+    let counted = node.become_manager(&mut process.lock_state());
+    if counted.is_ok() {
+        vacancy.fill(node.clone());
+    }
+    node.unpin();
+    counted.map_err(|Uncounted| EINVAL)
 }
 
 /// `BINDER_GET_NODE_INFO_FOR_REF`, for the context manager alone.
@@ -184,7 +191,8 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     if info.strong_count != 0 || info.weak_count != 0 || info.reserved != [0; 3] {
         return Err(EINVAL);
     }
-    if !process.context.is_managed_by(process) {
+    let manager = process.context.manager();
+    if !manager.is_some_and(|node| core::ptr::eq(&*node.owner, process)) {
         return Err(EPERM);
     }
     argument.put(&process.node_info(info.handle)?.encode())

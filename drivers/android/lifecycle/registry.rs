@@ -8,6 +8,7 @@
 use crate::{
     common::debug::note,
     context::Context,
+    node::Node,
     process::{Pid, Process},
     pure::{few::Few, numbers::FIRST_LONG_NUMBER}, //
 };
@@ -32,7 +33,7 @@ kernel::sync::global_lock! {
 static LAST_OPENING: Atomic<i64> = Atomic::new((FIRST_LONG_NUMBER / 2) as i64);
 
 /// Opens a device for the calling task. From now on it can be found.
-pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc<Process>> {
+pub(crate) fn open(context: Arc<Context<Node>>, credential: &Credential) -> Result<Arc<Process>> {
     let process = Process::new(context, credential, next_opening())?;
     add(&process)?;
     note!(OpenClose, "opens a device");

@@ -149,7 +149,9 @@ impl Leftover {
 pub(crate) fn end_process(process: &Arc<Process>) {
     note!(OpenClose, "the process of {} ends", process.pid());
     registry::remove(process);
-    process.context.forget_manager(process);
+    process
+        .context
+        .forget_manager(|node| core::ptr::eq(&*node.owner, &**process));
     close_process(process);
     // First of all: then what is undone below has no range of its own to give back.
     process.close_buffers();
