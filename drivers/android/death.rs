@@ -173,9 +173,13 @@ impl DeathLink {
         }
     }
 
-    /// The payload of what is told.
-    pub(crate) fn encode(&self) -> [u8; 8] {
-        self.cookie.to_ne_bytes()
+    /// How a notice is said, and with which payload.
+    pub(crate) fn encode(&self, notice: DeathNotice) -> (Return, [u8; 8]) {
+        let code = match notice {
+            DeathNotice::Dead => Return::DeadBinder,
+            DeathNotice::ClearDone => Return::ClearDeathNotificationDone,
+        };
+        (code, self.cookie.to_ne_bytes())
     }
 }
 
@@ -194,16 +198,6 @@ impl LinkState {
     /// dropped; the compiler does not know that.
     fn set(&mut self, death: DeathState<WorkTicket>) {
         core::mem::forget(core::mem::replace(&mut self.death, death));
-    }
-}
-
-impl DeathNotice {
-    /// How it is said.
-    pub(crate) fn code(self) -> Return {
-        match self {
-            Self::Dead => Return::DeadBinder,
-            Self::ClearDone => Return::ClearDeathNotificationDone,
-        }
     }
 }
 

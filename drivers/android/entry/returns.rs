@@ -299,7 +299,8 @@ fn tell_death(
 ) -> bool {
     let notice = link.read(ticket, process);
     if let Some(notice) = notice {
-        output.put(notice.code(), &link.encode());
+        let (code, payload) = link.encode(notice);
+        output.put(code, &payload);
     }
     notice == Some(DeathNotice::Dead)
 }

@@ -18,4 +18,5 @@ pub(crate) mod links;
 pub(crate) mod node_counts;
 pub(crate) mod numbers;
 pub(crate) mod pointer_area;
+pub(crate) mod pool;
 pub(crate) mod priority_rules;
