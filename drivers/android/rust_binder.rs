@@ -70,11 +70,6 @@ module! {
     },
 }
 
-/// Whether a thread that is about to sleep gives its CPU to the one that it wakes.
-fn hands_over_cpu() -> bool {
-    module_parameters::handoff.value() != 0
-}
-
 /// The module while it is loaded.
 struct BinderModule {
     _devices: Devices,

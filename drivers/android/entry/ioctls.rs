@@ -132,7 +132,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
 fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
-        let hint = if is_about_to_sleep && crate::hands_over_cpu() {
+        let hint = if is_about_to_sleep && hands_over_cpu() {
             WakeHint::Handoff
         } else {
             WakeHint::Anywhere
@@ -149,6 +149,11 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
         returns::read(thread, io, opened.may_wait)?;
     }
     Ok(())
+}
+
+/// Whether a thread that is about to sleep gives its CPU to the one that it wakes.
+fn hands_over_cpu() -> bool {
+    crate::module_parameters::handoff.value() != 0
 }
 
 fn set_max_threads(process: &Process, argument: Argument) -> Result {
