@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import frames, kernel, module, mutations, packages, programs, proc, say, toolchain
+from . import frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -18,7 +18,7 @@ def run(report):
     for name, check in (
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
         ("shell and Python syntax", _scripts), ("links in the docs", _links),
-        ("places of mutations", mutations.misplaced),
+        ("places of mutations", mutations.misplaced), ("who uses whom in the driver", layers.complaints),
         ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver), ("stack frames um", _frames),
         ("32 bits", _narrow), ("checkpatch", _checkpatch),
     ):

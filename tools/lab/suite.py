@@ -439,7 +439,8 @@ def _tool_tests(tally):
                         ("what may be kept", "lab.test_retention"),
                         ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
-                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes")):
+                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"),
+                        ("who uses whom", "lab.test_layers")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)

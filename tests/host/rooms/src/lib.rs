@@ -2,8 +2,8 @@
 
 //! The driver's pure rooms, compiled for the host, and what they are tested for.
 //!
-//! A room is included by its path and finds the crate `kernel` in `../kernel-shim`. To add one:
-//! name it here, give its tests a file in `tests/`, and teach the shim what it lacks.
+//! They are included by their paths and find the crate `kernel` in `../kernel-shim`. To add one: put it into
+//! `drivers/android/pure/`, give its tests a file in `tests/`, and teach the shim what it lacks.
 
 #![deny(unsafe_code)]
 // The rooms are complete in themselves; not all that they offer has to be used by a test.
