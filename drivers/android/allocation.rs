@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A buffer in a target's space: room for one transaction's data, and what must be undone when it
-//! is freed.
+//! The space that a process receives data in, and a buffer there: room for one transaction's data, and
+//! what must be undone when it is freed.
 //!
 //! The sender reserves a [`Buffer`] and fills it. It then either becomes [`Delivered`], which is
 //! what the target's allocator keeps until the target frees it, or is given back. What the
@@ -9,20 +9,28 @@
 //! back from the data that the target maps (lesson R04).
 
 use crate::{
-    buffers::file_slots::{FileSlot, ReservedNumbers},
-    common::error::Refusal,
+    buffers::{
+        file_slots::{FileSlot, ReservedNumbers},
+        space::Buffers, //
+    },
+    common::{debug::note, error::Refusal},
     defs::{transaction_flags, Strength, TransactionRequest},
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::Node,
-    process::{Process, LARGEST_SPACE},
+    process::Process,
     range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, State}, //
 };
 use core::mem::size_of;
 use kernel::{
     alloc::AllocError,
+    mm::virt::VmaNew,
     prelude::*,
+    sizes::SZ_4M,
     sync::Arc, //
 };
+
+/// The most that a process can receive data in, however much it maps (contract MMAP-4).
+const LARGEST_SPACE: usize = SZ_4M;
 
 /// Something that a transaction's data names, and that stays valid until its buffer is freed.
 pub(crate) enum Held {
@@ -249,6 +257,28 @@ pub(crate) enum Purpose {
 }
 
 impl Process {
+    /// Maps the space that the process receives data in.
+    pub(crate) fn mmap(&self, vma: &VmaNew) -> Result {
+        if !self.is_callers() {
+            return Err(EINVAL);
+        }
+        // Once there is a mapping, nothing may fail.
+        let ranges = Buffers::new_ranges()?;
+        let size = self
+            .pages
+            .register(vma, LARGEST_SPACE)
+            .inspect_err(|error| {
+                note!(
+                    UserError,
+                    "mapping the device fails with {}",
+                    error.to_errno()
+                );
+            })?;
+        note!(OpenClose, "maps {size} bytes");
+        self.buffers.set_space(ranges, size);
+        Ok(())
+    }
+
     /// Reserves space in this process for a request and a security context of this size, and the
     /// pages for it.
     pub(crate) fn reserve_buffer(

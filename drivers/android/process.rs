@@ -10,7 +10,6 @@ use crate::{
     allocation::Delivered,
     buffers::space::{self, Buffers},
     common::{
-        debug::note,
         error::Refusal,
         limits::limits,
         stats::{Counted, Kind}, //
@@ -47,11 +46,9 @@ use crate::{
 use kernel::{
     cred::Credential,
     fs::File,
-    mm::virt::VmaNew,
     new_condvar,
     new_spinlock,
     prelude::*,
-    sizes::SZ_4M,
     sync::{
         aref::ARef,
         atomic::{AtomicFlag, Relaxed},
@@ -65,9 +62,6 @@ use kernel::{
 
 /// A process or thread number in the initial pid namespace.
 pub(crate) type Pid = i32;
-
-/// The most that a process can receive data in, however much it maps (contract MMAP-4).
-pub(crate) const LARGEST_SPACE: usize = SZ_4M;
 
 /// The state lock of a process, held.
 pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
@@ -359,28 +353,6 @@ impl Process {
     /// on or inherited gives no right to act as its owner (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
         self.group.is_current()
-    }
-
-    /// Maps the space that the process receives data in.
-    pub(crate) fn mmap(&self, vma: &VmaNew) -> Result {
-        if !self.is_callers() {
-            return Err(EINVAL);
-        }
-        // Once there is a mapping, nothing may fail.
-        let ranges = Buffers::new_ranges()?;
-        let size = self
-            .pages
-            .register(vma, LARGEST_SPACE)
-            .inspect_err(|error| {
-                note!(
-                    UserError,
-                    "mapping the device fails with {}",
-                    error.to_errno()
-                );
-            })?;
-        note!(OpenClose, "maps {size} bytes");
-        self.buffers.set_space(ranges, size);
-        Ok(())
     }
 
     /// The node of this name, pinned, made with these flags if the process has not sent it before.
