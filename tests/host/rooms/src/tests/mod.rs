@@ -3,12 +3,14 @@
 //! One file for each room or part of one, and the models that they are compared with.
 
 mod box_queue;
+mod call_stack;
 mod chunked_stack;
 mod counted_tree;
 mod death_state;
 mod freeze_notice;
 mod freeze_state;
 mod handle_table;
+mod links;
 mod node_counts;
 mod pointer_area;
 mod priority_rules;

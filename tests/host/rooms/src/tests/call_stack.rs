@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A call stack next to a vector of what a thread does: calls that it has made are named by their frames for as
+//! long as they last, and by nothing after that.
+
+use crate::pure::call_stack::{CallStack, Frame, FrameId};
+use kernel::alloc::flags::GFP_KERNEL;
+use kernel::testing::{atomic, live_allocations};
+use proptest::prelude::*;
+
+/// A call that the thread serves, or what came of one that it has made: a number.
+type Transaction = u32;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The thread makes a call.
+    Call,
+    /// It is given one.
+    Serve,
+    /// It replies, in one go or in two.
+    Reply(bool),
+    /// The call that it made last but so many ends.
+    End(usize),
+    /// It reads of an outcome that was kept.
+    Read,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Call),
+        2 => Just(Step::Serve),
+        2 => any::<bool>().prop_map(Step::Reply),
+        3 => (0..4usize).prop_map(Step::End),
+        1 => Just(Step::Read),
+    ]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Waits(u64),
+    Ended(Transaction),
+    Serves(Transaction),
+}
+
+fn make_room(stack: &mut CallStack<Transaction>) {
+    if let Some(shortage) = stack.shortage().unwrap() {
+        let room = shortage.allocate(GFP_KERNEL).unwrap();
+        assert!(atomic(|| stack.add_room(room)).is_none());
+    }
+}
+
+fn check(stack: &CallStack<Transaction>, model: &[Doing], made: &[FrameId]) {
+    assert_eq!(stack.is_empty(), model.is_empty());
+    assert_eq!(stack.is_calling(), !model.is_empty());
+    let innermost = stack.innermost().map(|frame| match frame {
+        Frame::Outgoing(serial) => Doing::Waits(*serial),
+        Frame::Ended(outcome) => Doing::Ended(*outcome),
+        Frame::Incoming(call) => Doing::Serves(*call),
+        Frame::Replying => unreachable!("replies end at once here"),
+    });
+    assert_eq!(innermost, model.last().copied());
+    for frame in made {
+        let place = model
+            .iter()
+            .position(|doing| *doing == Doing::Waits(frame.serial));
+        assert_eq!(stack.waits_for(*frame), place.is_some());
+        let served = match place.and_then(|place| model.get(place.checked_sub(1)?)) {
+            Some(Doing::Serves(call)) => Some(call),
+            _ => None,
+        };
+        assert_eq!(stack.served_during(*frame), served);
+    }
+}
+
+fn live(steps: &[Step]) {
+    let mut stack = CallStack::new();
+    let (mut model, mut made, mut next) = (Vec::new(), Vec::<FrameId>::new(), 0);
+    for step in steps {
+        next += 1;
+        match *step {
+            Step::Call => {
+                make_room(&mut stack);
+                let frame = atomic(|| stack.push_outgoing());
+                assert!(made.iter().all(|other| other.serial != frame.serial));
+                model.push(Doing::Waits(frame.serial));
+                made.push(frame);
+            }
+            Step::Serve => {
+                make_room(&mut stack);
+                atomic(|| stack.push_incoming(next));
+                model.push(Doing::Serves(next));
+            }
+            Step::Reply(at_once) => {
+                let wanted = match model.last() {
+                    Some(Doing::Serves(call)) => Some(*call),
+                    _ => None,
+                };
+                let served = if at_once {
+                    atomic(|| stack.pop_incoming())
+                } else {
+                    let served = atomic(|| stack.begin_reply());
+                    assert!(served.is_none() || matches!(stack.innermost(), Some(Frame::Replying)));
+                    // Nothing is told of the calls below until then.
+                    assert!(served.is_none() || atomic(|| stack.pop_ended()).is_none());
+                    atomic(|| stack.end_reply());
+                    served
+                };
+                assert_eq!(served, wanted);
+                if wanted.is_some() {
+                    model.pop();
+                }
+            }
+            Step::End(back) => {
+                let Some(frame) = made.iter().rev().nth(back).copied() else {
+                    continue;
+                };
+                let innermost = model.last() == Some(&Doing::Waits(frame.serial));
+                assert_eq!(atomic(|| stack.pop_outgoing(frame)), innermost);
+                if innermost {
+                    model.pop();
+                } else if let Some(place) =
+                    model.iter().position(|d| *d == Doing::Waits(frame.serial))
+                {
+                    atomic(|| stack.keep_outcome(frame, next));
+                    model[place] = Doing::Ended(next);
+                }
+            }
+            Step::Read => {
+                let wanted = match model.last() {
+                    Some(Doing::Ended(outcome)) => Some(*outcome),
+                    _ => None,
+                };
+                assert_eq!(atomic(|| stack.pop_ended()), wanted);
+                if wanted.is_some() {
+                    model.pop();
+                }
+            }
+        }
+        drop(stack.take_surplus());
+        check(&stack, &model, &made);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_frame_names_its_call_as_long_as_that_lasts(steps in prop::collection::vec(step(), 0..200)) {
+        let before = live_allocations();
+        live(&steps);
+        assert_eq!(live_allocations(), before);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Lists of notifications next to simple models: what waits is there once, and of those that were told a cookie means
+//! the one that was told first.
+
+use crate::pure::links::{Links, Place, Popped, Unconfirmed};
+use kernel::alloc::flags::GFP_KERNEL;
+use kernel::sync::Arc;
+use kernel::testing::{atomic, live_allocations};
+use proptest::prelude::*;
+
+/// A request, by its number.
+struct Link(usize);
+
+const LINKS: usize = 6;
+
+fn links() -> Vec<Arc<Link>> {
+    (0..LINKS)
+        .map(|number| Arc::new(Link(number), GFP_KERNEL).unwrap())
+        .collect()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Insert(usize),
+    Remove(usize),
+    Pop,
+    TakeAll,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..LINKS).prop_map(Step::Insert),
+        4 => (0..LINKS).prop_map(Step::Remove),
+        1 => Just(Step::Pop),
+        1 => Just(Step::TakeAll),
+    ]
+}
+
+fn wait(steps: &[Step]) {
+    let all = links();
+    let (mut waiting, mut model) = (Links::new(), Vec::<usize>::new());
+    for step in steps {
+        match *step {
+            Step::Insert(number) if model.contains(&number) => {}
+            Step::Insert(number) => {
+                let place = Place::new(GFP_KERNEL).unwrap();
+                atomic(|| waiting.insert(&all[number], place));
+                model.push(number);
+            }
+            Step::Remove(number) => {
+                let removed = atomic(|| waiting.remove(&all[number]));
+                assert_eq!(removed.is_some(), model.contains(&number));
+                model.retain(|other| *other != number);
+            }
+            Step::Pop => {
+                let popped = atomic(|| waiting.pop());
+                assert_eq!(popped.is_some(), !model.is_empty());
+                if let Some(Popped { link, is_last, .. }) = popped {
+                    model.retain(|other| *other != link.0);
+                    assert_eq!(is_last, model.is_empty());
+                }
+            }
+            Step::TakeAll => {
+                drop(atomic(|| waiting.take_all()));
+                model.clear();
+            }
+        }
+        // All of them, by a walk that begins behind the last one, as somebody walks who gives up the lock.
+        let (mut found, mut from) = (Vec::new(), (0, 0));
+        while let Some(link) = atomic(|| waiting.first_from(from)) {
+            found.push(link.0);
+            from = (Links::key(&*link).0, 1);
+        }
+        found.sort_unstable();
+        let mut wanted = model.clone();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Tell(usize, u64),
+    Confirm(u64),
+    GiveUp(usize),
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    prop_oneof![
+        3 => (0..LINKS, 0..3u64).prop_map(|(number, cookie)| Told::Tell(number, cookie)),
+        2 => (0..3u64).prop_map(Told::Confirm),
+        1 => (0..LINKS).prop_map(Told::GiveUp),
+    ]
+}
+
+fn tell(steps: &[Told]) {
+    let all = links();
+    // In the order in which they were told: who, by which cookie, under which number.
+    let (mut unconfirmed, mut model) = (Unconfirmed::new(), Vec::<(usize, u64, u64)>::new());
+    for step in steps {
+        match *step {
+            Told::Tell(number, cookie) => {
+                let place = Place::new(GFP_KERNEL).unwrap();
+                let under = atomic(|| unconfirmed.insert(&all[number], cookie, place));
+                model.push((number, cookie, under));
+            }
+            Told::Confirm(cookie) => {
+                let taken = atomic(|| unconfirmed.take(cookie));
+                let first = model.iter().position(|told| told.1 == cookie);
+                let wanted = first.map(|at| model.remove(at).0);
+                assert_eq!(taken.map(|(link, _)| link.0), wanted);
+            }
+            Told::GiveUp(number) => {
+                let Some(at) = model.iter().position(|told| told.0 == number) else {
+                    continue;
+                };
+                let (_, cookie, under) = model.remove(at);
+                assert!(atomic(|| unconfirmed.remove(cookie, under)).is_some());
+                assert!(atomic(|| unconfirmed.remove(cookie, under)).is_none());
+            }
+        }
+    }
+    drop(atomic(|| unconfirmed.take_all()));
+}
+
+proptest! {
+    #[test]
+    fn each_waits_once(steps in prop::collection::vec(step(), 0..100)) {
+        let before = live_allocations();
+        wait(&steps);
+        assert_eq!(live_allocations(), before);
+    }
+
+    #[test]
+    fn a_cookie_means_the_first_that_was_told(steps in prop::collection::vec(told(), 0..100)) {
+        let before = live_allocations();
+        tell(&steps);
+        assert_eq!(live_allocations(), before);
+    }
+}
