@@ -13,7 +13,7 @@ use crate::{
         file_slots::{FileSlot, ReservedNumbers},
         space::Buffers, //
     },
-    common::{debug::note, error::Refusal},
+    common::{debug::binder_debug, error::TransactionError},
     defs::{transaction_flags, Strength, TransactionRequest},
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::Node,
@@ -33,7 +33,7 @@ use kernel::{
 const LARGEST_SPACE: usize = SZ_4M;
 
 /// Something that a transaction's data names, and that stays valid until its buffer is freed.
-pub(crate) enum Held {
+pub(crate) enum HeldObject {
     /// A node of the receiver itself.
     Node(Arc<Node>, Strength),
     /// A handle of the receiver.
@@ -42,9 +42,9 @@ pub(crate) enum Held {
 
 /// All that a transaction's data names.
 #[derive(Default)]
-struct Named {
+struct BufferObjects {
     /// Nodes and handles.
-    held: KVVec<Held>,
+    held: KVVec<HeldObject>,
     /// Files that are yet to be given to the receiver.
     files: KVVec<FileSlot<Process>>,
     /// Descriptors of the receiver that are closed with the buffer.
@@ -156,7 +156,7 @@ pub(crate) struct Buffer {
     /// Its sender holds much of a oneway space that is running out (contract ALLOC-7).
     pub(crate) is_spam_suspect: bool,
     /// What the data names so far; nothing for data without objects, which is most.
-    named: Option<KBox<Named>>,
+    named: Option<KBox<BufferObjects>>,
 }
 
 // It moves with a transaction from step to step.
@@ -169,10 +169,10 @@ impl Buffer {
         self.offset as usize
     }
 
-    fn named(&mut self) -> Result<&mut Named, AllocError> {
+    fn named(&mut self) -> Result<&mut BufferObjects, AllocError> {
         let named = match self.named.take() {
             Some(named) => named,
-            None => KBox::new(Named::default(), GFP_KERNEL)?,
+            None => KBox::new(BufferObjects::default(), GFP_KERNEL)?,
         };
         Ok(self.named.insert(named))
     }
@@ -183,7 +183,7 @@ impl Buffer {
     }
 
     /// Remembers something that the data names. There has to be room for it.
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: HeldObject) {
         if let Some(named) = &mut self.named {
             let _ = named.held.push_within_capacity(held);
         }
@@ -232,7 +232,7 @@ impl Buffer {
 /// What the target's allocator keeps of a buffer that the target may free.
 pub(crate) struct Delivered {
     purpose: Purpose,
-    named: Option<KBox<Named>>,
+    named: Option<KBox<BufferObjects>>,
     is_cleared: bool,
 }
 
@@ -268,13 +268,13 @@ impl Process {
             .pages
             .register(vma, LARGEST_SPACE)
             .inspect_err(|error| {
-                note!(
+                binder_debug!(
                     UserError,
                     "mapping the device fails with {}",
                     error.to_errno()
                 );
             })?;
-        note!(OpenClose, "maps {size} bytes");
+        binder_debug!(OpenClose, "maps {size} bytes");
         self.buffers.set_space(ranges, size);
         Ok(())
     }
@@ -286,9 +286,9 @@ impl Process {
         request: &TransactionRequest,
         context_size: usize,
         kind: CallKind,
-    ) -> Result<Buffer, Refusal> {
+    ) -> Result<Buffer, TransactionError> {
         if !self.pages.is_mapped() {
-            return Err(Refusal::nobody(ESRCH));
+            return Err(TransactionError::dead(ESRCH));
         }
         let layout = Layout::of(request, context_size)?;
         let reserved = self.reserve_range(layout.total as usize, kind)?;
@@ -306,9 +306,9 @@ impl Process {
             Err(error) => {
                 self.release_range(offset, None);
                 Err(if error == ESRCH {
-                    Refusal::nobody(error)
+                    TransactionError::dead(error)
                 } else {
-                    Refusal::failed(error)
+                    TransactionError::failed(error)
                 })
             }
         }
@@ -322,16 +322,16 @@ impl Process {
         }
     }
 
-    fn reserve_range(&self, size: usize, kind: CallKind) -> Result<Reserved, Refusal> {
+    fn reserve_range(&self, size: usize, kind: CallKind) -> Result<Reserved, TransactionError> {
         let mut spare = Spare::new();
         loop {
             let reserved = match &mut *self.buffers.lock() {
                 Some(ranges) => ranges.reserve(size, kind, &mut spare),
-                None => return Err(Refusal::nobody(ESRCH)),
+                None => return Err(TransactionError::dead(ESRCH)),
             };
             match reserved {
                 Ok(reserved) => return Ok(reserved),
-                Err(ReserveError::NoSpace) => return Err(Refusal::failed(ENOSPC)),
+                Err(ReserveError::NoSpace) => return Err(TransactionError::failed(ENOSPC)),
                 Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL)?,
             }
         }
@@ -443,25 +443,25 @@ impl Process {
     #[inline]
     fn let_go(
         &self,
-        named: Option<KBox<Named>>,
+        named: Option<KBox<BufferObjects>>,
         descriptors: Option<Descriptors<'_, Self>>,
     ) -> AfterFree {
         match named {
             None => AfterFree::Nothing,
-            Some(named) => self.let_go_of(named, descriptors),
+            Some(named) => self.release_objects(named, descriptors),
         }
     }
 
-    fn let_go_of(
+    fn release_objects(
         &self,
-        named: KBox<Named>,
+        named: KBox<BufferObjects>,
         descriptors: Option<Descriptors<'_, Self>>,
     ) -> AfterFree {
         let named = KBox::into_inner(named);
         for held in named.held {
             match held {
-                Held::Node(node, strength) => node.drop_local(strength),
-                Held::Handle(handle, strength) => {
+                HeldObject::Node(node, strength) => node.drop_local(strength),
+                HeldObject::Handle(handle, strength) => {
                     // Fails when the process itself gave back more than it had.
                     let _ = self.drop_handle(handle, strength);
                 }

@@ -2,7 +2,7 @@
 
 //! The promise to tell a process when a node dies that it has a handle on.
 //!
-//! A [`DeathLink`] belongs to the handle that it was asked for. Two others know it:
+//! A [`DeathNotification`] belongs to the handle that it was asked for. Two others know it:
 //!
 //! ```text
 //!   handle ───► DeathLink ◄─── node          until the node dies     (owner's state lock)
@@ -25,8 +25,8 @@ use crate::{
     node::Node,
     process::{Process, ProcessState},
     pure::{
-        death_state::{DeathNotice, DeathState},
-        links::{Cancelled, Place, Popped}, //
+        death_state::{DeathReturn, DeathState},
+        links::{CancelledNotification, Place, Popped}, //
     },
     thread::Thread,
     work::{Dequeued, Urgency, Wake, Work, WorkPosition, WorkTicket}, //
@@ -41,44 +41,44 @@ use kernel::{
 };
 
 /// The request of a process to be told of a node's death.
-pub(crate) struct DeathLink {
+pub(crate) struct DeathNotification {
     /// What the holder calls the request. Need not be unique.
     cookie: u64,
     /// The process that is to be told.
     holder: Arc<Process>,
     /// Where what is to be told waits, when it does.
     position: WorkPosition,
-    state: LockedBy<LinkState, ProcessState>,
+    state: LockedBy<NotificationState, ProcessState>,
     _counted: Counted,
 }
 
 /// What changes in the life of a link, guarded by the holder's state lock.
-struct LinkState {
+struct NotificationState {
     death: DeathState<WorkTicket>,
     /// A place among the unconfirmed, once the link is not in the node's list any more.
-    place: Option<Place<DeathLink>>,
+    place: Option<Place<DeathNotification>>,
     /// Its number there, once it was told.
     number: u64,
 }
 
-impl DeathLink {
+impl DeathNotification {
     /// Makes a link that nobody knows. Fails for want of memory only.
     fn new(holder: &Arc<Process>, cookie: u64) -> Result<Arc<Self>> {
         let ticket = WorkTicket::new(GFP_KERNEL)?;
         let position = ticket.position();
-        let state = LinkState {
+        let state = NotificationState {
             death: DeathState::Registered(ticket),
             place: None,
             number: 0,
         };
-        let link = Self {
+        let notification = Self {
             cookie,
             holder: holder.clone(),
             position,
             state: LockedBy::new(holder.state_lock(), state),
-            _counted: Counted::new(Kind::DeathLink),
+            _counted: Counted::new(Kind::DeathNotification),
         };
-        Ok(Arc::new(link, GFP_KERNEL)?)
+        Ok(Arc::new(notification, GFP_KERNEL)?)
     }
 
     /// The node has died, and the link is not in its list. Lets the holder read of it, unless the
@@ -116,8 +116,8 @@ impl DeathLink {
     ) -> Wake {
         let work = Work::Death(self.clone());
         if thread.state(holder).looper.is_in_pool() {
-            let rouse = holder.push_to_thread(thread, ticket, work, Urgency::Now);
-            rouse.of(thread)
+            let wake = holder.push_to_thread(thread, ticket, work, Urgency::Now);
+            wake.of(thread)
         } else {
             holder.push_to_process(ticket, work)
         }
@@ -128,15 +128,15 @@ impl DeathLink {
         self: &Arc<Self>,
         ticket: WorkTicket,
         holder: &mut ProcessState,
-    ) -> Option<DeathNotice> {
+    ) -> Option<DeathReturn> {
         let state = self.state.access_mut(holder);
         let death = core::mem::replace(&mut state.death, DeathState::Over);
         let (next, notice) = death.read(ticket);
         state.set(next);
-        if notice == Some(DeathNotice::Dead) {
+        if notice == Some(DeathReturn::Dead) {
             // Present: it came with the news of the death.
             let place = state.place.take()?;
-            let number = holder.unconfirmed.insert(self, self.cookie, place);
+            let number = holder.delivered_deaths.insert(self, self.cookie, place);
             self.state.access_mut(holder).number = number;
         }
         notice
@@ -144,14 +144,14 @@ impl DeathLink {
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
     /// called under the handles lock, as long as user space can ask for another one.
-    pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> Cancelled<Self, Dequeued> {
+    pub(crate) fn cancel(self: Arc<Self>, node: &Node) -> CancelledNotification<Self, Dequeued> {
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);
-        let (is_waiting, is_unconfirmed) = (state.death.is_waiting(), state.death.is_unconfirmed());
+        let (is_waiting, is_delivered) = (state.death.is_waiting(), state.death.is_delivered());
         state.step(|death| (death.cancel(), None));
         let (place, number) = (state.place.take(), state.number);
-        let unconfirmed = if is_unconfirmed {
-            holder.unconfirmed.remove(self.cookie, number)
+        let delivered = if is_delivered {
+            holder.delivered_deaths.remove(self.cookie, number)
         } else {
             None
         };
@@ -159,31 +159,31 @@ impl DeathLink {
         let queued = holder.work.take(&self.position);
         drop(holder);
         // A link that has heard of the death is not in the node's list any more.
-        let of_node = if is_waiting {
-            node.remove_link(&self)
+        let registration = if is_waiting {
+            node.remove_death_registration(&self)
         } else {
             None
         };
-        Cancelled {
-            _waiting: of_node,
-            _unconfirmed: unconfirmed,
+        CancelledNotification {
+            _waiting: registration,
+            _delivered: delivered,
             _place: place,
             _queued: queued,
-            _link: self,
+            _notification: self,
         }
     }
 
     /// How a notice is said, and with which payload.
-    pub(crate) fn encode(&self, notice: DeathNotice) -> (Return, [u8; 8]) {
+    pub(crate) fn encode(&self, notice: DeathReturn) -> (Return, [u8; 8]) {
         let code = match notice {
-            DeathNotice::Dead => Return::DeadBinder,
-            DeathNotice::ClearDone => Return::ClearDeathNotificationDone,
+            DeathReturn::Dead => Return::DeadBinder,
+            DeathReturn::ClearDone => Return::ClearDeathNotificationDone,
         };
         (code, self.cookie.to_ne_bytes())
     }
 }
 
-impl LinkState {
+impl NotificationState {
     /// Takes a step of the state machine; gives the place in which something is to be queued.
     fn step(
         &mut self,
@@ -207,7 +207,7 @@ impl Process {
     ///
     /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a link already.
     pub(crate) fn request_death_notification(self: &Arc<Self>, handle: u32, cookie: u64) -> Result {
-        let link = DeathLink::new(self, cookie)?;
+        let notification = DeathNotification::new(self, cookie)?;
         let mut place = None;
         loop {
             let mut handles = self.handles.lock();
@@ -223,10 +223,13 @@ impl Process {
                 place = Some(Place::new(GFP_KERNEL)?);
                 continue;
             };
-            reference.death = Some(link.clone());
-            let wake = match reference.node.add_link(&link, place_at_hand) {
+            reference.death = Some(notification.clone());
+            let wake = match reference
+                .node
+                .add_death_registration(&notification, place_at_hand)
+            {
                 Ok(()) => Wake::Nobody,
-                Err(place) => link.node_died(place),
+                Err(place) => notification.node_died(place),
             };
             drop(handles);
             wake.now(self, WakeHint::Anywhere);
@@ -241,16 +244,18 @@ impl Thread {
     pub(crate) fn clear_death_notification(self: &Arc<Self>, handle: u32, cookie: u64) -> Result {
         let mut handles = self.process.handles.lock();
         let reference = handles.get_mut(handle).ok_or(EINVAL)?;
-        let link = reference.death.take_if(|link| link.cookie == cookie);
-        let link = link.ok_or(EINVAL)?;
-        let mut of_node = reference.node.remove_link(&link);
+        let notification = reference
+            .death
+            .take_if(|notification| notification.cookie == cookie);
+        let notification = notification.ok_or(EINVAL)?;
+        let mut registration = reference.node.remove_death_registration(&notification);
         if handles.spare_place.is_none() {
-            handles.spare_place = of_node.take();
+            handles.spare_place = registration.take();
         }
-        let wake = link.clear(self);
+        let wake = notification.clear(self);
         drop(handles);
         wake.now(&self.process, WakeHint::Anywhere);
-        drop((of_node, link));
+        drop((registration, notification));
         Ok(())
     }
 
@@ -258,15 +263,15 @@ impl Thread {
     /// been told of one with this cookie.
     pub(crate) fn confirm_death(self: &Arc<Self>, cookie: u64) -> Result {
         let mut process = self.process.lock_state();
-        let (link, removed) = process.unconfirmed.take(cookie).ok_or(EINVAL)?;
-        let state = link.state.access_mut(&mut process);
+        let (notification, removed) = process.delivered_deaths.take(cookie).ok_or(EINVAL)?;
+        let state = notification.state.access_mut(&mut process);
         let wake = match state.step(DeathState::confirm) {
-            Some(ticket) => link.queue_clear_done(&mut process, self, ticket),
+            Some(ticket) => notification.queue_clear_done(&mut process, self, ticket),
             None => Wake::Nobody,
         };
         drop(process);
         wake.now(&self.process, WakeHint::Anywhere);
-        drop((removed, link));
+        drop((removed, notification));
         Ok(())
     }
 }
@@ -274,17 +279,21 @@ impl Thread {
 impl Node {
     /// The owner is dead, and no link can be added any more: tells all who asked to be told, one by
     /// one (lesson R01), beginning with the one that was taken out. To be called with no lock held.
-    pub(crate) fn tell_of_death(&self, first: Option<Popped<DeathLink>>) {
+    pub(crate) fn notify_death(&self, first: Option<Popped<DeathNotification>>) {
         let mut next = first;
         while let Some(Popped {
-            link,
+            notification,
             place,
             is_last,
         }) = next
         {
-            let wake = link.node_died(place);
-            wake.now(&link.holder, WakeHint::Anywhere);
-            next = if is_last { None } else { self.pop_link() };
+            let wake = notification.node_died(place);
+            wake.now(&notification.holder, WakeHint::Anywhere);
+            next = if is_last {
+                None
+            } else {
+                self.pop_death_registration()
+            };
         }
     }
 }

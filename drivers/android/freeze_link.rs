@@ -2,7 +2,7 @@
 
 //! The request of a process to be told when the owner of a node is frozen or thawed.
 //!
-//! A [`FreezeLink`] belongs to the handle that it was asked for, as a death link does, and two others
+//! A [`FreezeNotification`] belongs to the handle that it was asked for, as a death link does, and two others
 //! know it:
 //!
 //! ```text
@@ -22,9 +22,9 @@ use crate::{
     kernel_ext::park::WakeHint,
     process::{Process, ProcessState},
     pure::{
-        freeze_notice::{FreezeNotice, FreezeNotices},
-        freeze_state::Announcement,
-        links::{Cancelled, LinkKey, Links, Place}, //
+        freeze_notice::{FreezeNotificationState, FreezeReturn},
+        freeze_state::FreezeEvent,
+        links::{CancelledNotification, Place, RegistrationKey, Registrations}, //
     },
     work::{Dequeued, Wake, Work, WorkPosition, WorkTicket}, //
 };
@@ -38,59 +38,59 @@ use kernel::{
 };
 
 /// The request of a process to be told of another's freezing.
-pub(crate) struct FreezeLink {
+pub(crate) struct FreezeNotification {
     /// What the holder calls the request. Need not be unique.
     cookie: u64,
     /// The process that is to be told.
     holder: Arc<Process>,
     /// Where what is to be told waits, when it does.
     position: WorkPosition,
-    state: LockedBy<LinkState, ProcessState>,
+    state: LockedBy<NotificationState, ProcessState>,
     _counted: Counted,
 }
 
 /// What changes in the life of a link, guarded by the holder's state lock.
-struct LinkState {
-    notices: FreezeNotices<WorkTicket>,
+struct NotificationState {
+    notices: FreezeNotificationState<WorkTicket>,
     /// A place among the unconfirmed, while the link is not there.
-    place: Option<Place<FreezeLink>>,
+    place: Option<Place<FreezeNotification>>,
     /// Its number there, once it was told.
     number: u64,
 }
 
-impl FreezeLink {
+impl FreezeNotification {
     /// Makes a link that nobody knows, with its place in the owner's list. Fails for want of memory
     /// only.
     fn new(holder: &Arc<Process>, cookie: u64) -> Result<(Arc<Self>, Place<Self>)> {
         let ticket = WorkTicket::new(GFP_KERNEL)?;
         let position = ticket.position();
-        let state = LinkState {
-            notices: FreezeNotices::new(ticket),
+        let state = NotificationState {
+            notices: FreezeNotificationState::new(ticket),
             place: Some(Place::new(GFP_KERNEL)?),
             number: 0,
         };
-        let link = Arc::new(
+        let notification = Arc::new(
             Self {
                 cookie,
                 holder: holder.clone(),
                 position,
                 state: LockedBy::new(holder.state_lock(), state),
-                _counted: Counted::new(Kind::FreezeLink),
+                _counted: Counted::new(Kind::FreezeNotification),
             },
             GFP_KERNEL,
         )?;
-        Ok((link, Place::new(GFP_KERNEL)?))
+        Ok((notification, Place::new(GFP_KERNEL)?))
     }
 
     /// The owner says that he is frozen or not. Lets the holder read of it, unless he knows better
     /// or does not want to hear any more.
-    fn announce(self: &Arc<Self>, announcement: Announcement) -> Wake {
+    fn notify(self: &Arc<Self>, event: FreezeEvent) -> Wake {
         let mut holder = self.holder.lock_state();
         if self.holder.has_ended.load(Relaxed) {
             return Wake::Nobody;
         }
         let state = self.state.access_mut(&mut holder);
-        match state.notices.announce(announcement) {
+        match state.notices.notify(event) {
             Some(ticket) => holder.push_to_process(ticket, Work::Freeze(self.clone())),
             None => Wake::Nobody,
         }
@@ -110,14 +110,14 @@ impl FreezeLink {
         self: &Arc<Self>,
         ticket: WorkTicket,
         holder: &mut ProcessState,
-    ) -> Option<FreezeNotice> {
+    ) -> Option<FreezeReturn> {
         let state = self.state.access_mut(holder);
         let notice = state.notices.read(ticket);
-        if let Some(FreezeNotice::Frozen(_)) = notice {
+        if let Some(FreezeReturn::Frozen(_)) = notice {
             // Present: it is given back with each confirmation.
             let place = state.place.take()?;
-            let unconfirmed = &mut holder.unconfirmed_freezes;
-            let number = unconfirmed.insert(self, self.cookie, place);
+            let delivered = &mut holder.delivered_freezes;
+            let number = delivered.insert(self, self.cookie, place);
             self.state.access_mut(holder).number = number;
         }
         notice
@@ -125,34 +125,37 @@ impl FreezeLink {
 
     /// The handle is gone that the link belonged to; nobody hears of it (contract NODE-10). To be
     /// called under the handles lock, as long as user space can ask for another one.
-    pub(crate) fn cancel(self: Arc<Self>, owner: &Process) -> Cancelled<Self, Dequeued> {
-        let of_owner = owner.remove_freeze_link(&self);
+    pub(crate) fn cancel(
+        self: Arc<Self>,
+        owner: &Process,
+    ) -> CancelledNotification<Self, Dequeued> {
+        let registration = owner.remove_freeze_registration(&self);
         let mut holder = self.holder.lock_state();
         let state = self.state.access_mut(&mut holder);
         state.notices.cancel();
         let number = state.number;
-        let unconfirmed = holder.unconfirmed_freezes.remove(self.cookie, number);
+        let delivered = holder.delivered_freezes.remove(self.cookie, number);
         let queued = holder.work.take(&self.position);
         drop(holder);
-        Cancelled {
-            _waiting: of_owner,
-            _unconfirmed: unconfirmed,
+        CancelledNotification {
+            _waiting: registration,
+            _delivered: delivered,
             _place: None,
             _queued: queued,
-            _link: self,
+            _notification: self,
         }
     }
 
     /// How a notice is said, and with which payload.
-    pub(crate) fn encode(&self, notice: FreezeNotice) -> (Return, [u8; 16], usize) {
+    pub(crate) fn encode(&self, notice: FreezeReturn) -> (Return, [u8; 16], usize) {
         let mut payload = [0; 16];
         payload[..8].copy_from_slice(&self.cookie.to_ne_bytes());
         let code = match notice {
-            FreezeNotice::Frozen(is_frozen) => {
+            FreezeReturn::Frozen(is_frozen) => {
                 payload[8..12].copy_from_slice(&u32::from(is_frozen).to_ne_bytes());
                 Return::FrozenBinder
             }
-            FreezeNotice::ClearDone => Return::ClearFreezeNotificationDone,
+            FreezeReturn::ClearDone => Return::ClearFreezeNotificationDone,
         };
         (code, payload, code.payload_size())
     }
@@ -168,16 +171,20 @@ impl Process {
         handle: u32,
         cookie: u64,
     ) -> Result {
-        let (link, place) = FreezeLink::new(self, cookie)?;
+        let (notification, place) = FreezeNotification::new(self, cookie)?;
         let mut place = Some(place);
         let mut handles = self.handles.lock();
         let reference = handles.get_mut(handle).ok_or(EINVAL)?;
         if reference.freeze.is_some() {
             return Err(EINVAL);
         }
-        reference.freeze = Some(link.clone());
-        let wake = match reference.node.owner.add_freeze_link(&link, &mut place) {
-            Some(announcement) => link.announce(announcement),
+        reference.freeze = Some(notification.clone());
+        let wake = match reference
+            .node
+            .owner
+            .add_freeze_registration(&notification, &mut place)
+        {
+            Some(event) => notification.notify(event),
             // The owner is dead and will not be frozen any more.
             None => Wake::Nobody,
         };
@@ -191,13 +198,18 @@ impl Process {
     pub(crate) fn clear_freeze_notification(&self, handle: u32, cookie: u64) -> Result {
         let mut handles = self.handles.lock();
         let reference = handles.get_mut(handle).ok_or(EINVAL)?;
-        let link = reference.freeze.take_if(|link| link.cookie == cookie);
-        let link = link.ok_or(EINVAL)?;
-        let of_owner = reference.node.owner.remove_freeze_link(&link);
-        let wake = link.clear();
+        let notification = reference
+            .freeze
+            .take_if(|notification| notification.cookie == cookie);
+        let notification = notification.ok_or(EINVAL)?;
+        let registration = reference
+            .node
+            .owner
+            .remove_freeze_registration(&notification);
+        let wake = notification.clear();
         drop(handles);
         wake.now(self, WakeHint::Anywhere);
-        drop((of_owner, link));
+        drop((registration, notification));
         Ok(())
     }
 
@@ -205,11 +217,11 @@ impl Process {
     /// if it has not been told anything with this cookie.
     pub(crate) fn confirm_freeze(&self, cookie: u64) -> Result {
         let mut process = self.lock_state();
-        let (link, removed) = process.unconfirmed_freezes.take(cookie).ok_or(EINVAL)?;
-        let state = link.state.access_mut(&mut process);
+        let (notification, removed) = process.delivered_freezes.take(cookie).ok_or(EINVAL)?;
+        let state = notification.state.access_mut(&mut process);
         state.place = Some(removed.into_reservation());
         let wake = match state.notices.confirm() {
-            Some(ticket) => process.push_to_process(ticket, Work::Freeze(link.clone())),
+            Some(ticket) => process.push_to_process(ticket, Work::Freeze(notification.clone())),
             None => Wake::Nobody,
         };
         drop(process);
@@ -219,35 +231,40 @@ impl Process {
 
     /// Somebody wants to be told of the freezing of this process. Gives what is to be told now;
     /// nothing, and `place` stays where it is, if the process has ended.
-    fn add_freeze_link(
+    fn add_freeze_registration(
         &self,
-        link: &Arc<FreezeLink>,
-        place: &mut Option<Place<FreezeLink>>,
-    ) -> Option<Announcement> {
+        notification: &Arc<FreezeNotification>,
+        place: &mut Option<Place<FreezeNotification>>,
+    ) -> Option<FreezeEvent> {
         let mut state = self.lock_state();
         if self.has_ended.load(Relaxed) {
             return None;
         }
-        state.freeze_links.insert(link, place.take()?);
-        Some(state.freeze.last_announcement())
+        state
+            .freeze_registrations
+            .insert(notification, place.take()?);
+        Some(state.freeze.last_event())
     }
 
     /// Takes a link out of the list, unless that has been done.
-    fn remove_freeze_link(&self, link: &Arc<FreezeLink>) -> Option<Place<FreezeLink>> {
-        self.lock_state().freeze_links.remove(link)
+    fn remove_freeze_registration(
+        &self,
+        notification: &Arc<FreezeNotification>,
+    ) -> Option<Place<FreezeNotification>> {
+        self.lock_state().freeze_registrations.remove(notification)
     }
 
     /// Tells all who asked to be told, one by one (lesson R01). To be called with no lock held.
-    pub(crate) fn tell_of_freeze(&self, announcement: Announcement) {
+    pub(crate) fn notify_freeze(&self, event: FreezeEvent) {
         let mut from = (0, 0);
-        while let Some(link) = self.freeze_link_from(from) {
-            let wake = link.announce(announcement);
-            wake.now(&link.holder, WakeHint::Anywhere);
-            from = (Links::key(&*link).0, 1);
+        while let Some(notification) = self.freeze_registration_from(from) {
+            let wake = notification.notify(event);
+            wake.now(&notification.holder, WakeHint::Anywhere);
+            from = (Registrations::key(&*notification).0, 1);
         }
     }
 
-    fn freeze_link_from(&self, key: LinkKey) -> Option<Arc<FreezeLink>> {
-        self.lock_state().freeze_links.first_from(key)
+    fn freeze_registration_from(&self, key: RegistrationKey) -> Option<Arc<FreezeNotification>> {
+        self.lock_state().freeze_registrations.first_from(key)
     }
 }

@@ -11,14 +11,14 @@ use crate::{
         limits::limits,
         stats::{Counted, Kind}, //
     },
-    death::DeathLink,
+    death::DeathNotification,
     defs::{NodeInfoForRef, Strength},
-    freeze_link::FreezeLink,
+    freeze_link::FreezeNotification,
     node::Node,
     process::Process,
     pure::{
         handle_table::{self, HandleTable, Spare},
-        links::{Cancelled, Place},
+        links::{CancelledNotification, Place},
         node_counts::Uncounted,
         numbers::MOST_COUNTS, //
     },
@@ -37,9 +37,9 @@ pub(crate) struct Ref {
     strong: u32,
     weak: u32,
     /// Through which the process hears of the node's death, if it has asked for that.
-    pub(crate) death: Option<Arc<DeathLink>>,
+    pub(crate) death: Option<Arc<DeathNotification>>,
     /// Through which it hears of the freezing of the node's owner, likewise.
-    pub(crate) freeze: Option<Arc<FreezeLink>>,
+    pub(crate) freeze: Option<Arc<FreezeNotification>>,
     _counted: Counted,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Handles {
     /// The handle on each node: there is at most one.
     by_node: RBTree<NodeKey, u32>,
     /// For the next request to be told of a death: of one that was withdrawn.
-    pub(crate) spare_place: Option<Place<DeathLink>>,
+    pub(crate) spare_place: Option<Place<DeathNotification>>,
     /// The process has ended: nothing is added any more.
     is_closed: bool,
 }
@@ -72,9 +72,9 @@ struct Removed {
 
 /// The links that ended with a ref: to be dropped once the lock is gone. Most have none.
 #[derive(Default)]
-struct CancelledLinks {
-    death: Option<Cancelled<DeathLink, Dequeued>>,
-    freeze: Option<Cancelled<FreezeLink, Dequeued>>,
+struct CancelledNotifications {
+    death: Option<CancelledNotification<DeathNotification, Dequeued>>,
+    freeze: Option<CancelledNotification<FreezeNotification, Dequeued>>,
 }
 
 impl Handles {
@@ -93,11 +93,15 @@ impl Handles {
     }
 
     #[inline]
-    fn remove(&mut self, handle: u32, links: &mut CancelledLinks) -> Option<Removed> {
+    fn remove(
+        &mut self,
+        handle: u32,
+        notifications: &mut CancelledNotifications,
+    ) -> Option<Removed> {
         let mut from_table = self.table.remove(handle)?;
         let reference = &mut from_table.value;
         let by_node = self.by_node.remove_node(&NodeKey::of(&reference.node));
-        reference.cancel_links(links);
+        reference.cancel_notifications(notifications);
         Some(Removed {
             from_table,
             _by_node: by_node,
@@ -109,12 +113,12 @@ impl Ref {
     /// What the process has asked for through the handle ends with it. To be called under the handles
     /// lock, while anybody can ask.
     #[inline]
-    fn cancel_links(&mut self, links: &mut CancelledLinks) {
-        if let Some(link) = self.death.take() {
-            links.death = Some(link.cancel(&self.node));
+    fn cancel_notifications(&mut self, notifications: &mut CancelledNotifications) {
+        if let Some(notification) = self.death.take() {
+            notifications.death = Some(notification.cancel(&self.node));
         }
-        if let Some(link) = self.freeze.take() {
-            links.freeze = Some(link.cancel(&self.node.owner));
+        if let Some(notification) = self.freeze.take() {
+            notifications.freeze = Some(notification.cancel(&self.node.owner));
         }
     }
 
@@ -205,8 +209,8 @@ impl Process {
         let lost_strong = strength == Strength::Strong && reference.strong == 0;
         let is_unheld = reference.strong == 0 && reference.weak == 0;
         if is_unheld {
-            let mut links = CancelledLinks::default();
-            let removed = handles.remove(handle, &mut links);
+            let mut notifications = CancelledNotifications::default();
+            let removed = handles.remove(handle, &mut notifications);
             drop(handles);
             if let Some(removed) = removed {
                 removed.from_table.value.node.release(true, lost_strong);
@@ -244,9 +248,9 @@ impl Process {
         drop(handles);
         drop((by_node, place));
         while let Some(mut removed) = table.last().and_then(|last| table.remove(last)) {
-            let mut links = CancelledLinks::default();
+            let mut notifications = CancelledNotifications::default();
             let reference = &mut removed.value;
-            reference.cancel_links(&mut links);
+            reference.cancel_notifications(&mut notifications);
             reference.node.release(true, reference.strong > 0);
         }
     }

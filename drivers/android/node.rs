@@ -10,13 +10,13 @@
 
 use crate::{
     common::stats::{Counted, Kind},
-    death::DeathLink,
+    death::DeathNotification,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     process::{Process, ProcessState},
     pure::{
-        links::{Links, Place, Popped},
-        node_counts::{Announcement, NodeCounts, Uncounted},
+        links::{Place, Popped, Registrations},
+        node_counts::{NodeCounts, NodeUpdate, Uncounted},
         priority_rules::NodePriority, //
     },
     thread::Thread,
@@ -49,13 +49,13 @@ pub(crate) struct Node {
 struct NodeState {
     counts: NodeCounts,
     life: Life,
-    news: News,
+    node_update: UpdateQueue,
     /// Whether a oneway call of the node is queued or being handled: they come one at a time.
     is_busy: bool,
     /// The oneway calls that wait for their turn.
     waiting: WorkQueue,
     /// Who wants to be told when the owner dies.
-    links: Links<DeathLink>,
+    death_registrations: Registrations<DeathNotification>,
 }
 
 /// Whether a node can gain users.
@@ -70,9 +70,9 @@ enum Life {
 }
 
 /// Where the message to the owner that counts have changed is.
-enum News {
+enum UpdateQueue {
     /// Not on its way; the ticket is for the next time.
-    None(WorkTicket),
+    NotQueued(WorkTicket),
     /// Waiting in the queue of this thread of the owner. Never its last reference: as long as news
     /// wait there, the thread has not come to its end, or whoever brings it there is not done.
     OnThread(Arc<Thread>),
@@ -88,7 +88,7 @@ pub(crate) type RemovedNode = RBTreeNode<u64, Arc<Node>>;
 
 /// What remains to be done after counts went down, once the lock is gone.
 #[must_use]
-pub(crate) struct Aftermath {
+pub(crate) struct AfterCountChange {
     wake: Wake,
     _removed: Option<RemovedNode>,
 }
@@ -98,15 +98,15 @@ impl NodeState {
         Self {
             counts: NodeCounts::new(),
             life: Life::Known,
-            news: News::None(ticket),
+            node_update: UpdateQueue::NotQueued(ticket),
             is_busy: false,
             waiting: WorkQueue::new(),
-            links: Links::new(),
+            death_registrations: Registrations::new(),
         }
     }
 }
 
-impl Aftermath {
+impl AfterCountChange {
     const NOTHING: Self = Self {
         wake: Wake::Nobody,
         _removed: None,
@@ -188,9 +188,9 @@ impl Node {
     pub(crate) fn end_call(self: &Arc<Self>) {
         let mut owner = self.owner.lock_state();
         let freezers = owner.freeze.end_transaction();
-        let aftermath = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
+        let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
         drop(owner);
-        aftermath.finish(&self.owner);
+        after.finish(&self.owner);
         self.owner.wake_freezers(freezers);
     }
 
@@ -223,9 +223,9 @@ impl Node {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         state.counts.lower(was_last, was_strong);
-        let aftermath = self.settle(&mut owner);
+        let after = self.settle(&mut owner);
         drop(owner);
-        aftermath.finish(&self.owner);
+        after.finish(&self.owner);
     }
 
     /// The owner confirms a count that he was told of.
@@ -237,28 +237,28 @@ impl Node {
 
     /// The owner reads the news of this node: what to tell him, and the node's place in his tree if
     /// it is to be forgotten.
-    pub(crate) fn read_news(
+    pub(crate) fn take_update(
         &self,
         ticket: WorkTicket,
         owner: &mut ProcessState,
-    ) -> (Announcement, Option<RemovedNode>) {
+    ) -> (NodeUpdate, Option<RemovedNode>) {
         let state = self.state.access_mut(owner);
-        state.news = News::None(ticket);
+        state.node_update = UpdateQueue::NotQueued(ticket);
         if state.life != Life::Known {
-            return (Announcement::default(), None);
+            return (NodeUpdate::default(), None);
         }
-        let announcement = state.counts.announce();
+        let update = state.counts.take_update();
         let mut removed = None;
-        if announcement.forget {
+        if update.forget {
             state.life = Life::Forgotten;
             removed = owner.nodes.remove_node(&self.name.ptr);
         }
-        (announcement, removed)
+        (update, removed)
     }
 
     /// The news of this node moves from an ending thread's queue to the common one.
-    pub(crate) fn move_news_to_process(&self, owner: &mut ProcessState) {
-        self.state.access_mut(owner).news = News::OnProcess;
+    pub(crate) fn move_update_to_process(&self, owner: &mut ProcessState) {
+        self.state.access_mut(owner).node_update = UpdateQueue::OnProcess;
     }
 
     /// The owner dies. Gives the oneway calls that nobody will handle, to be dropped without the lock, and
@@ -266,7 +266,7 @@ impl Node {
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (Option<WorkQueue>, Option<Popped<DeathLink>>) {
+    ) -> (Option<WorkQueue>, Option<Popped<DeathNotification>>) {
         let state = self.state.access_mut(owner);
         // Forgotten since the owner began to end, it stays that: nobody has a handle on it.
         if state.life == Life::Known {
@@ -278,35 +278,41 @@ impl Node {
         } else {
             Some(core::mem::replace(&mut state.waiting, WorkQueue::new()))
         };
-        (waiting, state.links.pop())
+        (waiting, state.death_registrations.pop())
     }
 
     /// Somebody with a handle on the node wants to be told of its death. Gives the place back when it
     /// is dead already.
-    pub(crate) fn add_link(
+    pub(crate) fn add_death_registration(
         &self,
-        link: &Arc<DeathLink>,
-        place: Place<DeathLink>,
-    ) -> Result<(), Place<DeathLink>> {
+        notification: &Arc<DeathNotification>,
+        place: Place<DeathNotification>,
+    ) -> Result<(), Place<DeathNotification>> {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         if state.life == Life::Orphaned {
             return Err(place);
         }
-        state.links.insert(link, place);
+        state.death_registrations.insert(notification, place);
         Ok(())
     }
 
     /// Somebody does not want to be told any more. Nothing when it has been taken out to be told.
-    pub(crate) fn remove_link(&self, link: &Arc<DeathLink>) -> Option<Place<DeathLink>> {
+    pub(crate) fn remove_death_registration(
+        &self,
+        notification: &Arc<DeathNotification>,
+    ) -> Option<Place<DeathNotification>> {
         let mut owner = self.owner.lock_state();
-        self.state.access_mut(&mut owner).links.remove(link)
+        self.state
+            .access_mut(&mut owner)
+            .death_registrations
+            .remove(notification)
     }
 
     /// Takes out another one of those who want to be told.
-    pub(crate) fn pop_link(&self) -> Option<Popped<DeathLink>> {
+    pub(crate) fn pop_death_registration(&self) -> Option<Popped<DeathNotification>> {
         let mut owner = self.owner.lock_state();
-        self.state.access_mut(&mut owner).links.pop()
+        self.state.access_mut(&mut owner).death_registrations.pop()
     }
 
     /// A oneway call is about to be queued: whether it is the one that the node is busy with now.
@@ -364,8 +370,8 @@ impl Node {
     }
 
     /// What the owner was told of strong and of weak counts.
-    pub(crate) fn told(&self, owner: &mut ProcessState) -> (bool, bool) {
-        self.state.access_mut(owner).counts.told()
+    pub(crate) fn owner_refs(&self, owner: &mut ProcessState) -> (bool, bool) {
+        self.state.access_mut(owner).counts.owner_refs()
     }
 
     /// Strong counts of all kinds, and local weak counts.
@@ -377,16 +383,16 @@ impl Node {
     /// Lets counts of the owner's own go down, and does what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner.lock_state();
-        let aftermath = self.lower_locked(&mut owner, change);
+        let after = self.lower_locked(&mut owner, change);
         drop(owner);
-        aftermath.finish(&self.owner);
+        after.finish(&self.owner);
     }
 
     fn lower_locked(
         self: &Arc<Self>,
         owner: &mut ProcessState,
         change: impl FnOnce(&mut NodeCounts),
-    ) -> Aftermath {
+    ) -> AfterCountChange {
         let state = self.state.access_mut(owner);
         // They ended with the owner, and a node that has any is not forgotten.
         if state.life == Life::Known {
@@ -396,29 +402,29 @@ impl Node {
     }
 
     /// After counts went down: queues news for the owner, or forgets the node.
-    fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> Aftermath {
+    fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> AfterCountChange {
         let state = self.state.access_mut(owner);
-        if state.life != Life::Known || !matches!(state.news, News::None(_)) {
+        if state.life != Life::Known || !matches!(state.node_update, UpdateQueue::NotQueued(_)) {
             // There is nobody to tell, or whoever reads the news that are on their way sees the counts
             // of then.
-            return Aftermath::NOTHING;
+            return AfterCountChange::NOTHING;
         }
-        if state.counts.is_forgotten() {
+        if state.counts.is_unreferenced() {
             state.life = Life::Forgotten;
-            return Aftermath {
+            return AfterCountChange {
                 wake: Wake::Nobody,
                 _removed: owner.nodes.remove_node(&self.name.ptr),
             };
         }
-        if !state.counts.is_news() {
-            return Aftermath::NOTHING;
+        if !state.counts.has_update() {
+            return AfterCountChange::NOTHING;
         }
-        match core::mem::replace(&mut state.news, News::OnProcess) {
-            News::None(ticket) => Aftermath {
+        match core::mem::replace(&mut state.node_update, UpdateQueue::OnProcess) {
+            UpdateQueue::NotQueued(ticket) => AfterCountChange {
                 wake: owner.push_to_process(ticket, Work::Node(self.clone())),
                 _removed: None,
             },
-            News::OnThread(_) | News::OnProcess => Aftermath::NOTHING,
+            UpdateQueue::OnThread(_) | UpdateQueue::OnProcess => AfterCountChange::NOTHING,
         }
     }
 
@@ -431,17 +437,24 @@ impl Node {
         strong: bool,
     ) {
         let state = self.state.access_mut(owner);
-        let (told_strong, told_weak) = state.counts.told();
-        let is_told = if strong { told_strong } else { told_weak };
-        let is_queued = !matches!(state.news, News::None(_));
-        if is_told || (is_queued && !strong) {
+        let (owner_has_strong, owner_has_weak) = state.counts.owner_refs();
+        let is_held_by_owner = if strong {
+            owner_has_strong
+        } else {
+            owner_has_weak
+        };
+        let is_queued = !matches!(state.node_update, UpdateQueue::NotQueued(_));
+        if is_held_by_owner || (is_queued && !strong) {
             return;
         }
         // What waits is a reference to this node, and so not the last one.
-        let ticket = match core::mem::replace(&mut state.news, News::OnThread(sender.clone())) {
-            News::None(ticket) => Some(ticket),
-            News::OnProcess => owner.work.take(&self.position).map(|(_, ticket)| ticket),
-            News::OnThread(thread) => thread.state(owner).take_work(&self.position),
+        let ticket = match core::mem::replace(
+            &mut state.node_update,
+            UpdateQueue::OnThread(sender.clone()),
+        ) {
+            UpdateQueue::NotQueued(ticket) => Some(ticket),
+            UpdateQueue::OnProcess => owner.work.take(&self.position).map(|(_, ticket)| ticket),
+            UpdateQueue::OnThread(thread) => thread.state(owner).take_work(&self.position),
         };
         // There, for news wait where they are said to.
         if let Some(ticket) = ticket {
@@ -452,7 +465,7 @@ impl Node {
     }
 }
 
-impl Aftermath {
+impl AfterCountChange {
     /// Wakes and frees. To be called with no lock held.
     fn finish(self, owner: &Process) {
         self.wake.now(owner, WakeHint::Anywhere);

@@ -10,14 +10,14 @@ use crate::{
     allocation::Delivered,
     buffers::space::{self, Buffers},
     common::{
-        error::Refusal,
+        error::TransactionError,
         limits::limits,
         stats::{Counted, Kind}, //
     },
     context::Context,
-    death::DeathLink,
+    death::DeathNotification,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
-    freeze_link::FreezeLink,
+    freeze_link::FreezeNotification,
     handles::Handles,
     kernel_ext::{
         closable::{Closable, Open},
@@ -31,7 +31,7 @@ use crate::{
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
-        links::{Links, Unconfirmed},
+        links::{DeliveredNotifications, Registrations},
         node_counts::Uncounted,
         pool::Pool,
         priority_rules::Priority, //
@@ -40,8 +40,8 @@ use crate::{
         idle::{IdlePlace, IdleThreads},
         priority, //
     },
-    thread::{Rest, Thread},
-    work::{Rouse, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
+    thread::{Thread, WaitState},
+    work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     cred::Credential,
@@ -119,11 +119,11 @@ pub(crate) struct ProcessState {
     /// The nodes that the process offers, by the pointer that it gave them.
     pub(crate) nodes: CountedTree<u64, Arc<Node>>,
     /// Deaths that the process was told of and has not confirmed.
-    pub(crate) unconfirmed: Unconfirmed<DeathLink>,
+    pub(crate) delivered_deaths: DeliveredNotifications<DeathNotification>,
     /// Who wants to be told when the process is frozen or thawed.
-    pub(crate) freeze_links: Links<FreezeLink>,
+    pub(crate) freeze_registrations: Registrations<FreezeNotification>,
     /// What the process was told of the freezing of others and has not confirmed.
-    pub(crate) unconfirmed_freezes: Unconfirmed<FreezeLink>,
+    pub(crate) delivered_freezes: DeliveredNotifications<FreezeNotification>,
     pub(crate) pool: Pool,
     /// Whether the process wants to hear that its oneway calls look like spam.
     pub(crate) detects_oneway_spam: bool,
@@ -139,9 +139,9 @@ impl ProcessState {
             newest_idle: None,
             work: WorkQueue::numbered(),
             nodes: CountedTree::new(),
-            unconfirmed: Unconfirmed::new(),
-            freeze_links: Links::new(),
-            unconfirmed_freezes: Unconfirmed::new(),
+            delivered_deaths: DeliveredNotifications::new(),
+            freeze_registrations: Registrations::new(),
+            delivered_freezes: DeliveredNotifications::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,
             freeze: FreezeState::new(),
@@ -151,7 +151,7 @@ impl ProcessState {
 
     /// What the process hears of an answer, now that a thread of it reads it: who did not ask for the
     /// detection of spam hears that the call is on its way (contract TXN-16).
-    pub(crate) fn as_heard(&self, answer: Return) -> Return {
+    pub(crate) fn as_delivered(&self, answer: Return) -> Return {
         if answer == Return::OnewaySpamSuspect && !self.detects_oneway_spam {
             Return::TransactionComplete
         } else {
@@ -174,7 +174,7 @@ impl ProcessState {
         let Some(thread) = self.pop_idle() else {
             return self.wake_pollers();
         };
-        thread.state(self).rest = Rest::Awake;
+        thread.state(self).wait_state = WaitState::Awake;
         Wake::Thread(thread)
     }
 
@@ -185,7 +185,7 @@ impl ProcessState {
             return self.push_to_process(ticket, call);
         };
         let state = thread.state(self);
-        state.rest = Rest::Awake;
+        state.wait_state = WaitState::Awake;
         state.push_work(ticket, call);
         state.is_work_urgent = true;
         Wake::Thread(thread)
@@ -199,44 +199,44 @@ impl ProcessState {
         ticket: WorkTicket,
         work: Work,
         urgency: Urgency,
-    ) -> Rouse {
+    ) -> ThreadWake {
         let state = thread.state(self);
         state.push_work(ticket, work);
         if urgency == Urgency::Deferred {
-            return Rouse::Nobody;
+            return ThreadWake::Nobody;
         }
         state.is_work_urgent = true;
         let polls = state.looper.polls;
-        if self.rouse(thread) {
-            Rouse::Thread
+        if self.stop_waiting(thread) {
+            ThreadWake::Thread
         } else if polls && self.has_pollers {
-            Rouse::Pollers
+            ThreadWake::Pollers
         } else {
-            Rouse::Nobody
+            ThreadWake::Nobody
         }
     }
 
     /// Notes that a thread is about to be woken. `false` when it is awake, or will be woken by whoever
     /// has promised it a call.
-    pub(crate) fn rouse(&mut self, thread: &Arc<Thread>) -> bool {
-        self.change_rest(thread, Rest::Awake)
+    pub(crate) fn stop_waiting(&mut self, thread: &Arc<Thread>) -> bool {
+        self.set_wait_state(thread, WaitState::Awake)
     }
 
     /// Notes that a sleeping thread is about to be given a call. `false` when it does not sleep.
-    pub(crate) fn promise(&mut self, thread: &Arc<Thread>) -> bool {
-        self.change_rest(thread, Rest::Promised)
+    pub(crate) fn reserve_thread(&mut self, thread: &Arc<Thread>) -> bool {
+        self.set_wait_state(thread, WaitState::Reserved)
     }
 
     /// Ends the rest of a thread that sleeps and has not been promised anything.
     #[inline]
-    fn change_rest(&mut self, thread: &Arc<Thread>, rest: Rest) -> bool {
+    fn set_wait_state(&mut self, thread: &Arc<Thread>, wait_state: WaitState) -> bool {
         let state = thread.state(self);
-        let before = state.rest;
-        if matches!(before, Rest::Awake | Rest::Promised) {
+        let before = state.wait_state;
+        if matches!(before, WaitState::Awake | WaitState::Reserved) {
             return false;
         }
-        state.rest = rest;
-        if before == Rest::ForAnyWork {
+        state.wait_state = wait_state;
+        if before == WaitState::ForAnyWork {
             self.remove_idle(thread);
         }
         true
@@ -341,11 +341,11 @@ impl Process {
 
     /// Why nothing can be sent to the process: whatever went wrong, that it has died comes first.
     #[cold]
-    pub(crate) fn or_died(&self, refusal: Refusal) -> Refusal {
+    pub(crate) fn dead_or(&self, error: TransactionError) -> TransactionError {
         if self.has_ended.load(Relaxed) {
-            Refusal::DIED
+            TransactionError::DIED
         } else {
-            refusal
+            error
         }
     }
 
@@ -415,7 +415,7 @@ impl Process {
             .checked_add(1)
             .and_then(|next| state.nodes.first_from(&next));
         let (name, (has_strong_ref, has_weak_ref)) = match &next {
-            Some(node) => (node.name, node.told(&mut state)),
+            Some(node) => (node.name, node.owner_refs(&mut state)),
             None => (NodeName::default(), (false, false)),
         };
         // The tree still has the node, or `next` is freed after the lock.
@@ -440,7 +440,7 @@ impl Process {
         let mut state = self.lock_state();
         let thread = state.threads.first_from(&from)?;
         thread.must_return.store(true, Relaxed);
-        let was_asleep = state.rouse(&thread);
+        let was_asleep = state.stop_waiting(&thread);
         drop(state);
         if was_asleep {
             thread.wake(WakeHint::Anywhere);

@@ -7,7 +7,7 @@
 
 use crate::{
     common::{
-        error::Refusal,
+        error::TransactionError,
         stats::{Counted, Kind}, //
     },
     defs::{ExtendedError, Return},
@@ -19,7 +19,7 @@ use crate::{
     },
     scheduling::{idle::IdlePlace, priority},
     transaction::Transaction,
-    work::{Rouse, Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
+    work::{ThreadWake, Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -45,7 +45,7 @@ pub(crate) struct Thread {
     pub(crate) must_return: AtomicFlag,
     /// A refused command stops those behind it until the thread has read of the refusal. Only the
     /// thread itself looks at it.
-    pub(crate) has_unread_refusal: AtomicFlag,
+    pub(crate) has_unread_error: AtomicFlag,
     _counted: Counted,
 }
 
@@ -56,7 +56,7 @@ const _: () = assert!(size_of::<Thread>() <= 248);
 /// What changes in the life of a thread.
 pub(crate) struct ThreadState {
     pub(crate) looper: Looper,
-    pub(crate) rest: Rest,
+    pub(crate) wait_state: WaitState,
     /// Its place among the idle threads, while it rests for any work.
     pub(crate) idle_place: IdlePlace<Thread>,
     /// What the thread was before whoever queued a call for it made it more urgent, until it takes
@@ -69,7 +69,7 @@ pub(crate) struct ThreadState {
     pub(crate) completions: Completions,
     /// Calls that are [promised](Rest::Promised) or in `work`, or have left it and are not yet on the
     /// stack.
-    pub(crate) calls_to_come: u32,
+    pub(crate) pending_calls: u32,
     /// Whether `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
     pub(crate) extended_error: ExtendedError,
@@ -79,12 +79,12 @@ pub(crate) struct ThreadState {
     pub(crate) spare_ticket: Option<WorkTicket>,
     /// The place for an answer that must not fail for want of memory. Away while that answer is
     /// unread, and as long nothing is done that could need it again.
-    refusal_ticket: Option<WorkTicket>,
+    error_ticket: Option<WorkTicket>,
 }
 
 /// What a thread waits for while it sleeps in the driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum WaitState {
     /// It does not sleep, or somebody has already been told to wake it.
     Awake,
     /// Its own work.
@@ -94,7 +94,7 @@ pub(crate) enum Rest {
     /// A call that somebody is about to queue for it, who makes it more urgent before. Whatever else
     /// wakes it, it does not go on until that is done: else it could have served the call, and be
     /// what it was, before it is raised. As long it is in the driver, so it and its process do not end.
-    Promised,
+    Reserved,
 }
 
 /// What user space said of the thread's place in the pool.
@@ -129,9 +129,9 @@ pub(crate) struct Completions {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
     /// They are told.
-    Told,
+    Delivered,
     /// They are told, and until then they stop commands: it was a reply, and failed (contract TXN-25).
-    Stops,
+    StopsCommands,
     /// They are not told: it was a call, and failed (contract TXN-19).
     Withdrawn,
 }
@@ -153,32 +153,32 @@ impl Completions {
     pub(crate) fn read(&mut self) -> Completion {
         self.unread -= 1;
         if self.unread == 0 {
-            core::mem::replace(&mut self.last, Completion::Told)
+            core::mem::replace(&mut self.last, Completion::Delivered)
         } else {
-            Completion::Told
+            Completion::Delivered
         }
     }
 }
 
 impl ThreadState {
-    fn new(refusal_ticket: WorkTicket) -> Self {
+    fn new(error_ticket: WorkTicket) -> Self {
         Self {
             looper: Looper::default(),
-            rest: Rest::Awake,
+            wait_state: WaitState::Awake,
             idle_place: IdlePlace::default(),
             raised_from: None,
             stack: CallStack::new(),
             work: WorkQueue::numbered(),
             completions: Completions {
                 unread: 0,
-                last: Completion::Told,
+                last: Completion::Delivered,
             },
-            calls_to_come: 0,
+            pending_calls: 0,
             is_work_urgent: false,
             extended_error: ExtendedError::none(0),
             spare_transaction: None,
             spare_ticket: None,
-            refusal_ticket: Some(refusal_ticket),
+            error_ticket: Some(error_ticket),
         }
     }
 
@@ -209,25 +209,25 @@ impl ThreadState {
     /// Takes out what is ready for calls and answers, for a thread that ends: a call that it has made may keep
     /// its record for long. To be dropped without the lock.
     pub(crate) fn take_spares(&mut self) -> impl Sized {
-        let tickets = (self.spare_ticket.take(), self.refusal_ticket.take());
+        let tickets = (self.spare_ticket.take(), self.error_ticket.take());
         (self.spare_transaction.take(), tickets)
     }
 
     /// A refusal was read: its place is for the next one.
-    pub(crate) fn put_refusal_ticket(&mut self, ticket: WorkTicket) {
-        self.refusal_ticket = Some(ticket);
+    pub(crate) fn put_error_ticket(&mut self, ticket: WorkTicket) {
+        self.error_ticket = Some(ticket);
     }
 
     /// Queues work for the thread.
     #[inline]
     pub(crate) fn push_work(&mut self, ticket: WorkTicket, work: Work) {
-        self.calls_to_come += u32::from(matches!(work, Work::Call(_)));
+        self.pending_calls += u32::from(matches!(work, Work::Call(_)));
         self.work.push_back(ticket, work);
     }
 
     /// A call that was to come is what the thread serves now. There has to be room on its stack.
     pub(crate) fn serve(&mut self, call: KBox<Transaction>) {
-        self.calls_to_come -= 1;
+        self.pending_calls -= 1;
         self.stack.push_incoming(call);
     }
 
@@ -235,7 +235,7 @@ impl ThreadState {
     /// call made in its course, and need wait no longer.
     #[inline]
     fn take_kept_outcome(&mut self) -> Option<KBox<Transaction>> {
-        if self.calls_to_come != 0 {
+        if self.pending_calls != 0 {
             return None;
         }
         self.stack.pop_ended()
@@ -243,23 +243,23 @@ impl ThreadState {
 
     /// Ends the innermost call made by the thread, if it is the one of this frame, and the thread need
     /// not reply to others before it hears of that.
-    pub(crate) fn end_innermost(&mut self, frame: FrameId) -> bool {
-        self.calls_to_come == 0 && self.stack.pop_outgoing(frame)
+    pub(crate) fn end_innermost_call(&mut self, frame: FrameId) -> bool {
+        self.pending_calls == 0 && self.stack.pop_outgoing(frame)
     }
 
     /// Records why something failed, unless there is an unread record.
-    pub(crate) fn set_error_if_none(&mut self, id: u32, refusal: Refusal) {
+    pub(crate) fn set_error_if_none(&mut self, id: u32, error: TransactionError) {
         if self.extended_error.command == Return::Ok {
-            self.set_error(id, refusal);
+            self.set_error(id, error);
         }
     }
 
     /// Records why something failed.
-    pub(crate) fn set_error(&mut self, id: u32, refusal: Refusal) {
+    pub(crate) fn set_error(&mut self, id: u32, error: TransactionError) {
         self.extended_error = ExtendedError {
             id,
-            command: refusal.answer,
-            param: refusal.param,
+            command: error.return_code,
+            param: error.param,
         };
     }
 }
@@ -275,7 +275,7 @@ impl Thread {
             state: LockedBy::new(process.state_lock(), state),
             has_ended: AtomicFlag::new(false),
             must_return: AtomicFlag::new(false),
-            has_unread_refusal: AtomicFlag::new(false),
+            has_unread_error: AtomicFlag::new(false),
             _counted: Counted::new(Kind::Thread),
         };
         Ok(Arc::new(thread, GFP_KERNEL)?)
@@ -308,10 +308,14 @@ impl Thread {
     }
 
     /// Ends a promise: what was promised is queued under the same lock.
-    pub(crate) fn keep_promise(&self, process: &mut ProcessState, raised_from: Option<Priority>) {
+    pub(crate) fn end_reservation(
+        &self,
+        process: &mut ProcessState,
+        raised_from: Option<Priority>,
+    ) {
         let state = self.state(process);
-        state.calls_to_come -= 1;
-        state.rest = Rest::ForOwnWork;
+        state.pending_calls -= 1;
+        state.wait_state = WaitState::ForOwnWork;
         state.raised_from = raised_from;
     }
 
@@ -338,28 +342,32 @@ impl Thread {
     }
 
     /// Lets the thread read `answer` when it comes for work, in the place that the caller brings.
-    pub(crate) fn answer_with(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
-        self.push_and_wake(self.process.lock_state(), ticket, Work::Answer(answer));
+    pub(crate) fn queue_return_code(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
+        self.push_and_wake(self.process.lock_state(), ticket, Work::ReturnCode(answer));
     }
 
     /// Lets the thread read of the outcome that was waiting for the end of a call it has served, if
     /// there is one and it need wait no longer. Says whom to wake for that.
     #[inline]
-    pub(crate) fn hear_of_ended_call(self: &Arc<Self>, process: &mut ProcessState) -> Rouse {
+    pub(crate) fn queue_kept_outcome(self: &Arc<Self>, process: &mut ProcessState) -> ThreadWake {
         match self.state(process).take_kept_outcome() {
-            None => Rouse::Nobody,
-            Some(outcome) => self.hear(process, outcome),
+            None => ThreadWake::Nobody,
+            Some(outcome) => self.queue_outcome(process, outcome),
         }
     }
 
     #[cold]
-    fn hear(self: &Arc<Self>, process: &mut ProcessState, mut outcome: KBox<Transaction>) -> Rouse {
+    fn queue_outcome(
+        self: &Arc<Self>,
+        process: &mut ProcessState,
+        mut outcome: KBox<Transaction>,
+    ) -> ThreadWake {
         // Present: a transaction that waits in no queue has it.
         match outcome.take_ticket() {
             Some(ticket) => {
                 process.push_to_thread(self, ticket, Work::Outcome(outcome), Urgency::Now)
             }
-            None => Rouse::Nobody,
+            None => ThreadWake::Nobody,
         }
     }
 
@@ -370,11 +378,11 @@ impl Thread {
         self: &Arc<Self>,
         process: &mut ProcessState,
         ticket: WorkTicket,
-    ) -> Rouse {
+    ) -> ThreadWake {
         self.state(process).completions.add();
         let wake = process.push_to_thread(self, ticket, Work::Completion, Urgency::Now);
         // Whoever is woken for the one is woken for the other.
-        let _ = self.hear_of_ended_call(process);
+        let _ = self.queue_kept_outcome(process);
         wake
     }
 
@@ -396,9 +404,9 @@ impl Thread {
         let wake = match ticket {
             Some(ticket) => self.complete_reply(&mut process, ticket),
             None => {
-                let wake = self.queue_refusal(&mut process, Return::TransactionComplete);
+                let wake = self.queue_error(&mut process, Return::TransactionComplete);
                 // As above.
-                let _ = self.hear_of_ended_call(&mut process);
+                let _ = self.queue_kept_outcome(&mut process);
                 wake
             }
         };
@@ -411,37 +419,38 @@ impl Thread {
     #[cold]
     pub(crate) fn stop_until_completion(self: &Arc<Self>) {
         let mut process = self.process.lock_state();
-        self.state(&mut process).completions.fail(Completion::Stops);
-        self.has_unread_refusal.store(true, Relaxed);
+        let state = self.state(&mut process);
+        state.completions.fail(Completion::StopsCommands);
+        self.has_unread_error.store(true, Relaxed);
     }
 
     /// Lets the thread read that its last command was refused.
-    pub(crate) fn refuse(self: &Arc<Self>, id: u32, refusal: Refusal) {
+    pub(crate) fn fail(self: &Arc<Self>, id: u32, error: TransactionError) {
         let mut process = self.process.lock_state();
-        self.state(&mut process).set_error(id, refusal);
-        self.push_refusal(process, refusal.answer);
+        self.state(&mut process).set_error(id, error);
+        self.queue_error_and_wake(process, error.return_code);
     }
 
     /// Lets the thread read that there was no memory for its last command.
-    pub(crate) fn lacks_memory(self: &Arc<Self>) {
-        self.push_refusal(self.process.lock_state(), Return::Error);
+    pub(crate) fn queue_out_of_memory(self: &Arc<Self>) {
+        self.queue_error_and_wake(self.process.lock_state(), Return::Error);
     }
 
-    fn push_refusal(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
-        let wake = self.queue_refusal(&mut process, answer);
+    fn queue_error_and_wake(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
+        let wake = self.queue_error(&mut process, answer);
         drop(process);
         wake.now(self, WakeHint::Anywhere);
     }
 
     /// Queues an answer in the place that is kept for those that must not fail. Commands behind it
     /// do not run before it has been read, so it finds that place free.
-    fn queue_refusal(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> Rouse {
-        match self.state(process).refusal_ticket.take() {
+    fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake {
+        match self.state(process).error_ticket.take() {
             Some(ticket) => {
-                self.has_unread_refusal.store(true, Relaxed);
-                process.push_to_thread(self, ticket, Work::Refusal(answer), Urgency::Now)
+                self.has_unread_error.store(true, Relaxed);
+                process.push_to_thread(self, ticket, Work::Error(answer), Urgency::Now)
             }
-            None => Rouse::Nobody,
+            None => ThreadWake::Nobody,
         }
     }
 

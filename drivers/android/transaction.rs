@@ -20,8 +20,8 @@
 use crate::{
     allocation::Buffer,
     common::{
-        debug::note,
-        error::Refusal,
+        debug::binder_debug,
+        error::TransactionError,
         stats::{Counted, Kind}, //
     },
     defs::{transaction_flags, Return, TransactionRequest},
@@ -30,7 +30,7 @@ use crate::{
     process::{Pid, ProcessState, StateGuard},
     pure::{
         call_stack::FrameId,
-        freeze_state::Reception,
+        freeze_state::Admission,
         node_counts::Uncounted,
         priority_rules::{Priority, SavedPriority}, //
     },
@@ -89,7 +89,7 @@ pub(crate) enum Content {
     /// A reply on its way back, and whether it is queued at the caller.
     Reply { buffer: Buffer, is_queued: bool },
     /// The news that there will be no reply.
-    Refused(Refusal),
+    Failed(TransactionError),
 }
 
 impl Content {
@@ -112,7 +112,7 @@ impl Waiter {
 
     /// Who waits for a reply to what the thread served when it made the call: the next one up the
     /// chain of calls.
-    pub(crate) fn one_up(&self) -> Option<Self> {
+    pub(crate) fn next_up(&self) -> Option<Self> {
         let mut process = self.thread.process.lock_state();
         let served = self
             .thread
@@ -235,20 +235,20 @@ impl Transaction {
         &mut self,
         target: &mut ProcessState,
         route: Option<&Thread>,
-    ) -> Result<Reception, Refusal> {
+    ) -> Result<Admission, TransactionError> {
         let Content::Draft { node, .. } = &self.content else {
-            return Err(Refusal::failed(EINVAL));
+            return Err(TransactionError::failed(EINVAL));
         };
-        let reception = target.freeze.receive(self.is_oneway());
-        if reception == Reception::Refused {
-            return Err(Refusal::FROZEN);
+        let admission = target.freeze.admit(self.is_oneway());
+        if admission == Admission::Rejected {
+            return Err(TransactionError::FROZEN);
         }
         let is_route_gone = route.is_some_and(|thread| thread.has_ended.load(Relaxed));
         if node.owner.has_ended.load(Relaxed) || is_route_gone {
-            return Err(Refusal::DIED);
+            return Err(TransactionError::DIED);
         }
         node.begin_call(target)
-            .map_err(|Uncounted| Refusal::failed(EINVAL))?;
+            .map_err(|Uncounted| TransactionError::failed(EINVAL))?;
         target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
             let content = if self.is_oneway() {
@@ -259,13 +259,13 @@ impl Transaction {
             };
             self.put_content(content);
         }
-        Ok(reception)
+        Ok(admission)
     }
 
     /// The thread that is going to be given this call and has to be made more urgent before, if one
     /// sleeps that will be: the call is promised to it from here on. Threads that share the CPU with
     /// others are left to themselves, for they differ by little.
-    pub(crate) fn promise(
+    pub(crate) fn reserve_thread(
         &self,
         target: &mut ProcessState,
         route: Option<&Arc<Thread>>,
@@ -278,11 +278,11 @@ impl Transaction {
         }
         // Under the lock it is not the last reference: the list or the caller has another.
         let server = route.or(target.newest_idle.as_ref())?.clone();
-        if !target.promise(&server) {
+        if !target.reserve_thread(&server) {
             return None;
         }
         // What ends meanwhile of the calls that the thread waits for, it hears of after this one.
-        server.state(target).calls_to_come += 1;
+        server.state(target).pending_calls += 1;
         Some(server)
     }
 
@@ -332,7 +332,7 @@ impl Transaction {
             | Content::Call { buffer, .. }
             | Content::Oneway { buffer, .. }
             | Content::Reply { buffer, .. } => Some(buffer),
-            Content::Empty | Content::Refused(_) => None,
+            Content::Empty | Content::Failed(_) => None,
         }
     }
 
@@ -347,9 +347,9 @@ impl Transaction {
     }
 
     /// Undoes whatever the transaction holds on to. Sleeps; no lock may be held.
-    pub(crate) fn dismantle(&mut self) {
+    pub(crate) fn release_content(&mut self) {
         match self.take_content() {
-            Content::Empty | Content::Refused(_) => {}
+            Content::Empty | Content::Failed(_) => {}
             Content::Draft { node, buffer } => node.owner.give_back_buffer(buffer),
             Content::Call { node, buffer } => {
                 node.owner.give_back_buffer(buffer);
@@ -373,9 +373,9 @@ impl Transaction {
     }
 
     /// Tells the caller that there will be no reply. Sleeps; no lock may be held.
-    pub(crate) fn refuse(mut self: KBox<Self>, refusal: Refusal) {
-        self.dismantle();
-        self.content = Content::Refused(refusal);
+    pub(crate) fn fail(mut self: KBox<Self>, error: TransactionError) {
+        self.release_content();
+        self.content = Content::Failed(error);
         self.return_to_caller(None, WakeHint::Anywhere);
     }
 
@@ -385,17 +385,17 @@ impl Transaction {
     /// `error` is what the caller learns as extended error, if it has none unread.
     pub(crate) fn return_to_caller(
         mut self: KBox<Self>,
-        error: Option<(u32, Refusal)>,
+        error: Option<(u32, TransactionError)>,
         hint: WakeHint,
     ) {
         let caller = self.caller.clone();
         let mut process = caller.process.lock_state();
         let state = caller.state(&mut process);
-        if caller.has_ended.load(Relaxed) || !state.end_innermost(self.frame()) {
+        if caller.has_ended.load(Relaxed) || !state.end_innermost_call(self.frame()) {
             return self.return_to_outer_call(process, &caller);
         }
-        if let Some((id, refusal)) = error {
-            state.set_error_if_none(id, refusal);
+        if let Some((id, error)) = error {
+            state.set_error_if_none(id, error);
         }
         // Present: a transaction is in no queue while it is owned.
         let Some(ticket) = self.ticket.take() else {
@@ -419,12 +419,12 @@ impl Transaction {
             return;
         }
         drop(process);
-        note!(
+        binder_debug!(
             DeadTransaction,
             "nobody waits for the reply to call {}",
             self.id
         );
-        self.dismantle();
+        self.release_content();
     }
 
     /// A reply is one of the calls that are on their way to a process, until its caller has it.
@@ -438,6 +438,6 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.dismantle();
+        self.release_content();
     }
 }

@@ -6,9 +6,9 @@
 //! takes effect after the lock is gone.
 
 use crate::{
-    death::DeathLink,
+    death::DeathNotification,
     defs::Return,
-    freeze_link::FreezeLink,
+    freeze_link::FreezeNotification,
     kernel_ext::{
         box_queue::{BoxQueue, Position, Ticket},
         park::WakeHint,
@@ -27,11 +27,11 @@ use kernel::{
 /// One thing to be told to user space.
 pub(crate) enum Work {
     /// A return code that says everything by itself.
-    Answer(Return),
+    ReturnCode(Return),
     /// The call or the reply that the thread made is on its way; see [`crate::thread::Completions`].
     Completion,
     /// The answer to a command that was refused, for which the thread keeps a place of its own.
-    Refusal(Return),
+    Error(Return),
     /// A call to be served.
     Call(KBox<Transaction>),
     /// A call of this thread that came back: its reply, or why there is none.
@@ -39,9 +39,9 @@ pub(crate) enum Work {
     /// The counts of a node have changed since its owner was last told.
     Node(Arc<Node>),
     /// A node has died, or the request to be told of that is withdrawn.
-    Death(Arc<DeathLink>),
+    Death(Arc<DeathNotification>),
     /// A node's owner was frozen or thawed, or a request to be told of that is withdrawn.
-    Freeze(Arc<FreezeLink>),
+    Freeze(Arc<FreezeNotification>),
 }
 
 /// A queue of work.
@@ -68,7 +68,7 @@ pub(crate) enum Urgency {
 /// Who has to be woken for work that was queued for one thread.
 #[must_use = "work was queued for somebody who may be asleep"]
 #[derive(Clone, Copy)]
-pub(crate) enum Rouse {
+pub(crate) enum ThreadWake {
     /// Nobody: the thread is awake.
     Nobody,
     /// That thread.
@@ -77,7 +77,7 @@ pub(crate) enum Rouse {
     Pollers,
 }
 
-impl Rouse {
+impl ThreadWake {
     /// Whether there is somebody.
     #[inline]
     pub(crate) fn is_needed(self) -> bool {

@@ -11,20 +11,20 @@ use crate::{
         sender::Sender,
         translate::{copy_in, Route}, //
     },
-    common::{debug::note, error::Refusal, limits::limits, stats::next_debug_id},
+    common::{debug::binder_debug, error::TransactionError, limits::limits, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     kernel_ext::park::WakeHint,
     node::Node,
     process::Process,
     pure::{
         call_stack::{Frame, FrameId},
-        freeze_state::Reception, //
+        freeze_state::Admission, //
     },
     range_alloc::CallKind,
     scheduling::priority,
     thread::{Completion, Thread, ThreadState},
     transaction::{Content, Transaction, Waiter},
-    work::{Rouse, Urgency, Wake, Work, WorkTicket}, //
+    work::{ThreadWake, Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -40,54 +40,54 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let id = next_debug_id();
     let called = match find_target(sender, request.handle) {
-        Err(refusal) => Err(refusal),
+        Err(error) => Err(error),
         Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
             call_oneway(sender, request, node, id)
         }
         Ok(node) => call_and_expect(sender, request, node, id),
     };
-    if let Err(refusal) = called {
-        report("call", id, request, refusal);
-        thread.refuse(id, refusal);
+    if let Err(error) = called {
+        report("call", id, request, error);
+        thread.fail(id, error);
     }
 }
 
 /// Prints why a call or a reply does not go through.
-fn report(what: &str, id: u32, request: &TransactionRequest, refusal: Refusal) {
-    note!(
+fn report(what: &str, id: u32, request: &TransactionRequest, error: TransactionError) {
+    binder_debug!(
         FailedTransaction,
         "{what} {id} to handle {} with code {}, {} bytes and {} of offsets: {:#x}, {}",
         request.handle,
         request.code,
         request.data_size,
         request.offsets_size,
-        refusal.answer.code(),
-        refusal.param
+        error.return_code.code(),
+        error.param
     );
 }
 
 /// The node that a call through `handle` is for.
-fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Refusal> {
+fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, TransactionError> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
         let manager = caller.context.manager();
-        let manager = manager.ok_or(Refusal::nobody(EINVAL))?;
+        let manager = manager.ok_or(TransactionError::dead(EINVAL))?;
         if manager.owner.group == caller.group {
-            return Err(Refusal::failed(EINVAL));
+            return Err(TransactionError::failed(EINVAL));
         }
         manager
     } else {
         let node = caller.node_of_handle(handle, Strength::Strong);
-        node.ok_or(Refusal::failed(EINVAL))?
+        node.ok_or(TransactionError::failed(EINVAL))?
     };
     if node.owner.has_ended.load(Relaxed) {
-        return Err(Refusal::nobody(EINVAL));
+        return Err(TransactionError::dead(EINVAL));
     }
     if Arc::ptr_eq(&node.owner, caller) {
-        return Err(Refusal::failed(EINVAL));
+        return Err(TransactionError::failed(EINVAL));
     }
     let owner = node.owner.credential();
-    let owner = owner.map_err(|_| Refusal::DIED)?;
+    let owner = owner.map_err(|_| TransactionError::DIED)?;
     security::binder_transaction(sender.credential, &owner).map_err(|_| EPERM)?;
     drop(owner);
     Ok(node)
@@ -99,7 +99,7 @@ fn call_and_expect(
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
-) -> Result<(), Refusal> {
+) -> Result<(), TransactionError> {
     let thread = sender.thread;
     let target = node.owner.clone();
     let Begun {
@@ -114,9 +114,9 @@ fn call_and_expect(
             submitted.wake.now(&target, sender.hint);
             Ok(())
         }
-        Err(refusal) => {
+        Err(error) => {
             stop_expecting_reply(thread, &expectation);
-            Err(refusal)
+            Err(error)
         }
     }
 }
@@ -145,17 +145,17 @@ fn begin_call(
     target: &Arc<Process>,
     request: &TransactionRequest,
     id: u32,
-) -> Result<Begun, Refusal> {
+) -> Result<Begun, TransactionError> {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
     if matches!(state.work.front(), Some(Work::Call(_))) {
-        return Err(Refusal::failed(EPROTO));
+        return Err(TransactionError::failed(EPROTO));
     }
     let caller = match state.stack.innermost() {
         None => None,
         Some(Frame::Incoming(served)) => Some(served.waiter()),
-        Some(_) => return Err(Refusal::failed(EPROTO)),
+        Some(_) => return Err(TransactionError::failed(EPROTO)),
     };
     let transaction = state.spare_transaction.take();
     // News of nodes that the data names come before those of the call (contract NODE-7), and they
@@ -179,7 +179,7 @@ fn begin_call(
 /// before it is given this one: whoever does that asks again.
 fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
     while !Arc::ptr_eq(&caller.thread.process, target) {
-        caller = caller.one_up()?;
+        caller = caller.next_up()?;
     }
     (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
 }
@@ -192,7 +192,7 @@ fn prepare_call(
     id: u32,
     transaction: Option<KBox<Transaction>>,
     expectation: &mut Expectation,
-) -> Result<KBox<Transaction>, Refusal> {
+) -> Result<KBox<Transaction>, TransactionError> {
     let thread = sender.thread;
     let mut transaction = match transaction {
         Some(spare) => spare,
@@ -226,7 +226,7 @@ fn fill(
     request: &TransactionRequest,
     node: Arc<Node>,
     kind: CallKind,
-) -> Result<(), Refusal> {
+) -> Result<(), TransactionError> {
     let context = if node.flags.wants_security_context() {
         Some(SecurityCtx::from_secid(sender.credential.get_secid())?)
     } else {
@@ -241,7 +241,7 @@ fn fill(
     };
     let copied = copy_in(request, route, &mut buffer)
         .and_then(|()| Ok(node.owner.write_context(&buffer, context)?))
-        .map_err(|refusal| node.owner.or_died(refusal));
+        .map_err(|error| node.owner.dead_or(error));
     transaction.put_content(Content::Draft { node, buffer });
     copied
 }
@@ -272,7 +272,7 @@ fn call_oneway(
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
-) -> Result<(), Refusal> {
+) -> Result<(), TransactionError> {
     let thread = sender.thread;
     let ticket = {
         let mut process = thread.process.lock_state();
@@ -295,11 +295,11 @@ fn call_oneway(
     let acknowledgement = transaction.acknowledgement();
     let submitted = submit(transaction, &target, None)?;
     submitted.wake.now(&target, WakeHint::Anywhere);
-    let answer = match submitted.reception {
-        Reception::Pending => Return::TransactionPendingFrozen,
-        Reception::Taken | Reception::Refused => acknowledgement,
+    let answer = match submitted.admission {
+        Admission::Pending => Return::TransactionPendingFrozen,
+        Admission::Accepted | Admission::Rejected => acknowledgement,
     };
-    thread.answer_with(ticket, answer);
+    thread.queue_return_code(ticket, answer);
     Ok(())
 }
 
@@ -307,7 +307,7 @@ fn call_oneway(
 struct Submitted {
     wake: Wake,
     /// Whether it may have to wait until its target is thawed.
-    reception: Reception,
+    admission: Admission,
 }
 
 /// Queues a draft at its target, for the thread that `route` names or for whichever comes. A draft
@@ -316,46 +316,46 @@ fn submit(
     mut transaction: KBox<Transaction>,
     target: &Process,
     route: Option<&Waiter>,
-) -> Result<Submitted, Refusal> {
+) -> Result<Submitted, TransactionError> {
     let mut state = target.lock_state();
     // Somebody in between may have died since the thread was found: then it has heard that, or is about
     // to, and will not come for this call.
     let route = route
         .filter(|waiter| waiter.thread.has_ended.load(Relaxed) || waiter.waits(&mut state))
         .map(|waiter| &waiter.thread);
-    let reception = match transaction.admit(&mut state, route.map(|thread| &**thread)) {
-        Ok(reception) => reception,
-        Err(refusal) => {
+    let admission = match transaction.admit(&mut state, route.map(|thread| &**thread)) {
+        Ok(admission) => admission,
+        Err(error) => {
             drop(state);
-            return Err(refusal);
+            return Err(error);
         }
     };
     // A transaction that somebody owns waits nowhere, so its ticket is with it.
     let Some(ticket) = transaction.take_ticket() else {
         drop(state);
-        return Err(Refusal::failed(EINVAL));
+        return Err(TransactionError::failed(EINVAL));
     };
     if let Some(node) = transaction.node_to_wait_for() {
-        let superseded = match reception {
-            Reception::Pending => node.take_superseded(&mut state, &transaction),
-            Reception::Taken | Reception::Refused => None,
+        let superseded = match admission {
+            Admission::Pending => node.take_superseded(&mut state, &transaction),
+            Admission::Accepted | Admission::Rejected => None,
         };
         node.push_waiting_oneway(&mut state, ticket, transaction);
         drop(state);
         drop(superseded);
         let wake = Wake::Nobody;
-        return Ok(Submitted { wake, reception });
+        return Ok(Submitted { wake, admission });
     }
-    let promised_to = transaction.promise(&mut state, route);
-    if let Some(server) = &promised_to {
+    let reserved_for = transaction.reserve_thread(&mut state, route);
+    if let Some(server) = &reserved_for {
         drop(state);
         let raised_from = transaction.raise(server);
         state = target.lock_state();
-        server.keep_promise(&mut state, raised_from);
+        server.end_reservation(&mut state, raised_from);
     }
     let is_oneway = transaction.is_oneway();
     let call = Work::Call(transaction);
-    let wake = match promised_to.as_ref().or(route) {
+    let wake = match reserved_for.as_ref().or(route) {
         None if is_oneway => state.push_to_process(ticket, call),
         None => state.push_call(ticket, call),
         Some(thread) => state
@@ -363,10 +363,10 @@ fn submit(
             .of(thread),
     };
     drop(state);
-    if promised_to.is_some() {
+    if reserved_for.is_some() {
         target.promises.notify_all();
     }
-    Ok(Submitted { wake, reception })
+    Ok(Submitted { wake, admission })
 }
 
 /// Replies to the call that the thread serves: `BC_REPLY`.
@@ -377,17 +377,17 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let id = next_debug_id();
     let Some((mut transaction, is_told)) = begin_reply(thread, request, id) else {
-        let refusal = Refusal::failed(EPROTO);
-        report("reply", id, request, refusal);
-        return thread.refuse(id, refusal);
+        let error = TransactionError::failed(EPROTO);
+        report("reply", id, request, error);
+        return thread.fail(id, error);
     };
     let error = match fill_reply(&mut transaction, sender, request) {
         Ok(()) => None,
-        Err(refusal) => {
-            report("reply", id, request, refusal);
-            transaction.dismantle();
-            transaction.put_content(Content::Refused(refusal));
-            Some((id, refusal))
+        Err(error) => {
+            report("reply", id, request, error);
+            transaction.release_content();
+            transaction.put_content(Content::Failed(error));
+            Some((id, error))
         }
     };
     match error {
@@ -423,7 +423,7 @@ fn begin_reply(
     let surplus = state.stack.take_surplus();
     let wake = match is_told.then(|| state.spare_ticket.take()).flatten() {
         Some(ticket) => thread.complete_reply(&mut process, ticket),
-        None => Rouse::Nobody,
+        None => ThreadWake::Nobody,
     };
     let freezers = process.freeze.end_transaction();
     drop(process);
@@ -438,9 +438,9 @@ fn fill_reply(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
     request: &TransactionRequest,
-) -> Result<(), Refusal> {
+) -> Result<(), TransactionError> {
     if transaction.caller.has_ended.load(Relaxed) {
-        return Err(Refusal::DIED);
+        return Err(TransactionError::DIED);
     }
     let caller = &transaction.caller.process;
     // A reply is waited for, whatever its flags say (contract TXN-15).
@@ -450,7 +450,7 @@ fn fill_reply(
         receiver: caller,
         accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
     };
-    let copied = copy_in(request, route, &mut buffer).map_err(|refusal| caller.or_died(refusal));
+    let copied = copy_in(request, route, &mut buffer).map_err(|error| caller.dead_or(error));
     let is_queued = false;
     transaction.put_content(Content::Reply { buffer, is_queued });
     copied?;

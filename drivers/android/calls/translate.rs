@@ -13,7 +13,7 @@
 use crate::{
     allocation::Buffer,
     calls::sender::Sender,
-    common::error::Refusal,
+    common::error::TransactionError,
     defs::{Object, TransactionRequest},
     kernel_ext::stack_bytes::StackBytes,
     process::Process,
@@ -49,10 +49,10 @@ pub(crate) fn copy_in(
     request: &TransactionRequest,
     route: Route<'_>,
     buffer: &mut Buffer,
-) -> Result<(), Refusal> {
+) -> Result<(), TransactionError> {
     let data = usize::try_from(request.data).map_err(|_| EFAULT)?;
     if request.buffers_size % size_of::<u64>() as u64 != 0 {
-        return Err(Refusal::failed(EINVAL));
+        return Err(TransactionError::failed(EINVAL));
     }
     if buffer.layout.offsets_size() == 0 {
         let size = buffer.layout.data_size();
@@ -91,7 +91,7 @@ pub(crate) fn copy_in(
 
 /// The offsets of a transaction's objects. A few of them take no memory.
 enum Offsets {
-    Few(StackBytes<FEW_OFFSETS>),
+    OneOrMany(StackBytes<FEW_OFFSETS>),
     Many(KVVec<u8>),
 }
 
@@ -104,21 +104,21 @@ impl Offsets {
         request: &TransactionRequest,
         receiver: &Process,
         buffer: &Buffer,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, TransactionError> {
         let size = buffer.layout.offsets_size();
         let source = usize::try_from(request.offsets).map_err(|_| EFAULT)?;
         let source = UserPtr::from_addr(source);
         let offsets = if size <= FEW_OFFSETS {
             let mut bytes = StackBytes::new();
             bytes.read_user(source, size)?;
-            Self::Few(bytes)
+            Self::OneOrMany(bytes)
         } else {
             let mut bytes = KVVec::new();
             UserSlice::new(source, size).read_all(&mut bytes, GFP_KERNEL)?;
             Self::Many(bytes)
         };
         if size % size_of::<u64>() != 0 {
-            return Err(Refusal::failed(EINVAL));
+            return Err(TransactionError::failed(EINVAL));
         }
         let at = buffer.offset() + buffer.layout.offsets_at();
         receiver.pages.write(at, offsets.as_bytes())?;
@@ -127,7 +127,7 @@ impl Offsets {
 
     fn as_bytes(&self) -> &[u8] {
         match self {
-            Self::Few(bytes) => bytes.as_slice(),
+            Self::OneOrMany(bytes) => bytes.as_slice(),
             Self::Many(bytes) => bytes,
         }
     }
@@ -157,10 +157,10 @@ impl Writer<'_> {
     }
 
     /// Copies the bytes before `offset` as they are. `EFAULT` when that lies behind (contract 9.4).
-    fn copy_until(&mut self, offset: u64) -> Result<(), Refusal> {
+    fn copy_until(&mut self, offset: u64) -> Result<(), TransactionError> {
         let offset = usize::try_from(offset).map_err(|_| EFAULT)?;
         if offset < self.done || offset > self.size {
-            return Err(Refusal::failed(EFAULT));
+            return Err(TransactionError::failed(EFAULT));
         }
         let size = offset - self.done;
         if size != 0 {
@@ -208,7 +208,12 @@ struct Translation<'a> {
 impl Translation<'_> {
     /// Translates the object that comes `index`-th in the array of offsets, and lies `at` in the
     /// data. It keeps its size.
-    fn translate(&mut self, index: u64, at: usize, object: Object) -> Result<Object, Refusal> {
+    fn translate(
+        &mut self,
+        index: u64,
+        at: usize,
+        object: Object,
+    ) -> Result<Object, TransactionError> {
         Ok(match object {
             Object::Flat(flat) => Object::Flat(self.node(flat)?),
             Object::File(file) => Object::File(self.file(at, file)?),

@@ -27,14 +27,14 @@ pub(crate) enum Subject {
 
 /// Prints a message about a subject, of the calling task, if it is wanted:
 /// `note!(UserError, "no buffer at {address:#x}")`.
-macro_rules! note {
+macro_rules! binder_debug {
     ($subject:ident, $($message:tt)*) => {
         if $crate::common::debug::is_wanted($crate::common::debug::Subject::$subject) {
             $crate::common::debug::print(::kernel::prelude::fmt!($($message)*));
         }
     };
 }
-pub(crate) use note;
+pub(crate) use binder_debug;
 
 /// Whether `debug_mask` has the subject's bit.
 pub(crate) fn is_wanted(subject: Subject) -> bool {

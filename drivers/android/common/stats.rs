@@ -22,8 +22,8 @@ pub(crate) enum Kind {
     Node,
     Ref,
     Transaction,
-    DeathLink,
-    FreezeLink,
+    DeathNotification,
+    FreezeNotification,
 }
 
 const KINDS: [(Kind, &str); 8] = [
@@ -33,8 +33,8 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::Node, "nodes"),
     (Kind::Ref, "refs"),
     (Kind::Transaction, "transactions"),
-    (Kind::DeathLink, "death links"),
-    (Kind::FreezeLink, "freeze links"),
+    (Kind::DeathNotification, "death links"),
+    (Kind::FreezeNotification, "freeze links"),
 ];
 
 static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(FIRST_COUNT) }; KINDS.len()];

@@ -121,11 +121,11 @@ impl FreezeRequest {
 pub(crate) struct FrozenInfo {
     pub(crate) pid: i32,
     /// A call was refused since the pid was last frozen or thawed.
-    pub(crate) has_refused: bool,
+    pub(crate) has_rejected_sync: bool,
     /// It has transactions now.
     pub(crate) is_busy: bool,
     /// A oneway call came since it was last frozen or thawed.
-    pub(crate) has_pending: bool,
+    pub(crate) has_received_oneway: bool,
 }
 
 impl FrozenInfo {
@@ -142,9 +142,9 @@ impl FrozenInfo {
         put_word(
             &mut bytes,
             4,
-            u32::from(self.has_refused) | u32::from(self.is_busy) << 1,
+            u32::from(self.has_rejected_sync) | u32::from(self.is_busy) << 1,
         );
-        put_word(&mut bytes, 8, self.has_pending.into());
+        put_word(&mut bytes, 8, self.has_received_oneway.into());
         bytes
     }
 }

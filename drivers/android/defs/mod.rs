@@ -22,7 +22,7 @@ pub(crate) use arguments::{
 };
 pub(crate) use embedded::{FileArrayObject, FileObject, Object, PointerObject};
 pub(crate) use objects::{FlatObject, HandleCookie, NodeFlags, NodeName, Strength};
-pub(crate) use transactions::{TransactionNotice, TransactionRequest};
+pub(crate) use transactions::{TransactionData, TransactionRequest};
 
 /// Builds the number of a command the way `_IO`, `_IOR`, `_IOW` and `_IOWR` do: direction in bits
 /// 30-31, size in 16-29, type letter in 8-15, running number in 0-7.

@@ -48,7 +48,7 @@ impl TransactionRequest {
 }
 
 /// What a receiver is told of a call or a reply.
-pub(crate) struct TransactionNotice {
+pub(crate) struct TransactionData {
     pub(crate) node: NodeName,
     pub(crate) code: u32,
     pub(crate) flags: u32,
@@ -60,7 +60,7 @@ pub(crate) struct TransactionNotice {
     pub(crate) offsets: u64,
 }
 
-impl TransactionNotice {
+impl TransactionData {
     pub(crate) const SIZE: usize = 64;
 
     pub(crate) fn encode(&self) -> [u8; Self::SIZE] {

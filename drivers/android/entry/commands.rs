@@ -11,7 +11,7 @@ use crate::{
         send,
         sender::Sender, //
     },
-    common::debug::note,
+    common::debug::binder_debug,
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::stack_bytes::StackBytes,
     process::Process,
@@ -36,7 +36,7 @@ const PIECE: usize = 128;
 /// `sender` is the calling thread.
 pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
     let mut source = Source::new(io);
-    while source.remaining() > 0 && !sender.thread.has_unread_refusal.load(Relaxed) {
+    while source.remaining() > 0 && !sender.thread.has_unread_error.load(Relaxed) {
         let command = source.command()?;
         execute(sender, command, &source)?;
         source.advance(command);
@@ -180,7 +180,7 @@ fn free_buffer(sender: &Sender<'_>, source: &Source) -> Result {
     match thread.process.free_buffer(address, sender.descriptors) {
         Some(AfterFree::Nothing) => {}
         Some(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
-        None => note!(UserError, "no buffer to free at {address:#x}"),
+        None => binder_debug!(UserError, "no buffer to free at {address:#x}"),
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result 
     }
     // A count that cannot be taken is not taken; that is all (contract NODE-9).
     if process.hold_handle(handle, strength).is_err() {
-        note!(UserError, "no count to take on handle {handle}");
+        binder_debug!(UserError, "no count to take on handle {handle}");
     }
     Ok(())
 }
@@ -213,7 +213,7 @@ fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result 
 /// `BC_RELEASE` and `BC_DECREFS`: a count that is not there cannot be given back (NODE-9).
 fn drop_count(process: &Process, handle: u32, strength: Strength) {
     if process.drop_handle(handle, strength).is_none() {
-        note!(UserError, "no count to give back on handle {handle}");
+        binder_debug!(UserError, "no count to give back on handle {handle}");
     }
 }
 
@@ -222,7 +222,7 @@ fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
     let name = NodeName::decode(source.payload()?);
     match process.node(name.ptr) {
         Some(node) if node.name.cookie == name.cookie => node.confirm(strength),
-        _ => note!(UserError, "confirms a count of no node: {:#x}", name.ptr),
+        _ => binder_debug!(UserError, "confirms a count of no node: {:#x}", name.ptr),
     }
     Ok(())
 }
@@ -232,8 +232,8 @@ fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
     match thread.process.request_death_notification(handle, cookie) {
         Ok(()) => {}
-        Err(ENOMEM) => thread.lacks_memory(),
-        Err(_) => note!(UserError, "handle {handle} can have no new death link"),
+        Err(ENOMEM) => thread.queue_out_of_memory(),
+        Err(_) => binder_debug!(UserError, "handle {handle} can have no new death link"),
     }
     Ok(())
 }
@@ -242,7 +242,7 @@ fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
 fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
     if thread.clear_death_notification(handle, cookie).is_err() {
-        note!(UserError, "handle {handle} has no death link {cookie:#x}");
+        binder_debug!(UserError, "handle {handle} has no death link {cookie:#x}");
     }
     Ok(())
 }
@@ -251,7 +251,7 @@ fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
 fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
     let cookie = u64::from_ne_bytes(*source.payload()?);
     if thread.confirm_death(cookie).is_err() {
-        note!(UserError, "no death {cookie:#x} to confirm");
+        binder_debug!(UserError, "no death {cookie:#x} to confirm");
     }
     Ok(())
 }
@@ -272,7 +272,7 @@ fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source
             }
         }
     };
-    done.inspect_err(|_| note!(UserError, "a freeze notification that there is not"))
+    done.inspect_err(|_| binder_debug!(UserError, "a freeze notification that there is not"))
 }
 
 /// `BC_REGISTER_LOOPER`: a thread that the driver asked for joins the pool (contract LOOP-3).
@@ -287,7 +287,7 @@ fn register_looper(thread: &Thread) {
         return;
     }
     drop(process);
-    note!(UserError, "a thread registers that was not asked for");
+    binder_debug!(UserError, "a thread registers that was not asked for");
 }
 
 /// `BC_ENTER_LOOPER`: a thread joins the pool on its own account (contract LOOP-2).
@@ -298,6 +298,6 @@ fn enter_looper(thread: &Thread) {
     let has_registered = looper.registered;
     drop(process);
     if has_registered {
-        note!(UserError, "a thread enters the pool that has registered");
+        binder_debug!(UserError, "a thread enters the pool that has registered");
     }
 }

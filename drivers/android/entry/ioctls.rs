@@ -4,7 +4,7 @@
 
 use crate::{
     calls::sender::Sender,
-    common::debug::note,
+    common::debug::binder_debug,
     defs::{
         ioctl,
         ExtendedError,
@@ -51,7 +51,7 @@ pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result 
     if let Err(error) = result {
         // A wait that ends without work is nothing to speak of.
         if error != EINTR && error != EAGAIN {
-            note!(
+            binder_debug!(
                 UserError,
                 "ioctl {command:#x} fails with {}",
                 error.to_errno()

@@ -9,17 +9,17 @@
 use crate::{
     allocation::{Buffer, Purpose},
     buffers::file_slots::ReservedNumbers,
-    common::{debug::note, error::Refusal},
-    death::DeathLink,
-    defs::{NodeName, Return, TransactionNotice, WriteRead, LARGEST_RETURN},
+    common::{debug::binder_debug, error::TransactionError},
+    death::DeathNotification,
+    defs::{NodeName, Return, TransactionData, WriteRead, LARGEST_RETURN},
     entry::read_buffer::ReadBuffer,
-    freeze_link::FreezeLink,
+    freeze_link::FreezeNotification,
     kernel_ext::park::{self, WakeHint},
     node::{Node, RemovedNode},
     process::{ProcessState, StateGuard},
-    pure::{death_state::DeathNotice, freeze_notice::FreezeNotice, node_counts::Announcement},
+    pure::{death_state::DeathReturn, freeze_notice::FreezeReturn, node_counts::NodeUpdate},
     scheduling::{idle::IdleThreads, priority},
-    thread::{Completion, Rest, Thread, ThreadState},
+    thread::{Completion, Thread, ThreadState, WaitState},
     transaction::{Content, Transaction},
     work::{Wake, Work, WorkTicket}, //
 };
@@ -41,7 +41,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     }
     let mut process = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
-        let process = tell_all(thread, process, &mut output, takes_common_work)?;
+        let process = write_all_work(thread, process, &mut output, takes_common_work)?;
         let is_nothing_told = output.written() == size_of::<u32>() as u64;
         if !is_nothing_told || !output.has_room() || thread.must_return.load(Relaxed) {
             break process;
@@ -92,16 +92,16 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
             return Err(EINTR);
         }
         if takes_common_work {
-            own.rest = Rest::ForAnyWork;
+            own.wait_state = WaitState::ForAnyWork;
             process.push_idle(thread);
         } else {
-            own.rest = Rest::ForOwnWork;
+            own.wait_state = WaitState::ForOwnWork;
         }
         process = park::sleep(process);
-        while thread.state(&mut process).rest == Rest::Promised {
+        while thread.state(&mut process).wait_state == WaitState::Reserved {
             thread.process.promises.wait(&mut process);
         }
-        process.rouse(thread);
+        process.stop_waiting(thread);
     }
 }
 
@@ -116,7 +116,7 @@ enum Found {
     /// A transaction that is one too many, likewise.
     SurplusTransaction(KBox<Transaction>),
     /// A node's news were told; the rest of it is to be dropped without the lock.
-    News(Arc<Node>, Option<RemovedNode>),
+    NodeUpdate(Arc<Node>, Option<RemovedNode>),
     /// Something was told of a death or of freezing, or is not to be told any more. The rest of it is
     /// to be dropped without the lock.
     Notice(Work),
@@ -127,14 +127,14 @@ enum Found {
 }
 
 /// Tells what is queued, until it is all told, or the buffer is full, or a call or a reply was told.
-fn tell_all<'a>(
+fn write_all_work<'a>(
     thread: &'a Arc<Thread>,
     mut process: StateGuard<'a>,
     output: &mut ReadBuffer,
     takes_common_work: bool,
 ) -> Result<StateGuard<'a>> {
     loop {
-        let found = look(thread, &mut process, output, takes_common_work);
+        let found = write_queued_work(thread, &mut process, output, takes_common_work);
         if let Found::Nothing = found {
             return Ok(process);
         }
@@ -144,14 +144,14 @@ fn tell_all<'a>(
             Found::FullPiece => output.flush()?,
             Found::SurplusTicket(ticket) => drop(ticket),
             Found::SurplusTransaction(transaction) => drop(transaction),
-            Found::News(node, removed) => drop((node, removed)),
+            Found::NodeUpdate(node, removed) => drop((node, removed)),
             Found::Notice(rest) => drop(rest),
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);
                 match numbers {
                     Ok(numbers) => return deliver_call(thread, transaction, numbers, output),
                     // Only the caller hears of it (contract TXN-27).
-                    Err(_) => refuse(thread, transaction),
+                    Err(_) => fail_delivery(thread, transaction),
                 }
             }
             Found::Reply(transaction) => return deliver_reply(thread, transaction, output),
@@ -161,7 +161,7 @@ fn tell_all<'a>(
 }
 
 /// Tells what can be told under the lock, until something is met that cannot.
-fn look(
+fn write_queued_work(
     thread: &Thread,
     process: &mut ProcessState,
     output: &mut ReadBuffer,
@@ -183,7 +183,7 @@ fn look(
         let Some((work, ticket)) = next else {
             return Found::Nothing;
         };
-        if let Some(found) = tell(thread, process, output, work, ticket, is_common) {
+        if let Some(found) = write_work(thread, process, output, work, ticket, is_common) {
             return found;
         }
     }
@@ -191,7 +191,7 @@ fn look(
 
 /// Tells what has left a queue, which may have been the common one. `None` if that was all there was to do.
 #[inline(always)]
-fn tell(
+fn write_work(
     thread: &Thread,
     process: &mut ProcessState,
     output: &mut ReadBuffer,
@@ -200,8 +200,8 @@ fn tell(
     is_common: bool,
 ) -> Option<Found> {
     match work {
-        Work::Answer(answer) => {
-            output.put(process.as_heard(answer), &[]);
+        Work::ReturnCode(answer) => {
+            output.put(process.as_delivered(answer), &[]);
             keep_ticket(thread.state(process), ticket)
         }
         Work::Completion => {
@@ -210,43 +210,47 @@ fn tell(
             if completion != Completion::Withdrawn {
                 output.put(Return::TransactionComplete, &[]);
             }
-            if completion == Completion::Stops {
-                thread.has_unread_refusal.store(false, Relaxed);
+            if completion == Completion::StopsCommands {
+                thread.has_unread_error.store(false, Relaxed);
             }
             keep_ticket(own, ticket)
         }
-        Work::Refusal(answer) => {
+        Work::Error(answer) => {
             output.put(answer, &[]);
-            thread.has_unread_refusal.store(false, Relaxed);
-            thread.state(process).put_refusal_ticket(ticket);
+            thread.has_unread_error.store(false, Relaxed);
+            thread.state(process).put_error_ticket(ticket);
             None
         }
         Work::Node(node) => {
-            let removed = tell_news(&node, ticket, process, output);
-            Some(Found::News(node, removed))
+            let removed = write_node_update(&node, ticket, process, output);
+            Some(Found::NodeUpdate(node, removed))
         }
         // Of what was told there is another reference to the link, among the unconfirmed.
-        Work::Death(link) => Some(match tell_death(&link, ticket, process, output) {
-            true => Found::Nothing,
-            false => Found::Notice(Work::Death(link)),
-        }),
-        Work::Freeze(link) => Some(match tell_freeze(&link, ticket, process, output) {
-            true => Found::Nothing,
-            false => Found::Notice(Work::Freeze(link)),
-        }),
+        Work::Death(notification) => Some(
+            match write_death_notification(&notification, ticket, process, output) {
+                true => Found::Nothing,
+                false => Found::Notice(Work::Death(notification)),
+            },
+        ),
+        Work::Freeze(notification) => Some(
+            match write_freeze_notification(&notification, ticket, process, output) {
+                true => Found::Nothing,
+                false => Found::Notice(Work::Freeze(notification)),
+            },
+        ),
         Work::Call(mut call) => {
             call.put_ticket(ticket);
             let own = thread.state(process);
-            own.calls_to_come += u32::from(is_common);
+            own.pending_calls += u32::from(is_common);
             call.saved_priority = own.raised_from.take().into();
             Some(Found::Call(call, own.stack.has_room()))
         }
         Work::Outcome(mut outcome) => {
             outcome.put_ticket(ticket);
-            let Content::Refused(refusal) = outcome.content() else {
+            let Content::Failed(error) = outcome.content() else {
                 return Some(Found::Reply(outcome));
             };
-            output.put(refusal.answer, &[]);
+            output.put(error.return_code, &[]);
             outcome.take_content();
             let spare = &mut thread.state(process).spare_transaction;
             spare.replace(outcome).map(Found::SurplusTransaction)
@@ -261,28 +265,28 @@ fn keep_ticket(own: &mut ThreadState, ticket: WorkTicket) -> Option<Found> {
 }
 
 /// Tells the owner of a node how its counts have changed.
-fn tell_news(
+fn write_node_update(
     node: &Node,
     ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer,
 ) -> Option<RemovedNode> {
-    let (news, removed) = node.read_news(ticket, process);
-    let Announcement {
+    let (node_update, removed) = node.take_update(ticket, process);
+    let NodeUpdate {
         increfs,
         acquire,
         release,
         decrefs,
         forget: _,
-    } = news;
+    } = node_update;
     let messages = [
         (increfs, Return::IncRefs),
         (acquire, Return::Acquire),
         (release, Return::Release),
         (decrefs, Return::DecRefs),
     ];
-    for (is_told, message) in messages {
-        if is_told {
+    for (is_set, message) in messages {
+        if is_set {
             output.put(message, &node.name.encode());
         }
     }
@@ -291,41 +295,45 @@ fn tell_news(
 
 /// Tells of a node's death, one at a time (contract WR-9), or that nobody will. Whether that ends the
 /// read.
-fn tell_death(
-    link: &Arc<DeathLink>,
+fn write_death_notification(
+    notification: &Arc<DeathNotification>,
     ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer,
 ) -> bool {
-    let notice = link.read(ticket, process);
+    let notice = notification.read(ticket, process);
     if let Some(notice) = notice {
-        let (code, payload) = link.encode(notice);
+        let (code, payload) = notification.encode(notice);
         output.put(code, &payload);
     }
-    notice == Some(DeathNotice::Dead)
+    notice == Some(DeathReturn::Dead)
 }
 
 /// Tells of an owner's freezing, or that nobody will. Whether that ends the read.
-fn tell_freeze(
-    link: &Arc<FreezeLink>,
+fn write_freeze_notification(
+    notification: &Arc<FreezeNotification>,
     ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer,
 ) -> bool {
-    let notice = link.read(ticket, process);
+    let notice = notification.read(ticket, process);
     if let Some(notice) = notice {
-        let (code, payload, size) = link.encode(notice);
+        let (code, payload, size) = notification.encode(notice);
         output.put(code, &payload[..size]);
     }
-    matches!(notice, Some(FreezeNotice::Frozen(_)))
+    matches!(notice, Some(FreezeReturn::Frozen(_)))
 }
 
 /// What the receiver is told of the data that is in `buffer`.
-fn notice(thread: &Thread, transaction: &Transaction, buffer: &Buffer) -> TransactionNotice {
+fn transaction_data(
+    thread: &Thread,
+    transaction: &Transaction,
+    buffer: &Buffer,
+) -> TransactionData {
     // A process that receives has mapped its space.
     let start = thread.process.pages.address().unwrap_or(0);
     let data = (start + buffer.offset()) as u64;
-    TransactionNotice {
+    TransactionData {
         node: NodeName::default(),
         code: transaction.code,
         flags: transaction.flags,
@@ -368,7 +376,7 @@ fn deliver_call<'a>(
         // What is queued as a call is one of the two.
         _ => return Err(EINVAL),
     };
-    let mut notice = notice(thread, &transaction, buffer);
+    let mut notice = transaction_data(thread, &transaction, buffer);
     notice.node = node.name;
     notice.sender_pid = caller_pid;
     match buffer.context_at() {
@@ -380,12 +388,12 @@ fn deliver_call<'a>(
         }
     }
     if let Err(error) = output.flush() {
-        note!(
+        binder_debug!(
             FailedTransaction,
             "call {} cannot be written to its receiver",
             transaction.id
         );
-        refuse(thread, transaction);
+        fail_delivery(thread, transaction);
         return Err(error);
     }
     match transaction.take_content() {
@@ -398,7 +406,7 @@ fn deliver_call<'a>(
             priority::begin_oneway_service(&node.priority);
             hand_over(thread, buffer, numbers, Purpose::Oneway(node));
             drop(transaction);
-            return Ok(forgo_call(thread, lock_after_transaction(thread)));
+            return Ok(drop_pending_call(thread, lock_after_transaction(thread)));
         }
         _ => {}
     }
@@ -408,19 +416,19 @@ fn deliver_call<'a>(
 }
 
 /// A call cannot be given to the calling thread, which goes back to what it was before the call came.
-fn refuse(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
+fn fail_delivery(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
     let saved_priority = transaction.saved_priority.take();
-    transaction.refuse(Refusal::UNDELIVERABLE);
-    drop(forgo_call(thread, thread.process.lock_state()));
+    transaction.fail(TransactionError::UNDELIVERABLE);
+    drop(drop_pending_call(thread, thread.process.lock_state()));
     if let Some(saved) = saved_priority {
         priority::end_service(saved);
     }
 }
 
 /// A call that was to come will not be on the stack: it is oneway, or was refused. Gives the locked state.
-fn forgo_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
-    thread.state(&mut process).calls_to_come -= 1;
-    let wake = thread.hear_of_ended_call(&mut process);
+fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
+    thread.state(&mut process).pending_calls -= 1;
+    let wake = thread.queue_kept_outcome(&mut process);
     if wake.is_needed() {
         drop(process);
         wake.now(thread, WakeHint::Anywhere);
@@ -454,12 +462,12 @@ fn deliver_reply<'a>(
         match buffer.reserve_numbers(&thread.process) {
             Ok(reserved) => {
                 numbers = reserved;
-                let notice = notice(thread, &transaction, buffer);
+                let notice = transaction_data(thread, &transaction, buffer);
                 output.put(Return::Reply, &notice.encode());
             }
             Err(_) => {
                 // The call ends all the same, and its caller has to hear of that (lesson R19).
-                transaction.dismantle();
+                transaction.release_content();
                 output.put(Return::FailedReply, &[]);
             }
         }

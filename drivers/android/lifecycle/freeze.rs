@@ -14,8 +14,8 @@ use crate::{
     lifecycle::registry,
     process::{Pid, Process, ProcessState},
     pure::{
-        few::Few,
-        freeze_state::{Attempt, Standing}, //
+        few::OneOrMany,
+        freeze_state::{Attempt, FreezeProgress}, //
     }, //
 };
 use kernel::{
@@ -37,13 +37,13 @@ pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
         }
         return Ok(());
     }
-    let mut candidates = opened_by(request.pid, Candidate::new)?;
+    let mut candidates = opened_by(request.pid, FreezeTarget::new)?;
     let candidates = candidates.as_mut_slice();
     for candidate in &mut *candidates {
         candidate.attempt = begin_freeze(&candidate.process);
     }
-    let rested = wait_for_rest(candidates, request.timeout_ms);
-    for Candidate { process, attempt } in candidates {
+    let rested = wait_until_idle(candidates, request.timeout_ms);
+    for FreezeTarget { process, attempt } in candidates {
         let Some(attempt) = attempt.take() else {
             continue;
         };
@@ -56,13 +56,13 @@ pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
 }
 
 /// A process that is to be frozen.
-struct Candidate {
+struct FreezeTarget {
     process: Arc<Process>,
     /// What has begun; nothing if the process has ended, and takes no calls anyway.
     attempt: Option<Attempt>,
 }
 
-impl Candidate {
+impl FreezeTarget {
     fn new(process: &Arc<Process>) -> Self {
         Self {
             process: process.clone(),
@@ -79,25 +79,25 @@ impl Candidate {
 pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
     let mut info = FrozenInfo {
         pid,
-        has_refused: false,
+        has_rejected_sync: false,
         is_busy: false,
-        has_pending: false,
+        has_received_oneway: false,
     };
     for process in opened_by(pid, Arc::clone)?.as_slice() {
         let state = process.lock_state();
-        let (has_refused, has_pending) = state.freeze.missed();
+        let (has_rejected_sync, has_received_oneway) = state.freeze.received();
         let is_busy = is_busy(&state);
         drop(state);
-        info.has_refused |= has_refused;
-        info.has_pending |= has_pending;
+        info.has_rejected_sync |= has_rejected_sync;
+        info.has_received_oneway |= has_received_oneway;
         info.is_busy |= is_busy;
     }
     Ok(info)
 }
 
-fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<Few<T>> {
+fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T>> {
     let opened = registry::opened_by(pid, of)?;
-    if matches!(opened, Few::None) {
+    if matches!(opened, OneOrMany::None) {
         return Err(EINVAL);
     }
     Ok(opened)
@@ -105,11 +105,11 @@ fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<Few<T>> {
 
 /// Waits until no process has a transaction left. What cannot be waited for, calls of its own that a
 /// process waits for, must not be there then.
-fn wait_for_rest(candidates: &[Candidate], timeout_ms: u32) -> Result {
+fn wait_until_idle(candidates: &[FreezeTarget], timeout_ms: u32) -> Result {
     let mut left = msecs_to_jiffies(timeout_ms);
     loop {
         let mut waited = false;
-        for (process, attempt) in candidates.iter().filter_map(Candidate::begun) {
+        for (process, attempt) in candidates.iter().filter_map(FreezeTarget::begun) {
             waited |= wait_for_process(process, attempt, &mut left)?;
         }
         // What was at rest before the last wait need not be any more.
@@ -117,8 +117,8 @@ fn wait_for_rest(candidates: &[Candidate], timeout_ms: u32) -> Result {
             break;
         }
     }
-    let mut begun = candidates.iter().filter_map(Candidate::begun);
-    if begun.all(|(process, attempt)| is_at_rest(process, attempt)) {
+    let mut begun = candidates.iter().filter_map(FreezeTarget::begun);
+    if begun.all(|(process, attempt)| is_idle_for(process, attempt)) {
         Ok(())
     } else {
         Err(EAGAIN)
@@ -146,10 +146,10 @@ fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) ->
     let mut waited = false;
     let mut state = process.lock_state();
     while *left > 0 && !process.has_ended.load(Relaxed) {
-        match state.freeze.standing(attempt) {
-            Standing::Waiting { outstanding: 0 } | Standing::Completed => break,
-            Standing::Overruled => return Err(EAGAIN),
-            Standing::Waiting { .. } => {}
+        match state.freeze.progress(attempt) {
+            FreezeProgress::Waiting { outstanding: 0 } | FreezeProgress::Completed => break,
+            FreezeProgress::Superseded => return Err(EAGAIN),
+            FreezeProgress::Waiting { .. } => {}
         }
         waited = true;
         match process
@@ -165,37 +165,37 @@ fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) ->
 }
 
 /// Whether the process may be frozen now, by way of `attempt`.
-fn is_at_rest(process: &Process, attempt: &Attempt) -> bool {
+fn is_idle_for(process: &Process, attempt: &Attempt) -> bool {
     let state = process.lock_state();
     if process.has_ended.load(Relaxed) {
         return true;
     }
-    match state.freeze.standing(attempt) {
-        Standing::Waiting { .. } => !is_busy(&state),
-        Standing::Completed => true,
-        Standing::Overruled => false,
+    match state.freeze.progress(attempt) {
+        FreezeProgress::Waiting { .. } => !is_busy(&state),
+        FreezeProgress::Completed => true,
+        FreezeProgress::Superseded => false,
     }
 }
 
 fn complete_freeze(process: &Process, attempt: Attempt) {
-    let (announcement, wake) = process.lock_state().freeze.complete(attempt);
+    let (event, wake) = process.lock_state().freeze.complete(attempt);
     process.wake_freezers(wake);
-    if let Some(announcement) = announcement {
-        process.tell_of_freeze(announcement);
+    if let Some(event) = event {
+        process.notify_freeze(event);
     }
 }
 
 fn give_up_freeze(process: &Process, attempt: Attempt) {
-    let announcement = process.lock_state().freeze.give_up(attempt);
-    if let Some(announcement) = announcement {
-        process.tell_of_freeze(announcement);
+    let event = process.lock_state().freeze.give_up(attempt);
+    if let Some(event) = event {
+        process.notify_freeze(event);
     }
 }
 
 fn thaw(process: &Process) {
-    let (announcement, wake) = process.lock_state().freeze.thaw();
+    let (event, wake) = process.lock_state().freeze.thaw();
     process.wake_freezers(wake);
-    if let Some(announcement) = announcement {
-        process.tell_of_freeze(announcement);
+    if let Some(event) = event {
+        process.notify_freeze(event);
     }
 }

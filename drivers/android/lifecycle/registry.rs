@@ -6,11 +6,11 @@
 //! the way of a call does.
 
 use crate::{
-    common::debug::note,
+    common::debug::binder_debug,
     context::Context,
     node::Node,
     process::{Pid, Process},
-    pure::{few::Few, numbers::FIRST_LONG_NUMBER}, //
+    pure::{few::OneOrMany, numbers::FIRST_LONG_NUMBER}, //
 };
 use kernel::{
     cred::Credential,
@@ -36,7 +36,7 @@ static LAST_OPENING: Atomic<i64> = Atomic::new((FIRST_LONG_NUMBER / 2) as i64);
 pub(crate) fn open(context: Arc<Context<Node>>, credential: &Credential) -> Result<Arc<Process>> {
     let process = Process::new(context, credential, next_opening())?;
     add(&process)?;
-    note!(OpenClose, "opens a device");
+    binder_debug!(OpenClose, "opens a device");
     Ok(process)
 }
 
@@ -69,8 +69,8 @@ pub(crate) fn remove(process: &Process) {
 }
 
 /// `of` whatever this pid has opened, in the order of opening. Fails with `ENOMEM`.
-pub(crate) fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<Few<T>> {
-    let mut found = Few::None;
+pub(crate) fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T>> {
+    let mut found = OneOrMany::None;
     let mut opened = OPENED.lock();
     let Some(tree) = &mut *opened else {
         return Ok(found);

@@ -7,7 +7,7 @@
 //! lock (lesson R01). Whoever waits for something hears that it will not come.
 
 use crate::{
-    common::{debug::note, error::Refusal},
+    common::{debug::binder_debug, error::TransactionError},
     kernel_ext::{park::WakeHint, sched},
     lifecycle::registry,
     process::{Pid, Process},
@@ -40,7 +40,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     }
     while let Some(frame) = pop_frame(thread) {
         if let Frame::Incoming(transaction) = frame {
-            note!(
+            binder_debug!(
                 DeadTransaction,
                 "call {} loses whoever serves it",
                 transaction.id
@@ -48,7 +48,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
             if let Some(saved) = transaction.saved_priority.get() {
                 end_service(thread, saved);
             }
-            transaction.refuse(Refusal::DIED);
+            transaction.fail(TransactionError::DIED);
         }
         // There can be as many as memory holds.
         sched::cond_resched();
@@ -111,7 +111,7 @@ fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     // The owner still has to hear of his node (lesson R11), and the holder of a link of a death, and
     // that his request is withdrawn (C16).
     if let Work::Node(node) = &work {
-        node.move_news_to_process(&mut process);
+        node.move_update_to_process(&mut process);
     }
     Some(match work {
         Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
@@ -137,8 +137,8 @@ impl Leftover {
             Self::PassedOn(wake) => wake.now(process, WakeHint::Anywhere),
             Self::Work(Work::Call(mut call), ticket) => {
                 call.put_ticket(ticket);
-                note!(DeadTransaction, "call {} ends with its target", call.id);
-                call.refuse(Refusal::DIED);
+                binder_debug!(DeadTransaction, "call {} ends with its target", call.id);
+                call.fail(TransactionError::DIED);
             }
             Self::Work(work, _) => drop(work),
         }
@@ -147,7 +147,7 @@ impl Leftover {
 
 /// The last descriptor of the device is closed.
 pub(crate) fn end_process(process: &Arc<Process>) {
-    note!(OpenClose, "the process of {} ends", process.pid());
+    binder_debug!(OpenClose, "the process of {} ends", process.pid());
     registry::remove(process);
     process
         .context
@@ -194,10 +194,10 @@ fn orphan_nodes(process: &Process) {
     let nodes = process.lock_state().nodes.take_all();
     for node in nodes.values() {
         let mut state = process.lock_state();
-        let (waiting, link) = node.orphan(&mut state);
+        let (waiting, notification) = node.orphan(&mut state);
         drop(state);
         drop(waiting);
-        node.tell_of_death(link);
+        node.notify_death(notification);
         // There can be as many as memory holds.
         sched::cond_resched();
     }
@@ -207,9 +207,9 @@ fn orphan_nodes(process: &Process) {
 fn take_links(process: &Process) -> impl Sized {
     let mut state = process.lock_state();
     (
-        state.freeze_links.take_all(),
-        state.unconfirmed_freezes.take_all(),
-        state.unconfirmed.take_all(),
+        state.freeze_registrations.take_all(),
+        state.delivered_freezes.take_all(),
+        state.delivered_deaths.take_all(),
     )
 }
 

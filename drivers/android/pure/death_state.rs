@@ -33,7 +33,7 @@ pub(crate) enum Cleared {
 
 /// What user space reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeathNotice {
+pub(crate) enum DeathReturn {
     /// The node is dead.
     Dead,
     /// The request is withdrawn.
@@ -89,10 +89,10 @@ impl<T> DeathState<T> {
     }
 
     /// What was queued comes out of its queue, and with it its place there.
-    pub(crate) fn read(self, place: T) -> (Self, Option<DeathNotice>) {
+    pub(crate) fn read(self, place: T) -> (Self, Option<DeathReturn>) {
         match self {
-            Self::Queued(cleared) => (Self::Delivered(place, cleared), Some(DeathNotice::Dead)),
-            Self::Clearing => (Self::Over, Some(DeathNotice::ClearDone)),
+            Self::Queued(cleared) => (Self::Delivered(place, cleared), Some(DeathReturn::Dead)),
+            Self::Clearing => (Self::Over, Some(DeathReturn::ClearDone)),
             other => (other, None),
         }
     }
@@ -103,7 +103,7 @@ impl<T> DeathState<T> {
     }
 
     /// Whether user space has been told of the death and has not confirmed it.
-    pub(crate) fn is_unconfirmed(&self) -> bool {
+    pub(crate) fn is_delivered(&self) -> bool {
         matches!(self, Self::Delivered(..))
     }
 

@@ -5,13 +5,13 @@
 use kernel::prelude::*;
 
 /// Any number of things; for one, which is the usual number, no memory is allocated.
-pub(crate) enum Few<T> {
+pub(crate) enum OneOrMany<T> {
     None,
     One(T),
     Many(KVVec<T>),
 }
 
-impl<T> Few<T> {
+impl<T> OneOrMany<T> {
     /// Adds another one. Fails with `ENOMEM`; the others are dropped then, too.
     pub(crate) fn push(&mut self, value: T) -> Result {
         *self = match core::mem::replace(self, Self::None) {

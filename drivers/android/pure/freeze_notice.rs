@@ -21,11 +21,11 @@
 //! Announcements may overtake each other on their way here; one that is older than another that has
 //! come is not heard. So what is told last is what was announced last (lesson R09).
 
-use crate::pure::freeze_state::Announcement;
+use crate::pure::freeze_state::FreezeEvent;
 
 /// What user space reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FreezeNotice {
+pub(crate) enum FreezeReturn {
     /// The other process is frozen, or runs again.
     Frozen(bool),
     /// The request is withdrawn.
@@ -40,76 +40,76 @@ enum Stage<T> {
     /// In the queue.
     Queued,
     /// Here, until user space has confirmed what it was told; and whether there is more to say then.
-    Told { place: T, again: bool },
+    Delivered { place: T, again: bool },
     /// Nowhere, or soon: nothing will be said any more.
     Over,
 }
 
 /// Whether user space still wants to hear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Hear,
+enum Subscription {
+    Active,
     Withdrawn,
 }
 
 /// The state of one request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FreezeNotices<T> {
+pub(crate) struct FreezeNotificationState<T> {
     stage: Stage<T>,
-    wish: Wish,
+    subscription: Subscription,
     /// The latest announcement that has come.
-    latest: Option<Announcement>,
+    latest: Option<FreezeEvent>,
 }
 
-impl<T> FreezeNotices<T> {
+impl<T> FreezeNotificationState<T> {
     /// A request of which nothing has been heard.
     pub(crate) fn new(place: T) -> Self {
         Self {
             stage: Stage::Idle(place),
-            wish: Wish::Hear,
+            subscription: Subscription::Active,
             latest: None,
         }
     }
 
     /// Something is announced. Gives the place in which to queue, if that is to be done.
-    pub(crate) fn announce(&mut self, announcement: Announcement) -> Option<T> {
-        let is_stale = |latest: Announcement| latest.number >= announcement.number;
-        if self.wish == Wish::Withdrawn || self.latest.is_some_and(is_stale) {
+    pub(crate) fn notify(&mut self, event: FreezeEvent) -> Option<T> {
+        let is_stale = |latest: FreezeEvent| latest.number >= event.number;
+        if self.subscription == Subscription::Withdrawn || self.latest.is_some_and(is_stale) {
             return None;
         }
-        self.latest = Some(announcement);
-        self.speak()
+        self.latest = Some(event);
+        self.queue()
     }
 
     /// User space withdraws its request. Gives the place in which to queue, if that is to be done.
     pub(crate) fn clear(&mut self) -> Option<T> {
-        self.wish = Wish::Withdrawn;
-        self.speak()
+        self.subscription = Subscription::Withdrawn;
+        self.queue()
     }
 
     /// What was queued in `place` is read. Gives what to tell, if anything.
-    pub(crate) fn read(&mut self, place: T) -> Option<FreezeNotice> {
+    pub(crate) fn read(&mut self, place: T) -> Option<FreezeReturn> {
         if !matches!(self.stage, Stage::Queued) {
             return None;
         }
-        if self.wish == Wish::Withdrawn {
+        if self.subscription == Subscription::Withdrawn {
             self.stage = Stage::Over;
-            return Some(FreezeNotice::ClearDone);
+            return Some(FreezeReturn::ClearDone);
         }
         let again = false;
-        self.stage = Stage::Told { place, again };
+        self.stage = Stage::Delivered { place, again };
         self.latest
-            .map(|latest| FreezeNotice::Frozen(latest.is_frozen))
+            .map(|latest| FreezeReturn::Frozen(latest.is_frozen))
     }
 
     /// User space confirms what it was told. Gives the place in which to queue, if there is more.
     pub(crate) fn confirm(&mut self) -> Option<T> {
         match core::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Told { place, again: true } => {
+            Stage::Delivered { place, again: true } => {
                 self.stage = Stage::Queued;
                 Some(place)
             }
-            Stage::Told { place, .. } => {
+            Stage::Delivered { place, .. } => {
                 self.stage = Stage::Idle(place);
                 None
             }
@@ -125,15 +125,15 @@ impl<T> FreezeNotices<T> {
         self.stage = Stage::Over;
     }
 
-    fn speak(&mut self) -> Option<T> {
+    fn queue(&mut self) -> Option<T> {
         match core::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Idle(place) => {
                 self.stage = Stage::Queued;
                 Some(place)
             }
-            Stage::Told { place, .. } => {
+            Stage::Delivered { place, .. } => {
                 let again = true;
-                self.stage = Stage::Told { place, again };
+                self.stage = Stage::Delivered { place, again };
                 None
             }
             stage => {

@@ -26,7 +26,7 @@ use crate::pure::numbers::FIRST_LONG_NUMBER;
 
 /// That a process is frozen from now on, or takes calls again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Announcement {
+pub(crate) struct FreezeEvent {
     /// Grows with each announcement of the process.
     pub(crate) number: u64,
     pub(crate) is_frozen: bool,
@@ -53,24 +53,24 @@ pub(crate) struct Attempt {
 
 /// How an attempt stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum FreezeProgress {
     /// So many transactions have yet to end.
     Waiting { outstanding: u32 },
     /// Another one completed it.
     Completed,
     /// Somebody thawed the process meanwhile.
-    Overruled,
+    Superseded,
 }
 
 /// What becomes of a call that has reached its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reception {
+pub(crate) enum Admission {
     /// It is taken.
-    Taken,
+    Accepted,
     /// It is taken, and may have to wait until the process is thawed.
     Pending,
     /// It is refused.
-    Refused,
+    Rejected,
 }
 
 /// Whether those who try to freeze the process should look again, once the lock is gone.
@@ -95,10 +95,10 @@ pub(crate) struct FreezeState {
     /// oneway calls and replies until they are delivered (contract TXN-24).
     outstanding: u32,
     /// A call was refused since the process was last frozen or thawed.
-    has_refused: bool,
+    has_rejected_sync: bool,
     /// A oneway call came since then.
-    has_pending: bool,
-    last: Announcement,
+    has_received_oneway: bool,
+    last: FreezeEvent,
 }
 
 impl FreezeState {
@@ -108,9 +108,9 @@ impl FreezeState {
             stage: Stage::Thawed,
             round: FIRST_LONG_NUMBER,
             outstanding: 0,
-            has_refused: false,
-            has_pending: false,
-            last: Announcement {
+            has_rejected_sync: false,
+            has_received_oneway: false,
+            last: FreezeEvent {
                 number: FIRST_LONG_NUMBER,
                 is_frozen: false,
             },
@@ -118,15 +118,15 @@ impl FreezeState {
     }
 
     /// A call has come: whether it is taken (contract FRZ-4). Remembered if that depends on freezing.
-    pub(crate) fn receive(&mut self, is_oneway: bool) -> Reception {
+    pub(crate) fn admit(&mut self, is_oneway: bool) -> Admission {
         if self.stage == Stage::Thawed {
-            Reception::Taken
+            Admission::Accepted
         } else if is_oneway {
-            self.has_pending = true;
-            Reception::Pending
+            self.has_received_oneway = true;
+            Admission::Pending
         } else {
-            self.has_refused = true;
-            Reception::Refused
+            self.has_rejected_sync = true;
+            Admission::Rejected
         }
     }
 
@@ -148,7 +148,7 @@ impl FreezeState {
 
     /// Starts to freeze the process, or joins those who do (contract FRZ-2).
     pub(crate) fn begin(&mut self) -> Attempt {
-        self.forget_missed();
+        self.forget_received();
         self.stage = match self.stage {
             Stage::Freezing { freezers } => Stage::Freezing {
                 freezers: freezers + 1,
@@ -162,31 +162,31 @@ impl FreezeState {
     }
 
     /// How the attempt stands.
-    pub(crate) fn standing(&self, attempt: &Attempt) -> Standing {
+    pub(crate) fn progress(&self, attempt: &Attempt) -> FreezeProgress {
         match self.stage {
-            _ if attempt.round != self.round => Standing::Overruled,
-            Stage::Thawed => Standing::Overruled,
-            Stage::Frozen => Standing::Completed,
-            Stage::Freezing { .. } => Standing::Waiting {
+            _ if attempt.round != self.round => FreezeProgress::Superseded,
+            Stage::Thawed => FreezeProgress::Superseded,
+            Stage::Frozen => FreezeProgress::Completed,
+            Stage::Freezing { .. } => FreezeProgress::Waiting {
                 outstanding: self.outstanding,
             },
         }
     }
 
     /// The process is frozen, if the attempt was not overruled. Says what others are to hear of it.
-    pub(crate) fn complete(&mut self, attempt: Attempt) -> (Option<Announcement>, WakeFreezers) {
-        match self.standing(&attempt) {
-            Standing::Waiting { .. } => {
+    pub(crate) fn complete(&mut self, attempt: Attempt) -> (Option<FreezeEvent>, WakeFreezers) {
+        match self.progress(&attempt) {
+            FreezeProgress::Waiting { .. } => {
                 self.stage = Stage::Frozen;
-                (self.announce(true), WakeFreezers(true))
+                (self.notify(true), WakeFreezers(true))
             }
-            Standing::Completed | Standing::Overruled => (None, WakeFreezers(false)),
+            FreezeProgress::Completed | FreezeProgress::Superseded => (None, WakeFreezers(false)),
         }
     }
 
     /// The attempt has failed. If it was the last one, the process takes calls again. Says what
     /// others are to hear of it, which is nothing if they thought so anyway.
-    pub(crate) fn give_up(&mut self, attempt: Attempt) -> Option<Announcement> {
+    pub(crate) fn give_up(&mut self, attempt: Attempt) -> Option<FreezeEvent> {
         match self.stage {
             Stage::Freezing { freezers } if attempt.round == self.round => {
                 if freezers > 1 {
@@ -196,53 +196,53 @@ impl FreezeState {
                     return None;
                 }
                 self.stage = Stage::Thawed;
-                self.announce(false)
+                self.notify(false)
             }
             _ => None,
         }
     }
 
     /// The process takes calls again, whoever may want it frozen (contract FRZ-3).
-    pub(crate) fn thaw(&mut self) -> (Option<Announcement>, WakeFreezers) {
-        self.forget_missed();
+    pub(crate) fn thaw(&mut self) -> (Option<FreezeEvent>, WakeFreezers) {
+        self.forget_received();
         let wake = WakeFreezers(self.is_freezing());
         self.stage = Stage::Thawed;
-        (self.announce(false), wake)
+        (self.notify(false), wake)
     }
 
     /// The process ends: it is not frozen any more, and nobody hears of that (contract FRZ-7).
     pub(crate) fn end(&mut self) -> WakeFreezers {
         let wake = WakeFreezers(self.is_freezing());
         self.stage = Stage::Thawed;
-        self.forget_missed();
+        self.forget_received();
         wake
     }
 
     /// The latest announcement: what somebody who asks only now is told.
-    pub(crate) fn last_announcement(&self) -> Announcement {
+    pub(crate) fn last_event(&self) -> FreezeEvent {
         self.last
     }
 
     /// Whether a call was refused, and whether a oneway call came, since the process was last frozen
     /// or thawed.
-    pub(crate) fn missed(&self) -> (bool, bool) {
-        (self.has_refused, self.has_pending)
+    pub(crate) fn received(&self) -> (bool, bool) {
+        (self.has_rejected_sync, self.has_received_oneway)
     }
 
     fn is_freezing(&self) -> bool {
         matches!(self.stage, Stage::Freezing { .. })
     }
 
-    fn forget_missed(&mut self) {
-        self.has_refused = false;
-        self.has_pending = false;
+    fn forget_received(&mut self) {
+        self.has_rejected_sync = false;
+        self.has_received_oneway = false;
     }
 
-    fn announce(&mut self, is_frozen: bool) -> Option<Announcement> {
+    fn notify(&mut self, is_frozen: bool) -> Option<FreezeEvent> {
         if self.last.is_frozen == is_frozen {
             return None;
         }
-        self.last = Announcement {
+        self.last = FreezeEvent {
             number: self.last.number + 1,
             is_frozen,
         };

@@ -20,18 +20,18 @@ use crate::{defs::Strength, pure::numbers::MOST_COUNTS};
 
 /// What the owner knows of one kind of count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum OwnerRef {
     /// That there is none.
-    No,
+    None,
     /// He was told that there is some and has not confirmed it yet.
-    Asked,
+    Pending,
     /// That there is some.
-    Yes,
+    Held,
 }
 
 /// What to tell the owner, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Announcement {
+pub(crate) struct NodeUpdate {
     pub(crate) increfs: bool,
     pub(crate) acquire: bool,
     pub(crate) release: bool,
@@ -58,8 +58,8 @@ pub(crate) struct NodeCounts {
     local_weak: u32,
     /// Transactions under construction that name it.
     pins: u32,
-    strong: Told,
-    weak: Told,
+    strong: OwnerRef,
+    weak: OwnerRef,
 }
 
 impl NodeCounts {
@@ -71,8 +71,8 @@ impl NodeCounts {
             local_strong: 0,
             local_weak: 0,
             pins: 0,
-            strong: Told::No,
-            weak: Told::No,
+            strong: OwnerRef::None,
+            weak: OwnerRef::None,
         }
     }
 
@@ -85,8 +85,8 @@ impl NodeCounts {
             local_strong: MOST_COUNTS - 1,
             local_weak: MOST_COUNTS - 1,
             pins: MOST_COUNTS - 1,
-            strong: Told::Yes,
-            weak: Told::Yes,
+            strong: OwnerRef::Held,
+            weak: OwnerRef::Held,
         }
     }
 
@@ -96,14 +96,14 @@ impl NodeCounts {
         let strong = one_more(self.local_strong)?;
         self.local_weak = one_more(self.local_weak)?;
         self.local_strong = strong;
-        self.strong = Told::Yes;
-        self.weak = Told::Yes;
+        self.strong = OwnerRef::Held;
+        self.weak = OwnerRef::Held;
         Ok(())
     }
 
     /// Whether anything keeps the node in use.
     pub(crate) fn has_strong(&self) -> bool {
-        self.strong_refs > 0 || self.local_strong > 0 || self.strong == Told::Asked
+        self.strong_refs > 0 || self.local_strong > 0 || self.strong == OwnerRef::Pending
     }
 
     /// Whether anything needs the node's name.
@@ -111,70 +111,70 @@ impl NodeCounts {
         self.refs > 0
             || self.local_weak > 0
             || self.pins > 0
-            || self.weak == Told::Asked
+            || self.weak == OwnerRef::Pending
             || self.has_strong()
     }
 
     /// What the owner was told of strong and of weak counts.
-    pub(crate) fn told(&self) -> (bool, bool) {
-        (self.strong != Told::No, self.weak != Told::No)
+    pub(crate) fn owner_refs(&self) -> (bool, bool) {
+        (self.strong != OwnerRef::None, self.weak != OwnerRef::None)
     }
 
     /// How many keep the node in use, and how many need its name locally.
     pub(crate) fn totals(&self) -> (u32, u32) {
-        let asked = |told| u32::from(told == Told::Asked);
+        let is_pending = |owner| u32::from(owner == OwnerRef::Pending);
         let strong = self.strong_refs.saturating_add(self.local_strong);
         (
-            strong.saturating_add(asked(self.strong)),
-            self.local_weak.saturating_add(asked(self.weak)),
+            strong.saturating_add(is_pending(self.strong)),
+            self.local_weak.saturating_add(is_pending(self.weak)),
         )
     }
 
     /// Whether the owner would be told something now.
-    pub(crate) fn is_news(&self) -> bool {
-        let (told_strong, told_weak) = self.told();
-        self.has_strong() != told_strong || self.has_weak() != told_weak
+    pub(crate) fn has_update(&self) -> bool {
+        let (owner_has_strong, owner_has_weak) = self.owner_refs();
+        self.has_strong() != owner_has_strong || self.has_weak() != owner_has_weak
     }
 
     /// Whether nobody needs the node and its owner knows of nobody: it can be forgotten silently.
-    pub(crate) fn is_forgotten(&self) -> bool {
-        !self.has_weak() && self.told() == (false, false)
+    pub(crate) fn is_unreferenced(&self) -> bool {
+        !self.has_weak() && self.owner_refs() == (false, false)
     }
 
     /// Brings the owner up to date and says what he has to hear for it.
-    pub(crate) fn announce(&mut self) -> Announcement {
-        let mut news = Announcement::default();
-        if self.has_weak() && self.weak == Told::No {
-            self.weak = Told::Asked;
-            news.increfs = true;
+    pub(crate) fn take_update(&mut self) -> NodeUpdate {
+        let mut node_update = NodeUpdate::default();
+        if self.has_weak() && self.weak == OwnerRef::None {
+            self.weak = OwnerRef::Pending;
+            node_update.increfs = true;
         }
-        if self.has_strong() && self.strong == Told::No {
-            self.strong = Told::Asked;
-            news.acquire = true;
+        if self.has_strong() && self.strong == OwnerRef::None {
+            self.strong = OwnerRef::Pending;
+            node_update.acquire = true;
         }
-        if !self.has_strong() && self.strong == Told::Yes {
-            self.strong = Told::No;
-            news.release = true;
+        if !self.has_strong() && self.strong == OwnerRef::Held {
+            self.strong = OwnerRef::None;
+            node_update.release = true;
         }
-        if !self.has_weak() && self.weak == Told::Yes {
-            self.weak = Told::No;
-            news.decrefs = true;
+        if !self.has_weak() && self.weak == OwnerRef::Held {
+            self.weak = OwnerRef::None;
+            node_update.decrefs = true;
         }
-        news.forget = !self.has_weak();
-        news
+        node_update.forget = !self.has_weak();
+        node_update
     }
 
     /// The owner confirms that he has heard of strong or weak counts. `false` when he was not asked.
     pub(crate) fn confirm(&mut self, strength: Strength) -> bool {
-        let told = match strength {
+        let owner = match strength {
             Strength::Strong => &mut self.strong,
             Strength::Weak => &mut self.weak,
         };
-        let asked = *told == Told::Asked;
-        if asked {
-            *told = Told::Yes;
+        let is_pending = *owner == OwnerRef::Pending;
+        if is_pending {
+            *owner = OwnerRef::Held;
         }
-        asked
+        is_pending
     }
 
     /// A handle on the node comes to be, begins to keep it in use, or both.
@@ -196,10 +196,10 @@ impl NodeCounts {
     /// Not where that would bring the node back into use: its owner may have been told that
     /// nobody needs it, and would read his own pointer before he is told otherwise.
     pub(crate) fn add_local(&mut self, strength: Strength) -> Result<(), Uncounted> {
-        let (told_strong, told_weak) = self.told();
+        let (owner_has_strong, owner_has_weak) = self.owner_refs();
         let is_in_use = match strength {
-            Strength::Strong => told_strong || self.has_strong(),
-            Strength::Weak => told_weak || self.has_weak(),
+            Strength::Strong => owner_has_strong || self.has_strong(),
+            Strength::Weak => owner_has_weak || self.has_weak(),
         };
         if !is_in_use {
             return Err(Uncounted);
@@ -230,8 +230,8 @@ impl NodeCounts {
     pub(crate) fn orphan(&mut self) {
         self.local_strong = 0;
         self.local_weak = 0;
-        self.strong = Told::No;
-        self.weak = Told::No;
+        self.strong = OwnerRef::None;
+        self.weak = OwnerRef::None;
     }
 
     fn local(&mut self, strength: Strength) -> &mut u32 {

@@ -37,7 +37,7 @@ pub(crate) const POINTER_SIZE: u64 = size_of::<u64>() as u64;
 /// Says that an object does not fit: there is no room left for it, or it may not be where it wants
 /// to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Misfit;
+pub(crate) struct DoesNotFit;
 
 /// Bytes to be copied from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +61,15 @@ pub(crate) struct Gap {
 /// Why an area cannot take an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AreaError<E> {
-    Misfit,
+    DoesNotFit,
     NoMemory,
     /// The copying itself failed.
     Copy(E),
 }
 
-impl<E> From<Misfit> for AreaError<E> {
-    fn from(_: Misfit) -> Self {
-        Self::Misfit
+impl<E> From<DoesNotFit> for AreaError<E> {
+    fn from(_: DoesNotFit) -> Self {
+        Self::DoesNotFit
     }
 }
 
@@ -107,13 +107,13 @@ impl Block {
 
     /// Whether a gap may be where it is wanted. An empty one may be anywhere behind the cursor, for
     /// it takes nothing.
-    fn admits(&self, offset: u64, size: u64) -> Result<(), Misfit> {
+    fn admits(&self, offset: u64, size: u64) -> Result<(), DoesNotFit> {
         let is_inside = offset
             .checked_add(size)
             .is_some_and(|end| end <= self.length as u64);
         let is_empty = size == 0;
         if offset < self.cursor || !is_empty && (!is_inside || offset % GAP_ALIGNMENT != 0) {
-            return Err(Misfit);
+            return Err(DoesNotFit);
         }
         Ok(())
     }
@@ -178,12 +178,12 @@ impl PointerArea {
         size: u64,
         copy: &mut impl FnMut(Piece) -> Result<(), E>,
     ) -> Result<Gap, AreaError<E>> {
-        let open = self.open.as_ref().ok_or(Misfit)?;
+        let open = self.open.as_ref().ok_or(DoesNotFit)?;
         let depth = open.iter().rev().position(|b| b.object == parent);
-        let depth = open.len() - depth.ok_or(Misfit)?;
+        let depth = open.len() - depth.ok_or(DoesNotFit)?;
         self.close_down_to(depth, copy)?;
         let last = self.open.as_mut().and_then(|open| open.last_mut());
-        let block = last.ok_or(Misfit)?;
+        let block = last.ok_or(DoesNotFit)?;
         block.admits(offset, size)?;
         if let Some(piece) = block.piece_until(offset) {
             copy(piece).map_err(AreaError::Copy)?;
@@ -206,14 +206,14 @@ impl PointerArea {
     }
 
     /// Cuts a block off the rest of the area.
-    fn cut(&mut self, object: u64, source: u64, length: u64) -> Result<Block, Misfit> {
+    fn cut(&mut self, object: u64, source: u64, length: u64) -> Result<Block, DoesNotFit> {
         let start = self.next;
         let room = self.end - start;
         let used = length
             .checked_next_multiple_of(BLOCK_ALIGNMENT)
             .and_then(|used| usize::try_from(used).ok())
             .filter(|used| *used <= room)
-            .ok_or(Misfit)?;
+            .ok_or(DoesNotFit)?;
         self.next += used;
         Ok(Block {
             object,

@@ -9,7 +9,7 @@
 use super::{pointers::PagesOf, Translation};
 use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
-    common::error::Refusal,
+    common::error::TransactionError,
     defs::{FileArrayObject, FileObject},
     process::Process, //
 };
@@ -24,7 +24,11 @@ const FD_SIZE: u64 = size_of::<u32>() as u64;
 
 impl Translation<'_> {
     /// Takes the file of an object that lies `at` in the data.
-    pub(super) fn file(&mut self, at: usize, object: FileObject) -> Result<FileObject, Refusal> {
+    pub(super) fn file(
+        &mut self,
+        at: usize,
+        object: FileObject,
+    ) -> Result<FileObject, TransactionError> {
         let file = self.passed_file(object.fd)?;
         self.buffer.hold_file(FileSlot {
             at: at + FileObject::FD_AT,
@@ -36,7 +40,7 @@ impl Translation<'_> {
 
     /// Takes the files of an array, which lies in a block that came earlier. An empty one is allowed
     /// even where files are not.
-    pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), Refusal> {
+    pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), TransactionError> {
         let size = array.count.checked_mul(FD_SIZE).ok_or(EINVAL)?;
         let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset()).copier();
         let gap = self
@@ -46,7 +50,7 @@ impl Translation<'_> {
             return Ok(());
         }
         if gap.source % FD_SIZE != 0 {
-            return Err(Refusal::failed(EINVAL));
+            return Err(TransactionError::failed(EINVAL));
         }
         let source = UserPtr::from_addr(usize::try_from(gap.source).map_err(|_| EINVAL)?);
         // CAST: a gap lies within the buffer.

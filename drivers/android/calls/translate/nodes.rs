@@ -4,8 +4,8 @@
 
 use super::{Route, Translation};
 use crate::{
-    allocation::Held,
-    common::error::Refusal,
+    allocation::HeldObject,
+    common::error::TransactionError,
     defs::{FlatObject, NodeFlags, Strength}, //
 };
 use kernel::{
@@ -16,14 +16,17 @@ use kernel::{
 
 impl Translation<'_> {
     /// Turns an object into the receiver's terms, and holds for him what it names.
-    pub(super) fn node(&mut self, object: FlatObject) -> Result<FlatObject, Refusal> {
+    pub(super) fn node(&mut self, object: FlatObject) -> Result<FlatObject, TransactionError> {
         self.buffer.expect_held()?;
         let (translated, held) = self.translated_node(object)?;
         self.buffer.hold(held);
         Ok(translated)
     }
 
-    fn translated_node(&self, object: FlatObject) -> Result<(FlatObject, Held), Refusal> {
+    fn translated_node(
+        &self,
+        object: FlatObject,
+    ) -> Result<(FlatObject, HeldObject), TransactionError> {
         let Route {
             sender, receiver, ..
         } = self.route;
@@ -39,7 +42,7 @@ impl Translation<'_> {
                     .may_transfer_node()
                     .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
                 node.unpin();
-                Ok(as_handle(handle.map_err(refusal)?, strength, flags))
+                Ok(as_handle(handle.map_err(error)?, strength, flags))
             }
             FlatObject::Handle {
                 strength,
@@ -56,10 +59,10 @@ impl Translation<'_> {
                         flags,
                         name,
                     };
-                    return Ok((binder, Held::Node(node, strength)));
+                    return Ok((binder, HeldObject::Node(node, strength)));
                 }
                 let handle = receiver.hold_node(&node, strength, None);
-                Ok(as_handle(handle.map_err(refusal)?, strength, flags))
+                Ok(as_handle(handle.map_err(error)?, strength, flags))
             }
         }
     }
@@ -72,20 +75,20 @@ impl Translation<'_> {
 }
 
 /// A handle of the receiver, as object and as what is held for him.
-fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, Held) {
+fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, HeldObject) {
     let object = FlatObject::Handle {
         strength,
         flags,
         handle,
     };
-    (object, Held::Handle(handle, strength))
+    (object, HeldObject::Handle(handle, strength))
 }
 
 /// Why a receiver cannot be given a handle.
-fn refusal(error: Error) -> Refusal {
+fn error(error: Error) -> TransactionError {
     if error == ESRCH {
-        Refusal::DIED
+        TransactionError::DIED
     } else {
-        Refusal::failed(error)
+        TransactionError::failed(error)
     }
 }

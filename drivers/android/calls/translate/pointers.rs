@@ -5,7 +5,7 @@
 
 use super::Translation;
 use crate::{
-    common::error::Refusal,
+    common::error::TransactionError,
     defs::PointerObject,
     process::Process,
     pure::pointer_area::{AreaError, Piece}, //
@@ -22,7 +22,7 @@ impl Translation<'_> {
         &mut self,
         index: u64,
         object: PointerObject,
-    ) -> Result<PointerObject, Refusal> {
+    ) -> Result<PointerObject, TransactionError> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         let copy = &mut pages.copier();
         let (source, length) = (object.address, object.length);
@@ -42,7 +42,7 @@ impl Translation<'_> {
     }
 
     /// No more objects: copies what remains to be copied.
-    pub(super) fn finish(self) -> Result<(), Refusal> {
+    pub(super) fn finish(self) -> Result<(), TransactionError> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         Ok(self.pointers.finish(&mut pages.copier())?)
     }
@@ -84,10 +84,10 @@ impl<'a> PagesOf<'a> {
     }
 }
 
-impl From<AreaError<Error>> for Refusal {
+impl From<AreaError<Error>> for TransactionError {
     fn from(error: AreaError<Error>) -> Self {
         Self::failed(match error {
-            AreaError::Misfit => EINVAL,
+            AreaError::DoesNotFit => EINVAL,
             AreaError::NoMemory => ENOMEM,
             AreaError::Copy(error) => error,
         })

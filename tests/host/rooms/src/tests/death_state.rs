@@ -8,7 +8,7 @@
 //! come in between. Every order is tried, with up to three requests for one handle, and what the user
 //! reads is held against the contract (DN-1 to DN-6, NODE-10).
 
-use crate::pure::death_state::{Cleared, DeathNotice, DeathState};
+use crate::pure::death_state::{Cleared, DeathReturn, DeathState};
 use std::collections::{BTreeSet, VecDeque};
 
 /// How often the user may ask in the course of one run.
@@ -50,7 +50,7 @@ struct World {
     /// The request that belongs to the handle.
     of_handle: Option<usize>,
     queue: VecDeque<usize>,
-    unconfirmed: Vec<usize>,
+    delivered_deaths: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl World {
             Step::TakeOff(at) => self.node_is_dead && link(at).is_some_and(|link| link.is_on_node),
             Step::Announce(at) => link(at).is_some_and(|link| link.is_being_announced),
             Step::Read => !self.queue.is_empty(),
-            Step::Confirm(at) => self.unconfirmed.contains(&at),
+            Step::Confirm(at) => self.delivered_deaths.contains(&at),
         }
     }
 
@@ -113,7 +113,8 @@ impl World {
             }
             Step::Read => self.read(),
             Step::Confirm(at) => {
-                self.unconfirmed.retain(|unconfirmed| *unconfirmed != at);
+                self.delivered_deaths
+                    .retain(|delivered_deaths| *delivered_deaths != at);
                 self.links[at].history.confirmed = true;
                 self.run(at, DeathState::confirm);
             }
@@ -163,7 +164,8 @@ impl World {
         let at = self.of_handle.take().expect("a request");
         self.links[at].is_on_node = false;
         self.links[at].history.dropped = true;
-        self.unconfirmed.retain(|unconfirmed| *unconfirmed != at);
+        self.delivered_deaths
+            .retain(|delivered_deaths| *delivered_deaths != at);
         self.run(at, |state| (state.cancel(), None));
     }
 
@@ -176,15 +178,15 @@ impl World {
         let history = &mut link.history;
         match notice {
             None => assert!(history.dropped, "swallowed"),
-            Some(DeathNotice::Dead) => {
+            Some(DeathReturn::Dead) => {
                 assert!(self.node_is_dead, "told of a death that has not happened");
                 assert!(!history.told_dead, "told twice (DN-5)");
                 assert!(!history.dropped, "told after the handle was gone (NODE-10)");
                 assert!(!history.told_clear_done, "told after the clear was done");
                 history.told_dead = true;
-                self.unconfirmed.push(at);
+                self.delivered_deaths.push(at);
             }
-            Some(DeathNotice::ClearDone) => {
+            Some(DeathReturn::ClearDone) => {
                 assert!(history.cleared, "nobody asked for that");
                 assert!(!history.told_clear_done, "cleared twice");
                 assert!(
@@ -200,8 +202,8 @@ impl World {
     fn check(&self) {
         for (at, link) in self.links.iter().enumerate() {
             let is_queued = self.queue.contains(&at);
-            let is_unconfirmed = self.unconfirmed.contains(&at);
-            let (queued, unconfirmed) = match &link.state {
+            let is_delivered = self.delivered_deaths.contains(&at);
+            let (queued, delivered_deaths) = match &link.state {
                 DeathState::Registered(_) | DeathState::Done(_) => (false, false),
                 DeathState::Queued(cleared) => {
                     assert_eq!(*cleared == Cleared::Yes, link.history.cleared);
@@ -216,8 +218,8 @@ impl World {
                 DeathState::Over => (is_queued, false),
             };
             assert_eq!(
-                (is_queued, is_unconfirmed),
-                (queued, unconfirmed),
+                (is_queued, is_delivered),
+                (queued, delivered_deaths),
                 "{link:?}"
             );
         }
@@ -261,7 +263,7 @@ impl World {
             links: self.links.iter().map(Link::copy).collect(),
             of_handle: self.of_handle,
             queue: self.queue.clone(),
-            unconfirmed: self.unconfirmed.clone(),
+            delivered_deaths: self.delivered_deaths.clone(),
         }
     }
 }

@@ -6,8 +6,8 @@
 //! withdraws, or drops its handle. After each order everything is brought to its end, and what was
 //! read is held against the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
 
-use crate::pure::freeze_notice::{FreezeNotice, FreezeNotices};
-use crate::pure::freeze_state::Announcement;
+use crate::pure::freeze_notice::{FreezeNotificationState, FreezeReturn};
+use crate::pure::freeze_state::FreezeEvent;
 
 /// The one place in the queue. It cannot be copied.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,11 +39,11 @@ const STEPS: [Step; 7] = [
 const DEPTH: usize = 10;
 
 struct World {
-    link: FreezeNotices<Place>,
+    link: FreezeNotificationState<Place>,
     queue: Vec<Place>,
     is_frozen: bool,
     number: u64,
-    on_their_way: Vec<Announcement>,
+    on_their_way: Vec<FreezeEvent>,
     /// Changes, and the first state, which is announced as well.
     announced: usize,
     told: Vec<bool>,
@@ -55,12 +55,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let first = Announcement {
+        let first = FreezeEvent {
             number: 0,
             is_frozen: false,
         };
         Self {
-            link: FreezeNotices::new(Place),
+            link: FreezeNotificationState::new(Place),
             queue: Vec::new(),
             is_frozen: false,
             number: 0,
@@ -81,7 +81,7 @@ impl World {
                 self.number += 1;
                 self.announced += 1;
                 let (number, is_frozen) = (self.number, self.is_frozen);
-                self.on_their_way.push(Announcement { number, is_frozen });
+                self.on_their_way.push(FreezeEvent { number, is_frozen });
             }
             Step::ArriveOldest if !self.on_their_way.is_empty() => self.arrive(0),
             Step::ArriveNewest if self.on_their_way.len() > 1 => {
@@ -111,8 +111,8 @@ impl World {
     }
 
     fn arrive(&mut self, at: usize) {
-        let announcement = self.on_their_way.remove(at);
-        let place = self.link.announce(announcement);
+        let event = self.on_their_way.remove(at);
+        let place = self.link.notify(event);
         assert!(place.is_none() || !(self.is_cleared || self.is_dropped));
         self.queue.extend(place);
         assert!(self.queue.len() <= 1, "queued twice");
@@ -127,12 +127,12 @@ impl World {
                 assert!(!self.owes, "{notice:?} before the last one was confirmed");
                 assert_eq!(self.clear_dones, 0, "{notice:?} after the end");
                 match notice {
-                    FreezeNotice::Frozen(is_frozen) => {
+                    FreezeReturn::Frozen(is_frozen) => {
                         assert!(!self.is_cleared, "told though it was withdrawn");
                         self.told.push(is_frozen);
                         self.owes = true;
                     }
-                    FreezeNotice::ClearDone => {
+                    FreezeReturn::ClearDone => {
                         assert!(self.is_cleared);
                         self.clear_dones += 1;
                     }

@@ -3,7 +3,7 @@
 //! Freezing a process, enumerated: every order of two who freeze, one who thaws, and transactions that
 //! come and end, next to a model that says it in other words (contract FRZ-1 to FRZ-7).
 
-use crate::pure::freeze_state::{Announcement, Attempt, FreezeState, Reception, Standing};
+use crate::pure::freeze_state::{Admission, Attempt, FreezeEvent, FreezeProgress, FreezeState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -53,7 +53,7 @@ struct Model {
     is_frozen: bool,
     claims: [Claim; 2],
     outstanding: u32,
-    missed: (bool, bool),
+    received: (bool, bool),
     heard: bool,
     announcements: u64,
 }
@@ -73,18 +73,14 @@ impl Model {
         }
     }
 
-    fn hear(&mut self, announcement: Option<Announcement>, is_frozen: bool) {
+    fn hear(&mut self, event: Option<FreezeEvent>, is_frozen: bool) {
         let is_news = self.heard != is_frozen;
-        assert_eq!(
-            announcement.is_some(),
-            is_news,
-            "an edge lost, or told twice"
-        );
-        if let Some(announcement) = announcement {
+        assert_eq!(event.is_some(), is_news, "an edge lost, or told twice");
+        if let Some(event) = event {
             self.announcements += 1;
             self.heard = is_frozen;
-            assert_eq!(announcement.number, self.announcements);
-            assert_eq!(announcement.is_frozen, is_frozen);
+            assert_eq!(event.number, self.announcements);
+            assert_eq!(event.is_frozen, is_frozen);
         }
     }
 }
@@ -116,12 +112,12 @@ impl World {
                     model.void_claims();
                 }
                 self.attempts[i] = Some(self.state.begin());
-                (model.claims[i], model.is_frozen, model.missed) =
+                (model.claims[i], model.is_frozen, model.received) =
                     (Claim::Good, false, (false, false));
             }
             Step::Complete(i) if self.attempts[i].is_some() && model.outstanding == 0 => {
                 let attempt = self.attempts[i].take().unwrap();
-                let (announcement, wake) = self.state.complete(attempt);
+                let (event, wake) = self.state.complete(attempt);
                 let claim = std::mem::take(&mut model.claims[i]);
                 assert_eq!(wake.is_needed(), claim == Claim::Good);
                 if claim == Claim::Good {
@@ -133,26 +129,26 @@ impl World {
                     {
                         *other = Claim::Done;
                     }
-                    model.hear(announcement, true);
+                    model.hear(event, true);
                 } else {
-                    assert_eq!(announcement, None);
+                    assert_eq!(event, None);
                 }
             }
             Step::GiveUp(i) if self.attempts[i].is_some() => {
-                let announcement = self.state.give_up(self.attempts[i].take().unwrap());
+                let event = self.state.give_up(self.attempts[i].take().unwrap());
                 let claim = std::mem::take(&mut model.claims[i]);
                 if claim == Claim::Good && !model.is_freezing() {
-                    model.hear(announcement, false);
+                    model.hear(event, false);
                 } else {
-                    assert_eq!(announcement, None);
+                    assert_eq!(event, None);
                 }
             }
             Step::Thaw if !self.has_ended => {
-                let (announcement, wake) = self.state.thaw();
+                let (event, wake) = self.state.thaw();
                 assert_eq!(wake.is_needed(), model.is_freezing(), "a freezer sleeps on");
                 model.void_claims();
-                (model.is_frozen, model.missed) = (false, (false, false));
-                model.hear(announcement, false);
+                (model.is_frozen, model.received) = (false, (false, false));
+                model.hear(event, false);
             }
             Step::Call | Step::Oneway if model.outstanding < 2 && !self.has_ended => {
                 self.arrive(step)
@@ -167,7 +163,7 @@ impl World {
                 self.has_ended = true;
                 assert_eq!(self.state.end().is_needed(), model.is_freezing());
                 model.void_claims();
-                (model.is_frozen, model.missed) = (false, (false, false));
+                (model.is_frozen, model.received) = (false, (false, false));
             }
             _ => return false,
         }
@@ -180,14 +176,14 @@ impl World {
         let model = &mut self.model;
         let is_closed = model.is_frozen || model.is_freezing();
         let expected = match (is_closed, is_oneway) {
-            (false, _) => Reception::Taken,
-            (true, true) => Reception::Pending,
-            (true, false) => Reception::Refused,
+            (false, _) => Admission::Accepted,
+            (true, true) => Admission::Pending,
+            (true, false) => Admission::Rejected,
         };
-        assert_eq!(self.state.receive(is_oneway), expected);
-        model.missed.0 |= expected == Reception::Refused;
-        model.missed.1 |= expected == Reception::Pending;
-        if expected != Reception::Refused {
+        assert_eq!(self.state.admit(is_oneway), expected);
+        model.received.0 |= expected == Admission::Rejected;
+        model.received.1 |= expected == Admission::Pending;
+        if expected != Admission::Rejected {
             self.state.add_transaction();
             model.outstanding += 1;
         }
@@ -196,8 +192,8 @@ impl World {
     fn check(&self) {
         let model = &self.model;
         assert_eq!(self.state.outstanding(), model.outstanding);
-        assert_eq!(self.state.missed(), model.missed);
-        let last = self.state.last_announcement();
+        assert_eq!(self.state.received(), model.received);
+        let last = self.state.last_event();
         assert_eq!(
             (last.number, last.is_frozen),
             (model.announcements, model.heard)
@@ -211,14 +207,14 @@ impl World {
         for (attempt, claim) in self.attempts.iter().zip(model.claims) {
             let Some(attempt) = attempt else { continue };
             let expected = match claim {
-                Claim::Good => Standing::Waiting {
+                Claim::Good => FreezeProgress::Waiting {
                     outstanding: model.outstanding,
                 },
-                Claim::Done => Standing::Completed,
-                Claim::Void => Standing::Overruled,
+                Claim::Done => FreezeProgress::Completed,
+                Claim::Void => FreezeProgress::Superseded,
                 Claim::None => unreachable!("there is an attempt"),
             };
-            assert_eq!(self.state.standing(attempt), expected);
+            assert_eq!(self.state.progress(attempt), expected);
         }
     }
 }

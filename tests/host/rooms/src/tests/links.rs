@@ -3,7 +3,7 @@
 //! Lists of notifications next to simple models: what waits is there once, and of those that were told a cookie means
 //! the one that was told first.
 
-use crate::pure::links::{Links, Place, Popped, Unconfirmed};
+use crate::pure::links::{DeliveredNotifications, Place, Popped, Registrations};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations};
@@ -39,7 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn wait(steps: &[Step]) {
     let all = links();
-    let (mut waiting, mut model) = (Links::new(), Vec::<usize>::new());
+    let (mut waiting, mut model) = (Registrations::new(), Vec::<usize>::new());
     for step in steps {
         match *step {
             Step::Insert(number) if model.contains(&number) => {}
@@ -56,8 +56,13 @@ fn wait(steps: &[Step]) {
             Step::Pop => {
                 let popped = atomic(|| waiting.pop());
                 assert_eq!(popped.is_some(), !model.is_empty());
-                if let Some(Popped { link, is_last, .. }) = popped {
-                    model.retain(|other| *other != link.0);
+                if let Some(Popped {
+                    notification,
+                    is_last,
+                    ..
+                }) = popped
+                {
+                    model.retain(|other| *other != notification.0);
                     assert_eq!(is_last, model.is_empty());
                 }
             }
@@ -68,9 +73,9 @@ fn wait(steps: &[Step]) {
         }
         // All of them, by a walk that begins behind the last one, as somebody walks who gives up the lock.
         let (mut found, mut from) = (Vec::new(), (0, 0));
-        while let Some(link) = atomic(|| waiting.first_from(from)) {
-            found.push(link.0);
-            from = (Links::key(&*link).0, 1);
+        while let Some(notification) = atomic(|| waiting.first_from(from)) {
+            found.push(notification.0);
+            from = (Registrations::key(&*notification).0, 1);
         }
         found.sort_unstable();
         let mut wanted = model.clone();
@@ -80,48 +85,51 @@ fn wait(steps: &[Step]) {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum OwnerRef {
     Tell(usize, u64),
     Confirm(u64),
     GiveUp(usize),
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn told() -> impl Strategy<Value = OwnerRef> {
     prop_oneof![
-        3 => (0..LINKS, 0..3u64).prop_map(|(number, cookie)| Told::Tell(number, cookie)),
-        2 => (0..3u64).prop_map(Told::Confirm),
-        1 => (0..LINKS).prop_map(Told::GiveUp),
+        3 => (0..LINKS, 0..3u64).prop_map(|(number, cookie)| OwnerRef::Tell(number, cookie)),
+        2 => (0..3u64).prop_map(OwnerRef::Confirm),
+        1 => (0..LINKS).prop_map(OwnerRef::GiveUp),
     ]
 }
 
-fn tell(steps: &[Told]) {
+fn tell(steps: &[OwnerRef]) {
     let all = links();
     // In the order in which they were told: who, by which cookie, under which number.
-    let (mut unconfirmed, mut model) = (Unconfirmed::new(), Vec::<(usize, u64, u64)>::new());
+    let (mut delivered_deaths, mut model) = (
+        DeliveredNotifications::new(),
+        Vec::<(usize, u64, u64)>::new(),
+    );
     for step in steps {
         match *step {
-            Told::Tell(number, cookie) => {
+            OwnerRef::Tell(number, cookie) => {
                 let place = Place::new(GFP_KERNEL).unwrap();
-                let under = atomic(|| unconfirmed.insert(&all[number], cookie, place));
+                let under = atomic(|| delivered_deaths.insert(&all[number], cookie, place));
                 model.push((number, cookie, under));
             }
-            Told::Confirm(cookie) => {
-                let taken = atomic(|| unconfirmed.take(cookie));
+            OwnerRef::Confirm(cookie) => {
+                let taken = atomic(|| delivered_deaths.take(cookie));
                 let first = model.iter().position(|told| told.1 == cookie);
                 let wanted = first.map(|at| model.remove(at).0);
-                assert_eq!(taken.map(|(link, _)| link.0), wanted);
+                assert_eq!(taken.map(|(notification, _)| notification.0), wanted);
             }
-            Told::GiveUp(number) => {
+            OwnerRef::GiveUp(number) => {
                 let Some(at) = model.iter().position(|told| told.0 == number) else {
                     continue;
                 };
                 let (_, cookie, under) = model.remove(at);
-                assert!(atomic(|| unconfirmed.remove(cookie, under)).is_some());
-                assert!(atomic(|| unconfirmed.remove(cookie, under)).is_none());
+                assert!(atomic(|| delivered_deaths.remove(cookie, under)).is_some());
+                assert!(atomic(|| delivered_deaths.remove(cookie, under)).is_none());
             }
         }
     }
-    drop(atomic(|| unconfirmed.take_all()));
+    drop(atomic(|| delivered_deaths.take_all()));
 }
 
 proptest! {

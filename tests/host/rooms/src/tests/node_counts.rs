@@ -134,7 +134,7 @@ fn take(step: Step, counts: &mut NodeCounts, world: &mut World) -> bool {
             counts.unpin();
             world.pins -= 1;
         }
-        Step::Announce => return announce(counts, world),
+        Step::Announce => return take_update(counts, world),
         Step::Confirm(strength) => {
             let owes = match strength {
                 Strength::Strong => &mut world.owner.owes_strong,
@@ -154,44 +154,45 @@ fn local(world: &mut World, strength: Strength) -> &mut u32 {
     }
 }
 
-fn announce(counts: &mut NodeCounts, world: &mut World) -> bool {
-    let was_news = counts.is_news();
-    let news = counts.announce();
+fn take_update(counts: &mut NodeCounts, world: &mut World) -> bool {
+    let was_news = counts.has_update();
+    let node_update = counts.take_update();
     let owner = &mut world.owner;
-    let said_something = news.increfs || news.acquire || news.release || news.decrefs;
+    let said_something =
+        node_update.increfs || node_update.acquire || node_update.release || node_update.decrefs;
     assert_eq!(said_something, was_news);
     // In the order in which they are written (NODE-6).
-    if news.increfs {
+    if node_update.increfs {
         assert!(!owner.weak, "a second INCREFS");
         owner.weak = true;
         owner.owes_weak = true;
     }
-    if news.acquire {
+    if node_update.acquire {
         assert!(!owner.strong, "a second ACQUIRE");
         assert!(owner.weak, "ACQUIRE before INCREFS");
         owner.strong = true;
         owner.owes_strong = true;
     }
-    if news.release {
+    if node_update.release {
         assert!(owner.strong, "RELEASE of nothing");
         assert!(!owner.owes_strong, "RELEASE overtakes ACQUIRE_DONE");
         owner.strong = false;
     }
-    if news.decrefs {
+    if node_update.decrefs {
         assert!(owner.weak, "DECREFS of nothing");
         assert!(!owner.owes_weak, "DECREFS overtakes INCREFS_DONE");
         assert!(!owner.strong, "DECREFS before RELEASE");
         owner.weak = false;
     }
     let owner = world.owner;
-    assert!(!counts.is_news(), "not all was said");
+    assert!(!counts.has_update(), "not all was said");
     assert!(
         owner.strong || !world.needs_strong(),
         "in use, and not told"
     );
     assert!(owner.weak || !world.needs_weak(), "named, and not told");
     assert!(!owner.strong || owner.owes_strong || world.needs_strong());
-    if news.forget {
+    if node_update.forget {
         assert!(!world.needs_weak(), "forgotten, and needed");
         assert_eq!(
             owner,
@@ -199,12 +200,12 @@ fn announce(counts: &mut NodeCounts, world: &mut World) -> bool {
             "forgotten, and the owner does not know"
         );
     }
-    news.forget
+    node_update.forget
 }
 
 fn check(counts: &NodeCounts, world: &World) {
     let owner = world.owner;
-    assert_eq!(counts.told(), (owner.strong, owner.weak));
+    assert_eq!(counts.owner_refs(), (owner.strong, owner.weak));
     assert_eq!(
         counts.has_strong(),
         world.needs_strong() || owner.owes_strong
@@ -214,7 +215,7 @@ fn check(counts: &NodeCounts, world: &World) {
         world.needs_weak() || owner.owes_weak || owner.owes_strong
     );
     assert_eq!(
-        counts.is_forgotten(),
+        counts.is_unreferenced(),
         !world.needs_weak() && owner == Owner::default()
     );
 }
@@ -234,7 +235,7 @@ fn wind_up(mut counts: NodeCounts, mut world: World) {
         }
     }
     for _ in 0..3 {
-        if counts.is_forgotten() || take(Step::Announce, &mut counts, &mut world) {
+        if counts.is_unreferenced() || take(Step::Announce, &mut counts, &mut world) {
             return;
         }
         take(Step::Confirm(Strength::Weak), &mut counts, &mut world);
@@ -253,8 +254,8 @@ fn every_order_of_counts_and_announcements() {
         wind_up(counts.clone(), world);
         for step in STEPS.into_iter().filter(|step| world.allows(*step)) {
             let (mut counts, mut world) = (counts.clone(), world);
-            let is_forgotten = take(step, &mut counts, &mut world);
-            if !is_forgotten && seen.insert(world) {
+            let is_unreferenced = take(step, &mut counts, &mut world);
+            if !is_unreferenced && seen.insert(world) {
                 open.push_back((counts, world));
             }
         }
@@ -266,11 +267,11 @@ fn every_order_of_counts_and_announcements() {
 fn the_context_managers_node_is_in_use_and_its_owner_never_hears_of_it() {
     let mut counts = NodeCounts::new();
     counts.become_manager().unwrap();
-    assert!(counts.has_strong() && counts.has_weak() && !counts.is_news());
+    assert!(counts.has_strong() && counts.has_weak() && !counts.has_update());
     counts.raise(true, true).unwrap();
-    assert!(!counts.is_news());
+    assert!(!counts.has_update());
     counts.lower(true, true);
-    assert!(!counts.is_news() && !counts.is_forgotten());
+    assert!(!counts.has_update() && !counts.is_unreferenced());
 }
 
 #[test]
@@ -278,9 +279,9 @@ fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
     let mut counts = NodeCounts::new();
     counts.raise(true, true).unwrap();
     counts.add_local(Strength::Strong).unwrap();
-    let _ = counts.announce();
+    let _ = counts.take_update();
     counts.orphan();
-    assert!(counts.has_weak() && !counts.is_forgotten());
+    assert!(counts.has_weak() && !counts.is_unreferenced());
     assert_eq!(counts.totals(), (1, 0), "nothing of the owner's counts");
     for _ in 0..3 {
         counts.raise(true, true).unwrap();
@@ -289,7 +290,10 @@ fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
     }
     assert_eq!(counts.totals(), (1, 0), "lesson S10");
     counts.lower(true, true);
-    assert!(counts.is_forgotten(), "its owner is not there to be told");
+    assert!(
+        counts.is_unreferenced(),
+        "its owner is not there to be told"
+    );
 }
 
 /// A handle that goes home while the last strong count behind it is released (S20).
@@ -297,22 +301,22 @@ fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
 fn lesson_s20_after_a_release_nobody_brings_the_node_home() {
     let mut counts = NodeCounts::new();
     counts.raise(true, true).unwrap();
-    let _ = counts.announce();
+    let _ = counts.take_update();
     counts.confirm(Strength::Strong);
     counts.confirm(Strength::Weak);
     counts.lower(false, true);
     // The owner has not been told yet, and will not be.
     counts.add_local(Strength::Strong).unwrap();
-    assert!(!counts.is_news());
+    assert!(!counts.has_update());
     counts.drop_local(Strength::Strong);
-    assert!(counts.announce().release);
+    assert!(counts.take_update().release);
     assert_eq!(counts.add_local(Strength::Strong), Err(Uncounted));
     assert!(!counts.has_strong(), "refused, and counted");
     // By its name it is known as long as there is a handle.
     counts.add_local(Strength::Weak).unwrap();
     counts.drop_local(Strength::Weak);
     counts.lower(true, false);
-    assert!(counts.announce().decrefs);
+    assert!(counts.take_update().decrefs);
     assert_eq!(counts.add_local(Strength::Weak), Err(Uncounted));
 }
 

@@ -3,7 +3,7 @@
 //! What pointers point to, next to a model that knows the contract's rules by heart, and the one
 //! invariant that all of it is for: no byte is written twice, and none of a finished block is missed.
 
-use crate::pure::pointer_area::{AreaError, Gap, Misfit, Piece, PointerArea};
+use crate::pure::pointer_area::{AreaError, DoesNotFit, Gap, Piece, PointerArea};
 use proptest::prelude::*;
 
 /// An object that somebody sends.
@@ -188,7 +188,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
                 offset,
                 count,
             } => match count.checked_mul(4) {
-                None => Err(AreaError::Misfit),
+                None => Err(AreaError::DoesNotFit),
                 Some(size) => area
                     .claim(parent, offset, size, copy)
                     .map(|gap| gaps.push((gap, object, size))),
@@ -206,7 +206,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
         match result {
             Ok(()) => taken += 1,
             Err(error) => {
-                assert_eq!(error, AreaError::Misfit);
+                assert_eq!(error, AreaError::DoesNotFit);
                 return (taken, memory, blocks);
             }
         }
@@ -376,12 +376,12 @@ fn lesson_c07_blocks_stay_inside_the_area() {
         let mut area = PointerArea::new(8, 24);
         assert_eq!(
             area.add_root(0, 0, length, copy),
-            Err(AreaError::Misfit),
+            Err(AreaError::DoesNotFit),
             "{length:#x}"
         );
         // What was refused has taken nothing.
         assert_eq!(area.add_root(0, 0, 16, copy), Ok(8));
-        assert_eq!(area.add_root(1, 0, 1, copy), Err(AreaError::Misfit));
+        assert_eq!(area.add_root(1, 0, 1, copy), Err(AreaError::DoesNotFit));
         assert_eq!(area.add_root(1, 0, 0, copy), Ok(24));
     }
 }
@@ -409,5 +409,5 @@ fn lack_of_memory_is_told() {
 
 #[test]
 fn misfits_are_one_kind_of_error() {
-    assert_eq!(AreaError::<()>::from(Misfit), AreaError::Misfit);
+    assert_eq!(AreaError::<()>::from(DoesNotFit), AreaError::DoesNotFit);
 }

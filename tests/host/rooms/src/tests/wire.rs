@@ -7,7 +7,7 @@ use crate::defs::{
     ioctl, Command, ExtendedError, FileArrayObject, FileObject, FlatObject, HandleCookie,
     NodeFlags, NodeName, Object, PointerObject, Return, Strength, WriteRead,
 };
-use crate::defs::{NodeDebugInfo, NodeInfoForRef, TransactionNotice, TransactionRequest};
+use crate::defs::{NodeDebugInfo, NodeInfoForRef, TransactionData, TransactionRequest};
 use proptest::prelude::*;
 
 #[test]
@@ -123,7 +123,7 @@ proptest! {
 
     #[test]
     fn a_notice_is_written_to_its_places(n: [u64; 6], w: [u32; 3], sender_pid: i32) {
-        let notice = TransactionNotice {
+        let notice = TransactionData {
             node: NodeName { ptr: n[0], cookie: n[1] },
             code: w[0],
             flags: w[1],
