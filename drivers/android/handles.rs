@@ -11,19 +11,17 @@ use crate::{
         limits::limits,
         stats::{Counted, Kind}, //
     },
-    death::DeathNotification,
     defs::{NodeInfoForRef, Strength},
-    freeze_link::FreezeNotification,
     node::Node,
+    notification::{CancelledDeath, CancelledFreeze, DeathNotification, FreezeNotification},
     process::Process,
     pure::{
         handle_table::{self, HandleTable, Spare},
-        links::{CancelledNotification, Place},
         node_counts::Uncounted,
         numbers::MOST_COUNTS, //
+        registrations::Place,
     },
-    thread::Thread,
-    work::Dequeued, //
+    thread::Thread, //
 };
 use kernel::{
     prelude::*,
@@ -73,8 +71,8 @@ struct Removed {
 /// The links that ended with a ref: to be dropped once the lock is gone. Most have none.
 #[derive(Default)]
 struct CancelledNotifications {
-    death: Option<CancelledNotification<DeathNotification, Dequeued>>,
-    freeze: Option<CancelledNotification<FreezeNotification, Dequeued>>,
+    death: Option<CancelledDeath>,
+    freeze: Option<CancelledFreeze>,
 }
 
 impl Handles {
@@ -115,10 +113,12 @@ impl Ref {
     #[inline]
     fn cancel_notifications(&mut self, notifications: &mut CancelledNotifications) {
         if let Some(notification) = self.death.take() {
-            notifications.death = Some(notification.cancel(&self.node));
+            let unregister = |death: &Arc<_>| self.node.remove_death_registration(death);
+            notifications.death = Some(notification.cancel(unregister));
         }
         if let Some(notification) = self.freeze.take() {
-            notifications.freeze = Some(notification.cancel(&self.node.owner));
+            let unregister = |freeze: &Arc<_>| self.node.owner.remove_freeze_registration(freeze);
+            notifications.freeze = Some(notification.cancel(unregister));
         }
     }
 

@@ -10,14 +10,14 @@
 
 use crate::{
     common::stats::{Counted, Kind},
-    death::DeathNotification,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
+    notification::DeathNotification,
     process::{Process, ProcessState},
     pure::{
-        links::{Place, Popped, Registrations},
         node_counts::{NodeCounts, NodeUpdate, Uncounted},
         priority_rules::NodePriority, //
+        registrations::{Place, Popped, Registrations},
     },
     thread::Thread,
     transaction::{Transaction, Turn},

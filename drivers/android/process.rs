@@ -15,9 +15,7 @@ use crate::{
         stats::{Counted, Kind}, //
     },
     context::Context,
-    death::DeathNotification,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
-    freeze_link::FreezeNotification,
     handles::Handles,
     kernel_ext::{
         closable::{Closable, Open},
@@ -28,13 +26,14 @@ use crate::{
         sched, //
     },
     node::Node,
+    notification::{DeathNotification, FreezeNotification},
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
-        links::{DeliveredNotifications, Registrations},
         node_counts::Uncounted,
         pool::Pool,
         priority_rules::Priority, //
+        registrations::{DeliveredNotifications, Place, Registrations},
     },
     scheduling::{
         idle::{IdlePlace, IdleThreads},
@@ -451,6 +450,14 @@ impl Process {
     /// Wakes those who watch the device.
     pub(crate) fn notify_pollers(&self) {
         self.pollers.notify_all();
+    }
+
+    /// Takes a freeze notification off the list of this process, unless that has been done: gives its place.
+    pub(crate) fn remove_freeze_registration(
+        &self,
+        notification: &Arc<FreezeNotification>,
+    ) -> Option<Place<FreezeNotification>> {
+        self.lock_state().freeze_registrations.remove(notification)
     }
 
     /// Wakes those who wait for the process to come to rest, if they are to look again. To be called with

@@ -32,13 +32,13 @@ mod buffers;
 mod calls;
 mod common;
 mod context;
-mod death;
 mod defs;
 mod entry;
-mod freeze_link;
 mod handles;
 mod lifecycle;
 mod node;
+mod notification;
+mod notifications;
 mod process;
 mod pure;
 #[allow(dead_code)] // What prints the ranges is to come with the logs.

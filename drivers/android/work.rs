@@ -6,15 +6,14 @@
 //! takes effect after the lock is gone.
 
 use crate::{
-    death::DeathNotification,
     defs::Return,
-    freeze_link::FreezeNotification,
     kernel_ext::{
         box_queue::{BoxQueue, Position, Ticket},
         park::WakeHint,
         sched, //
     },
     node::Node,
+    notification::{DeathNotification, FreezeNotification},
     process::Process,
     thread::Thread,
     transaction::Transaction, //

@@ -14,6 +14,7 @@ use crate::{
     common::debug::binder_debug,
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     kernel_ext::stack_bytes::StackBytes,
+    notifications::{death, freeze},
     process::Process,
     thread::Thread, //
 };
@@ -230,10 +231,13 @@ fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
 /// `BC_REQUEST_DEATH_NOTIFICATION`: of all that can go wrong, only want of memory is told (DN-1).
 fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
-    match thread.process.request_death_notification(handle, cookie) {
+    match death::request(&thread.process, handle, cookie) {
         Ok(()) => {}
         Err(ENOMEM) => thread.queue_out_of_memory(),
-        Err(_) => binder_debug!(UserError, "handle {handle} can have no new death link"),
+        Err(_) => binder_debug!(
+            UserError,
+            "handle {handle} can have no new death notification"
+        ),
     }
     Ok(())
 }
@@ -241,8 +245,11 @@ fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
 /// `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
 fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
-    if thread.clear_death_notification(handle, cookie).is_err() {
-        binder_debug!(UserError, "handle {handle} has no death link {cookie:#x}");
+    if death::clear(thread, handle, cookie).is_err() {
+        binder_debug!(
+            UserError,
+            "handle {handle} has no death notification {cookie:#x}"
+        );
     }
     Ok(())
 }
@@ -250,7 +257,7 @@ fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
 /// `BC_DEAD_BINDER_DONE` (contract DN-2).
 fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
     let cookie = u64::from_ne_bytes(*source.payload()?);
-    if thread.confirm_death(cookie).is_err() {
+    if death::confirm(thread, cookie).is_err() {
         binder_debug!(UserError, "no death {cookie:#x} to confirm");
     }
     Ok(())
@@ -261,14 +268,14 @@ fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
 fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source) -> Result {
     let done = match command {
         Command::FreezeNotificationDone => {
-            process.confirm_freeze(u64::from_ne_bytes(*source.payload()?))
+            freeze::confirm(process, u64::from_ne_bytes(*source.payload()?))
         }
         _ => {
             let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
             if command == Command::RequestFreezeNotification {
-                process.request_freeze_notification(handle, cookie)
+                freeze::request(process, handle, cookie)
             } else {
-                process.clear_freeze_notification(handle, cookie)
+                freeze::clear(process, handle, cookie)
             }
         }
     };

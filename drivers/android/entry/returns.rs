@@ -10,14 +10,13 @@ use crate::{
     allocation::{Buffer, Purpose},
     buffers::file_slots::ReservedNumbers,
     common::{debug::binder_debug, error::TransactionError},
-    death::DeathNotification,
     defs::{NodeName, Return, TransactionData, WriteRead, LARGEST_RETURN},
     entry::read_buffer::ReadBuffer,
-    freeze_link::FreezeNotification,
     kernel_ext::park::{self, WakeHint},
     node::{Node, RemovedNode},
+    notification::{Notification, Subject},
     process::{ProcessState, StateGuard},
-    pure::{death_state::DeathReturn, freeze_notice::FreezeReturn, node_counts::NodeUpdate},
+    pure::node_counts::NodeUpdate,
     scheduling::{idle::IdleThreads, priority},
     thread::{Completion, Thread, ThreadState, WaitState},
     transaction::{Content, Transaction},
@@ -119,7 +118,7 @@ enum Found {
     NodeUpdate(Arc<Node>, Option<RemovedNode>),
     /// Something was told of a death or of freezing, or is not to be told any more. The rest of it is
     /// to be dropped without the lock.
-    Notice(Work),
+    Notification(Work),
     /// A call to be served, and whether the thread's stack has room for it.
     Call(KBox<Transaction>, bool),
     /// The reply to a call.
@@ -145,7 +144,7 @@ fn write_all_work<'a>(
             Found::SurplusTicket(ticket) => drop(ticket),
             Found::SurplusTransaction(transaction) => drop(transaction),
             Found::NodeUpdate(node, removed) => drop((node, removed)),
-            Found::Notice(rest) => drop(rest),
+            Found::Notification(rest) => drop(rest),
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);
                 match numbers {
@@ -225,19 +224,8 @@ fn write_work(
             let removed = write_node_update(&node, ticket, process, output);
             Some(Found::NodeUpdate(node, removed))
         }
-        // Of what was told there is another reference to the link, among the unconfirmed.
-        Work::Death(notification) => Some(
-            match write_death_notification(&notification, ticket, process, output) {
-                true => Found::Nothing,
-                false => Found::Notice(Work::Death(notification)),
-            },
-        ),
-        Work::Freeze(notification) => Some(
-            match write_freeze_notification(&notification, ticket, process, output) {
-                true => Found::Nothing,
-                false => Found::Notice(Work::Freeze(notification)),
-            },
-        ),
+        Work::Death(death) => Some(write_notification(death, ticket, process, output)),
+        Work::Freeze(freeze) => Some(write_notification(freeze, ticket, process, output)),
         Work::Call(mut call) => {
             call.put_ticket(ticket);
             let own = thread.state(process);
@@ -293,35 +281,23 @@ fn write_node_update(
     removed
 }
 
-/// Tells of a node's death, one at a time (contract WR-9), or that nobody will. Whether that ends the
-/// read.
-fn write_death_notification(
-    notification: &Arc<DeathNotification>,
+/// Tells of what a notification is about, one at a time (contract WR-9), or that nobody will be told any more.
+fn write_notification<S: Subject>(
+    notification: Arc<Notification<S>>,
     ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer,
-) -> bool {
-    let notice = notification.read(ticket, process);
-    if let Some(notice) = notice {
-        let (code, payload) = notification.encode(notice);
-        output.put(code, &payload);
+) -> Found {
+    let told = notification.read(ticket, process);
+    if let Some(told) = told {
+        let (code, payload) = S::encode(told, notification.cookie);
+        output.put(code, &payload[..code.payload_size()]);
+        if S::is_confirmed(told) {
+            // There is another reference to the notification, among the delivered ones.
+            return Found::Nothing;
+        }
     }
-    notice == Some(DeathReturn::Dead)
-}
-
-/// Tells of an owner's freezing, or that nobody will. Whether that ends the read.
-fn write_freeze_notification(
-    notification: &Arc<FreezeNotification>,
-    ticket: WorkTicket,
-    process: &mut ProcessState,
-    output: &mut ReadBuffer,
-) -> bool {
-    let notice = notification.read(ticket, process);
-    if let Some(notice) = notice {
-        let (code, payload, size) = notification.encode(notice);
-        output.put(code, &payload[..size]);
-    }
-    matches!(notice, Some(FreezeReturn::Frozen(_)))
+    Found::Notification(S::work(notification))
 }
 
 /// What the receiver is told of the data that is in `buffer`.

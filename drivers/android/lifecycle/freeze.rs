@@ -12,6 +12,7 @@
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
     lifecycle::registry,
+    notifications::freeze::notify_all,
     process::{Pid, Process, ProcessState},
     pure::{
         few::OneOrMany,
@@ -181,14 +182,14 @@ fn complete_freeze(process: &Process, attempt: Attempt) {
     let (event, wake) = process.lock_state().freeze.complete(attempt);
     process.wake_freezers(wake);
     if let Some(event) = event {
-        process.notify_freeze(event);
+        notify_all(process, event);
     }
 }
 
 fn give_up_freeze(process: &Process, attempt: Attempt) {
     let event = process.lock_state().freeze.give_up(attempt);
     if let Some(event) = event {
-        process.notify_freeze(event);
+        notify_all(process, event);
     }
 }
 
@@ -196,6 +197,6 @@ fn thaw(process: &Process) {
     let (event, wake) = process.lock_state().freeze.thaw();
     process.wake_freezers(wake);
     if let Some(event) = event {
-        process.notify_freeze(event);
+        notify_all(process, event);
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     common::{debug::binder_debug, error::TransactionError},
     kernel_ext::{park::WakeHint, sched},
     lifecycle::registry,
+    notifications::death::notify_all,
     process::{Pid, Process},
     pure::{
         call_stack::{CallStack, Frame},
@@ -197,7 +198,7 @@ fn orphan_nodes(process: &Process) {
         let (waiting, notification) = node.orphan(&mut state);
         drop(state);
         drop(waiting);
-        node.notify_death(notification);
+        notify_all(node, notification);
         // There can be as many as memory holds.
         sched::cond_resched();
     }

@@ -61,6 +61,14 @@ pub(crate) enum DeathState<T> {
 type Step<T> = (DeathState<T>, Option<T>);
 
 impl<T> DeathState<T> {
+    /// Takes one of the steps below, in place.
+    pub(crate) fn step<R>(&mut self, step: impl FnOnce(Self) -> (Self, R)) -> R {
+        let (next, result) = step(core::mem::replace(self, Self::Over));
+        // What is replaced is `Over`, in which there is nothing to drop; the compiler does not know that.
+        core::mem::forget(core::mem::replace(self, next));
+        result
+    }
+
     /// The node has died.
     pub(crate) fn node_died(self) -> Step<T> {
         match self {

@@ -7,7 +7,7 @@ mod call_stack;
 mod chunked_stack;
 mod counted_tree;
 mod death_state;
-mod freeze_notice;
+mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
 mod links;

@@ -6,7 +6,7 @@
 //! withdraws, or drops its handle. After each order everything is brought to its end, and what was
 //! read is held against the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
 
-use crate::pure::freeze_notice::{FreezeNotificationState, FreezeReturn};
+use crate::pure::freeze_notification_state::{FreezeNotificationState, FreezeReturn};
 use crate::pure::freeze_state::FreezeEvent;
 
 /// The one place in the queue. It cannot be copied.

@@ -120,6 +120,11 @@ impl<T> FreezeNotificationState<T> {
         }
     }
 
+    /// Whether user space was told something that it has not confirmed.
+    pub(crate) fn is_delivered(&self) -> bool {
+        matches!(self.stage, Stage::Delivered { .. })
+    }
+
     /// The handle is gone: nothing is said any more (contract NODE-10).
     pub(crate) fn cancel(&mut self) {
         self.stage = Stage::Over;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `BC_REQUEST_DEATH_NOTIFICATION` and what follows from it: a process is told when a node dies that it has a handle on.
+//!
+//! What is told when is decided in [`crate::pure::death_state`].
+
+use crate::{
+    common::stats::Kind,
+    defs::Return,
+    kernel_ext::park::WakeHint,
+    node::Node,
+    notification::{DeathNotification, Notification, Subject},
+    process::{Process, ProcessState},
+    pure::{
+        death_state::{DeathReturn, DeathState},
+        registrations::{DeliveredNotifications, Place, Popped}, //
+    },
+    thread::Thread,
+    work::{Urgency, Wake, Work, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+impl Subject for DeathState<WorkTicket> {
+    type Told = DeathReturn;
+
+    const KIND: Kind = Kind::DeathNotification;
+
+    fn new(ticket: WorkTicket) -> Self {
+        Self::Registered(ticket)
+    }
+
+    fn read(&mut self, ticket: WorkTicket) -> Option<DeathReturn> {
+        self.step(|death| death.read(ticket))
+    }
+
+    fn cancel(&mut self) {
+        self.step(|death| (death.cancel(), ()));
+    }
+
+    fn may_be_registered(&self) -> bool {
+        self.is_waiting()
+    }
+
+    fn is_delivered(&self) -> bool {
+        self.is_delivered()
+    }
+
+    fn is_confirmed(told: DeathReturn) -> bool {
+        told == DeathReturn::Dead
+    }
+
+    fn encode(told: DeathReturn, cookie: u64) -> (Return, [u8; 16]) {
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&cookie.to_ne_bytes());
+        let code = match told {
+            DeathReturn::Dead => Return::DeadBinder,
+            DeathReturn::ClearDone => Return::ClearDeathNotificationDone,
+        };
+        (code, payload)
+    }
+
+    fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<DeathNotification> {
+        &mut holder.delivered_deaths
+    }
+
+    fn work(notification: Arc<DeathNotification>) -> Work {
+        Work::Death(notification)
+    }
+}
+
+/// `BC_REQUEST_DEATH_NOTIFICATION` (contract DN-1): the process wants to be told when the node behind
+/// `handle` dies, or right now if it is dead.
+///
+/// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a death notification already.
+pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
+    let notification = Notification::new(process, cookie, None)?;
+    let mut place = None;
+    loop {
+        let mut handles = process.handles.lock();
+        if place.is_none() {
+            place = handles.spare_place.take();
+        }
+        let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+        if reference.death.is_some() {
+            return Err(EINVAL);
+        }
+        let Some(place_at_hand) = place.take() else {
+            drop(handles);
+            place = Some(Place::new(GFP_KERNEL)?);
+            continue;
+        };
+        reference.death = Some(notification.clone());
+        let registered = reference
+            .node
+            .add_death_registration(&notification, place_at_hand);
+        let wake = match registered {
+            Ok(()) => Wake::Nobody,
+            Err(place) => notify(&notification, place),
+        };
+        drop(handles);
+        wake.now(process, WakeHint::Anywhere);
+        return Ok(());
+    }
+}
+
+/// `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3): withdraws the notification of `handle`, if this is its
+/// cookie. `EINVAL` if it is not, or there is no notification or no such handle.
+pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
+    let process = &thread.process;
+    let mut handles = process.handles.lock();
+    let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+    let notification = reference.death.take_if(|death| death.cookie == cookie);
+    let notification = notification.ok_or(EINVAL)?;
+    let mut registration = reference.node.remove_death_registration(&notification);
+    if handles.spare_place.is_none() {
+        handles.spare_place = registration.take();
+    }
+    let mut state = process.lock_state();
+    let wake = step_as_holder(&notification, &mut state, thread, DeathState::clear);
+    drop(state);
+    drop(handles);
+    wake.now(process, WakeHint::Anywhere);
+    drop((registration, notification));
+    Ok(())
+}
+
+/// `BC_DEAD_BINDER_DONE`: user space has heard of a death (contract DN-2). `EINVAL` if it has not been told of
+/// one with this cookie.
+pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
+    let mut process = thread.process.lock_state();
+    let (notification, removed) = process.delivered_deaths.take(cookie).ok_or(EINVAL)?;
+    let wake = step_as_holder(&notification, &mut process, thread, DeathState::confirm);
+    drop(process);
+    wake.now(&thread.process, WakeHint::Anywhere);
+    drop((removed, notification));
+    Ok(())
+}
+
+/// The node has died, and has the notification not on its list. Lets the holder read of it, unless it has
+/// withdrawn its request meanwhile.
+fn notify(notification: &Arc<DeathNotification>, place: Place<DeathNotification>) -> Wake {
+    notification.notify(|state| {
+        state.place = Some(place);
+        state.subject.step(DeathState::node_died)
+    })
+}
+
+/// Takes a step after which user space may have to read that its request is withdrawn: the thread that has
+/// withdrawn it if it is in the pool, else whichever comes first (contract DN-4).
+#[inline]
+fn step_as_holder(
+    notification: &Arc<DeathNotification>,
+    holder: &mut ProcessState,
+    thread: &Arc<Thread>,
+    step: impl FnOnce(DeathState<WorkTicket>) -> (DeathState<WorkTicket>, Option<WorkTicket>),
+) -> Wake {
+    let Some(ticket) = notification.state(holder).subject.step(step) else {
+        return Wake::Nobody;
+    };
+    let work = Work::Death(notification.clone());
+    if thread.state(holder).looper.is_in_pool() {
+        let wake = holder.push_to_thread(thread, ticket, work, Urgency::Now);
+        wake.of(thread)
+    } else {
+        holder.push_to_process(ticket, work)
+    }
+}
+
+/// The owner of a node is dead, and nothing can be registered any more: notifies all who are registered, one by one (lesson
+/// R01), beginning with the one that was taken out. To be called with no lock held.
+pub(crate) fn notify_all(node: &Node, first: Option<Popped<DeathNotification>>) {
+    let mut next = first;
+    while let Some(Popped {
+        notification,
+        place,
+        is_last,
+    }) = next
+    {
+        let wake = notify(&notification, place);
+        wake.now(&notification.holder, WakeHint::Anywhere);
+        next = if is_last {
+            None
+        } else {
+            node.pop_death_registration()
+        };
+    }
+}

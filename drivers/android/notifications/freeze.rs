@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `BC_REQUEST_FREEZE_NOTIFICATION` and what follows from it: a process is told when the owner of a node that it has a
+//! handle on is frozen or thawed.
+//!
+//! What is told when is decided in [`crate::pure::freeze_notification_state`]. An owner looks for one notification
+//! after the other, and notifies it without a lock: those that leave meanwhile find in their state that there is nothing
+//! to tell, those that come have been notified by themselves (lessons R01, R09, C09).
+
+use crate::{
+    common::stats::Kind,
+    defs::Return,
+    kernel_ext::park::WakeHint,
+    notification::{FreezeNotification, Notification, Subject},
+    process::{Process, ProcessState},
+    pure::{
+        freeze_notification_state::{FreezeNotificationState, FreezeReturn},
+        freeze_state::FreezeEvent,
+        registrations::{DeliveredNotifications, Place, Registrations}, //
+    },
+    work::{Wake, Work, WorkTicket}, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    }, //
+};
+
+impl Subject for FreezeNotificationState<WorkTicket> {
+    type Told = FreezeReturn;
+
+    const KIND: Kind = Kind::FreezeNotification;
+
+    fn new(ticket: WorkTicket) -> Self {
+        Self::new(ticket)
+    }
+
+    fn read(&mut self, ticket: WorkTicket) -> Option<FreezeReturn> {
+        self.read(ticket)
+    }
+
+    fn cancel(&mut self) {
+        self.cancel();
+    }
+
+    fn may_be_registered(&self) -> bool {
+        true
+    }
+
+    fn is_delivered(&self) -> bool {
+        self.is_delivered()
+    }
+
+    fn is_confirmed(told: FreezeReturn) -> bool {
+        matches!(told, FreezeReturn::Frozen(_))
+    }
+
+    fn encode(told: FreezeReturn, cookie: u64) -> (Return, [u8; 16]) {
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&cookie.to_ne_bytes());
+        let code = match told {
+            FreezeReturn::Frozen(is_frozen) => {
+                payload[8..12].copy_from_slice(&u32::from(is_frozen).to_ne_bytes());
+                Return::FrozenBinder
+            }
+            FreezeReturn::ClearDone => Return::ClearFreezeNotificationDone,
+        };
+        (code, payload)
+    }
+
+    fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<FreezeNotification> {
+        &mut holder.delivered_freezes
+    }
+
+    fn work(notification: Arc<FreezeNotification>) -> Work {
+        Work::Freeze(notification)
+    }
+}
+
+/// `BC_REQUEST_FREEZE_NOTIFICATION` (contract FRZN-1): the process wants to be told of the freezing of whoever
+/// owns the node behind `handle`, starting with how that is now.
+///
+/// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a freeze notification already.
+pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
+    let notification = Notification::new(process, cookie, Some(Place::new(GFP_KERNEL)?))?;
+    let mut place = Some(Place::new(GFP_KERNEL)?);
+    let mut handles = process.handles.lock();
+    let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+    if reference.freeze.is_some() {
+        return Err(EINVAL);
+    }
+    reference.freeze = Some(notification.clone());
+    let wake = match register(&reference.node.owner, &notification, &mut place) {
+        Some(event) => notify(&notification, event),
+        // The owner is dead and will not be frozen any more.
+        None => Wake::Nobody,
+    };
+    drop(handles);
+    wake.now(process, WakeHint::Anywhere);
+    Ok(())
+}
+
+/// `BC_CLEAR_FREEZE_NOTIFICATION` (contract FRZN-4): withdraws the notification of `handle`, if this is its
+/// cookie. `EINVAL` if it is not, or there is no notification or no such handle.
+pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
+    let mut handles = process.handles.lock();
+    let reference = handles.get_mut(handle).ok_or(EINVAL)?;
+    let notification = reference.freeze.take_if(|freeze| freeze.cookie == cookie);
+    let notification = notification.ok_or(EINVAL)?;
+    let owner = &reference.node.owner;
+    let registration = owner.remove_freeze_registration(&notification);
+    let wake = notification.notify(|state| state.subject.clear());
+    drop(handles);
+    wake.now(process, WakeHint::Anywhere);
+    drop((registration, notification));
+    Ok(())
+}
+
+/// `BC_FREEZE_NOTIFICATION_DONE`: user space has heard what it was told (contract FRZN-3). `EINVAL` if it has
+/// not been told anything with this cookie.
+pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
+    let mut state = process.lock_state();
+    let (notification, removed) = state.delivered_freezes.take(cookie).ok_or(EINVAL)?;
+    let own = notification.state(&mut state);
+    // There is another reference to the notification.
+    own.place = Some(removed.into_reservation());
+    let wake = match own.subject.confirm() {
+        Some(ticket) => state.push_to_process(ticket, Work::Freeze(notification.clone())),
+        None => Wake::Nobody,
+    };
+    drop(state);
+    wake.now(process, WakeHint::Anywhere);
+    Ok(())
+}
+
+/// The owner is frozen, or not any more. Lets the holder read of it, unless it knows of something later or has
+/// withdrawn its request.
+fn notify(notification: &Arc<FreezeNotification>, event: FreezeEvent) -> Wake {
+    notification.notify(|state| state.subject.notify(event))
+}
+
+/// Registers a notification with the owner of a node. Gives what is to be told now; nothing, and `place` stays where it
+/// is, if the owner has ended.
+fn register(
+    owner: &Process,
+    notification: &Arc<FreezeNotification>,
+    place: &mut Option<Place<FreezeNotification>>,
+) -> Option<FreezeEvent> {
+    let mut state = owner.lock_state();
+    if owner.has_ended.load(Relaxed) {
+        return None;
+    }
+    state
+        .freeze_registrations
+        .insert(notification, place.take()?);
+    Some(state.freeze.last_event())
+}
+
+/// Notifies all who are registered with a process, one by one (lesson R01). To be called with no lock held.
+pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
+    let mut from = (0, 0);
+    loop {
+        let next = process.lock_state().freeze_registrations.first_from(from);
+        let Some(notification) = next else {
+            return;
+        };
+        let wake = notify(&notification, event);
+        wake.now(&notification.holder, WakeHint::Anywhere);
+        from = (Registrations::key(&*notification).0, 1);
+    }
+}
