@@ -411,20 +411,24 @@ impl Transaction {
     /// when it has replied to that. Or the thread does not wait for this one any more.
     #[cold]
     fn return_to_outer_call(mut self: KBox<Self>, mut process: StateGuard<'_>, caller: &Thread) {
-        let is_waited_for = caller.state(&mut process).stack.waits_for(self.frame());
-        if is_waited_for && !caller.has_ended.load(Relaxed) {
-            self.count_as_queued(&mut process);
-            let stack = &mut caller.state(&mut process).stack;
-            stack.keep_outcome(self.frame(), self);
+        self.count_as_queued(&mut process);
+        let stack = &mut caller.state(&mut process).stack;
+        let frame = self.frame();
+        // An ended thread takes its frames off, and looks into none but those of calls that it serves.
+        let kept = match caller.has_ended.load(Relaxed) {
+            false => stack.keep_outcome(frame, self),
+            true => Err(self),
+        };
+        let Err(mut unwanted) = kept else {
             return;
-        }
+        };
         drop(process);
         binder_debug!(
             DeadTransaction,
             "nobody waits for the reply to call {}",
-            self.id
+            unwanted.id
         );
-        self.release_content();
+        unwanted.release_content();
     }
 
     /// A reply is one of the calls that are on their way to a process, until its caller has it.

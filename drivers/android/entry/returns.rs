@@ -349,8 +349,11 @@ fn deliver_call<'a>(
     let (node, buffer, caller_pid) = match transaction.content() {
         Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
         Content::Oneway { node, buffer, .. } => (node, buffer, 0),
-        // What is queued as a call is one of the two.
-        _ => return Err(EINVAL),
+        // What is queued as a call is one of the two. Should it be neither, it is no call to be waited for.
+        _ => {
+            fail_delivery(thread, transaction);
+            return Err(EINVAL);
+        }
     };
     let mut notice = transaction_data(thread, &transaction, buffer);
     notice.node = node.name;

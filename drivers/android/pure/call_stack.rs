@@ -194,11 +194,15 @@ impl<T> CallStack<T> {
         matches!(self.frames.get(frame.place()), Some(Frame::Outgoing(serial)) if *serial == frame.serial)
     }
 
-    /// Keeps the outcome of the call of this frame, which the thread [waits for](Self::waits_for), until it
-    /// has replied to those made in the course of that.
-    pub(crate) fn keep_outcome(&mut self, of: FrameId, outcome: T) {
-        if let Some(frame) = self.frames.get_mut(of.place()) {
-            *frame = Frame::Ended(outcome);
+    /// Keeps the outcome of the call of this frame until the thread has replied to those made in the course of
+    /// that. Gives it back if the thread does not [wait for](Self::waits_for) the call.
+    pub(crate) fn keep_outcome(&mut self, of: FrameId, outcome: T) -> Result<(), T> {
+        match self.frames.get_mut(of.place()) {
+            Some(frame) if matches!(&*frame, Frame::Outgoing(serial) if *serial == of.serial) => {
+                *frame = Frame::Ended(outcome);
+                Ok(())
+            }
+            _ => Err(outcome),
         }
     }
 
