@@ -118,11 +118,13 @@ fn live(steps: &[Step]) {
                 assert_eq!(atomic(|| stack.pop_outgoing(frame)), innermost);
                 if innermost {
                     model.pop();
-                } else if let Some(place) =
-                    model.iter().position(|d| *d == Doing::Waits(frame.serial))
-                {
-                    atomic(|| stack.keep_outcome(frame, next));
-                    model[place] = Doing::Ended(next);
+                } else {
+                    let waiting = model.iter().position(|d| *d == Doing::Waits(frame.serial));
+                    let kept = atomic(|| stack.keep_outcome(frame, next));
+                    assert_eq!(kept, waiting.map(|_| ()).ok_or(next));
+                    if let Some(place) = waiting {
+                        model[place] = Doing::Ended(next);
+                    }
                 }
             }
             Step::Read => {

@@ -10,7 +10,6 @@ mod death_state;
 mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
-mod links;
 mod node_counts;
 mod pointer_area;
 mod priority_rules;
@@ -19,6 +18,7 @@ mod range_alloc;
 mod range_conformance;
 mod range_lessons;
 mod range_shared;
+mod registrations;
 mod wire;
 
 // What the conformance suite imports; KUnit has its own.

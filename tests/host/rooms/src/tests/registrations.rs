@@ -3,7 +3,7 @@
 //! Lists of notifications next to simple models: what waits is there once, and of those that were told a cookie means
 //! the one that was told first.
 
-use crate::pure::links::{DeliveredNotifications, Place, Popped, Registrations};
+use crate::pure::registrations::{DeliveredNotifications, Place, Popped, Registrations};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations};
