@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check doc install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -110,6 +110,9 @@ module: $(PYTHON) ## build our driver as a module for a guest
 
 check: $(PYTHON) ## format, clippy, checkpatch, docs
 	@$(LAB) check
+
+doc: $(PYTHON) ## the documentation of driver and rust/kernel, private items included, as pages in build/doc
+	@$(LAB) doc
 
 install: $(PYTHON) ## lay the driver into a Linux tree: make install KERNEL=/path
 	@$(LAB) install "$(KERNEL)"

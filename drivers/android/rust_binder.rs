@@ -5,7 +5,7 @@
 //! # Where to start
 //!
 //! [`transaction`] tells the way of a call; [`process`], [`thread`], [`node`] and [`handles`] are
-//! what it meets on that way; [`entry::commands`] and [`entry::returns`] are the two halves of the one
+//! what it meets on that way; `entry::commands` and `entry::returns` are the two halves of the one
 //! ioctl that matters. The files beside this one are the objects of the driver. What stands in folders is
 //! above or below them: `docs/architecture.md` says where and why, and `docs/locking.md` in which order
 //! locks are taken.

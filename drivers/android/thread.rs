@@ -67,7 +67,7 @@ pub(crate) struct ThreadState {
     pub(crate) work: WorkQueue,
     /// Those in `work` that say that a call or a reply is on its way.
     pub(crate) completions: Completions,
-    /// Calls that are [promised](Rest::Promised) or in `work`, or have left it and are not yet on the
+    /// Calls that are [reserved](WaitState::Reserved) or in `work`, or have left it and are not yet on the
     /// stack.
     pub(crate) pending_calls: u32,
     /// Whether `work` holds something that ends a wait.
@@ -302,7 +302,7 @@ impl Thread {
     }
 
     /// Makes the thread urgent enough to serve a call of `caller` on `node`, which is
-    /// [promised](Rest::Promised) to it. Gives what it was, if that changes it. No lock may be held.
+    /// [reserved](WaitState::Reserved) to it. Gives what it was, if that changes it. No lock may be held.
     pub(crate) fn raise(&self, caller: Priority, node: &NodePriority) -> Option<Priority> {
         priority::raise_sleeper(&*self.task.task()?, caller, node)
     }

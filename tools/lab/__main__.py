@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, suite
+from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, suite
 from .versions import BUILD, PINNED
 
 
@@ -56,6 +56,7 @@ def _parser():
     command("test", lambda _: suite.test(), "everything that must hold")
     command("kunit", _kunit, "the suites that KUnit runs in the kernel")
     command("check", _check, "format, clippy, checkpatch, docs")
+    command("doc", lambda _: doc.run(), "the documentation of the driver, as rustdoc makes it")
     one = guest_option(command("contract", _contract, "the contract suite in one guest"))
     one.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     one.add_argument("--only", default="", metavar="PART,...", help="tests whose names contain one of these")

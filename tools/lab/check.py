@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
+from . import doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -17,9 +17,9 @@ def run(report):
     packages.ensure("check")
     for name, check in (
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
-        ("shell and Python syntax", _scripts), ("links in the docs", _links),
+        ("shell and Python syntax", _scripts), ("links in the docs", _links), ("names in the docs", _names),
         ("places of mutations", mutations.misplaced), ("who uses whom in the driver", layers.complaints),
-        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver), ("stack frames um", _frames),
+        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver), ("documentation", doc.complaints), ("stack frames um", _frames),
         ("32 bits", _narrow), ("checkpatch", _checkpatch),
     ):
         with say.Step(f"check: {name}"):
@@ -143,4 +143,18 @@ def _links():
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             if not (path.parent / target).exists():
                 wrong.append(f"{path.relative_to(ROOT)}: link to {target}, which does not exist")
+    return wrong
+
+
+def _names():
+    """Files, and functions of files, that the docs name and that are not there: `calls/send.rs:call` is both."""
+    sources = _files("drivers/**/*", "rust/**/*", "tools/**/*", "tests/**/*", "include/**/*", "configs/*")
+    wrong = []
+    for path in _files("*.md", "docs/*.md"):
+        named = re.findall(r"`([\w./-]+\.(?:rs|[ch]|py|toml)):([A-Za-z_]\w*)`", path.read_text())
+        for file, name in named:
+            places = [p for p in sources if f"/{p.relative_to(ROOT)}".endswith("/" + file)]
+            if not any(re.search(rf"\b(?:fn|struct|enum|trait|const|static|type|macro_rules!) {name}\b|^[\w *]*\b{name}\(", p.read_text(), re.M)
+                       for p in places):
+                wrong.append(f"{path.relative_to(ROOT)}: {file}:{name} is not there")
     return wrong

@@ -19,7 +19,7 @@
 //! share one attempt, which fails only when the last of them gives up, and which none of them can
 //! complete any more once somebody thaws the process.
 //!
-//! What others hear of it are [`Announcement`]s, of complete transitions alone (FRZN-5). They are
+//! What others hear of it are [`FreezeEvent`]s, of complete transitions alone (FRZN-5). They are
 //! numbered, for they are passed on without a lock and may overtake each other.
 
 use crate::pure::numbers::FIRST_LONG_NUMBER;

@@ -32,7 +32,7 @@ extern "C" {
     fn kernel_ext_charge_end(charge: *mut [*mut c_void; 2]);
 }
 
-/// The pages of many [`PageRange`](super::PageRange)s, and the shrinker that gives idle ones back.
+/// The pages of many [`PageRange`]s, and the shrinker that gives idle ones back.
 ///
 /// A driver makes one for itself, and each range keeps it alive. The shrinker is known to the kernel
 /// as long as the pool exists; with `CONFIG_SHRINKER_DEBUG` it can be looked at and called in debugfs.
