@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A range of pages that a driver fills and one process reads through a mapping, and that the kernel
-//! takes back when memory is short.
+//! A range of pages that a driver fills and one process reads through a mapping, and that the
+//! kernel reclaims when memory is short.
 //!
-//! A driver that hands data to a process can copy it twice, into kernel memory and out again, or
+//! A driver that passes data to a process can copy it twice, into kernel memory and out again, or
 //! once, into pages that the process has mapped read-only. [`PageRange`] is for the second way. The
-//! process makes one mapping; the driver then makes pages appear in it as they are needed, from
-//! whatever context it runs in, and copies into them. Pages that nobody needs for a while go back to
+//! process makes one mapping; the driver then makes pages appear in it as they are needed, from any
+//! context it runs in, and copies into them. Pages that are not needed for a while are returned to
 //! the kernel through the shrinker of the [`PagePool`] that the range belongs to.
 //!
 //! # The life of a page
@@ -14,18 +14,19 @@
 //! ```text
 //!               populate
 //!    absent ───────────────► present ───────────────────────────► freed
-//!    (to touch it            (mapped for the process,     range      ▲
-//!    is SIGBUS)               written by the kernel,      closed     │ when nobody has the range's
-//!       ▲                     on the pool's list)                    │ space open, and no page
-//!       │                        │ reclaim                           │ table shows it
+//!    (an access              (mapped for the process,     range      ▲
+//!    is SIGBUS)               written by the kernel,      closed     │ when no thread has the range's
+//!       ▲                     on the pool's list)                    │ space open, and no page table
+//!       │                        │ reclaim                           │ maps it
 //!       └────────────────────────┴───────────────────────────────────┘
 //! ```
 //!
-//! A page is zeroed when it is allocated and never again: until it is freed, the process only ever
-//! finds its own old data in it, and when it is freed, nobody finds it.
+//! A page is zeroed when it is allocated and never again: until it is freed, the process only finds
+//! its own old data in it, and after it is freed, no process finds them.
 //!
-//! A page is on the list from the moment it appears until it goes, in use or not. Using it costs
-//! nothing that way. It is reclaim that finds out what is idle, by asking the range's [`Owner`].
+//! A page is on the list from the moment it appears until it is removed, in use or not. Therefore
+//! using it costs nothing for the list. Reclaim finds out what is idle, by asking the range's
+//! [`Owner`].
 //!
 //! # The life of a mapping
 //!
@@ -35,40 +36,40 @@
 //!                     of it present
 //! ```
 //!
-//! All of this is one word, [`frontier`](PageRange), so that the question that is asked for each
-//! message, "is this still mapped, and are the pages there?", costs one load and one comparison.
+//! All of this is one word, [`frontier`](PageRange), so that the check that each message needs,
+//! whether the mapping still exists and the pages are present, costs one load and one comparison.
 //!
-//! Pages, slots and what ties the range to the process are its [`Space`]. It goes when the range is
-//! [closed](PageRange::close), which is when the process ends: whoever still holds the range then, for
-//! whatever reason, holds a few words.
+//! The pages, the slots and the reference to the process's address space are the [`Space`] of the
+//! range. It is dropped when the range is [closed](PageRange::close), which is when the process
+//! ends: a reference to the range that is held after that, for any reason, keeps a few words.
 //!
-//! # Where to find what
+//! # Files
 //!
-//! Here: making a mapping and making pages appear. [`slots`]: what a present page is. [`access`]:
-//! reading and writing. [`reclaim`]: how a page goes. [`pool`]: what ranges have in common.
-//! [`vma_ops`]: what the kernel calls when a process does something to its mapping.
+//! This file: making a mapping and making pages appear. [`slots`]: what a present page is.
+//! [`access`]: reading and writing. [`reclaim`]: how a page is removed. [`pool`]: what ranges have
+//! in common. [`vma_ops`]: the functions that the kernel calls when a process changes its mapping.
 //!
 //! # Locks, outermost first
 //!
 //! | lock | taken by | how |
 //! |---|---|---|
-//! | mmap lock of the process | `mmap` and `munmap`, which call us | |
+//! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
 //! | [`PagePool`]'s turn | reclaim, the end of a space | waits |
-//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), with its memory at hand | waits |
+//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), with its memory already allocated | waits |
 //! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
-//! | whatever the [`Owner`] takes | reclaim | must not wait |
+//! | the locks that the [`Owner`] takes | reclaim | must not wait |
 //! | lock of the list | all of them | a spinlock of `list_lru` |
 //!
-//! Reclaim runs in whatever context memory is allocated in, perhaps with any of these held by its own
-//! thread but the turn, under which nothing allocates. So it waits for that alone, whose holder waits for
-//! none of them.
+//! Reclaim runs in any context in which memory is allocated, possibly in a thread that holds any of
+//! these locks except the turn, under which nothing is allocated. Therefore the turn is the only
+//! one that it waits for, and the holder of the turn waits for none of them.
 //!
 //! # What may differ between kernels
 //!
 //! This is written for 7.3. The fields of a VMA that the `kernel` crate has no abstraction for
-//! (operations, private data, position in the file) are touched in [`vma_ops`] and nowhere else.
+//! (operations, private data, position in the file) are accessed in [`vma_ops`] and nowhere else.
 
 use super::closable::Closable;
 use core::{marker::PhantomPinned, ops::Range};
@@ -105,25 +106,26 @@ pub use pool::PagePool;
 pub use reclaim::Owner;
 use slots::{OwnedRecord, Slot};
 
-/// An address space in which pages can be shown.
+/// An address space in which pages can be mapped.
 type Reached = ARef<MmWithUserAsync>;
 
-/// The number of the first round of reclaim. A build for tests starts near the end, where it comes round.
+/// The number of the first round of reclaim. A build for tests starts near the end, where the
+/// number wraps.
 const FIRST_ROUND: u32 = if cfg!(near_limits) { u32::MAX - 1 } else { 0 };
 
 /// The process has not made its mapping yet.
 const NEVER: isize = -2;
-/// The mapping is gone, or is no longer where it was. It will not come back.
+/// The mapping no longer exists, or was moved. It does not come back.
 const GONE: isize = -1;
 
 /// Pages for one process's read-only mapping. See the [module](self).
 ///
-/// Everything here may be called from any thread of any process. Where a method may sleep, it says
-/// so. Dropping the last reference may sleep too.
+/// Everything here may be called from any thread of any process. The methods that may sleep say so
+/// in their documentation. Dropping the last reference may sleep too.
 ///
 /// # Examples
 ///
-/// In the `mmap` hook of a file, and later when there is something to tell the process:
+/// In the `mmap` hook of a file, and later when there is a message for the process:
 ///
 /// ```ignore
 /// fn mmap(this: &Device, vma: &VmaNew) -> Result {
@@ -131,8 +133,8 @@ const GONE: isize = -1;
 ///     Ok(())
 /// }
 ///
-/// fn tell(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
-///     // `this.messages`, the owner of the range, knows from here on that these bytes are in use.
+/// fn send(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
+///     // `this.messages`, the owner of the range, records from here on that these bytes are in use.
 ///     this.messages.lock().reserve(offset, message.len())?;
 ///     this.pages.populate(offset, offset + message.len())?;
 ///     this.pages.write(offset, message)?;
@@ -144,11 +146,11 @@ const GONE: isize = -1;
 /// # Invariants
 ///
 /// - If `frontier >= 0`, then the slots of the first `frontier` bytes hold pages.
-/// - Slots change only under `populating`, and so does `frontier`, except that it becomes [`GONE`] at
-///   any time and stays so.
+/// - Slots change only under `populating`, and so does `frontier`, except that it becomes [`GONE`]
+///   at any time and stays so.
 /// - `frontier` changes from [`NEVER`] to 0, then up and down, then to [`GONE`], and no other way.
-/// - A record in a slot is on the pool's list, or off it while somebody has the pool's turn or holds
-///   `populating`.
+/// - A record in a slot is on the pool's list, or off it while a thread has the pool's turn or
+///   holds `populating`.
 /// - A VMA whose operations are [`vma_ops::OPERATIONS`] and whose private data is `self` owns a
 ///   reference count on `self`.
 #[pin_data]
@@ -156,21 +158,21 @@ pub struct PageRange {
     /// How many bytes from the start of the mapping are backed by pages without interruption, or
     /// [`NEVER`], or [`GONE`].
     ///
-    /// Stored with release ordering after the slots that it speaks for.
+    /// Stored with release ordering after the slots that it covers.
     frontier: Atomic<isize>,
-    /// Where the mapping begins, in the process's address space; 0 if it was never made.
+    /// The start of the mapping, in the process's address space; 0 if it was never made.
     address: Atomic<usize>,
-    /// Where offset 0 of the file would be in memory if the mapping covered it. Parts of a split
-    /// mapping have this in common; a mapping that was moved has another.
+    /// The address of offset 0 of the file if the mapping covered it. All parts of a split mapping
+    /// have the same; a mapping that was moved has another.
     base: Atomic<usize>,
-    /// What is there until the range is closed. While it is open nothing waits for memory, nor for user
-    /// space: reclaim takes no page of a space that somebody has open.
+    /// What exists until the range is closed. While it is open its user waits neither for memory
+    /// nor for user space: reclaim removes no page of a space that is open.
     space: Closable<Space>,
-    /// Who knows what is in use.
+    /// Answers which bytes are in use.
     owner: Arc<dyn Owner>,
-    /// How often reclaim has asked for all pages; see [`reclaim`]. Guarded by the pool's turn.
+    /// How often reclaim has asked for all pages; see [`reclaim`]. Protected by the pool's turn.
     round: Atomic<u32>,
-    /// Makes those wait for each other who find the same page missing.
+    /// Serialises threads that find the same page missing.
     ///
     /// Outside of the mmap lock and the VMA lock.
     #[pin]
@@ -178,19 +180,19 @@ pub struct PageRange {
     pool: Arc<PagePool>,
 }
 
-/// What a range has of a living process.
+/// The part of a range that belongs to a living process.
 ///
 /// # Invariants
 ///
 /// Before it changes anything, its drop waits for the pool's turn.
 struct Space {
-    /// The address space of the process. Pinned down as a structure (`mmgrab`), not as a living
-    /// address space (`mmget`): this must not keep the memory of a dead process.
+    /// The address space of the process. Pinned as a structure (`mmgrab`), not as a living address
+    /// space (`mmget`): this must not keep the memory of a dead process.
     mm: ARef<Mm>,
-    /// The pages, once the process has made its mapping.
+    /// The pages, after the process has made its mapping.
     mapping: SetOnce<Mapping>,
     pool: Arc<PagePool>,
-    /// Reclaim may have a reference while the drop waits.
+    /// Reclaim may hold a reference while the drop waits.
     _pin: PhantomPinned,
 }
 
@@ -199,10 +201,12 @@ impl Drop for Space {
         let Some(mapping) = self.mapping.as_ref() else {
             return;
         };
-        // With the turn, nobody else has taken a record off the list, so all of them are there.
+        // With the turn held, no other thread has taken a record off the list, so all of them are
+        // on it.
         let turn = self.pool.turn();
         for slot in &mapping.slots[..] {
-            // SAFETY: Nobody takes records out any more: for that they would have to be off the list.
+            // SAFETY: No other thread takes records out any more: a record would have to be off the
+            // list for that.
             if let Some(record) = unsafe { slot.record() } {
                 // SAFETY: The record is on the list.
                 unsafe { turn.remove(record) };
@@ -214,7 +218,7 @@ impl Drop for Space {
 
 /// The pages of a mapping.
 struct Mapping {
-    /// Where it begins, in the process's address space.
+    /// The start of the mapping, in the process's address space.
     address: usize,
     slots: KVVec<Slot>,
 }
@@ -224,7 +228,8 @@ impl Mapping {
         self.slots.len() << PAGE_SHIFT
     }
 
-    /// The indices of the pages that have a byte in `start..end`. `EFAULT` if not all are there.
+    /// Returns the indices of the pages that have a byte in `start..end`. `EFAULT` if the mapping
+    /// does not cover all of them.
     fn pages_of(&self, start: usize, end: usize) -> Result<Range<usize>> {
         if start > end || end > self.size() {
             return Err(EFAULT);
@@ -232,15 +237,15 @@ impl Mapping {
         Ok(start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE))
     }
 
-    /// Where the page at `index` is seen.
+    /// Returns the address of the page at `index`.
     fn address_of(&self, index: usize) -> usize {
         self.address + (index << PAGE_SHIFT)
     }
 }
 
 impl PageRange {
-    /// A range for a mapping that will be made in `mm`. `owner` is who will be asked when the pool has
-    /// to give pages back.
+    /// Creates a range for a mapping that will be made in `mm`. `owner` is asked which bytes are
+    /// idle when the pool has to return pages to the kernel.
     pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
         let space = Space {
             mm: ARef::from(mm),
@@ -248,7 +253,7 @@ impl PageRange {
             pool: pool.clone(),
             _pin: PhantomPinned,
         };
-        // INVARIANT: There is no mapping yet, and there are no slots.
+        // INVARIANT: No mapping exists yet, and no slots.
         pin_init!(Self {
             frontier: Atomic::new(NEVER),
             address: Atomic::new(0),
@@ -261,15 +266,15 @@ impl PageRange {
         })
     }
 
-    /// Lets `vma`, which is just being made, show this range. Gives its usable size: what the VMA
-    /// covers, but at most `limit`.
+    /// Makes `vma`, which is being set up, a mapping of this range. Returns its usable size: what
+    /// the VMA covers, but at most `limit`.
     ///
-    /// From the moment this succeeds, the `mmap` hook has to succeed.
+    /// After this has succeeded, the `mmap` hook has to succeed.
     ///
     /// Errors:
-    /// - `EPERM` if the process asks for a mapping that it can write to.
+    /// - `EPERM` if the process asks for a writable mapping.
     /// - `EINVAL` if this is not the address space that the range was made for.
-    /// - `EBUSY` if there is a mapping already, or ever was.
+    /// - `EBUSY` if a mapping exists already, or existed before.
     /// - `ENOMEM`. The process may try again.
     pub fn register(self: &Arc<Self>, vma: &VmaNew, limit: usize) -> Result<usize> {
         vma.try_clear_maywrite().map_err(|_| EPERM)?;
@@ -296,38 +301,40 @@ impl PageRange {
         vma.set_dontcopy();
         vma.set_mixedmap();
         vma_ops::install(vma, self.clone());
-        // INVARIANT: Nothing is said about any slot. Only `register` leaves `NEVER`, unless the range is
-        // closed, and only the caller that has populated `mapping` gets here.
+        // INVARIANT: 0 claims nothing about any slot. Only `register` changes `NEVER`, unless the
+        // range is closed, and only the caller that has populated `mapping` gets here.
         let _ = self.frontier.cmpxchg(NEVER, 0, ordering::Release);
         Ok(pages << PAGE_SHIFT)
     }
 
-    /// Where the mapping begins in the process's address space, or began if it is gone.
+    /// Returns the start of the mapping in the process's address space, also after the mapping is
+    /// gone.
     pub fn address(&self) -> Option<usize> {
         let address = self.address.load(ordering::Relaxed);
         (address != 0).then_some(address)
     }
 
-    /// The usable size of the mapping; 0 if it was never made, or the range is closed.
+    /// Returns the usable size of the mapping; 0 if it was never made, or the range is closed.
     pub fn size(&self) -> usize {
         let space = self.space.open();
         let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
         mapping.map_or(0, Mapping::size)
     }
 
-    /// The process has ended: all pages go, and what else this has of it, as soon as nobody reads or
-    /// writes any more. May sleep, here or where that ends.
+    /// Closes the range, because the process has ended: all pages and everything else that belongs
+    /// to the process are freed as soon as no thread reads or writes them any more. May sleep, here
+    /// or where the last access ends.
     pub fn close(&self) {
         self.frontier.store(GONE, ordering::Release);
         self.space.close();
     }
 
-    /// Whether the mapping is there. It may go at any time, but once gone it stays gone.
+    /// Whether the mapping exists. It may be removed at any time; after that it does not come back.
     pub fn is_mapped(&self) -> bool {
         self.frontier.load(ordering::Relaxed) >= 0
     }
 
-    /// How many pages are present. Walks all slots: for statistics.
+    /// Returns how many pages are present. Walks all slots: for statistics.
     pub fn pages_present(&self) -> usize {
         let space = self.space.open();
         let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
@@ -335,13 +342,13 @@ impl PageRange {
         slots.iter().filter(|slot| slot.is_filled()).count()
     }
 
-    /// Makes sure that the process sees pages at the offsets `start..end`.
+    /// Makes sure that the process finds pages at the offsets `start..end`.
     ///
-    /// Usually that takes no more than a look; otherwise it sleeps to allocate memory and takes the
-    /// locks of the process's address space.
+    /// Usually this takes one load; otherwise it sleeps to allocate memory and takes the locks of
+    /// the process's address space.
     ///
     /// Errors:
-    /// - `ESRCH` if there is no mapping (any more), or the process has died.
+    /// - `ESRCH` if no mapping exists (any more), or the process has died.
     /// - `EFAULT` if the mapping is smaller than `end`.
     /// - `ENOMEM`.
     #[inline]
@@ -365,8 +372,8 @@ impl PageRange {
         result
     }
 
-    /// Which pages have to be there for `start..end`, and where they are to be seen; nothing if none of
-    /// them is missing.
+    /// Returns which pages have to be present for `start..end`, and in which address space;
+    /// [`None`] if none of them is missing.
     fn missing(&self, start: usize, end: usize) -> Result<Option<(Reached, Range<usize>)>> {
         let space = self.space.open().ok_or(ESRCH)?;
         let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
@@ -377,18 +384,18 @@ impl PageRange {
         if mapping.slots[pages.clone()].iter().all(Slot::is_filled) {
             return Ok(None);
         }
-        // The last reference to an address space tears it down. If that happened here, it would
-        // be done by a task that the dying process may be waiting for: leave it to a work queue.
+        // The last reference to an address space tears it down. Here that would be done by a task
+        // that the dying process may be waiting for: a work queue does it instead.
         let mm = space.mm.mmget_not_zero().ok_or(ESRCH)?;
         Ok(Some((MmWithUser::into_mmput_async(mm), pages)))
     }
 
-    /// Makes a page appear if it is missing.
+    /// Allocates and maps a page if it is missing.
     fn add_page(&self, mm: &MmWithUser, index: usize) -> Result {
         if self.has_page(index)? {
             return Ok(());
         }
-        // With no lock held: where memory is short, what is idle of this very range is to be had
+        // With no lock held: where memory is short, reclaim may take idle pages of this very range
         // (lesson S17).
         let record = OwnedRecord::new(&self.pool, self, index)?;
         let _populating = self.populating.lock();
@@ -403,7 +410,7 @@ impl PageRange {
         unsafe { mapping.slots[index].fill(record, &self.pool) }
     }
 
-    /// Whether a page is there. `ESRCH` if the range is closed.
+    /// Whether a page is present. `ESRCH` if the range is closed.
     fn has_page(&self, index: usize) -> Result<bool> {
         let space = self.space.open().ok_or(ESRCH)?;
         let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
@@ -421,8 +428,8 @@ impl PageRange {
     }
 
     fn insert_page_locked(&self, vma: &VmaRef, address: usize, record: &OwnedRecord) -> Result {
-        // A VMA at the right address need not be the right one: the process may have unmapped
-        // ours and mapped something else, with other rights, in its place.
+        // A VMA at the right address need not be the right one: the process may have unmapped the
+        // mapping of this range and mapped something else, with other rights, in its place.
         if !vma_ops::shows(vma, self) || !self.is_mapped() {
             return Err(ESRCH);
         }
@@ -441,7 +448,7 @@ impl PageRange {
             return;
         };
         let old = self.frontier.load(ordering::Relaxed);
-        // CAST: not negative, which is checked here; sizes of mappings fit into an `isize`.
+        // CAST: Not negative, which is checked here; sizes of mappings fit into an `isize`.
         let Ok(present) = usize::try_from(old) else {
             return;
         };
@@ -452,7 +459,8 @@ impl PageRange {
             .count();
         let new = ((known + more) << PAGE_SHIFT) as isize;
         // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
-        // `populating` is held. If the exchange fails, the mapping went meanwhile, and `GONE` stays.
+        // `populating` is held. If the exchange fails, the mapping was removed meanwhile, and
+        // `GONE` stays.
         let _ = self.frontier.cmpxchg(old, new, ordering::Release);
     }
 }

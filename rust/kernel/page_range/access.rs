@@ -2,17 +2,18 @@
 
 //! Reading and writing the pages of a range.
 //!
-//! All of it happens while the range's space is open, for which nobody has to wait: reclaim leaves a range
-//! alone as long. None of it sleeps. Only a copy from memory that is not there has to be waited for; it is
-//! made outside, with a reference to the page.
+//! All accesses are made while the range's space is open. Opening it does not wait: reclaim skips a
+//! range whose space is open. No access sleeps while it is open. Only a copy from user memory that
+//! is not present has to wait; it is made with the space closed again, with a reference to the
+//! page.
 //!
 //! # Races
 //!
-//! The process that has the range mapped reads the same memory whenever it likes, and nothing here
-//! keeps two threads of the kernel from using the same offsets at once. Therefore no reference to page
-//! memory is ever made, and Rust code never reads or writes it: it is only handed to `memcpy`, `memset`
-//! and the functions that copy from user space, for which the kernel's own memory model holds. By that,
-//! racing copies leave some mixture of their bytes and have no other effect.
+//! The process that has the range mapped reads the same memory at any time, and nothing here keeps
+//! two threads of the kernel from using the same offsets at once. Therefore no reference to page
+//! memory is ever made, and Rust code never reads or writes it: it is only passed to `memcpy`,
+//! `memset` and the functions that copy from user space, for which the kernel's own memory model
+//! holds. By that, racing copies leave some mixture of their bytes and have no other effect.
 
 use super::{slots::Record, PageRange, Space};
 use crate::kernel_ext::closable::Open;
@@ -33,23 +34,24 @@ extern "C" {
     fn kernel_ext_end_nofault();
 }
 
-/// While this exists, the calling task does not wait for user memory that is not there.
+/// While this exists, the calling task does not wait for user memory that is not present.
 ///
 /// # Invariants
 ///
-/// The `len` bytes at `from` are in user space, as far as addresses tell, and page faults are disabled
-/// for the calling task.
+/// The `len` bytes at `from` are in user space, as far as addresses tell, and page faults are
+/// disabled for the calling task.
 struct NoFaults {
     from: UserPtr,
-    /// Keeps it on its thread.
+    /// Keeps this type on its thread.
     _on_thread: PhantomData<*mut ()>,
 }
 
 impl NoFaults {
-    /// [`None`] if the `len` bytes at `from` cannot be user space.
+    /// Disables page faults. [`None`] if the `len` bytes at `from` cannot be user space.
     #[inline]
     fn begin(from: UserPtr, len: usize) -> Option<Self> {
-        // SAFETY: Takes any address. What it begins is ended when the result is dropped.
+        // SAFETY: The function takes any address. What it begins is ended when the result is
+        // dropped.
         let has_begun = unsafe { kernel_ext_begin_nofault(from.as_const_ptr(), len) };
         // INVARIANT: The addresses were checked, and page faults are disabled.
         has_begun.then(|| Self {
@@ -58,7 +60,8 @@ impl NoFaults {
         })
     }
 
-    /// Copies the bytes `part.done..part.done + part.len` of the source. Says whether all were there.
+    /// Copies the bytes `part.done..part.done + part.len` of the source. Returns whether all were
+    /// present.
     ///
     /// # Safety
     ///
@@ -67,10 +70,10 @@ impl NoFaults {
     unsafe fn copy(&self, part: &Part<'_>) -> bool {
         let from = self.from.wrapping_byte_add(part.done).as_const_ptr();
         let left = part.with_pointer(|to| {
-            // SAFETY: `to` is valid for writes of `part.len` bytes. By the type invariants and what the
-            // caller promises, the source is an address of user space, and missing memory is not waited
-            // for. That others read or write the same bytes at the same time is as good for this
-            // function as it is for its source; see the module's documentation.
+            // SAFETY: `to` is valid for writes of `part.len` bytes. By the type invariants and what
+            // the caller promises, the source is an address of user space, and missing memory is
+            // not waited for. That others read or write the same bytes at the same time is as good
+            // for this function as it is for its source; see the module's documentation.
             unsafe { kernel_ext_copy_nofault(to, from, part.len) }
         });
         left == 0
@@ -85,14 +88,14 @@ impl Drop for NoFaults {
     }
 }
 
-/// What was asked for, as far as it lies in one page.
+/// The part of an access that lies in one page.
 struct Part<'a> {
     record: &'a Record,
-    /// Where it begins in the page.
+    /// The offset in the page at which it begins.
     start: usize,
-    /// How much was before it in other pages.
+    /// How many bytes of the access are before it, in other pages.
     done: usize,
-    /// Not more than the page has from `start` on.
+    /// At most what the page has from `start` on.
     len: usize,
 }
 
@@ -101,8 +104,9 @@ impl Part<'_> {
     /// and during the call.
     #[inline(always)]
     fn with_pointer<R>(&self, f: impl FnOnce(*mut c_void) -> R) -> R {
-        // SAFETY: The page exists as long as the record is borrowed, and `start` lies in it, as all who
-        // make parts see to. `f` leaves no mappings of its own behind: none in this file makes any.
+        // SAFETY: The page exists as long as the record is borrowed, and `start` lies in it, as all
+        // code that makes parts ensures. `f` leaves no mappings of its own behind: none in this
+        // file makes any.
         unsafe { with_pointer_into(self.record.page().as_ptr(), self.start, f) }
     }
 }
@@ -128,7 +132,8 @@ unsafe fn with_pointer_into<R>(
     result
 }
 
-/// A [`Part`] that was to be copied and whose source was not there. Holds a reference to its page.
+/// A [`Part`] that was to be copied and whose source was not present. Holds a reference to its
+/// page.
 struct MissedPart {
     page: NonNull<bindings::page>,
     start: usize,
@@ -140,7 +145,7 @@ impl MissedPart {
     #[cold]
     fn new(part: &Part<'_>) -> Self {
         let page = part.record.page().as_ptr();
-        // SAFETY: The record has a reference, so the page is valid and may get another.
+        // SAFETY: The record holds a reference, so the page is valid and another may be taken.
         unsafe { kernel_ext_get_page(page.cast()) };
         Self {
             // SAFETY: The pointer of a page is not null.
@@ -151,14 +156,16 @@ impl MissedPart {
         }
     }
 
-    /// Copies the part. May sleep for as long as whoever provides the source likes.
+    /// Copies the part. May sleep without bound: user space may decide when the source becomes
+    /// present.
     fn copy_from_user(&self, from: UserPtr) -> Result {
         let copy = |to: *mut c_void| {
             // SAFETY: `to` is valid for writes of `len` bytes, which are inside one page, so there is
             // nothing for the checks to find that `_` leaves out. The source may be any address at all.
             unsafe { bindings::_copy_from_user(to, from.as_const_ptr(), self.len) }
         };
-        // SAFETY: We hold a reference to the page, and `start` lies in it. Copying makes no mappings.
+        // SAFETY: `self` holds a reference to the page, and `start` lies in it. Copying makes no
+        // mappings.
         let left = unsafe { with_pointer_into(self.page.as_ptr(), self.start, copy) };
         if left == 0 {
             Ok(())
@@ -170,17 +177,17 @@ impl MissedPart {
 
 impl Drop for MissedPart {
     fn drop(&mut self) {
-        // SAFETY: The reference that `new` took.
+        // SAFETY: This drops the reference that `new` took.
         unsafe { bindings::__free_pages(self.page.as_ptr(), 0) };
     }
 }
 
 impl PageRange {
-    /// Copies `len` bytes from the current process's memory at `from` to the offset `offset`.
-    /// May sleep.
+    /// Copies `len` bytes from the current process's memory at `from` to the offset `offset`. May
+    /// sleep.
     ///
     /// Errors: `EFAULT` if the source cannot be read, or if the pages of the target are not
-    /// [populated](Self::populate). Part of the data may have been copied then.
+    /// [populated](Self::populate). Part of the data may have been copied in that case.
     #[inline]
     pub fn copy_from_user(&self, offset: usize, from: UserPtr, len: usize) -> Result {
         let mut done = 0;
@@ -194,7 +201,7 @@ impl PageRange {
         }
     }
 
-    /// Copies as long as no page of the source is missing. Gives the part where one is.
+    /// Copies until a page of the source is missing. Returns the part where one is. Does not sleep.
     #[inline]
     fn copy_resident(
         &self,
@@ -218,10 +225,10 @@ impl PageRange {
         self.open_pages()?.write(offset, bytes)
     }
 
-    /// Fills `bytes` from the offset `offset`.
+    /// Copies into `bytes` from the offset `offset`.
     ///
-    /// What comes back may be anything that anyone wrote there: in this respect it is like reading
-    /// from user space.
+    /// The bytes may be anything that was ever written there: in this respect the result is like
+    /// data from user space.
     ///
     /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     #[inline]
@@ -229,7 +236,8 @@ impl PageRange {
         let len = bytes.len();
         self.open_pages()?.for_each_part(offset, len, |part| {
             part.with_pointer(|from| {
-                // SAFETY: As in `write`, the other way round. All bit patterns are valid for bytes.
+                // SAFETY: As in `write`, in the other direction. All bit patterns are valid for
+                // bytes.
                 unsafe {
                     let to = bytes.as_mut_ptr().add(part.done);
                     bindings::memcpy(to.cast(), from, part.len);
@@ -250,10 +258,10 @@ impl PageRange {
         })
     }
 
-    /// Opens the pages for several accesses. As long as this exists, reclaim leaves them alone: it is not
-    /// for those who sleep.
+    /// Opens the pages for several accesses. As long as the result exists, reclaim skips them: the
+    /// caller must not sleep meanwhile.
     ///
-    /// Errors: `EFAULT` if there are none any more.
+    /// Errors: `EFAULT` if no pages exist any more.
     #[inline]
     pub fn open_pages(&self) -> Result<OpenPages<'_>> {
         self.space.open().map(OpenPages).ok_or(EFAULT)
@@ -271,9 +279,9 @@ impl OpenPages<'_> {
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
         self.for_each_part(offset, bytes.len(), |part| {
             part.with_pointer(|to| {
-                // SAFETY: `to` is valid for writes of `part.len` bytes. Of `bytes` there are
-                // `part.done` bytes before those and as many of them: the parts add up to its length.
-                // Page memory and `bytes` do not overlap: there are no references to page memory.
+                // SAFETY: `to` is valid for writes of `part.len` bytes. `bytes` has `part.done`
+                // bytes before those and as many of them: the parts add up to its length. Page
+                // memory and `bytes` do not overlap: there are no references to page memory.
                 unsafe {
                     let from = bytes.as_ptr().add(part.done);
                     bindings::memcpy(to, from.cast(), part.len);
@@ -292,8 +300,8 @@ impl OpenPages<'_> {
         done.map(drop)
     }
 
-    /// Calls `f` for the part of `offset..offset + len` in each page, in order, until it gives something.
-    /// It must not sleep.
+    /// Calls `f` for the part of `offset..offset + len` in each page, in order, until it returns a
+    /// value. It must not sleep.
     #[inline(always)]
     fn with_parts<R>(
         &self,
@@ -307,7 +315,7 @@ impl OpenPages<'_> {
             let at = offset.checked_add(done).ok_or(EFAULT)?;
             let slot = mapping.slots.get(at >> PAGE_SHIFT).ok_or(EFAULT)?;
             let start = at & (PAGE_SIZE - 1);
-            // SAFETY: The space of the slot is open, longer than `part` exists.
+            // SAFETY: The space of the slot is open for longer than `part` exists.
             let record = unsafe { slot.record() };
             let part = Part {
                 record: record.ok_or(EFAULT)?,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all page ranges of a driver have in common: the list of their pages, and the shrinker through
-//! which the kernel takes pages back.
+//! What all page ranges of a driver have in common: the list of their pages, and the shrinker
+//! through which the kernel reclaims pages.
 
 use super::{reclaim::Need, slots::Record, PageRange};
 use kernel::{
@@ -32,39 +32,40 @@ extern "C" {
     fn kernel_ext_charge_end(charge: *mut [*mut c_void; 2]);
 }
 
-/// The pages of many [`PageRange`]s, and the shrinker that gives idle ones back.
+/// The pages of many [`PageRange`]s, and the shrinker that frees idle ones.
 ///
-/// A driver makes one for itself, and each range keeps it alive. The shrinker is known to the kernel
-/// as long as the pool exists; with `CONFIG_SHRINKER_DEBUG` it can be looked at and called in debugfs.
+/// A driver makes one for itself, and each range holds a reference to it. The shrinker is
+/// registered as long as the pool exists; with `CONFIG_SHRINKER_DEBUG` it can be read and called in
+/// debugfs.
 ///
 /// Dropping the pool waits for running calls of the shrinker.
 ///
 /// # Invariants
 ///
 /// - The list's links are those of [`Record`]s which are in slots of ranges of this pool.
-/// - A record is taken off the list by whoever has the `turn` only, and is back on the list, or out
-///   of its slot for good, before the turn ends.
+/// - A record is taken off the list only by the holder of the `turn`, and is back on the list, or
+///   out of its slot for good, before the turn ends.
 #[pin_data]
 pub struct PagePool {
-    // What follows is dropped in this order: no call of the shrinker is left when the list goes, and no
-    // record is left when their cache goes.
+    // The following fields are dropped in this order: no call of the shrinker is left when the list
+    // is dropped, and no record is left when their cache is dropped.
     shrinker: Shrinker,
     #[pin]
     list: List,
     cache: RecordCache,
-    /// Held by who takes records off the list, and waits for nothing meanwhile. How many were asked for
-    /// since one was found idle.
+    /// Held by a thread that takes records off the list, which waits for nothing meanwhile. The
+    /// value is how many were asked for since one was found idle.
     #[pin]
     turn: Mutex<c_ulong>,
     charges_owner: bool,
 }
 
 impl PagePool {
-    /// A pool whose shrinker and slab cache are known by `name`.
+    /// Creates a pool. Its shrinker and its slab cache have the name `name`.
     ///
-    /// If `charges_owner`, pages are charged to the memory cgroup of the process that they are shown
-    /// to, whoever makes them appear, and are taken back when that cgroup is short of memory. Otherwise
-    /// they are nobody's.
+    /// If `charges_owner`, pages are charged to the memory cgroup of the process that they are
+    /// mapped to, whichever task populates them, and are reclaimed when that cgroup is short of
+    /// memory. Otherwise they are charged to no cgroup.
     ///
     /// May sleep. Fails with `ENOMEM`.
     pub fn new(name: &CStr, charges_owner: bool) -> Result<Arc<Self>> {
@@ -81,9 +82,9 @@ impl PagePool {
             }),
             GFP_KERNEL,
         )?;
-        // SAFETY: The shrinker is the pool's, and not registered, so nobody else uses it. The pool is
-        // pinned in its `Arc`, and frees the shrinker, which waits for running calls, before anything
-        // else of it goes.
+        // SAFETY: The shrinker belongs to the pool, and is not registered, so nothing else uses it.
+        // The pool is pinned in its `Arc`, and frees the shrinker, which waits for running calls,
+        // before any other part of it is dropped.
         unsafe {
             (*known_as).private_data = Arc::as_ptr(&pool).cast_mut().cast();
             (*known_as).count_objects = Some(count);
@@ -93,10 +94,11 @@ impl PagePool {
         Ok(pool)
     }
 
-    /// How memory for pages and records is to be allocated.
+    /// Returns the flags with which memory for pages and records is allocated.
     pub(super) fn flags(&self) -> bindings::gfp_t {
         if self.charges_owner {
-            // Not to have the owner killed by the OOM killer because somebody sends it something.
+            // An allocation that fails must not make the OOM killer kill the owner because of what
+            // a sender sends.
             let or_fail = 1 << bindings::___GFP_RETRY_MAYFAIL_BIT;
             bindings::GFP_KERNEL_ACCOUNT | or_fail
         } else {
@@ -104,16 +106,16 @@ impl PagePool {
         }
     }
 
-    /// Lets what the calling task allocates with [`flags`](Self::flags) be charged to whom this pool
-    /// charges, until the result is dropped.
+    /// Charges what the calling task allocates with [`flags`](Self::flags) as this pool charges,
+    /// until the result is dropped.
     pub(super) fn charge<'a>(&self, mm: &'a Mm) -> Option<Charge<'a>> {
         self.charges_owner.then(|| Charge::begin(mm))
     }
 
-    /// Memory for a record.
+    /// Allocates memory for a record.
     pub(super) fn alloc_record(&self) -> Result<NonNull<Record>, AllocError> {
-        // SAFETY: Cache and list live as long as the pool. With the list given, there is a list of the
-        // cgroup that is charged when this succeeds.
+        // SAFETY: Cache and list live as long as the pool. Because the list is passed, the list of
+        // the cgroup that is charged exists when this succeeds.
         let memory = unsafe {
             let cache = self.cache.0.as_ptr();
             bindings::kmem_cache_alloc_lru_noprof(cache, self.list.inner.get(), self.flags())
@@ -121,7 +123,7 @@ impl PagePool {
         NonNull::new(memory.cast()).ok_or(AllocError)
     }
 
-    /// Puts a record onto the list, as the last that reclaim will ask for.
+    /// Puts a record at the end of the list, where reclaim asks for it last.
     ///
     /// # Safety
     ///
@@ -130,11 +132,11 @@ impl PagePool {
         // SAFETY: A record in a slot is valid.
         let links = unsafe { record.as_ref() }.links();
         // SAFETY: The link is part of no list and is in slab memory of this pool's cache, by which
-        // `list_lru` finds out where it belongs.
+        // `list_lru` finds the list that it belongs to.
         unsafe { bindings::list_lru_add_obj(self.list.inner.get(), links) };
     }
 
-    /// How many records there are on the list of a node and cgroup.
+    /// Returns how many records are on the list of a node and cgroup.
     pub(super) fn count(&self, control: &bindings::shrink_control) -> c_ulong {
         // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of the
         // shrinker.
@@ -157,12 +159,12 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// How many pages of the pool were asked for since one was idle.
+    /// Returns how many pages of the pool were asked for since one was idle.
     pub(super) fn in_vain(&self) -> c_ulong {
         *self.in_vain
     }
 
-    /// Notes whether the page that was asked for was idle.
+    /// Records whether the page that was asked for was idle.
     pub(super) fn has_found(&mut self, is_idle: bool) {
         *self.in_vain = if is_idle {
             0
@@ -175,7 +177,7 @@ impl Turn<'_> {
     pub(super) fn take_first(&mut self, control: &bindings::shrink_control) -> Option<Taken<'_>> {
         let mut taken: *mut bindings::list_head = null_mut();
         let mut how_many = 1;
-        // SAFETY: As in `count`. The callback gets the pointer that it asks for.
+        // SAFETY: As in `count`. The callback is called with the pointer that it expects.
         unsafe {
             bindings::list_lru_walk_one(
                 self.pool.list.inner.get(),
@@ -205,39 +207,40 @@ impl Turn<'_> {
     }
 }
 
-/// A record that was taken off the list. When dropped, it is put back as the last.
+/// A record that was taken off the list. When dropped, it is put back at the end.
 ///
 /// # Invariants
 ///
-/// The record is valid, on no list, and in the slot that it names. Nobody takes it out of there, and its
-/// range is not dropped: for that it would have to be on the list, or the turn be somebody else's.
+/// The record is valid, on no list, and in the slot that it names. No other thread takes it out of
+/// there, and its range is not dropped: for that it would have to be on the list, or another thread
+/// would have to hold the turn.
 pub(super) struct Taken<'a> {
     record: NonNull<Record>,
     pool: &'a PagePool,
 }
 
 impl<'a> Taken<'a> {
-    /// The record.
+    /// Returns the record.
     pub(super) fn record(&self) -> &Record {
         // SAFETY: The record is valid by the type invariants.
         unsafe { self.record.as_ref() }
     }
 
-    /// The range that shows the page; it is there until the turn is over.
+    /// Returns the range that the page belongs to; it exists until the turn is over.
     pub(super) fn range(&self) -> &'a PageRange {
-        // SAFETY: By the type invariants the range is not dropped before the turn is over, which 'a does
-        // not outlive. Should its end have begun, and its space wait for the turn, then there is an
-        // exclusive reference to it, which is not used meanwhile; as `PageRange` is pinned for good (it
-        // is not `Unpin`), such a reference is not assumed to be the only one.
+        // SAFETY: By the type invariants the range is not dropped before the turn is over, which 'a
+        // does not outlive. If its end has begun, and its space waits for the turn, then there is
+        // an exclusive reference to it, which is not used meanwhile; as `PageRange` is pinned for
+        // good (it is not `Unpin`), such a reference is not assumed to be the only one.
         unsafe { self.record().range.as_ref() }
     }
 
-    /// The address of the record.
+    /// Returns the address of the record.
     pub(super) fn as_ptr(&self) -> *mut Record {
         self.record.as_ptr()
     }
 
-    /// Does not put it back. It has to be taken out of its slot, or was.
+    /// Returns the record without putting it back. It has to be taken out of its slot, or was.
     pub(super) fn keep(self) -> NonNull<Record> {
         ManuallyDrop::new(self).record
     }
@@ -245,16 +248,17 @@ impl<'a> Taken<'a> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariants it is on no list, and in its slot, that of a range of this pool.
+        // SAFETY: By the type invariants the record is on no list, and in its slot, that of a range
+        // of this pool.
         unsafe { self.pool.add(self.record) };
     }
 }
 
-/// Takes one link off a list, and tells which.
+/// Takes one link off a list, and stores a pointer to it.
 ///
 /// # Safety
 ///
-/// To be called by `list_lru_walk_one`, with a pointer to where the link is to be told.
+/// To be called by `list_lru_walk_one`, with a pointer to where the link is to be stored.
 unsafe extern "C" fn take(
     link: *mut bindings::list_head,
     list: *mut bindings::list_lru_one,
@@ -267,7 +271,7 @@ unsafe extern "C" fn take(
     bindings::lru_status::LRU_REMOVED
 }
 
-/// How many pages there are that might be idle. In any context in which memory may be allocated.
+/// Returns how many pages might be idle. In any context in which memory may be allocated.
 ///
 /// # Safety
 ///
@@ -280,13 +284,13 @@ unsafe extern "C" fn count(
     let pool = unsafe { &*(*shrinker).private_data.cast::<PagePool>() };
     // SAFETY: Valid during this call.
     match pool.count(unsafe { &*control }) {
-        // CAST: A negative number that C takes as a large one.
+        // CAST: A negative number that C treats as a large one.
         0 => bindings::SHRINK_EMPTY as c_ulong,
         some => some,
     }
 }
 
-/// Gives idle pages back. In any context in which memory may be allocated.
+/// Frees idle pages. In any context in which memory may be allocated.
 ///
 /// # Safety
 ///
@@ -297,9 +301,9 @@ unsafe extern "C" fn scan(
 ) -> c_ulong {
     // SAFETY: As in `count`.
     let pool = unsafe { &*(*shrinker).private_data.cast::<PagePool>() };
-    // SAFETY: Valid during this call, and not used by others meanwhile.
+    // SAFETY: Valid during this call, and not used by other code meanwhile.
     let control = unsafe { &mut *control };
-    // SAFETY: For the calling task, in any context.
+    // SAFETY: Reads the flags of the calling task, in any context.
     let need = match unsafe { kernel_ext_is_direct_reclaim() } {
         true => Need::Urgent,
         false => Need::Some,
@@ -316,7 +320,7 @@ struct Shrinker(NonNull<bindings::shrinker>);
 
 // SAFETY: A shrinker may be freed by any thread.
 unsafe impl Send for Shrinker {}
-// SAFETY: Nothing can be done with a shared reference.
+// SAFETY: A shared reference has no operations.
 unsafe impl Sync for Shrinker {}
 
 impl Shrinker {
@@ -329,7 +333,7 @@ impl Shrinker {
 
 impl Drop for Shrinker {
     fn drop(&mut self) {
-        // SAFETY: The shrinker is from `shrinker_alloc`, and freed once.
+        // SAFETY: The shrinker is from `shrinker_alloc`, and is freed once.
         unsafe { bindings::shrinker_free(self.0.as_ptr()) };
     }
 }
@@ -341,7 +345,7 @@ struct List {
     inner: Opaque<bindings::list_lru>,
 }
 
-// SAFETY: Whatever is done with the list, it is done under its own locks.
+// SAFETY: All operations on the list take its own locks.
 unsafe impl Send for List {}
 // SAFETY: As above.
 unsafe impl Sync for List {}
@@ -349,7 +353,7 @@ unsafe impl Sync for List {}
 impl List {
     fn new(shrinker: &Shrinker) -> impl PinInit<Self, Error> + '_ {
         let init = Opaque::try_ffi_init(move |list: *mut bindings::list_lru| {
-            // SAFETY: `list` is valid for writes; all zeroes is what C starts with.
+            // SAFETY: `list` is valid for writes; all zeroes is the state that C starts with.
             unsafe { list.write_bytes(0, 1) };
             // SAFETY: As above; the shrinker is valid, and has its number already.
             to_result(unsafe { bindings::__list_lru_init(list, true, shrinker.0.as_ptr()) })
@@ -378,7 +382,8 @@ unsafe impl Sync for RecordCache {}
 impl RecordCache {
     fn new(name: &CStr) -> Result<Self> {
         let mut arguments = bindings::kmem_cache_args::default();
-        // Counted as what can be had back; and by itself, so that what is left of it is noticed.
+        // Counted as reclaimable; and not merged with other caches, so that leaked records are
+        // noticed.
         let flags = 1 << bindings::_slab_flag_bits__SLAB_RECLAIM_ACCOUNT
             | 1 << bindings::_slab_flag_bits__SLAB_NO_MERGE;
         // SAFETY: The name is valid during this call, which copies it, and so are the arguments.
@@ -397,8 +402,8 @@ impl RecordCache {
 
 impl Drop for RecordCache {
     fn drop(&mut self) {
-        // SAFETY: All records have been freed: those in slots with their spaces, of which none is left,
-        // and the others at once. Nobody will allocate another.
+        // SAFETY: All records have been freed: those in slots with their spaces, of which none is
+        // left, and the others at once. No further one is allocated.
         unsafe { bindings::kmem_cache_destroy(self.0.as_ptr()) };
     }
 }
@@ -406,16 +411,16 @@ impl Drop for RecordCache {
 /// While this exists, the calling task's accounted allocations are charged to the memory cgroup of a
 /// process.
 pub(super) struct Charge<'a> {
-    /// The cgroup, and the one before. Only C looks into it.
+    /// The cgroup, and the one before. Only C accesses the contents.
     state: [*mut c_void; 2],
-    /// Also makes this type stay on its thread.
+    /// Also keeps this type on its thread.
     _mm: PhantomData<(&'a Mm, *mut ())>,
 }
 
 impl<'a> Charge<'a> {
     fn begin(mm: &'a Mm) -> Self {
         let mut state = [null_mut(); 2];
-        // SAFETY: `mm` is valid; `state` has room for what C writes. It is given to
+        // SAFETY: `mm` is valid; `state` has room for what C writes. It is passed to
         // `kernel_ext_charge_end` by the same task.
         unsafe { kernel_ext_charge_begin(&mut state, mm.as_raw().cast()) };
         Self {

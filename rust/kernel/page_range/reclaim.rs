@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How pages go that nobody needs.
+//! How pages that are not needed are removed.
 //!
 //! The shrinker takes one record after the other off the pool's list. A page that its range's
-//! [`Owner`] calls idle is taken out of its slot, out of the process's page table, and is freed at once,
-//! if nobody is reading or writing the range at that moment; every other page goes to the end of the list:
+//! [`Owner`] calls idle is taken out of its slot and out of the process's page table, and is freed
+//! at once, if no thread reads or writes the range at that moment; every other page goes to the end
+//! of the list:
 //!
 //! ```text
-//!   list ──► turn ──► populating ──► VMA ──► owner ──► nobody reads ──► unmapped ──► freed
+//!   list ──► turn ──► populating ──► VMA ──► owner ──► no reader ──► unmapped ──► freed
 //!    ▲                    │           │        │            │
-//!    └────────────────────┴───────────┴────────┴────────────┘  not to be had without waiting, or not idle
+//!    └────────────────────┴───────────┴────────┴────────────┘  not available without waiting, or not idle
 //! ```
 //!
-//! Nothing is put off: who asks for memory finds it when reclaim returns. A page that waited for a grace
-//! period would be found by the OOM killer first (lesson S21).
+//! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
+//! period, the OOM killer would come first (lesson S21).
 //!
 //! # What is idle
 //!
-//! Reclaim goes round: when it asks for a page that it has asked for in the current round of the
-//! page's range already, that range's next round begins. The number of the round is what an owner
-//! needs to tell what was used since the last round, and the one before, without having to write
-//! anything down when a page is used.
+//! Reclaim counts rounds: when it asks for a page that it has already asked for in the current
+//! round of the page's range, the next round of that range begins. By the number of the round an
+//! owner can tell what was used since the last round, and since the one before, and has to write
+//! nothing when a page is used.
 
 use super::{
     pool::{PagePool, Taken},
@@ -41,49 +42,50 @@ extern "C" {
     fn kernel_ext_account_reclaimed(pages: c_ulong);
 }
 
-/// How many idle pages an allocation is given that cannot go on without memory, if there are so many.
+/// How many idle pages reclaim frees for an allocation that cannot proceed without memory, if as
+/// many exist.
 ///
-/// If its zone is still below the watermark after that, the kernel counts what more could be reclaimed,
-/// which are pages of programs and files and none of ours, and the OOM killer comes. What is lacking may
-/// be more than the 32 pages that direct reclaim is content with: the watermark is raised by a whole block
-/// of pages at a time.
+/// If its zone is still below the watermark after that, the kernel counts what more could be
+/// reclaimed, which are pages of programs and files and none of these, and calls the OOM killer.
+/// The zone may lack more than the 32 pages that direct reclaim asks for: the watermark is raised
+/// by a whole block of pages at a time.
 const ENOUGH: c_ulong = 2048;
 
 /// Why pages are asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Some would be welcome, in the background or because somebody asks through debugfs.
+    /// Free pages are useful, but nothing depends on them: background reclaim, or a request through
+    /// debugfs.
     Some,
-    /// An allocation waits, and fails or brings the OOM killer if there are none. Somebody who makes a cgroup
-    /// give up memory (`memory.reclaim`) looks the same.
+    /// An allocation waits, and fails or calls the OOM killer if no pages are freed. A request that
+    /// a cgroup give up memory (`memory.reclaim`) looks the same.
     Urgent,
 }
 
-/// Who knows which bytes of a [`PageRange`] are in use.
+/// Answers which bytes of a [`PageRange`] are in use.
 ///
-/// Whatever an owner says, nothing worse can come of it than that data is lost: with an owner that
-/// calls bytes idle that somebody has [populated](PageRange::populate) and is going to use, that use
-/// fails with `EFAULT`.
+/// A wrong answer of an owner can do no worse than lose data: if an owner calls bytes idle that are
+/// [populated](PageRange::populate) and about to be used, that use fails with `EFAULT`.
 pub trait Owner: Send + Sync {
-    /// Calls `evict` if none of `bytes`, which are those of one page, is in use, or is likely to be
-    /// soon. Nobody may begin to use them before `evict` returns: it is to be called with the lock
-    /// held under which that is decided.
+    /// Calls `evict` if none of `bytes`, which are those of one page, is in use or is likely to be
+    /// soon. No use of them may begin before `evict` returns: it is to be called with the lock held
+    /// under which uses begin.
     ///
     /// `round` is another number when reclaim has asked for all pages of the range and begins anew.
     ///
-    /// Must not wait for anything: this is called while memory is being allocated, anywhere. `evict`
-    /// does not wait either, and may be called under a spinlock.
+    /// Must not wait for anything: this is called in any context in which memory is allocated.
+    /// `evict` does not wait either, and may be called under a spinlock.
     fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut());
 }
 
 impl PagePool {
-    /// Asks for as many pages as `control` says, and gives back those that are idle. Says how many
-    /// these were; [`None`] if there is none to ask for.
+    /// Asks for as many pages as `control` says, and frees those that are idle. Returns how many
+    /// these were; [`None`] if no page could be asked for.
     ///
-    /// If somebody cannot go on without memory, goes round all pages until there are [`ENOUGH`], and
-    /// once more if there are fewer than were asked for: second chances are for those who can wait.
+    /// With [`Need::Urgent`], walks all pages until [`ENOUGH`] are free, and once more if fewer are
+    /// free than were asked for: second chances are only for callers that can wait.
     ///
-    /// Waits for its turn alone.
+    /// Waits only for the pool's turn.
     pub(super) fn reclaim(
         &self,
         control: &mut bindings::shrink_control,
@@ -98,16 +100,16 @@ impl PagePool {
         };
         let (mut asked, mut freed, mut rounds) = (0, 0, 1);
         loop {
-            // The turn is over after each page, so that a range that is dropped does not have to wait
-            // for more than that.
-            // Whoever has it waits for nothing, and has it for one page, or for taking the pages of a space
-            // off the list. To give up would be to say that there is nothing to be had, and to bring the
-            // OOM killer, while another CPU finds one page after the other.
+            // The turn is released after each page, so that the drop of a range does not have to
+            // wait for more than that. The holder of the turn waits for nothing, and holds it for
+            // one page, or for taking the pages of one space off the list. If this gave up instead
+            // of waiting, it would report that nothing can be freed, and the OOM killer would be
+            // called while another CPU frees one page after the other.
             let mut turn = self.turn();
             if asked == listed && freed < budget {
                 rounds = 2;
             }
-            // If nothing was idle in two rounds, nothing will be in a third.
+            // If nothing was idle in two rounds, nothing is in a third.
             let is_hopeful = asked < rounds * listed && turn.in_vain() < 2 * listed;
             if asked >= budget && !(freed < wanted && is_hopeful) {
                 break;
@@ -124,26 +126,26 @@ impl PagePool {
         control.nr_scanned = asked;
         // SAFETY: Counts for the calling task, in any context.
         unsafe { kernel_ext_account_reclaimed(freed) };
-        // The shrinker's caller goes on for as long as it is not told to stop, whatever comes of it.
+        // The shrinker's caller continues until it is told to stop, whatever is freed.
         (asked != 0).then_some(freed)
     }
 }
 
 impl PageRange {
-    /// Takes the page of `record` away, if it is idle and that needs no waiting. Otherwise the record is
-    /// back on the list.
+    /// Removes the page of `record`, if it is idle and that needs no waiting. Otherwise the record
+    /// is put back onto the list.
     fn evict(&self, record: Taken<'_>) -> Option<OwnedRecord> {
         let _populating = self.populating.try_lock()?;
-        // SAFETY: With the pool's turn, which the caller has, the record was taken off the list, so it is
-        // in its slot. Before a space is dropped it waits for the turn and then for its records to be on
-        // the list; and it is not `Unpin`.
+        // SAFETY: With the pool's turn, which the caller holds, the record was taken off the list,
+        // so it is in its slot. The drop of a space waits first for the turn, and by that for its
+        // records to be on the list; and the space is not `Unpin`.
         let space: &Space = unsafe { self.space.get_unchecked() };
         let mapping = space.mapping.as_ref()?;
         let Some(mm) = space.mm.mmget_not_zero() else {
-            // What page tables there still are have references of their own.
+            // Page tables that still exist hold references of their own.
             return self.withdraw_if_idle(mapping, record);
         };
-        // This must not be where the address space is torn down; see `populate_slow`.
+        // The address space must not be torn down here; see `missing`.
         let mm = MmWithUser::into_mmput_async(mm);
         let address = mapping.address_of(record.record().index as usize);
         if let Some(vma) = mm.lock_vma_under_rcu(address) {
@@ -156,7 +158,7 @@ impl PageRange {
         }
     }
 
-    /// Takes an idle page away from a process that may see it through `vma`. The caller holds
+    /// Removes an idle page from a process that may have it mapped through `vma`. The caller holds
     /// `populating`.
     fn evict_from(
         &self,
@@ -166,17 +168,18 @@ impl PageRange {
     ) -> Option<OwnedRecord> {
         let address = mapping.address_of(record.record().index as usize);
         let evicted = self.withdraw_if_idle(mapping, record)?;
-        // Another mapping at this address is none of our business. Ours is gone then, and the page is
-        // out of the page table with it; or it was moved, and keeps a reference of its own.
+        // Another mapping at this address must not change. The mapping of this range is gone in
+        // that case, and the page is out of the page table with it; or it was moved, and holds a
+        // reference of its own.
         if vma_ops::shows(vma, self) {
             vma.zap_vma_range(address, PAGE_SIZE);
         }
         Some(evicted)
     }
 
-    /// Takes the page of `record` out of its slot, if the owner says that it is idle. From then on who
-    /// populates the page waits for `populating`, which the caller holds, and so finds it out of the
-    /// page table, too.
+    /// Takes the page of `record` out of its slot, if the owner calls it idle. A thread that
+    /// populates the page after that waits for `populating`, which the caller holds, and therefore
+    /// finds the page removed from the page table, too.
     fn withdraw_if_idle(&self, mapping: &Mapping, record: Taken<'_>) -> Option<OwnedRecord> {
         let index = record.record().index as usize;
         let round = self.round_of(record.record());
@@ -186,8 +189,8 @@ impl PageRange {
         let mut evict = || {
             if let Some(record) = record.take() {
                 self.lower_frontier(start);
-                // SAFETY: The slot is one of this range's space, and slots are filled under `populating`,
-                // which the caller holds.
+                // SAFETY: The slot is one of this range's space, and slots are filled under
+                // `populating`, which the caller holds.
                 evicted = unsafe { mapping.slots[index].clear(record, || self.space.is_open()) };
             }
         };
@@ -196,19 +199,20 @@ impl PageRange {
         evicted
     }
 
-    /// Says no more than that the pages before `end` are present. The caller holds `populating`.
+    /// Limits the frontier to the pages before `end`. The caller holds `populating`.
     fn lower_frontier(&self, end: usize) {
         // CAST: Sizes of mappings fit into an `isize`.
         let end = end as isize;
         let old = self.frontier.load(ordering::Relaxed);
         if old > end {
-            // INVARIANT: Less is said than before. If the exchange fails, the mapping went
-            // meanwhile, and `GONE` stays.
+            // INVARIANT: The frontier claims less than before. If the exchange fails, the mapping
+            // was removed meanwhile, and `GONE` stays.
             let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
         }
     }
 
-    /// The round in which reclaim asks for a page of this range now. The caller has the pool's turn.
+    /// Returns the round in which reclaim asks for a page of this range now. The caller holds the
+    /// pool's turn.
     fn round_of(&self, record: &Record) -> u32 {
         let mut round = self.round.load(ordering::Relaxed);
         if record.asked_in.load(ordering::Relaxed) == round {

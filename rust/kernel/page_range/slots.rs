@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a present page is, and the place where it is found.
+//! What a present page is, and the slot that holds it.
 //!
 //! ```text
 //!   OwnedRecord ──fill──► in a slot ──clear──► OwnedRecord ──drop──► freed
@@ -35,35 +35,36 @@ pub(super) struct Record {
     page: NonNull<bindings::page>,
     pub(super) range: NonNull<PageRange>,
     pub(super) index: u32,
-    /// The [round](PageRange) in which reclaim last asked for the page. Guarded by the pool's turn.
+    /// The [round](PageRange) in which reclaim last asked for the page. Protected by the pool's
+    /// turn.
     pub(super) asked_in: Atomic<u32>,
 }
 
 impl Record {
-    /// What `list_lru` knows the record by.
+    /// Returns the link by which `list_lru` knows the record.
     pub(super) fn links(&self) -> *mut bindings::list_head {
         self.links.get()
     }
 
-    /// The record that a link belongs to.
+    /// Returns the record that a link belongs to.
     pub(super) fn from_links(links: NonNull<bindings::list_head>) -> NonNull<Self> {
         links.cast()
     }
 
-    /// The page, for as long as the record is borrowed.
+    /// Returns the page, for as long as the record is borrowed.
     pub(super) fn page(&self) -> BorrowedPage<'_> {
         // SAFETY: By the type invariants the page is of order 0, and exists as long as the record.
         unsafe { BorrowedPage::from_raw(self.page) }
     }
 }
 
-/// A record that nobody else knows of. It is freed when dropped.
+/// A record without other references to it. It is freed when dropped.
 pub(super) struct OwnedRecord(NonNull<Record>);
 
 impl OwnedRecord {
-    /// Allocates a zeroed page for place `index` of `range`, and a record of it.
+    /// Allocates a zeroed page for slot `index` of `range`, and a record of it.
     ///
-    /// May sleep, and may call reclaim.
+    /// May sleep, and may call reclaim. Fails if there is no memory.
     pub(super) fn new(
         pool: &PagePool,
         range: &PageRange,
@@ -74,12 +75,12 @@ impl OwnedRecord {
         // SAFETY: There are no requirements on the flags.
         let page = NonNull::new(unsafe { bindings::alloc_pages(flags, 0) });
         let Some(page) = page else {
-            // SAFETY: The memory is from `alloc_record`, and nobody else knows of it.
+            // SAFETY: The memory is from `alloc_record`, and nothing else refers to it.
             unsafe { bindings::kfree(record.as_ptr().cast()) };
             return Err(AllocError);
         };
         // INVARIANT: The new reference to a new page of order 0 is the record's; `links` is made to
-        // point to itself below, and nobody sees the record before that.
+        // point to itself below, and no other code sees the record before that.
         let value = Record {
             links: Opaque::uninit(),
             page,
@@ -88,92 +89,92 @@ impl OwnedRecord {
             index: index as u32,
             asked_in: Atomic::new(range.round.load(ordering::Relaxed)),
         };
-        // SAFETY: The memory is of the size and alignment of a record, and ours.
+        // SAFETY: The memory is of the size and alignment of a record, and owned by this function.
         unsafe { record.write(value) };
-        // SAFETY: It has just been written.
+        // SAFETY: The record has just been written.
         let links = unsafe { record.as_ref() }.links();
         let alone = bindings::list_head {
             next: links,
             prev: links,
         };
-        // SAFETY: `links` is a field of the new record, which nobody else knows of.
+        // SAFETY: `links` is a field of the new record, which nothing else refers to.
         unsafe { links.write(alone) };
         Ok(Self(record))
     }
 
-    /// The page.
+    /// Returns the page.
     pub(super) fn page(&self) -> BorrowedPage<'_> {
-        // SAFETY: The record is ours, so it is valid while `self` is borrowed.
+        // SAFETY: `self` owns the record, so it is valid while `self` is borrowed.
         unsafe { self.0.as_ref() }.page()
     }
 }
 
 impl Drop for OwnedRecord {
     fn drop(&mut self) {
-        // SAFETY: Nobody else knows of the record, so nobody will use it any more.
+        // SAFETY: Nothing else refers to the record, so it is not used any more.
         unsafe { free(self.0) };
     }
 }
 
-/// Frees a record and gives up its page.
+/// Frees a record and its reference to its page.
 ///
 /// # Safety
 ///
-/// The record must be valid, and nobody may use it any more. It must not be part of a list.
+/// The record must be valid, and must not be used any more. It must not be part of a list.
 unsafe fn free(record: NonNull<Record>) {
     // SAFETY: The record is valid.
     let page = unsafe { record.as_ref() }.page;
-    // SAFETY: By the type invariants the record owns a reference to this page, of order 0, and it is
-    // given up only here. What a process has mapped holds references of its own.
+    // SAFETY: By the type invariants the record owns a reference to this page, of order 0, and this
+    // is the only place that drops it. The page tables of a process hold references of their own.
     unsafe { bindings::__free_pages(page.as_ptr(), 0) };
-    // SAFETY: Records come from a cache of slab objects, all of which `kfree` takes. Nobody uses this
-    // one any more.
+    // SAFETY: Records come from a cache of slab objects, all of which `kfree` accepts. This one is
+    // not used any more.
     unsafe { bindings::kfree(record.as_ptr().cast()) };
 }
 
-/// The place of one page: null, or a record.
+/// The slot of one page: null, or a record.
 ///
 /// # Invariants
 ///
 /// - A slot that is not null owns its record, which was an [`OwnedRecord`].
-/// - A record that was in a slot is freed when somebody has seen, after it was no longer there, that
-///   nobody has the slot's space open, or when the slot is dropped.
+/// - A record that was in a slot is freed after a check, made when the slot no longer held the
+///   record, has found that no thread has the slot's space open, or when the slot is dropped.
 pub(super) struct Slot(Atomic<*mut Record>);
 
 impl Slot {
-    /// A place without a page.
+    /// Creates a slot without a page.
     pub(super) fn new() -> Self {
         Self(Atomic::new(core::ptr::null_mut()))
     }
 
-    /// Whether there is a page.
+    /// Whether the slot has a page.
     #[inline]
     pub(super) fn is_filled(&self) -> bool {
         !self.0.load(ordering::Relaxed).is_null()
     }
 
-    /// The record, if there is one.
+    /// Returns the record, if the slot has one.
     ///
     /// # Safety
     ///
-    /// The slot's space must be open for as long as the record is borrowed, or the record not be taken
-    /// out as long.
+    /// For as long as the record is borrowed, the slot's space must be open, or the record must not
+    /// be taken out.
     #[inline]
     pub(super) unsafe fn record(&self) -> Option<&Record> {
         let record = self.0.load(ordering::Acquire);
-        // SAFETY: By the type invariants the record was valid when it was loaded. It is not freed while
-        // the space is open, which it was before this, or not taken out at all, as the caller says; nor
-        // is the slot dropped while it is borrowed.
+        // SAFETY: By the type invariants the record was valid when it was loaded. It is not freed
+        // while the space is open, which it was before this, or is not taken out at all, as the
+        // caller promises; nor is the slot dropped while it is borrowed.
         unsafe { record.as_ref() }
     }
 
-    /// Puts a record into the slot and onto the list of `pool`. Fails with `EEXIST` if there is one
-    /// already.
+    /// Puts a record into the slot and onto the list of `pool`. Fails with `EEXIST` if the slot has
+    /// a record already.
     ///
     /// # Safety
     ///
-    /// The slot must be that of the range and index that the record was made for, and `pool` that of
-    /// the range.
+    /// The slot must be that of the range and index that the record was made for, and `pool` that
+    /// of the range.
     pub(super) unsafe fn fill(&self, record: OwnedRecord, pool: &PagePool) -> Result {
         let empty = core::ptr::null_mut();
         let new = record.0.as_ptr();
@@ -181,20 +182,21 @@ impl Slot {
         let filled = self.0.cmpxchg(empty, new, ordering::Release);
         filled.map_err(|_| EEXIST)?;
         let record = core::mem::ManuallyDrop::new(record).0;
-        // SAFETY: A record leaves its slot only after it was on the list, where this one is not yet, or
-        // with its range, which is borrowed. It is in the slot that it names, as the caller says.
+        // SAFETY: A record leaves its slot only after it was on the list, where this one is not
+        // yet, or with its range, which is borrowed. It is in the slot that it names, as the caller
+        // promises.
         unsafe { pool.add(record) };
         Ok(())
     }
 
-    /// Takes a record out that was taken off the list, if it is in this slot and nobody has the slot's
-    /// space open, which `is_open` has to tell with full ordering. Otherwise it is in the slot still, and
-    /// back on the list.
+    /// Takes a record out of this slot that was taken off the list, if it is in this slot and no
+    /// thread has the slot's space open, which `is_open` has to return with full ordering.
+    /// Otherwise the record stays in the slot and is put back onto the list.
     ///
     /// # Safety
     ///
-    /// `is_open` must be about the space of this slot. The caller must hold what keeps others from
-    /// filling the slot.
+    /// `is_open` must be about the space of this slot. The caller must hold the lock that keeps
+    /// other threads from filling the slot.
     pub(super) unsafe fn clear(
         &self,
         record: Taken<'_>,
@@ -204,12 +206,13 @@ impl Slot {
         let cleared = self.0.cmpxchg(old, core::ptr::null_mut(), ordering::Full);
         cleared.ok()?;
         if is_open() {
-            // Somebody may have found it. INVARIANT: The slot is still empty, as the caller sees to, and
-            // owns the record again.
+            // Another thread may have found the record.
+            // INVARIANT: The slot is still empty, as the caller ensures, and owns the record again.
             self.0.store(old, ordering::Release);
             return None;
         }
-        // Who opens the space from here on finds the slot empty, so the record is nobody else's.
+        // A thread that opens the space from here on finds the slot empty, so nothing else refers
+        // to the record.
         Some(OwnedRecord(record.keep()))
     }
 }
@@ -217,9 +220,9 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         if let Some(record) = NonNull::new(*self.0.get_mut()) {
-            // SAFETY: The slot owns the record, and `&mut self` says that nobody reads through the
-            // slot any more. It is part of no list: slots with records are dropped with their range
-            // only, which takes the records off the list before.
+            // SAFETY: The slot owns the record, and by `&mut self` no thread reads through the slot
+            // any more. It is part of no list: slots with records are dropped only with their
+            // range, which takes the records off the list before.
             unsafe { free(record) };
         }
     }

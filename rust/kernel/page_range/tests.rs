@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What KUnit runs of page ranges: with real pages, a real list and real mappings, in an address space
+//! KUnit tests of page ranges: with real pages, a real list and real mappings, in an address space
 //! of the test's own, and with a shrinker whose count and scan the tests call themselves.
 
 #[path = "tests/scene.rs"]
@@ -12,7 +12,7 @@ use super::slots::{OwnedRecord, Slot};
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
 use kernel::{page::PAGE_SIZE, prelude::*, sync::atomic::ordering, uaccess::UserPtr};
 
-/// The records that are on the list leave it in the order in which they came.
+/// Checks that the records on the list leave it in the order in which they came.
 fn take_in_order(scene: &Scene, wanted: &[u64]) -> Result<(), Failed> {
     for page in wanted {
         ensure_eq!(scene.reclaim(1), Some((1, 0)));
@@ -78,7 +78,7 @@ mod suite {
         ensure_eq!(seen::<1>(scene.address() + 5 * PAGE_SIZE), Err(EFAULT));
         ensure_eq!(range.write(0, b"x"), Err(EFAULT));
 
-        // What is there already is not made again.
+        // Pages that are present are not made again.
         ensure_eq!(range.populate(0, 4 * PAGE_SIZE), Ok(()));
         ensure_eq!((range.pages_present(), scene.listed()), (5, 5));
         ensure_eq!(
@@ -109,9 +109,9 @@ mod suite {
         ensure_eq!(bytes, *b"border");
         ensure_eq!(range.zero(edge + 1, 4), Ok(()));
         ensure_eq!(seen(scene.address() + edge), Ok(*b"b\0\0\0\0r"));
-        // The process cannot.
+        // The process cannot write.
         ensure_eq!(put(scene.address(), b"x"), Err(EFAULT));
-        // What does not fit is refused.
+        // An access beyond the end is rejected.
         ensure_eq!(range.write(2 * PAGE_SIZE - 2, b"end"), Err(EFAULT));
         ensure_eq!(range.write(usize::MAX, b"end"), Err(EFAULT));
         Ok(())
@@ -123,7 +123,7 @@ mod suite {
         let range = &scene.range;
         range.populate(0, 3 * PAGE_SIZE)?;
         range.write(0, b"old data")?;
-        // Three pages, of which nobody has touched the second.
+        // Three pages, of which the second was never accessed.
         let source = Mapped::anonymous(None, 3)?;
         put(source.address + PAGE_SIZE - 4, b"left")?;
         put(source.address + 2 * PAGE_SIZE, b"right")?;
@@ -157,7 +157,7 @@ mod suite {
             ensure_eq!(range.write(page * PAGE_SIZE, b"x"), Err(EFAULT));
         }
         ensure_eq!(seen(scene.address() + 4 * PAGE_SIZE), Ok(*b"in use"));
-        // All of it is to be had again.
+        // All of it can be populated again.
         ensure_eq!(range.populate(0, 6 * PAGE_SIZE), Ok(()));
         ensure_eq!((range.pages_present(), scene.listed()), (6, 6));
         Ok(())
@@ -178,7 +178,7 @@ mod suite {
                 range.write(page * PAGE_SIZE, &[0xaa; 32])?;
                 range.write((page + 1) * PAGE_SIZE - 32, &[0xaa; 32])?;
             }
-            // They are free now, and the next to be had.
+            // They are idle now, and the next to be freed.
             ensure_eq!(scene.reclaim(16), Some((16, 16)));
         }
         Ok(())
@@ -237,17 +237,17 @@ mod suite {
         scene.range.populate(0, 3 * PAGE_SIZE)?;
         scene.books.chances.store(4, ordering::Relaxed);
         ensure_eq!(scene.reclaim(1), Some((1, 0)));
-        // All in the second round.
+        // All of them are freed in the second round.
         ensure_eq!(scene.reclaim_urgently(1), Some((6, 3)));
         ensure_eq!(scene.reclaim_urgently(1), None);
 
-        // Who gets what was asked for is not given what was used lately as well.
+        // If as many are freed as were asked for, pages that were used lately are kept.
         scene.range.populate(0, 3 * PAGE_SIZE)?;
         scene.books.chances.store(2, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((3, 1)));
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
 
-        // What is in use stays, and nobody goes round for it again and again.
+        // Pages in use stay, and reclaim does not walk them again and again.
         scene.range.populate(0, 3 * PAGE_SIZE)?;
         scene.books.used.store(u64::MAX, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((6, 0)));
@@ -280,17 +280,17 @@ mod suite {
         let control = Scene::control(1);
         let taken = turn.take_first(&control).ok_or(ENOENT)?;
         ensure_eq!(scene.listed(), 0);
-        // Put back, and taken again.
+        // The record is put back, and taken again.
         drop(taken);
         ensure_eq!(scene.listed(), 1);
         let taken = turn.take_first(&control).ok_or(ENOENT)?;
-        // SAFETY: Nobody else fills the slot. What is said of the space is tried out here.
+        // SAFETY: No other thread fills the slot. What `is_open` returns is what this tests.
         ensure!(unsafe { slot.clear(taken, || true) }.is_none());
         ensure!(slot.is_filled());
         ensure_eq!(scene.listed(), 1);
         let taken = turn.take_first(&control).ok_or(ENOENT)?;
-        // SAFETY: As above; nobody but this test has it open, and the record that it has borrowed is out
-        // of use.
+        // SAFETY: As above; only this test has the space open, and does not use the record that it
+        // has borrowed any more.
         ensure!(unsafe { slot.clear(taken, || false) }.is_some());
         ensure!(!slot.is_filled());
         ensure_eq!(scene.listed(), 0);
@@ -310,7 +310,7 @@ mod suite {
         );
         let again = Mapped::of_range(&scene.range, 4, usize::MAX, scene::READ);
         ensure_eq!(again.err(), Some(EBUSY));
-        // Its pages are given back all the same.
+        // Its pages are freed nevertheless.
         ensure_eq!(scene.listed(), 3);
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
         ensure_eq!((scene.range.pages_present(), scene.listed()), (1, 1));
@@ -328,7 +328,8 @@ mod suite {
         Ok(())
     }
 
-    /// The mapping is looked at again where a page is put into it, for it may have gone since.
+    /// The mapping is checked again where a page is inserted, because it may have been removed
+    /// meanwhile.
     #[test]
     fn a_page_for_a_place_that_has_gone_is_refused() -> Result<(), Failed> {
         let scene = Scene::mapped(2)?;
@@ -357,7 +358,7 @@ mod suite {
         ensure_eq!(scene.range.populate(PAGE_SIZE, PAGE_SIZE + 1), Err(ESRCH));
         put(mapped.address, b"theirs")?;
         ensure_eq!(put(mapped.address + PAGE_SIZE, b"too"), Ok(()));
-        // Nor does reclaim take any of it away.
+        // Reclaim takes none of it away either.
         ensure_eq!(scene.reclaim(2), Some((1, 1)));
         ensure_eq!(seen(mapped.address), Ok(*b"theirs"));
         ensure_eq!(seen(mapped.address + PAGE_SIZE), Ok(*b"too"));
@@ -373,7 +374,7 @@ mod suite {
         {
             let _reads = range.space.open();
             range.close();
-            // The last one to read takes the pages along.
+            // The last reader drops the pages.
             ensure_eq!(scene.listed(), 3);
         }
         ensure_eq!((scene.listed(), range.pages_present()), (0, 0));
@@ -381,7 +382,7 @@ mod suite {
         ensure_eq!(range.populate(0, 1), Err(ESRCH));
         ensure_eq!(range.write(0, b"x"), Err(EFAULT));
         ensure_eq!(scene.reclaim(3), None);
-        // Once more is no more.
+        // Closing it again has no effect.
         range.close();
         let again = Mapped::of_range(range, 3, usize::MAX, scene::READ);
         ensure_eq!(again.err(), Some(EBUSY));

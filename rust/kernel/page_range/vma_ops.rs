@@ -3,9 +3,9 @@
 //! The operations and the private data of a VMA, for which the `kernel` crate has no types yet.
 //!
 //! The private data is an `Arc<PageRange>`: each VMA with these operations owns a reference count,
-//! taken when the VMA is made or copied, given up when it is closed. That is why comparing the
-//! pointer is enough to know whose VMA it is: as long as there is a VMA with this pointer, no
-//! other range can get the same address.
+//! taken when the VMA is made or copied, dropped when it is closed. Therefore comparing the pointer
+//! is enough to identify the range of a VMA: as long as a VMA with this pointer exists, no other
+//! range can get the same address.
 
 use super::{PageRange, GONE};
 use kernel::{
@@ -15,7 +15,7 @@ use kernel::{
     sync::{atomic::ordering, Arc, ArcBorrow},
 };
 
-/// A table of operations. With `CONFIG_USERFAULTFD` it has a pointer in it.
+/// A table of operations. With `CONFIG_USERFAULTFD` it contains a pointer.
 #[repr(transparent)]
 pub(super) struct Operations(bindings::vm_operations_struct);
 
@@ -23,7 +23,7 @@ pub(super) struct Operations(bindings::vm_operations_struct);
 // is null.
 unsafe impl Sync for Operations {}
 
-/// What makes a VMA one of ours.
+/// The operations by which a VMA of a page range is recognised.
 pub(super) static OPERATIONS: Operations = Operations(bindings::vm_operations_struct {
     open: Some(open),
     close: Some(close),
@@ -31,10 +31,11 @@ pub(super) static OPERATIONS: Operations = Operations(bindings::vm_operations_st
     ..pin_init::zeroed()
 });
 
-/// Makes `vma` show `range`.
+/// Makes `vma` a mapping of `range`.
 pub(super) fn install(vma: &VmaNew, range: Arc<PageRange>) {
     let vma = vma.as_ptr();
-    // SAFETY: The VMA is being set up and known to nobody else, by the invariants of `VmaNew`.
+    // SAFETY: The VMA is being set up and not visible to other threads, by the invariants of
+    // `VmaNew`.
     // INVARIANT: The private data owns the reference count of `range`.
     unsafe {
         (*vma).vm_private_data = Arc::into_raw(range).cast_mut().cast();
@@ -42,58 +43,60 @@ pub(super) fn install(vma: &VmaNew, range: Arc<PageRange>) {
     }
 }
 
-/// Whether `vma` shows `range`.
+/// Whether `vma` is a mapping of `range`.
 pub(super) fn shows(vma: &VmaRef, range: &PageRange) -> bool {
     let vma = vma.as_ptr();
-    // SAFETY: By the invariants of `VmaRef` the VMA is locked for reading. Neither field
-    // changes as long as anyone can hold that lock: they are written before the VMA can be
-    // found by others, and when it is closed, which is after it can no longer be found.
+    // SAFETY: By the invariants of `VmaRef` the VMA is locked for reading. Neither field changes as
+    // long as any thread can hold that lock: they are written before the VMA can be found by other
+    // threads, and when it is closed, which is after it can no longer be found.
     let (ops, data) = unsafe { ((*vma).vm_ops, (*vma).vm_private_data) };
     core::ptr::eq(ops, &OPERATIONS.0) && core::ptr::eq(data.cast(), range)
 }
 
-/// Where the beginning of the file would be in memory, if the VMA reached that far.
+/// Returns the address of the beginning of the file, if the VMA covered it.
 pub(super) fn base(vma: &VmaRef) -> usize {
     // SAFETY: By the invariants of `VmaRef` the VMA is locked for reading or stronger.
     let file_page = unsafe { (*vma.as_ptr()).vm_pgoff };
     vma.start().wrapping_sub(file_page << PAGE_SHIFT)
 }
 
-/// A VMA was made from one of ours: as part of it when it was split, or at another address.
+/// Called when a VMA was made from one with these operations: as a part of it when it was split, or
+/// at another address.
 ///
-/// A part changes nothing as long as it stays. What was moved is no longer where we tell
-/// others that it is, so it counts as gone, even if a shell of it stays where it was.
+/// A part changes nothing as long as it stays. A mapping that was moved is no longer at the address
+/// that the range reports, so it counts as gone, even if an empty VMA stays at the old address.
 ///
 /// # Safety
 ///
 /// Only to be called by the kernel, as the `open` operation of a VMA with [`OPERATIONS`].
 unsafe extern "C" fn open(vma: *mut bindings::vm_area_struct) {
-    // SAFETY: The VMA has a copy of the private data of another with these operations, which
-    // owns a reference count and is not closed before this returns.
+    // SAFETY: The VMA has a copy of the private data of another with these operations, which owns a
+    // reference count and is not closed before this returns.
     let range = unsafe { ArcBorrow::from_raw((*vma).vm_private_data.cast::<PageRange>()) };
     // SAFETY: The VMA is valid, and the mmap lock is held for writing.
     let vma = unsafe { VmaRef::from_raw(vma) };
     if base(vma) != range.base.load(ordering::Relaxed) {
         range.frontier.store(GONE, ordering::Release);
     }
-    // INVARIANT: The private data of the new VMA gets a reference count of its own.
+    // INVARIANT: The private data of the new VMA owns a reference count of its own.
     let _ = Arc::into_raw(Arc::from(range));
 }
 
-/// Some part of the mapping went, and with it the promise that all of it can be used.
+/// Called when a part of the mapping was removed. From then on the mapping counts as gone, because
+/// not all of it can be used any more.
 ///
 /// # Safety
 ///
 /// Only to be called by the kernel, as the `close` operation of a VMA with [`OPERATIONS`].
 unsafe extern "C" fn close(vma: *mut bindings::vm_area_struct) {
-    // SAFETY: The private data of a VMA with these operations owns a reference count. It is
-    // closed only once, and nobody looks at its private data after that: it cannot be found
-    // any more.
+    // SAFETY: The private data of a VMA with these operations owns a reference count. The VMA is
+    // closed only once, and its private data is not read after that: the VMA cannot be found any
+    // more.
     let range = unsafe { Arc::from_raw((*vma).vm_private_data.cast::<PageRange>()) };
     range.frontier.store(GONE, ordering::Release);
 }
 
-/// The process touched a page that is not there.
+/// Called when the process accesses a page that is not present.
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What the tests need around a page range: a file whose mappings show it, an address space of the
-//! test's own, an owner that says what it was told to say.
+//! test's own, an owner whose answers the test sets.
 
 use super::super::{pool::PagePool, reclaim::Need, Owner, PageRange};
 use crate::kernel_ext::expect::Failed;
@@ -30,24 +30,25 @@ extern "C" {
     ) -> *mut c_void;
 }
 
-// Of <asm-generic/mman-common.h> and <linux/mman.h>, for all architectures that matter here.
+// From <asm-generic/mman-common.h> and <linux/mman.h>, for all architectures that are supported
+// here.
 pub(super) const READ: usize = 1;
 pub(super) const WRITE: usize = 2;
 const MAP_PRIVATE: usize = 2;
 const MAP_FIXED: usize = 0x10;
 const MAP_ANONYMOUS: usize = 0x20;
 
-/// Says which pages are in use, and hears which of them reclaim asks for.
+/// An owner that answers which pages are in use, and records which of them reclaim asks for.
 pub(super) struct Books {
     /// A bit for each page in use.
     pub(super) used: Atomic<u64>,
-    /// For how many questions still pages are said to have been used lately.
+    /// How many more questions are answered as if the page had been used lately.
     pub(super) chances: Atomic<u32>,
     /// The page that was asked for last.
     pub(super) asked_for: Atomic<u64>,
-    /// How often one was asked for.
+    /// How often a page was asked for.
     pub(super) asked: Atomic<u32>,
-    /// The round in which that was.
+    /// The round of the last question.
     pub(super) round: Atomic<u32>,
 }
 
@@ -66,9 +67,9 @@ impl Owner for Books {
     }
 }
 
-/// A pool, one range of it, and its mapping, if there is one.
+/// A pool, one range of it, and its mapping, if it has one.
 pub(super) struct Scene {
-    /// Goes first, and closes what still shows the range.
+    /// Dropped first: that closes the mapping of the range.
     pub(super) mapped: Option<Mapped>,
     pub(super) range: Arc<PageRange>,
     pub(super) books: Arc<Books>,
@@ -76,14 +77,14 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// A range that is not mapped, in the address space that the test's thread gets.
+    /// Creates a range that is not mapped, in the address space that the test's thread gets.
     pub(super) fn new() -> Result<Self, Failed> {
         Self::in_pool(PagePool::new(c"page-range-test", false)?)
     }
 
-    /// The same, in a pool that is there already.
+    /// As [`new`](Self::new), in a pool that exists already.
     pub(super) fn in_pool(pool: Arc<PagePool>) -> Result<Self, Failed> {
-        // SAFETY: This is a thread of KUnit's, which gives it up when it ends.
+        // SAFETY: This is a thread of KUnit's, which drops the address space when it ends.
         to_result(unsafe { bindings::kunit_attach_mm() })?;
         let books = Books {
             used: Atomic::new(0),
@@ -104,14 +105,14 @@ impl Scene {
         })
     }
 
-    /// With a mapping of so many pages.
+    /// Creates a range with a mapping of `pages` pages.
     pub(super) fn mapped(pages: usize) -> Result<Self, Failed> {
         let mut scene = Self::new()?;
         scene.map(pages)?;
         Ok(scene)
     }
 
-    /// Makes the mapping. Gives where it begins.
+    /// Makes the mapping. Returns its start.
     pub(super) fn map(&mut self, pages: usize) -> Result<usize, Failed> {
         let mapped = Mapped::of_range(&self.range, pages, usize::MAX, READ)?;
         let address = mapped.address;
@@ -119,12 +120,12 @@ impl Scene {
         Ok(address)
     }
 
-    /// Where offset 0 is seen.
+    /// Returns the address of offset 0.
     pub(super) fn address(&self) -> usize {
         self.mapped.as_ref().map_or(0, |mapped| mapped.address)
     }
 
-    /// What a shrinker is told of: all nodes' pages that nobody is charged for.
+    /// Returns the control of a shrinker call: all nodes' pages that are charged to no cgroup.
     pub(super) fn control(how_many: usize) -> bindings::shrink_control {
         bindings::shrink_control {
             gfp_mask: bindings::GFP_KERNEL,
@@ -135,17 +136,17 @@ impl Scene {
         }
     }
 
-    /// How many pages there are on the pool's list.
+    /// Returns how many pages are on the pool's list.
     pub(super) fn listed(&self) -> usize {
         self.pool.count(&Self::control(0))
     }
 
-    /// Asks for so many pages. Gives how many were asked for, and how many were given back.
+    /// Asks for `how_many` pages. Returns how many were asked for, and how many were freed.
     pub(super) fn reclaim(&self, how_many: usize) -> Option<(usize, usize)> {
         self.reclaim_for(how_many, Need::Some)
     }
 
-    /// The same for somebody who cannot go on without memory.
+    /// The same for an allocation that cannot proceed without memory.
     pub(super) fn reclaim_urgently(&self, how_many: usize) -> Option<(usize, usize)> {
         self.reclaim_for(how_many, Need::Urgent)
     }
@@ -164,7 +165,7 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// One that shows a range, made as a process makes it: through a file.
+    /// Makes a mapping of a range in the way a process makes it: through a file.
     pub(super) fn of_range(
         range: &Arc<PageRange>,
         pages: usize,
@@ -176,8 +177,9 @@ impl Mapped {
             limit,
         };
         let name = c"page-range-test".as_char_ptr();
-        // SAFETY: The name and the operations are there for good. The request is used by the `mmap`
-        // operation only, which is called below and never after that: the file is known to nobody else.
+        // SAFETY: The name and the operations are static. The request is used by the `mmap`
+        // operation only, which is called below and never after that: no other thread knows the
+        // file.
         let file = from_err_ptr(unsafe {
             let data = (&raw mut request).cast();
             let operations = (&raw const OPERATIONS).cast();
@@ -186,12 +188,12 @@ impl Mapped {
         let file = file.cast();
         // SAFETY: The file is valid.
         let result = unsafe { Self::map(file, 0, pages << PAGE_SHIFT, rights, MAP_PRIVATE) };
-        // SAFETY: Ours is the reference that `anon_inode_getfile` gave.
+        // SAFETY: This function owns the reference that `anon_inode_getfile` returned.
         unsafe { bindings::fput(file) };
         result
     }
 
-    /// Memory of nobody's file, at an address instead of what is there, or anywhere.
+    /// Maps anonymous memory, at an address instead of what is mapped there, or anywhere.
     pub(super) fn anonymous(address: Option<usize>, pages: usize) -> Result<Self> {
         let fixed = address.map_or(0, |_| MAP_FIXED);
         let address = address.unwrap_or(0);
@@ -208,10 +210,12 @@ impl Mapped {
         }
     }
 
+    /// Calls `vm_mmap` in the test's address space.
+    ///
     /// # Safety
     ///
-    /// The file must be null or valid. The address space is the test's own, and nothing in it is used but
-    /// by way of functions that copy from and to user space.
+    /// The file must be null or valid. The address space is the test's own, and nothing in it is
+    /// used except through functions that copy from and to user space.
     unsafe fn map(
         file: *mut bindings::file,
         address: usize,
@@ -229,7 +233,7 @@ impl Mapped {
         Ok(Self { address, len })
     }
 
-    /// Unmaps the bytes `part` of it, or what there is in their place.
+    /// Unmaps the bytes `part` of it, or what is mapped there instead.
     pub(super) fn unmap(&self, part: Range<usize>) -> Result {
         // SAFETY: The test's own address space; see `map`.
         to_result(unsafe { bindings::vm_munmap(self.address + part.start, part.len()) })
@@ -238,12 +242,12 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // What is not there any more need not be unmapped.
+        // A part that is not mapped any more need not be unmapped.
         let _ = self.unmap(0..self.len);
     }
 }
 
-/// What the test's address space has at an address. `EFAULT` where a process would get a signal.
+/// Reads the test's address space. `EFAULT` where a process would get a signal.
 pub(super) fn seen<const N: usize>(address: usize) -> Result<[u8; N]> {
     let mut bytes = [0xee; N];
     UserSlice::new(UserPtr::from_addr(address), N)
@@ -259,7 +263,7 @@ pub(super) fn put(address: usize, bytes: &[u8]) -> Result {
         .write_slice(bytes)
 }
 
-/// What a file's `mmap` operation is to do.
+/// What a file's `mmap` operation does.
 struct Request {
     range: Arc<PageRange>,
     limit: usize,
@@ -278,9 +282,11 @@ static OPERATIONS: FileOperations = FileOperations(bindings::file_operations {
     ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
 });
 
+/// Registers the mapping with the range of the file's request.
+///
 /// # Safety
 ///
-/// To be called by the kernel for a file that [`Mapped::of_range`] made, while it runs.
+/// To be called by the kernel for a file that [`Mapped::of_range`] made, while that runs.
 unsafe extern "C" fn mmap(file: *mut bindings::file, vma: *mut bindings::vm_area_struct) -> c_int {
     from_result(|| {
         // SAFETY: Promised by the caller.
