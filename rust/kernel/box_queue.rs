@@ -2,10 +2,11 @@
 
 //! A first-in, first-out queue whose cells are owned by the items that wait in it.
 //!
-//! Queueing under a spinlock must not allocate, so the memory for a place in the queue has to be
-//! there before. A [`Ticket`] is that place: allocated ahead of time, handed over together with
-//! the value by [`BoxQueue::push_back`], and handed back with it by [`BoxQueue::pop_front`]. Whoever
-//! holds a ticket knows by the type system that nothing of his is waiting under it:
+//! Queueing under a spinlock must not allocate, so the memory for a place in the queue has to exist
+//! before. A [`Ticket`] is that memory: it is allocated in advance, passed to
+//! [`BoxQueue::push_back`] together with the value, and returned with it by
+//! [`BoxQueue::pop_front`]. By the type system, nothing is queued in the place of a ticket while a
+//! caller holds it:
 //!
 //! ```text
 //!            push_back(ticket, value)
@@ -15,9 +16,9 @@
 //!            pop_front() / take() -> (value, ticket)
 //! ```
 //!
-//! A [`Position`] belongs to the cell of one ticket, wherever that goes. With it a value leaves the middle
-//! of a queue without a search: the cells of queues that are made for this ([`BoxQueue::numbered`]) know
-//! the number of their queue.
+//! A [`Position`] belongs to the cell of one ticket, in any queue. With it a value is taken from
+//! the middle of a queue without a search: the cells of queues that are made for this
+//! ([`BoxQueue::numbered`]) store the number of their queue.
 
 use core::{
     cell::UnsafeCell,
@@ -35,7 +36,7 @@ use kernel::{
     },
 };
 
-/// The number of queues that positions mean nothing to, and of cells that wait in none.
+/// The number of queues that are not numbered, and of cells that are in no queue.
 const NO_NUMBER: u64 = 0;
 
 static LAST_NUMBER: Atomic<u64> = Atomic::new(NO_NUMBER);
@@ -44,10 +45,10 @@ static LAST_NUMBER: Atomic<u64> = Atomic::new(NO_NUMBER);
 ///
 /// # Invariants
 ///
-/// One at a time may use the cell, which is to access `seat` and to write `queue`: its ticket, or
-/// the queue in which it waits.
+/// One object at a time may use the cell, which is to access `seat` and to write `queue`: its
+/// ticket, or the queue that it is in.
 struct Cell<T> {
-    /// The number of the queue in which the cell waits.
+    /// The number of the queue that the cell is in.
     queue: Atomic<u64>,
     seat: UnsafeCell<Seat<T>>,
 }
@@ -59,22 +60,23 @@ struct Seat<T> {
 }
 
 impl<T> Cell<T> {
-    /// The parts of a cell, for whoever may use it.
+    /// Returns the parts of a cell that the caller may use.
     ///
     /// # Safety
     ///
     /// The caller may use the cell, and has no other reference to its seat while this one lives.
     unsafe fn parts<'a>(this: NonNull<Self>) -> (&'a Atomic<u64>, &'a mut Seat<T>) {
-        // SAFETY: Cells are not freed while somebody may use them; the rest is promised by the caller.
+        // SAFETY: A cell is not freed while an object may use it; the rest is promised by the
+        // caller.
         unsafe { (&this.as_ref().queue, &mut *this.as_ref().seat.get()) }
     }
 }
 
-// SAFETY: Whoever may use the cell can take the `T` out of it, and that right can go to another thread;
-// the pointers are followed by nobody else.
+// SAFETY: The object that may use the cell can take the `T` out of it, and that right can be moved
+// to another thread; no other object follows the pointers.
 unsafe impl<T: Send> Send for Cell<T> {}
 
-// SAFETY: Those who may not use the cell read `queue` and nothing else, which is atomic.
+// SAFETY: Objects that may not use the cell read only `queue`, which is atomic.
 unsafe impl<T: Send> Sync for Cell<T> {}
 
 /// An empty place for a [`BoxQueue`].
@@ -84,7 +86,7 @@ unsafe impl<T: Send> Sync for Cell<T> {}
 /// The ticket may use the cell, in which there is no value, and whose `queue` is [`NO_NUMBER`].
 pub(crate) struct Ticket<T>(Arc<Cell<T>>);
 
-/// Where the cell of a ticket is, for whoever wants to take out what waits in it.
+/// The cell of a ticket, by which the value that is queued in it can be taken.
 pub(crate) struct Position<T>(Arc<Cell<T>>);
 
 impl<T> Ticket<T> {
@@ -98,27 +100,27 @@ impl<T> Ticket<T> {
                 value: None,
             }),
         };
-        // INVARIANT: Nobody else knows the cell.
+        // INVARIANT: Nothing else refers to the cell.
         Ok(Self(Arc::new(cell, flags)?))
     }
 
-    /// The position of whatever will wait in this place.
+    /// Returns the position of any value that will be queued in this place.
     pub(crate) fn position(&self) -> Position<T> {
         Position(self.0.clone())
     }
 }
 
-/// A queue of values in cells that were allocated beforehand.
+/// A queue of values in cells that were allocated in advance.
 ///
 /// # Invariants
 ///
-/// - Starting at `first` and following `next`, one reaches `last` after finitely many steps, and only
-///   there `next` is `None`. `previous` leads back the same way. `first` and `last` are both
+/// - Starting at `first` and following `next`, one reaches `last` after finitely many steps, and
+///   only there `next` is `None`. `previous` leads back the same way. `first` and `last` are both
 ///   `None` or neither is.
-/// - Each cell on the way comes from the `Arc` of a [`Ticket`], whose count of references is the queue's
-///   now; the queue may use it, and there is a value in it.
-/// - `number` is [`NO_NUMBER`], or no other queue has it, and then the cells on the way and no others have
-///   it as their `queue`.
+/// - Each cell on the way comes from the `Arc` of a [`Ticket`], whose reference count the queue
+///   owns now; the queue may use the cell, and it contains a value.
+/// - `number` is [`NO_NUMBER`], or no other queue has it, and then the cells on the way and no
+///   others have it as their `queue`.
 pub(crate) struct BoxQueue<T> {
     first: Option<NonNull<Cell<T>>>,
     last: Option<NonNull<Cell<T>>>,
@@ -126,11 +128,11 @@ pub(crate) struct BoxQueue<T> {
     _owns: PhantomData<Arc<Cell<T>>>,
 }
 
-// SAFETY: The queue may use its cells (type invariant) and nobody else does, so moving it to another
-// thread moves nothing but `T`s and memory that any thread may free.
+// SAFETY: The queue may use its cells (type invariant) and no other object does, so moving it to
+// another thread moves only `T`s and memory that any thread may free.
 unsafe impl<T: Send> Send for BoxQueue<T> {}
 
-// SAFETY: A shared queue gives out nothing but `&T`.
+// SAFETY: A shared queue returns only `&T`.
 unsafe impl<T: Sync> Sync for BoxQueue<T> {}
 
 impl<T> BoxQueue<T> {
@@ -145,41 +147,42 @@ impl<T> BoxQueue<T> {
         }
     }
 
-    /// Makes an empty queue from which [`take`](Self::take) can take.
+    /// Makes an empty queue that [`take`](Self::take) works on.
     pub(crate) fn numbered() -> Self {
-        // INVARIANT: There are no cells, and 64 bits do not come round.
+        // INVARIANT: There are no cells, and a counter of 64 bits does not wrap.
         Self {
             number: LAST_NUMBER.fetch_add(1, Relaxed) + 1,
             ..Self::new()
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    /// The value that has waited longest.
+    /// Returns the value that was queued first.
     pub(crate) fn front(&self) -> Option<&T> {
         // SAFETY: By the type invariant the queue may use the cell, and `&self` keeps it from being
-        // changed or taken out while the reference lives; other references that are made meanwhile are
-        // shared ones, too.
+        // changed or taken out while the reference lives; other references that are made meanwhile
+        // are shared ones, too.
         let seat = unsafe { &*self.first?.as_ref().seat.get() };
         seat.value.as_ref()
     }
 
-    /// Lets `value` wait behind all others, in the place that `ticket` stands for.
+    /// Queues `value` behind all others, in the place of `ticket`.
     #[inline]
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {
         let Some(cell) = NonNull::new(Arc::into_raw(ticket.0).cast_mut()) else {
             return;
         };
-        // SAFETY: The ticket could use the cell, and so can the queue now that it is gone.
+        // SAFETY: The ticket could use the cell, and so can the queue now that the ticket is
+        // consumed.
         let (queue, seat) = unsafe { Cell::parts(cell) };
         queue.store(self.number, Relaxed);
         seat.previous = self.last;
         seat.next = None;
-        // A ticket's place is empty, so there is nothing to drop; the compiler does not know that.
+        // A ticket's place is empty, so nothing is dropped here; the compiler does not know that.
         core::mem::forget(seat.value.replace(value));
         // INVARIANT: The new cell is the last one: nothing follows it, it follows the one that was
         // last, and it has the number of this queue.
@@ -190,13 +193,14 @@ impl<T> BoxQueue<T> {
         }
     }
 
-    /// Takes out the value that has waited longest, and gives its ticket back.
+    /// Takes the value that was queued first, and returns it with its ticket.
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<(T, Ticket<T>)> {
         let first = self.first?;
         // SAFETY: By the type invariant the queue may use its cells.
         let (_, seat) = unsafe { Cell::parts(first) };
-        // INVARIANT: What followed the first cell is first now; if nothing did, the queue is empty.
+        // INVARIANT: The cell that followed the first one is first now; if none did, the queue is
+        // empty.
         self.first = seat.next;
         match seat.next {
             None => self.last = None,
@@ -207,21 +211,21 @@ impl<T> BoxQueue<T> {
         unsafe { Self::give_back(first) }
     }
 
-    /// Takes out what waits in the place that `position` belongs to, if it waits in this queue, which
-    /// has to be a numbered one.
+    /// Takes the value in the place that `position` belongs to, if it is in this queue, which has
+    /// to be a numbered one.
     pub(crate) fn take(&mut self, position: &Position<T>) -> Option<(T, Ticket<T>)> {
         let number = position.0.queue.load(Relaxed);
         if number == NO_NUMBER || number != self.number {
             return None;
         }
         let cell = NonNull::new(Arc::as_ptr(&position.0).cast_mut())?;
-        // SAFETY: By the type invariant no cells but those of this queue have its number. That can
-        // change neither way meanwhile, for it takes a `&mut` of this queue.
+        // SAFETY: By the type invariant only cells of this queue have its number. That can change
+        // neither way meanwhile, because a change takes a `&mut` of this queue.
         unsafe { self.unlink(cell) }
     }
 
-    /// Takes out the first value that `wanted` accepts, wherever it waits. Looks at all before it, so it
-    /// is for rare cases.
+    /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values
+    /// before it, so it is for rare cases.
     pub(crate) fn take_first(
         &mut self,
         mut wanted: impl FnMut(&T) -> bool,
@@ -239,16 +243,16 @@ impl<T> BoxQueue<T> {
         None
     }
 
-    /// Takes a cell out, wherever it is.
+    /// Takes a cell out of the queue, wherever it is.
     ///
     /// # Safety
     ///
-    /// The cell waits in this queue.
+    /// The cell is in this queue.
     unsafe fn unlink(&mut self, cell: NonNull<Cell<T>>) -> Option<(T, Ticket<T>)> {
         // SAFETY: By the type invariant the queue may use its cells.
         let (_, seat) = unsafe { Cell::parts(cell) };
         let (previous, next) = (seat.previous, seat.next);
-        // INVARIANT: What came before the cell and what came behind it follow each other now.
+        // INVARIANT: The cells before and behind this one follow each other now.
         match previous {
             None => self.first = next,
             // SAFETY: As above, and this is another cell.
@@ -263,7 +267,7 @@ impl<T> BoxQueue<T> {
         unsafe { Self::give_back(cell) }
     }
 
-    /// What waited in a cell, and its ticket.
+    /// Returns the value of a cell, and its ticket.
     ///
     /// # Safety
     ///
@@ -273,10 +277,10 @@ impl<T> BoxQueue<T> {
         // SAFETY: The queue may use its cells.
         let (queue, seat) = unsafe { Cell::parts(cell) };
         let value = seat.value.take();
-        // INVARIANT: The cell is of no queue any more; the ticket may use it from now on.
+        // INVARIANT: The cell is in no queue any more; the ticket may use it from now on.
         queue.store(NO_NUMBER, Relaxed);
-        // SAFETY: By the type invariant of queues the cell comes from an `Arc` that was turned into a
-        // pointer; it was in one queue, and has left that, so this is done once.
+        // SAFETY: By the type invariant of queues the cell comes from an `Arc` that was turned into
+        // a pointer; it was in one queue, and has left that, so this is done once.
         let ticket = Ticket(unsafe { Arc::from_raw(cell.as_ptr()) });
         Some((value?, ticket))
     }

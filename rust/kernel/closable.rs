@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A value that many use at once until it is closed: then it goes as soon as nobody is using it.
+//! A value that many threads use at once until it is closed: it is dropped as soon as no thread
+//! uses it any more.
 //!
-//! What holds the value may live much longer. Using it costs two atomic operations and no lock; closing
-//! waits for nobody: should somebody be using the value, whoever is the last to stop drops it.
+//! The object that holds the value may live much longer. Using the value costs two atomic
+//! operations and no lock; closing does not wait: if threads are using the value, the last one that
+//! stops drops it.
 //!
 //! ```text
 //!   users      0 ◄──── open, drop ────► n
 //!   close      │                        │
 //!              ▼                        ▼
-//!            DONE ◄── last one stops ── CLOSED + n        (nobody begins any more)
+//!            DONE ◄── last one stops ── CLOSED + n        (no new user)
 //!          value dropped
 //! ```
 
@@ -19,39 +21,39 @@ use core::{cell::UnsafeCell, mem::ManuallyDrop, ops::Deref};
 
 /// Set when the value is closed.
 const CLOSED: usize = 1 << (usize::BITS - 1);
-/// Set when somebody has begun to drop the value.
+/// Set when a thread has begun to drop the value.
 const DONE: usize = 1 << (usize::BITS - 2);
 
 /// A value that can be closed. See the [module](self).
 ///
 /// # Invariants
 ///
-/// - `users` less the flags is the number of [`Open`]s, and of tries to make one which are about to be
-///   taken back.
-/// - The value is there until `DONE` is set, which happens once: when `CLOSED` is set and there is no
-///   [`Open`].
-/// - No [`Open`] comes to be once `CLOSED` is set.
+/// - `users` less the flags is the number of [`Open`]s, and of attempts to make one which are about
+///   to be undone.
+/// - The value exists until `DONE` is set, which happens once: when `CLOSED` is set and no [`Open`]
+///   exists.
+/// - No [`Open`] is made after `CLOSED` is set.
 pub struct Closable<T> {
     users: Atomic<usize>,
     value: UnsafeCell<ManuallyDrop<T>>,
 }
 
-// SAFETY: The value is given to other threads as a shared reference, and dropped by any of them.
+// SAFETY: The value is passed to other threads as a shared reference, and dropped by any of them.
 unsafe impl<T: Send + Sync> Send for Closable<T> {}
 // SAFETY: As above.
 unsafe impl<T: Send + Sync> Sync for Closable<T> {}
 
 impl<T> Closable<T> {
-    /// A value that is not closed.
+    /// Creates a value that is not closed.
     pub const fn new(value: T) -> Self {
-        // INVARIANT: Nobody uses it.
+        // INVARIANT: It has no users.
         Self {
             users: Atomic::new(0),
             value: UnsafeCell::new(ManuallyDrop::new(value)),
         }
     }
 
-    /// Lets the value be used, unless it is closed.
+    /// Opens the value for use. [`None`] if it is closed.
     #[inline]
     pub fn open(&self) -> Option<Open<'_, T>> {
         let before = self.users.fetch_add(1, ordering::Full);
@@ -59,21 +61,22 @@ impl<T> Closable<T> {
             self.stop_using();
             return None;
         }
-        // INVARIANT: Counted above, when it was not closed.
+        // INVARIANT: Counted above, when the value was not closed.
         Some(Open(self))
     }
 
-    /// Whether somebody is using the value at this moment.
+    /// Whether a thread is using the value at this moment.
     ///
-    /// With full ordering: who begins later than this finds what the caller has written before.
+    /// With full ordering: a thread that opens the value later than this sees what the caller has
+    /// written before.
     #[inline]
     pub fn is_open(&self) -> bool {
-        // Adding nothing: a load alone could be done before the writes that precede it.
+        // Adds nothing: a plain load could be ordered before the writes that precede it.
         self.users.fetch_add(0, ordering::Full) & !(CLOSED | DONE) != 0
     }
 
-    /// Lets nobody use the value any more, and drops it now or, if somebody is using it, when the last
-    /// one stops. The value's `drop` is to suit all of them.
+    /// Prevents further use of the value, and drops it now or, if it is in use, when the last user
+    /// stops. The value's `drop` must suit the context of all its users.
     pub fn close(&self) {
         let mut users = self.users.load(ordering::Relaxed);
         while users & CLOSED == 0 {
@@ -85,13 +88,13 @@ impl<T> Closable<T> {
         }
     }
 
-    /// The value, for who knows that it is there.
+    /// Returns the value, which the caller knows to exist.
     ///
     /// # Safety
     ///
-    /// The value must not be dropped before the result is out of use. That its drop has begun is
-    /// allowed where that waits, before it changes anything, until the result is out of use; then the
-    /// value must not be `Unpin`.
+    /// The value must not be dropped before the result is out of use. Its drop may have begun if it
+    /// waits, before it changes anything, until the result is out of use; in that case the value
+    /// must not be `Unpin`.
     pub unsafe fn get_unchecked(&self) -> &T {
         // SAFETY: Promised by the caller.
         unsafe { &*self.value.get() }
@@ -104,16 +107,18 @@ impl<T> Closable<T> {
         }
     }
 
-    /// Drops the value if nobody uses it and nobody else drops it. It is closed.
+    /// Drops the value if it has no users and no other thread drops it. It is closed.
     #[cold]
     fn finish(&self) {
-        // Others may have tried to use it meanwhile, and not taken that back: then they do this.
+        // Others may have tried to open it meanwhile, and not undone that yet: then one of those
+        // does this.
         if self
             .users
             .cmpxchg(CLOSED, CLOSED | DONE, ordering::Full)
             .is_ok()
         {
-            // SAFETY: By the type invariants nobody uses the value or will, and `DONE` is set only once.
+            // SAFETY: By the type invariants the value has no users now or later, and `DONE` is set
+            // only once.
             unsafe { ManuallyDrop::drop(&mut *self.value.get()) };
         }
     }
@@ -121,12 +126,12 @@ impl<T> Closable<T> {
 
 impl<T> Drop for Closable<T> {
     fn drop(&mut self) {
-        // An `Open` borrows it, so there is none.
+        // An `Open` borrows `self`, so none exists.
         self.close();
     }
 }
 
-/// While this exists, the value can be used.
+/// The right to use the value, while this exists.
 ///
 /// # Invariants
 ///
@@ -138,8 +143,8 @@ impl<T> Deref for Open<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: By the type invariants of both the value is there, and nobody refers to it otherwise
-        // than by shared references.
+        // SAFETY: By the type invariants of both types the value exists, and all references to it
+        // are shared ones.
         unsafe { &*self.0.value.get() }
     }
 }

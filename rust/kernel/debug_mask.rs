@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A module's `debug_mask` parameter, and a limit to how often it may speak.
+//! A module's `debug_mask` parameter, and a limit to the rate of its messages.
 //!
-//! What the `module!` macro makes of parameters is read-only; this one can be changed while the
+//! The parameters that the `module!` macro makes are read-only; this one can be changed while the
 //! module is loaded (mode 0644), so it is declared in C.
 
 use kernel::sync::atomic::{Atomic, Relaxed};
@@ -12,7 +12,7 @@ extern "C" {
     fn kernel_ext_may_log() -> bool;
 }
 
-/// The bits that are set at present.
+/// Returns the bits that are set at present.
 pub(crate) fn current() -> u32 {
     // SAFETY: The variable is an `unsigned int` that lives as long as the module and that only the
     // parameter's setter writes, with a single store.
@@ -21,8 +21,8 @@ pub(crate) fn current() -> u32 {
 }
 
 /// Whether one more message may be printed now: a burst of ten, and ten every five seconds. The
-/// kernel says itself how many were left out. May be called in any context.
+/// kernel prints by itself how many were suppressed. May be called in any context.
 pub(crate) fn is_within_rate() -> bool {
-    // SAFETY: Takes nothing and may be called in any context.
+    // SAFETY: The function has no arguments and may be called in any context.
     unsafe { kernel_ext_may_log() }
 }

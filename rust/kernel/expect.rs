@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What suites say that run in the kernel and on the host: a test ends with an error that drops all
-//! that it had.
+//! The assertions of suites that run in the kernel and on the host: a test ends with an error,
+//! which drops all that it had.
 //!
-//! A panic would end the kernel. KUnit's own assertions end the thread and drop nothing: what the test
-//! has registered stays registered, and is called when the module is gone.
+//! A panic would end the kernel. KUnit's own assertions end the thread and drop nothing: what the
+//! test has registered stays registered, and is called when the module is gone.
 
 use core::{fmt::Debug, panic::Location};
 use kernel::{alloc::AllocError, error::Error};
 
-/// Something that a test expected does not hold. What and where has been printed.
+/// An expectation of a test does not hold. The expectation and its place have been printed.
 #[derive(Debug)]
 pub(crate) struct Failed(());
 
 impl Failed {
-    /// Prints what was expected, and where.
+    /// Prints an expectation, and its place.
     #[cold]
     #[track_caller]
     pub(crate) fn because(why: &dyn Debug) -> Self {
@@ -39,7 +39,7 @@ impl From<AllocError> for Failed {
     }
 }
 
-/// Ends a test unless something holds. Whoever uses it needs [`Failed`] in scope.
+/// Ends a test unless a condition holds. Its user needs [`Failed`] in scope.
 macro_rules! ensure {
     ($condition:expr $(,)?) => {
         if !$condition {
@@ -48,7 +48,7 @@ macro_rules! ensure {
     };
 }
 
-/// Ends a test unless two things are equal, and says what they are.
+/// Ends a test unless two values are equal, and prints them.
 macro_rules! ensure_eq {
     ($found:expr, $wanted:expr $(,)?) => {
         match ($found, $wanted) {

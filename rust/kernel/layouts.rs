@@ -2,14 +2,14 @@
 
 //! Whether Rust sees the kernel's structs as C does.
 //!
-//! `bindgen` makes Rust types of the kernel's headers, and has been wrong about one of them: in a kernel
-//! without `CONFIG_SCHEDSTATS` each field of `task_struct` behind an empty, aligned struct is read from
-//! the wrong place. Then a task has number 0 and no memory, and whatever is read instead is taken for
-//! a pointer.
+//! `bindgen` makes Rust types of the kernel's headers, and is wrong about one of them: in a kernel
+//! without `CONFIG_SCHEDSTATS` each field of `task_struct` behind an empty, aligned struct is read
+//! from the wrong place. Then a task has number 0 and no memory, and the data that is read instead
+//! is used as a pointer.
 //!
-//! The table has all that a module relies on: the fields that it, or the `kernel` crate inlined into it,
-//! reads or writes by itself, and the sizes of what it makes room for and has C fill. Everything
-//! else is asked of C functions, which the compiler made for this very kernel.
+//! The table lists all that a module relies on: the fields that it, or the `kernel` crate inlined
+//! into it, reads or writes by itself, and the sizes of the structs that it allocates and C fills.
+//! Everything else is read through C functions, which the compiler made for this very kernel.
 
 use core::mem::{offset_of, size_of};
 use kernel::{
@@ -19,7 +19,7 @@ use kernel::{
     str::CStr, //
 };
 
-/// What C says: see `rust/kernel_ext/layouts.h`.
+/// One row of the C side: see `rust/kernel_ext/layouts.h`.
 #[repr(C)]
 struct Layout {
     name: *const c_char,
@@ -37,7 +37,7 @@ macro_rules! size {
     };
 }
 
-/// Where a field is; anonymous structs and unions around it have names in Rust alone.
+/// The offset of a field; anonymous structs and unions around it have names in Rust alone.
 macro_rules! field {
     ($type:ident, $($around:ident).+ => $field:ident) => {
         field!(@ $type, $field, offset_of!(bindings::$type, $($around.)+ $field))
@@ -99,19 +99,19 @@ const OF_RUST: &[(&str, usize)] = &[
     size!(wait_queue_head),
 ];
 
-/// What C says, one by one.
+/// Returns the rows of the C side, one by one.
 fn of_c() -> impl Iterator<Item = (&'static CStr, usize)> {
     // SAFETY: The C side defines both, never writes them, and the count is that of the table.
     let table = unsafe {
         core::slice::from_raw_parts(kernel_ext_layouts.as_ptr(), kernel_ext_layouts_count)
     };
-    // SAFETY: All names are string literals of the C side's.
+    // SAFETY: All names are string literals of the C side.
     table
         .iter()
         .map(|layout| (unsafe { CStr::from_char_ptr(layout.name) }, layout.bytes))
 }
 
-/// How many rows of the tables differ, or are on one side alone. Prints them.
+/// Returns how many rows of the tables differ, or are on one side alone. Prints them.
 fn count_differences() -> usize {
     let mut different = 0;
     for (name, bytes) in of_c() {
@@ -133,8 +133,8 @@ fn count_differences() -> usize {
     different
 }
 
-/// To be called before anything else. `ENOEXEC` where Rust would read or write a struct of this kernel
-/// in the wrong place; says which.
+/// Checks all rows. To be called before anything else. `ENOEXEC` if Rust would read or write a
+/// struct of this kernel in the wrong place; prints which.
 pub(crate) fn check() -> Result {
     match count_differences() {
         0 => Ok(()),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the `kernel` crate lacks for a driver like Binder, written as if it were to go there.
+//! What the `kernel` crate lacks for a driver like Binder, written as if it were to be added there.
 //!
 //! Nothing in here knows of Binder. Apart from the driver's thin FFI edge this is the only place
-//! where `unsafe` may stand, and the only place that knows how kernels differ.
+//! where `unsafe` may stand, and the only place that depends on differences between kernels.
 
 pub(crate) mod box_queue;
 #[allow(unreachable_pub)] // Written for more users than one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The file behind which something stands, as that something knows it: without keeping it open.
+//! A pointer from an object to the file that it is the private data of, which does not keep the
+//! file open.
 
 use core::ptr::{self, NonNull};
 use kernel::{
@@ -12,46 +13,46 @@ use kernel::{
     }, //
 };
 
-/// A file as long as it is open, to be kept in its private data.
+/// A file as long as it is open, to be stored in its private data.
 ///
 /// # Invariants
 ///
-/// The pointer is null, or of a file that is open, or that is closed and whose `release` operation has
-/// not ended. No operation of the file uses its position.
+/// The pointer is null, or of a file that is open, or that is closed and whose `release` operation
+/// has not ended. No operation of the file uses its position.
 pub(crate) struct OpenFile(Atomic<*mut bindings::file>);
 
 impl OpenFile {
-    /// None yet.
+    /// Creates a pointer to no file.
     pub(crate) fn new() -> Self {
         // INVARIANT: Null.
         Self(Atomic::new(ptr::null_mut()))
     }
 
-    /// From now on it is this file.
+    /// Sets the file.
     ///
     /// # Safety
     ///
-    /// `file` must be a valid file none of whose operations uses its position, and [`Self::clear`] must be
-    /// called by its `release` operation.
+    /// `file` must be a valid file none of whose operations uses its position, and [`Self::clear`]
+    /// must be called by its `release` operation.
     pub(crate) unsafe fn set(&self, file: *mut bindings::file) {
         // INVARIANT: Promised by the caller.
         self.0.store(file, ordering::Release);
     }
 
-    /// The file is about to be gone.
+    /// Clears the pointer, because the file is about to be freed.
     pub(crate) fn clear(&self) {
         // INVARIANT: Null.
         self.0.store(ptr::null_mut(), ordering::Relaxed);
     }
 
-    /// The file, unless it is closed. In any context.
+    /// Returns the file, unless it is closed. In any context.
     pub(crate) fn get(&self) -> Option<ARef<File>> {
         // SAFETY: The pointer is null or of a file whose `release` operation has not ended. The
-        // function takes a reference only to a file that is still open and still the same: the memory
-        // of files is used for nothing but files before a grace period is over.
+        // function takes a reference only to a file that is still open and still the same: the
+        // memory of files is used only for files until a grace period is over.
         let file = unsafe { bindings::get_file_active(self.0.as_ptr()) };
-        // SAFETY: The reference is ours. `File` is a transparent `struct file`; calls on this one may have
-        // looked it up as they like, for its position is nothing to any of them.
+        // SAFETY: This function owns the reference. `File` is a transparent `struct file`; calls on
+        // this one may have looked it up in any way, because none of them uses its position.
         NonNull::new(file).map(|file| unsafe { ARef::from_raw(file.cast()) })
     }
 }

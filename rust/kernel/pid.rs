@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Name a thread, or a process as a group of threads, without keeping it.
+//! Names of threads, and of thread groups (processes), which do not keep the task.
 //!
-//! A reference to a `task_struct` keeps some KiB for as long as it is held, also when the task has long
-//! exited. A reference to its `struct pid` keeps that alone, and the task can be found through it until
-//! it is gone. While it is held no other task is known by the same `struct pid`, however soon the number
-//! comes again: so comparing pointers tells who is who. (A thread that executes another program takes
-//! over the `struct pid` of the thread group's leader, and is that from then on, as for everybody else.)
+//! A reference to a `task_struct` keeps some KiB for as long as it is held, also after the task has
+//! exited. A reference to its `struct pid` keeps that alone, and the task can be found through it
+//! until it is freed. While it is held no other task has the same `struct pid`, however soon the
+//! number is reused: therefore comparing pointers identifies a task. (A thread that executes
+//! another program takes over the `struct pid` of the thread group's leader, and has that from then
+//! on, as everywhere in the kernel.)
 
 use super::park::WakeHint;
 use kernel::{ffi::c_void, sync::aref::ARef, task::Task};
@@ -33,28 +34,28 @@ extern "C" {
 #[derive(PartialEq, Eq)]
 struct Counted(NonNull<c_void>);
 
-// SAFETY: A `struct pid` is counted atomically, and may be used and given up by any thread.
+// SAFETY: A `struct pid` is counted atomically, and may be used and put by any thread.
 unsafe impl Send for Counted {}
 // SAFETY: As above.
 unsafe impl Sync for Counted {}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // SAFETY: By the type invariants there is a reference to give up.
+        // SAFETY: By the type invariants `self` owns a reference to put.
         unsafe { kernel_ext_pid_put(self.0.as_ptr()) };
     }
 }
 
-/// Names a thread.
+/// The name of a thread.
 pub(crate) struct ThreadPid(Counted);
 
 impl ThreadPid {
-    /// Names the calling thread.
+    /// Returns the name of the calling thread.
     pub(crate) fn current() -> Self {
         // SAFETY: Takes a reference to the `struct pid` of the calling thread, which has one.
         let pid = unsafe { kernel_ext_pid_of_thread() };
         // SAFETY: As above, so it is not null.
-        // INVARIANT: The reference is ours.
+        // INVARIANT: The reference is owned by the result.
         Self(Counted(unsafe { NonNull::new_unchecked(pid) }))
     }
 
@@ -62,32 +63,32 @@ impl ThreadPid {
         self.0 .0.as_ptr()
     }
 
-    /// Whether it is the calling one.
+    /// Whether this names the calling thread.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         // SAFETY: Compares pointers.
         unsafe { kernel_ext_pid_is_current(self.as_ptr()) }
     }
 
-    /// Whether it is on its way out, or gone: it is in no system call any more, and makes no other. In
-    /// any context.
+    /// Whether the thread is exiting or gone: it is in no system call any more, and makes no other.
+    /// In any context.
     pub(crate) fn is_exiting(&self) -> bool {
         // SAFETY: By the type invariants the pid is valid.
         unsafe { kernel_ext_pid_is_exiting(self.as_ptr()) }
     }
 
-    /// The thread, unless it is gone. In any context.
+    /// Returns the task of the thread, unless it is gone. In any context.
     pub(crate) fn task(&self) -> Option<ARef<Task>> {
         // SAFETY: By the type invariants the pid is valid.
         let task = NonNull::new(unsafe { kernel_ext_pid_task(self.as_ptr()) })?;
-        // SAFETY: The function has taken a reference, which goes over; `Task` is transparent over
-        // `task_struct`.
+        // SAFETY: The function has taken a reference, which the result owns; `Task` is transparent
+        // over `task_struct`.
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
     /// Makes the thread runnable if it sleeps in [`park`](super::park); otherwise does nothing.
     ///
-    /// Takes the scheduler's locks: to be called with none of one's own held.
+    /// Takes the scheduler's locks: the caller must hold no lock of its own.
     #[inline]
     pub(crate) fn wake(&self, hint: WakeHint) {
         // SAFETY: By the type invariants the pid is valid.
@@ -95,27 +96,29 @@ impl ThreadPid {
     }
 }
 
-/// Names a group of threads: a process, as user space calls it. Two are equal if they name the same.
+/// The name of a thread group: a process, as user space calls it. Two are equal if they name the
+/// same.
 #[derive(PartialEq, Eq)]
 pub(crate) struct GroupPid(Counted);
 
 impl GroupPid {
-    /// Names the group of the calling thread.
+    /// Returns the name of the calling thread's group.
     pub(crate) fn current() -> Self {
         // SAFETY: Takes a reference to the `struct pid` of the calling thread's group, which has one.
         let pid = unsafe { kernel_ext_pid_of_group() };
         // SAFETY: As above, so it is not null.
-        // INVARIANT: The reference is ours.
+        // INVARIANT: The reference is owned by the result.
         Self(Counted(unsafe { NonNull::new_unchecked(pid) }))
     }
 
-    /// Whether the calling thread is of it.
+    /// Whether the calling thread belongs to the group.
     pub(crate) fn is_current(&self) -> bool {
         // SAFETY: Compares pointers.
         unsafe { kernel_ext_pid_is_current_group(self.0 .0.as_ptr()) }
     }
 
-    /// Its number in the pid namespace of the calling thread; 0 if it has none there, or is gone.
+    /// Returns its number in the pid namespace of the calling thread; 0 if it has none there, or is
+    /// gone.
     #[inline]
     pub(crate) fn number_for_current(&self) -> i32 {
         // SAFETY: By the type invariants the pid is valid.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A buffer on the stack for bytes on their way to or from user space, which costs nothing to make.
+//! A buffer on the stack for bytes on their way to or from user space, which needs no
+//! initialisation.
 //!
-//! An array has to be zeroed before it can be lent out as bytes, although a copy overwrites it at
-//! once. Here only what has been written can be seen.
+//! An array has to be zeroed before it can be borrowed as bytes, although a copy overwrites it at
+//! once. This type returns only bytes that have been written.
 
 use core::mem::MaybeUninit;
 use kernel::{
@@ -32,7 +33,7 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         }
     }
 
-    /// What has been written.
+    /// Returns what has been written.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: By the type invariant the first `len` bytes are within the array and initialised;
@@ -40,27 +41,27 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
     }
 
-    /// What has been written, to be changed.
+    /// Returns what has been written, mutably.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: As in `as_slice`; the borrow is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
     }
 
-    /// How many bytes can still be written.
+    /// Returns how many bytes can still be written.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         SIZE - self.len
     }
 
-    /// Forgets what has been written.
+    /// Empties the buffer.
     #[inline]
     pub(crate) fn clear(&mut self) {
         // INVARIANT: Of the first 0 bytes, all are initialised.
         self.len = 0;
     }
 
-    /// Writes `bytes` behind what is there. `ENOSPC` if there is no room for all of them.
+    /// Appends `bytes`. `ENOSPC` if the buffer has no room for all of them.
     #[inline]
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result {
         let end = self.len + bytes.len();
@@ -74,8 +75,8 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         Ok(())
     }
 
-    /// Replaces what is there by `len` bytes of the calling process. `EFAULT` if they cannot be read,
-    /// or are more than there is room for.
+    /// Replaces the contents by `len` bytes of the calling process. `EFAULT` if they cannot be
+    /// read, or are more than the buffer has room for.
     #[inline]
     pub(crate) fn read_user(&mut self, from: UserPtr, len: usize) -> Result {
         self.clear();
