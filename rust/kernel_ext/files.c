@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Closing descriptors, for rust/kernel/deferred_close.rs. In C, which finds the fields of
- * task_struct in every kernel. Nothing in here knows of Binder.
+ * Closes descriptors, for rust/kernel/deferred_close.rs. In C, because the C compiler knows the
+ * offsets of task_struct's fields in any kernel. Nothing in here knows of Binder.
  */
 
 #include <linux/anon_inodes.h>
@@ -26,12 +26,12 @@ static const struct file_operations keeper_fops = {
 };
 
 /*
- * Keeps @file open until the calling task goes back to user space.
+ * Keeps @file open until the calling task returns to user space.
  *
- * The reference belongs to a file of its own, which is let go at once: the kernel ends
- * such a file on the way back, and holds its owner, this module, until
- * kernel_ext_release_kept() has returned. A task work of ours would have to hold the
- * module by itself, and could not give it back: the return from it is still its text.
+ * The reference belongs to a file of its own, which is released at once: the kernel ends such a
+ * file on the return, and holds its owner, this module, until kernel_ext_release_kept() has
+ * returned. A task work of this module would have to hold the module by itself, and could not
+ * release it: the return from it is still code of the module.
  */
 static int keep_until_return(struct file *file)
 {
@@ -46,8 +46,9 @@ static int keep_until_return(struct file *file)
 
 /*
  * A system call takes no reference to the file that it is about if its task alone uses the
- * table, for the table's reference keeps the file; then that must not be the last one to go
- * before the call is over (see __fget_light()). Returns 0 if @fd may be closed.
+ * table, because the table's reference keeps the file; in that case that must not be the last
+ * one to be dropped before the call is over (see __fget_light()). Returns 0 if @fd may be
+ * closed.
  */
 static int prepare_to_close(struct files_struct *files, unsigned int fd,
 			    const struct file_operations *in_use)
@@ -56,7 +57,7 @@ static int prepare_to_close(struct files_struct *files, unsigned int fd,
 
 	if (atomic_read(&files->count) != 1)
 		return 0;
-	/* Nobody else can change the table. */
+	/* No other task can change the table. */
 	file = files_lookup_fd_raw(files, fd);
 	if (!file || file->f_op != in_use)
 		return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sizes and offsets of the kernel's structs as the C compiler sees them, by the names that
- * rust/kernel/layouts.rs knows them by. Nothing in here knows of Binder.
+ * Sizes and offsets of the kernel's structs as the C compiler sees them, with the names that
+ * rust/kernel/layouts.rs uses for them. Nothing in here knows of Binder.
  */
 
 #include <linux/cred.h>

@@ -7,7 +7,7 @@
 
 #include <linux/types.h>
 
-/* A size or an offset in bytes, and whose it is. */
+/* The name of a struct or field, and its size or offset in bytes. */
 struct kernel_ext_layout {
 	const char *name;
 	size_t bytes;

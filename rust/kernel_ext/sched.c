@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How tasks are scheduled, for rust/kernel/sched.rs: fields of task_struct, which C finds in every
- * kernel, and functions of the scheduler. Nothing in here knows of Binder.
+ * Reads and changes how tasks are scheduled, for rust/kernel/sched.rs: fields of task_struct,
+ * whose offsets the C compiler knows in any kernel, and functions of the scheduler. Nothing in
+ * here knows of Binder.
  */
 
 #include <linux/capability.h>
@@ -15,8 +16,8 @@
 #include "sched.h"
 
 /*
- * Not every kernel exports this function. One that does not gives a module no way to choose a
- * real-time priority; the module loads all the same, and can ask.
+ * Not every kernel exports this function. A kernel that does not gives a module no way to set a
+ * real-time priority; the module loads nevertheless, and can check this.
  */
 #pragma weak sched_setattr_nocheck
 
@@ -48,7 +49,7 @@ static void set_policy(struct task_struct *task, u32 wanted)
 
 	if (wanted & KERNEL_EXT_SCHED_RESET_ON_FORK)
 		attr.sched_flags = SCHED_FLAG_RESET_ON_FORK;
-	/* A task that shares may have a slice of its own; leaving it out would end that. */
+	/* A task of a fair policy may have a slice of its own; without this it would lose that. */
 	if (task->se.custom_slice)
 		attr.sched_runtime = task->se.slice;
 	sched_setattr_nocheck(task, &attr);
@@ -62,7 +63,7 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
 
 	if ((changed & 0xff || changed >> KERNEL_EXT_SCHED_RT_SHIFT) && sched_setattr_nocheck)
 		set_policy(task, wanted);
-	/* Also where the policy does not look at it: a later one will. */
+	/* Also where the policy does not use the nice value: a later policy does. */
 	set_user_nice(task, nice_of(wanted));
 	if (resets)
 		before |= KERNEL_EXT_SCHED_RESET_ON_FORK;
@@ -70,8 +71,8 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
 }
 
 /*
- * What capable() says of the calling task, for any: there is no function for that which modules may
- * call. Security modules are asked only of the calling one.
+ * The answer of capable() for the calling task, extended to any task: no function that modules
+ * may call returns that. Security modules are asked only about the calling task.
  */
 static bool may_nice(struct task_struct *task)
 {

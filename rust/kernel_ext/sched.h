@@ -10,34 +10,34 @@
 struct task_struct;
 
 /*
- * How a task is scheduled, in one word: its policy, its nice value from 0 on, its
- * real-time priority or 0, and whether its children start anew. The fields do not
- * overlap, and the last is filled in only where it says so.
+ * How a task is scheduled, in one word: its policy, its nice value from 0 on, its real-time
+ * priority or 0, and whether its scheduling is reset on fork. The fields do not overlap, and
+ * the last is filled in only by the functions that say so.
  */
 #define KERNEL_EXT_SCHED_NICE_SHIFT	16
 #define KERNEL_EXT_SCHED_RT_SHIFT	24
 #define KERNEL_EXT_SCHED_RESET_ON_FORK	0x100
 
-/* How the calling task is scheduled; the word without the flag. */
+/* Returns how the calling task is scheduled; the word without the flag. */
 u32 kernel_ext_sched_current(void);
 
-/* Likewise for a task that may be running elsewhere. */
+/* Likewise for a task that may be running on another CPU. */
 u32 kernel_ext_sched_of(const struct task_struct *task);
 
 /*
- * Schedules a task like @wanted, whatever it may do by itself, and returns how it was
- * scheduled before, with the flag. Where policy and real-time priority stay, so does the
- * flag. What cannot be changed stays as it is.
+ * Schedules a task as @wanted says, without checking the task's rights, and returns how it was
+ * scheduled before, with the flag. Where policy and real-time priority stay the same, the flag
+ * stays, too. What cannot be changed stays as it is.
  */
 u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted);
 
 /*
- * How far a task may go: its lowest nice value as a signed byte (20: it may choose none),
- * and from bit 8 on its highest real-time priority (0: none).
+ * Returns the limits of a task: its lowest nice value as a signed byte (20: it may choose
+ * none), and from bit 8 on its highest real-time priority (0: none).
  */
 u32 kernel_ext_sched_limits(struct task_struct *task);
 
-/* Lets other tasks run, where the kernel does not preempt and one should. May sleep. */
+/* Lets other tasks run, where the kernel does not preempt and another should run. May sleep. */
 void kernel_ext_cond_resched(void);
 
 #endif /* _KERNEL_EXT_SCHED_H */

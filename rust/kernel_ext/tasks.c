@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the kernel's rust/helpers lack: C macros and inline functions that rust/kernel/
- * of this driver needs as functions. Nothing in here knows of Binder.
+ * What the kernel's rust/helpers lack: C macros and inline functions that rust/kernel/ of this
+ * driver needs as functions. Nothing in here knows of Binder.
  */
 
 #include <linux/module.h>
@@ -15,9 +15,9 @@
 #include "tasks.h"
 
 /*
- * Wake flags of try_to_wake_up(), which the scheduler keeps in a header of its own although
- * default_wake_function() takes them from any wait entry: the waker is about to sleep, and the
- * woken task should run on the waker's CPU.
+ * Wake flags of try_to_wake_up(), which the scheduler defines in a private header although
+ * default_wake_function() accepts them from any wait entry: the waker is about to sleep, and
+ * the woken task should run on the waker's CPU.
  */
 #define KERNEL_EXT_WF_SYNC		0x10
 #define KERNEL_EXT_WF_CURRENT_CPU	0x40
@@ -58,7 +58,10 @@ bool kernel_ext_pid_is_current_group(const struct pid *pid)
 	return task_tgid(current) == pid;
 }
 
-/* As pid_task(), under what is cheaper than rcu_read_lock() where that can be preempted. */
+/*
+ * As pid_task(), under a lock that is cheaper than rcu_read_lock() in a kernel that preempts
+ * RCU.
+ */
 static struct task_struct *thread_of(struct pid *pid)
 {
 	struct hlist_node *first;
@@ -101,7 +104,7 @@ pid_t kernel_ext_pid_group_nr(struct pid *pid)
 	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
 }
 
-/* Rust's module! macro has no parameters that can be written. */
+/* The parameters of Rust's module! macro cannot be written. */
 unsigned int kernel_ext_debug_mask = 0x7;
 module_param_named(debug_mask, kernel_ext_debug_mask, uint, 0644);
 MODULE_PARM_DESC(debug_mask, "What to print messages about, one bit a subject");

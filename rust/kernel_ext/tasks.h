@@ -10,37 +10,43 @@
 struct pid;
 struct task_struct;
 
-/* Announces that the calling task is about to sleep, for signals to end it. */
+/* Announces that the calling task is about to sleep; signals end the sleep. */
 void kernel_ext_prepare_to_park(void);
 
-/* Sleeps, unless woken since the announcement. */
+/* Sleeps, unless the task was woken since the announcement. */
 void kernel_ext_park(void);
 
-/* References to what the calling thread, and its thread group, are known by; and the end of one. */
+/*
+ * Returns a reference to the pid of the calling thread, or of its thread group; drops a
+ * reference.
+ */
 struct pid *kernel_ext_pid_of_thread(void);
 struct pid *kernel_ext_pid_of_group(void);
 void kernel_ext_pid_put(struct pid *pid);
 
-/* Whether this is what the calling thread, or its thread group, is known by. */
+/* Whether @pid is that of the calling thread, or of its thread group. */
 bool kernel_ext_pid_is_current(const struct pid *pid);
 bool kernel_ext_pid_is_current_group(const struct pid *pid);
 
-/* Whether the thread is on its way out, or gone. */
+/* Whether the thread is exiting, or gone. */
 bool kernel_ext_pid_is_exiting(struct pid *pid);
 
-/* A reference to the thread; NULL if it is gone. */
+/* Returns a reference to the thread; NULL if it is gone. */
 struct task_struct *kernel_ext_pid_task(struct pid *pid);
 
 /* Wakes the thread if it sleeps, on this CPU if @handoff. */
 void kernel_ext_pid_wake(struct pid *pid, bool handoff);
 
-/* The number of a thread group as the calling task sees it; 0 if it has none there, or is gone. */
+/*
+ * Returns the number of a thread group in the pid namespace of the calling task; 0 if it has
+ * none there, or is gone.
+ */
 pid_t kernel_ext_pid_group_nr(struct pid *pid);
 
 /* The parameter debug_mask. */
 extern unsigned int kernel_ext_debug_mask;
 
-/* Whether another message may be printed now; counts it. */
+/* Whether another message may be printed now; counts the attempt. */
 bool kernel_ext_may_log(void);
 
 #endif /* _KERNEL_EXT_H */
