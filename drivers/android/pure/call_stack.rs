@@ -2,42 +2,44 @@
 
 //! The calls that a thread has made and serves, the innermost last.
 //!
-//! A call that was made keeps its place on the stack until its outcome is there, so the transaction
-//! names its caller's frame by that place ([`FrameId`]), and nothing is ever searched for. Whoever has
-//! the transaction knows that the frame is there as long as the thread is. Whoever has only
-//! remembered the frame has to ask again whether the thread [waits](CallStack::waits_for) in it: by then
-//! another call may have that place.
+//! A call that a thread made keeps its place on the stack until its outcome arrives. The
+//! transaction names the frame of its caller by that place ([`FrameId`]), so no search is needed.
+//! For code that has the transaction, the frame exists as long as the calling thread exists. Code
+//! that has kept only the [`FrameId`] has to check whether the thread still
+//! [waits](CallStack::waits_for) in that frame: another call may have taken the place.
 //!
-//! What a transaction is, and who guards the stack, is nothing to it.
+//! The stack does not depend on what a transaction is, nor on which lock guards it.
 
 use crate::pure::chunked_stack::{Chunk, ChunkedStack, Room, Shortage};
 use kernel::alloc::AllocError;
 
 /// One level of a thread's call stack; `T` is a transaction.
 pub(crate) enum Frame<T> {
-    /// A call that the thread made and waits for; the number is that of its [`FrameId`].
+    /// A call that the thread made and waits for; the number is the serial number of its
+    /// [`FrameId`].
     Outgoing(u64),
-    /// A call that the thread made and whose outcome came before it has replied to one made in the
-    /// course of that: somebody in between died. It hears of this after its reply (contract TXN-26).
+    /// A call that the thread made and whose outcome arrived before the thread has replied to a
+    /// call made in the course of it, because a process or thread in between died. The thread reads
+    /// the outcome after its reply (contract TXN-26).
     Ended(T),
     /// A call that the thread serves.
     Incoming(T),
-    /// A call that the thread is replying to. As long as that takes, nothing of the calls below it is
-    /// told: the thread hears that its reply is on its way first.
+    /// A call to which the thread is replying. Until the reply is sent, the outcome of no call
+    /// below is delivered: the thread reads the completion of its reply first.
     Replying,
 }
 
-/// Names a frame of an outgoing call, and with it the call.
+/// Names a frame of an outgoing call, and thereby the call.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameId {
-    /// Where the frame is on the stack.
+    /// The place of the frame on the stack.
     pub(crate) place: u32,
-    /// Which of all calls that the thread has ever made it is.
+    /// The serial number of the call among all calls that the thread has made.
     pub(crate) serial: u64,
 }
 
 impl FrameId {
-    /// Of no call.
+    /// The id of no frame.
     pub(crate) const NONE: Self = Self {
         place: 0,
         serial: 0,
@@ -51,12 +53,12 @@ impl FrameId {
 /// A thread's call stack.
 pub(crate) struct CallStack<T> {
     frames: ChunkedStack<Frame<T>>,
-    /// The number of the call that was made last.
+    /// The serial number of the call that was made last.
     last_serial: u64,
 }
 
 impl<T> CallStack<T> {
-    /// Without calls.
+    /// Returns an empty stack.
     pub(crate) fn new() -> Self {
         Self {
             frames: ChunkedStack::new(),
@@ -64,13 +66,14 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// Whether there is nothing on the stack.
+    /// Whether the stack is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Whether the thread makes or serves a call. One that is replying does so no more.
+    /// Whether the thread makes or serves a call. A call to which the thread is replying does not
+    /// count.
     pub(crate) fn is_calling(&self) -> bool {
         match self.frames.len() {
             0 => false,
@@ -79,20 +82,20 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// What the thread does at present.
+    /// Returns the innermost frame: what the thread does at present.
     #[inline]
     pub(crate) fn innermost(&self) -> Option<&Frame<T>> {
         self.frames.last()
     }
 
-    /// Whether the thread can begin another call.
+    /// Whether the stack has room for another frame.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.frames.has_room()
     }
 
-    /// What has to be allocated before it can. Fails when no more places can be named, which takes
-    /// more memory than there is.
+    /// Returns what has to be allocated before another frame can be pushed. Fails when no further
+    /// place can be named, which takes more memory than any machine has.
     pub(crate) fn shortage(&self) -> Result<Option<Shortage>, AllocError> {
         let shortage = self.frames.shortage();
         if shortage.is_some() && self.frames.len() >= (u32::MAX / 2) as usize {
@@ -101,17 +104,17 @@ impl<T> CallStack<T> {
         Ok(shortage)
     }
 
-    /// Brings that. Gives back what is not needed, to be dropped without the lock.
+    /// Adds that memory. Returns what is not needed, to be dropped after the lock is released.
     pub(crate) fn add_room(&mut self, room: Room<Frame<T>>) -> Option<Room<Frame<T>>> {
         self.frames.add_room(room)
     }
 
-    /// Memory that became free as calls ended, to be dropped without the lock.
+    /// Returns memory that became free when calls ended, to be dropped after the lock is released.
     pub(crate) fn take_surplus(&mut self) -> Option<Chunk<Frame<T>>> {
         self.frames.take_surplus()
     }
 
-    /// The thread makes a call. There has to be room.
+    /// Pushes a call that the thread makes, and returns its id. The stack must have room.
     #[inline]
     pub(crate) fn push_outgoing(&mut self) -> FrameId {
         self.last_serial += 1;
@@ -123,18 +126,18 @@ impl<T> CallStack<T> {
         frame
     }
 
-    /// The thread serves a call. There has to be room.
+    /// Pushes a call that the thread serves. The stack must have room.
     #[inline]
     pub(crate) fn push_incoming(&mut self, call: T) {
         let _ = self.frames.push(Frame::Incoming(call));
     }
 
-    /// Takes off whatever the thread does at present.
+    /// Removes the innermost frame, whatever it is, and returns it.
     pub(crate) fn pop(&mut self) -> Option<Frame<T>> {
         self.frames.pop()
     }
 
-    /// Takes off the call that the thread serves, if that is what it does.
+    /// Removes the call that the thread serves, if that is the innermost frame, and returns it.
     #[inline]
     pub(crate) fn pop_incoming(&mut self) -> Option<T> {
         if !matches!(self.frames.last(), Some(Frame::Incoming(_))) {
@@ -146,7 +149,8 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// The same, but the thread is [replying](Frame::Replying) until [`Self::end_reply`].
+    /// Returns the call that the thread serves, like [`Self::pop_incoming`], but its frame stays as
+    /// [`Frame::Replying`] until [`Self::end_reply`].
     pub(crate) fn begin_reply(&mut self) -> Option<T> {
         let innermost = self.frames.last_mut()?;
         if !matches!(innermost, Frame::Incoming(_)) {
@@ -158,14 +162,15 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// The thread hears that its reply is on its way.
+    /// Removes the frame of the call to which the thread is replying: the thread reads that the
+    /// reply is sent.
     pub(crate) fn end_reply(&mut self) {
         if matches!(self.frames.last(), Some(Frame::Replying)) {
             let _ = self.frames.pop();
         }
     }
 
-    /// Takes off the outcome of the innermost call, if it is there already.
+    /// Removes the innermost frame and returns its outcome, if the outcome has arrived.
     pub(crate) fn pop_ended(&mut self) -> Option<T> {
         if !matches!(self.frames.last(), Some(Frame::Ended(_))) {
             return None;
@@ -176,26 +181,29 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// Takes off the call of this frame, if it is the innermost and the thread waits for it.
+    /// Removes this frame, if it is the innermost one and the thread waits for its call. Returns
+    /// whether it did.
     #[inline]
     pub(crate) fn pop_outgoing(&mut self, frame: FrameId) -> bool {
         let is_it =
             matches!(self.frames.last(), Some(Frame::Outgoing(serial)) if *serial == frame.serial);
         if is_it {
-            // In such a frame there is nothing to drop, which the compiler would call somebody to find out.
+            // Such a frame has nothing to drop; the compiler would call a function to find that
+            // out.
             core::mem::forget(self.frames.pop());
         }
         is_it
     }
 
-    /// Whether the thread waits for the outcome of the call of this frame, which need not be the
-    /// innermost.
+    /// Whether the thread waits for the outcome of the call of this frame, which may be any frame
+    /// of the stack.
     pub(crate) fn waits_for(&self, frame: FrameId) -> bool {
         matches!(self.frames.get(frame.place()), Some(Frame::Outgoing(serial)) if *serial == frame.serial)
     }
 
-    /// Keeps the outcome of the call of this frame until the thread has replied to those made in the course of
-    /// that. Gives it back if the thread does not [wait for](Self::waits_for) the call.
+    /// Keeps the outcome of the call of this frame until the thread has replied to those made in
+    /// the course of it. Fails and returns the outcome if the thread does not wait for the call
+    /// (see [`Self::waits_for`]).
     pub(crate) fn keep_outcome(&mut self, of: FrameId, outcome: T) -> Result<(), T> {
         match self.frames.get_mut(of.place()) {
             Some(frame) if matches!(&*frame, Frame::Outgoing(serial) if *serial == of.serial) => {
@@ -206,7 +214,8 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// What the thread served when it made the call of this frame, if it still waits for that.
+    /// Returns the call that the thread served when it made the call of this frame, if the thread
+    /// still waits for the latter.
     pub(crate) fn served_during(&self, frame: FrameId) -> Option<&T> {
         match self.frames.get_with_previous(frame.place())? {
             (Frame::Outgoing(serial), Frame::Incoming(served)) if *serial == frame.serial => {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A stack without a limit but memory: it grows by chunks, so nothing is moved, and no allocation is
-//! larger than a page.
+//! A stack that is limited by memory alone. It grows by chunks, so no item is moved, and no
+//! allocation is larger than a page.
 //!
-//! The last chunk, where things are pushed and popped, is at hand; those below it are full and lie in
-//! a tree, by which an item is found from its place. Memory is brought by who makes the stack grow
-//! and given to who makes it shrink, so pushing and popping neither allocate nor free:
+//! The last chunk, where items are pushed and popped, is in the stack itself. The chunks below it
+//! are full and are in a tree, which finds an item by its place. The caller passes the memory by
+//! which the stack grows and receives the memory that becomes free, so pushing and popping neither
+//! allocate nor free:
 //!
 //! ```text
 //!   push, `top` is full:  top ─► full,  spare ─► top
@@ -18,40 +19,41 @@ use kernel::{
     rbtree::{RBTree, RBTreeNodeReservation}, //
 };
 
-/// How many items fit into the first chunk: as many as most stacks ever have.
+/// The number of items that fit into the first chunk: most stacks never have more.
 const FIRST: usize = 4;
 
-/// How many fit into each other chunk: of calls, as many as fit into a page.
+/// The number of items that fit into each other chunk: if the items are calls, as many as fit into
+/// a page.
 const CHUNK: usize = 256;
 
-/// Items that were pushed one after the other.
+/// Items in the order in which they were pushed.
 type Items<T> = KVec<T>;
 
 /// Memory for more items.
 pub(crate) struct Chunk<T> {
-    /// Empty.
+    /// An empty vector with a fixed capacity.
     items: Items<T>,
-    /// The place in the tree of the chunk before this one.
+    /// The tree node for the chunk before this one.
     node: RBTreeNodeReservation<usize, Items<T>>,
 }
 
-/// What has to be allocated before something can be pushed.
+/// What has to be allocated before an item can be pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// The first chunk.
     First,
-    /// One more.
+    /// One more chunk.
     Another,
 }
 
-/// What was allocated for that.
+/// Memory that was allocated because of a [`Shortage`].
 pub(crate) enum Room<T> {
     First(Items<T>),
     Another(Chunk<T>),
 }
 
 impl Shortage {
-    /// Allocates what is short.
+    /// Allocates the memory. Fails with `ENOMEM`; may sleep if `flags` say so.
     pub(crate) fn allocate<T>(self, flags: Flags) -> Result<Room<T>> {
         Ok(match self {
             Self::First => Room::First(Items::with_capacity(FIRST, flags)?),
@@ -68,20 +70,21 @@ impl Shortage {
 /// # Invariants
 ///
 /// - `top` is empty only if the stack is.
-/// - Each chunk in `full` stands under the place of its first item and is as full as a chunk can
-///   be: [`FIRST`] items in the first one, [`CHUNK`] in the others. There are `below` items in all.
+/// - Each chunk in `full` has the place of its first item as its key, and is full: it has [`FIRST`]
+///   items if it is the first one, and [`CHUNK`] items otherwise. All of them together have `below`
+///   items.
 pub(crate) struct ChunkedStack<T> {
     top: Items<T>,
     below: usize,
     full: RBTree<usize, Items<T>>,
-    /// What `top` is replaced by when it is full.
+    /// The chunk that replaces `top` when that is full.
     spare: Option<Chunk<T>>,
-    /// What became free and has to be dropped where that may be done.
+    /// A chunk that became free, to be dropped where freeing is allowed.
     surplus: Option<Chunk<T>>,
 }
 
 impl<T> ChunkedStack<T> {
-    /// An empty stack, without memory.
+    /// Returns an empty stack, without memory.
     pub(crate) fn new() -> Self {
         Self {
             top: Items::new(),
@@ -92,37 +95,37 @@ impl<T> ChunkedStack<T> {
         }
     }
 
-    /// Whether there is nothing on the stack.
+    /// Whether the stack is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.top.is_empty()
     }
 
-    /// How many items there are: the place of the next one.
+    /// Returns the number of items, which is the place of the next one.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.below + self.top.len()
     }
 
-    /// The item that was pushed last.
+    /// Returns the item that was pushed last.
     #[inline]
     pub(crate) fn last(&self) -> Option<&T> {
         self.top.last()
     }
 
-    /// The item that was pushed last.
+    /// Returns the item that was pushed last.
     #[inline]
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
         self.top.last_mut()
     }
 
-    /// The item at a place.
+    /// Returns the item at a place.
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
         let (items, at) = self.find(place)?;
         items.get(at)
     }
 
-    /// The item at a place, and the one that was pushed before it.
+    /// Returns the item at a place, and the one that was pushed before it.
     pub(crate) fn get_with_previous(&self, place: usize) -> Option<(&T, &T)> {
         let (items, at) = self.find(place)?;
         let previous = match at.checked_sub(1) {
@@ -132,7 +135,7 @@ impl<T> ChunkedStack<T> {
         Some((items.get(at)?, previous))
     }
 
-    /// The chunk that a place lies in, and where in there.
+    /// Returns the chunk that contains a place, and the index of the place in it.
     fn find(&self, place: usize) -> Option<(&Items<T>, usize)> {
         match place.checked_sub(self.below) {
             Some(at) => Some((&self.top, at)),
@@ -143,7 +146,7 @@ impl<T> ChunkedStack<T> {
         }
     }
 
-    /// The item at a place.
+    /// Returns the item at a place.
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         match place.checked_sub(self.below) {
             Some(at) => self.top.get_mut(at),
@@ -160,7 +163,7 @@ impl<T> ChunkedStack<T> {
         self.top.len() < self.top.capacity() || self.spare.is_some()
     }
 
-    /// What has to be brought before an item can be pushed, if anything has.
+    /// Returns what has to be allocated before an item can be pushed, if anything.
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         if self.has_room() {
             None
@@ -171,7 +174,7 @@ impl<T> ChunkedStack<T> {
         }
     }
 
-    /// Brings room. Gives back what is not needed, to be dropped where that may be done.
+    /// Adds memory. Returns what is not needed, to be dropped where freeing is allowed.
     pub(crate) fn add_room(&mut self, room: Room<T>) -> Option<Room<T>> {
         match room {
             Room::First(items) if self.top.capacity() == 0 => {
@@ -186,7 +189,7 @@ impl<T> ChunkedStack<T> {
         }
     }
 
-    /// Adds an item. Gives it back if there is no room.
+    /// Pushes an item. Fails and returns the item if the stack has no room.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Result<(), T> {
         if self.top.len() == self.top.capacity() && !self.begin_chunk() {
@@ -195,7 +198,7 @@ impl<T> ChunkedStack<T> {
         self.top.push_within_capacity(item).map_err(|full| full.0)
     }
 
-    /// Takes the item off that was pushed last.
+    /// Removes the item that was pushed last, and returns it.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let item = self.top.pop()?;
@@ -205,14 +208,14 @@ impl<T> ChunkedStack<T> {
         Some(item)
     }
 
-    /// Takes out memory that became free, to be dropped where that may be done. Between two chunks that
-    /// become free, as many items were popped as fit into one.
+    /// Returns a chunk that became free, to be dropped where freeing is allowed. Between two chunks
+    /// that become free, as many items are popped as fit into one.
     #[inline]
     pub(crate) fn take_surplus(&mut self) -> Option<Chunk<T>> {
         self.surplus.take()
     }
 
-    /// Replaces the chunk at hand, which is full. `false` if there is none to replace it by.
+    /// Replaces `top`, which is full. Returns `false` if no spare chunk exists.
     #[cold]
     fn begin_chunk(&mut self) -> bool {
         let Some(Chunk { items, node }) = self.spare.take() else {
@@ -221,13 +224,13 @@ impl<T> ChunkedStack<T> {
         let full = core::mem::replace(&mut self.top, items);
         let start = self.below;
         self.below += full.len();
-        // Nothing stands under this place: what is in the tree lies below it.
+        // No chunk has this key: the keys in the tree are smaller.
         let replaced = self.full.insert(node.into_node(start, full));
         debug_assert!(replaced.is_none());
         true
     }
 
-    /// Puts the chunk below the one at hand in its place, which is empty.
+    /// Replaces `top`, which is empty, by the chunk below it.
     #[cold]
     fn end_chunk(&mut self) {
         let start = start_of_chunk(self.below - 1);
@@ -239,7 +242,7 @@ impl<T> ChunkedStack<T> {
         let Some(node) = self.full.remove_node(&start) else {
             return;
         };
-        // What stood there has moved, so this frees nothing.
+        // The vector of the node was moved out, so this frees nothing.
         let node = node.into_reservation();
         let chunk = Chunk { items, node };
         let unused = match &self.spare {
@@ -250,7 +253,7 @@ impl<T> ChunkedStack<T> {
     }
 }
 
-/// Where the chunk begins that a place lies in.
+/// Returns the place of the first item of the chunk that contains a place.
 fn start_of_chunk(place: usize) -> usize {
     match place.checked_sub(FIRST) {
         None => 0,

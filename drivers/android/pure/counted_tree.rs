@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A red-black tree that knows how many are in it, so that there can be a limit to that.
+//! A red-black tree that counts its nodes, so that their number can be limited.
 //!
-//! Whatever comes and goes passes here, so the number cannot be wrong, and asking for it costs
-//! nothing. The tree takes no lock and allocates nothing: nodes are brought by who adds them, and given to
-//! who takes them out, to be dropped once the lock is gone.
+//! Every insertion and removal goes through this type, so the count is always right, and reading it
+//! takes constant time. The tree takes no lock and allocates nothing: the caller passes the node of
+//! an item that it adds, and receives the node of an item that it removes, to drop it after the
+//! lock is released.
 
 use kernel::rbtree::{RBTree, RBTreeNode};
 
-/// Things in the order of their keys, and their number.
+/// Items in the order of their keys, and their number.
 ///
-/// Guarded by the lock that the caller puts around it.
+/// Guarded by the lock of the caller.
 ///
 /// # Invariants
 ///
@@ -21,7 +22,7 @@ pub(crate) struct CountedTree<K, V> {
 }
 
 impl<K: Ord + Clone, V> CountedTree<K, V> {
-    /// An empty tree.
+    /// Returns an empty tree.
     pub(crate) fn new() -> Self {
         Self {
             tree: RBTree::new(),
@@ -29,22 +30,22 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         }
     }
 
-    /// How many are in the tree.
+    /// Returns the number of items.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// What stands under this key.
+    /// Returns the item of this key.
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         self.tree.get(key)
     }
 
-    /// All that is in the tree, in order.
+    /// Returns all items, in the order of their keys.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.tree.values()
     }
 
-    /// The first whose key is not less than this one.
+    /// Returns a clone of the first item whose key is not less than `key`.
     pub(crate) fn first_from(&self, key: &K) -> Option<V>
     where
         V: Clone,
@@ -52,7 +53,7 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         Some(self.tree.cursor_lower_bound(key)?.current().1.clone())
     }
 
-    /// Adds a node. Gives back the one that stood under this key, if one did.
+    /// Adds a node. Returns the node that had this key before, if one did.
     pub(crate) fn insert(&mut self, node: RBTreeNode<K, V>) -> Option<RBTreeNode<K, V>> {
         let replaced = self.tree.insert(node);
         if replaced.is_none() {
@@ -61,14 +62,14 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         replaced
     }
 
-    /// Takes out what stands under this key.
+    /// Removes the node of this key, and returns it.
     pub(crate) fn remove_node(&mut self, key: &K) -> Option<RBTreeNode<K, V>> {
         let removed = self.tree.remove_node(key)?;
         self.len -= 1;
         Some(removed)
     }
 
-    /// Takes out all at once, in constant time: nothing is in it afterwards.
+    /// Removes all nodes at once, in constant time, and returns them: the tree is empty afterwards.
     pub(crate) fn take_all(&mut self) -> RBTree<K, V> {
         self.len = 0;
         core::mem::replace(&mut self.tree, RBTree::new())

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How far the promise to tell a process of a node's death has come.
+//! The state of one death notification.
 //!
 //! A pure state machine without kernel types, so that host tests can enumerate it (contract DN-1 to
-//! DN-6). What it says to user space it says through one place in a queue, `T`, which is in the state
-//! while nothing waits in that place:
+//! DN-6). It uses one place in a work queue, `T`. The state contains that place except while the
+//! notification is queued in it:
 //!
 //! ```text
 //!                node dies           read               BC_DEAD_BINDER_DONE
@@ -17,13 +17,13 @@
 //!                                                │ read
 //!                                                ▼
 //!   any that is not cleared ──────────────►    Over
-//!                            handle is gone
+//!                           handle removed
 //! ```
 //!
-//! Each arrow consumes the state that it leaves, so nothing is said twice. An event that finds no
-//! arrow came too late and changes nothing.
+//! Each transition consumes the state that it leaves, so nothing is delivered twice. An event for
+//! which a state has no transition came too late and changes nothing.
 
-/// Whether user space has withdrawn the request, and so waits for
+/// Whether user space has cleared the request, and therefore waits for
 /// `BR_CLEAR_DEATH_NOTIFICATION_DONE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cleared {
@@ -31,45 +31,48 @@ pub(crate) enum Cleared {
     Yes,
 }
 
-/// What user space reads.
+/// What user space reads of a death notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeathReturn {
     /// The node is dead.
     Dead,
-    /// The request is withdrawn.
+    /// The request is cleared.
     ClearDone,
 }
 
-/// The state of one request.
+/// The state of one death notification.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DeathState<T> {
-    /// The node lives, as far as its holder has heard.
+    /// The notification waits for the node's death: the death has not been noted here.
     Registered(T),
-    /// `BR_DEAD_BINDER` waits in a queue.
+    /// `BR_DEAD_BINDER` is queued.
     Queued(Cleared),
-    /// It was read, and user space has not confirmed it yet.
+    /// `BR_DEAD_BINDER` is delivered, and user space has not confirmed it yet.
     Delivered(T, Cleared),
-    /// User space has confirmed it. The request is still there, and says nothing any more.
+    /// User space has confirmed it. The request still exists, and delivers nothing any more.
     Done(T),
-    /// `BR_CLEAR_DEATH_NOTIFICATION_DONE` waits in a queue.
+    /// `BR_CLEAR_DEATH_NOTIFICATION_DONE` is queued.
     Clearing,
-    /// Nothing is to be said any more. Something may still wait in a queue; it is not told.
+    /// Nothing is delivered any more. The notification may still be queued; it has no effect when
+    /// it is read.
     Over,
 }
 
-/// The next state, and the place in which something has to be queued now, if anything has.
+/// The next state, and the place in which to queue the notification, if it is to be queued now.
 type Step<T> = (DeathState<T>, Option<T>);
 
 impl<T> DeathState<T> {
-    /// Takes one of the steps below, in place.
+    /// Replaces the state by the result of one of the steps below. Returns the other result of the
+    /// step.
     pub(crate) fn step<R>(&mut self, step: impl FnOnce(Self) -> (Self, R)) -> R {
         let (next, result) = step(core::mem::replace(self, Self::Over));
-        // What is replaced is `Over`, in which there is nothing to drop; the compiler does not know that.
+        // The replaced state is `Over`, which has nothing to drop, but the compiler cannot know
+        // that.
         core::mem::forget(core::mem::replace(self, next));
         result
     }
 
-    /// The node has died.
+    /// Notes that the node is dead.
     pub(crate) fn node_died(self) -> Step<T> {
         match self {
             Self::Registered(place) => (Self::Queued(Cleared::No), Some(place)),
@@ -77,7 +80,7 @@ impl<T> DeathState<T> {
         }
     }
 
-    /// User space withdraws the request.
+    /// Clears the request, as user space demands.
     pub(crate) fn clear(self) -> Step<T> {
         match self {
             Self::Registered(place) | Self::Done(place) => (Self::Clearing, Some(place)),
@@ -87,7 +90,7 @@ impl<T> DeathState<T> {
         }
     }
 
-    /// User space confirms that it has heard of the death.
+    /// Confirms `BR_DEAD_BINDER`, as user space demands.
     pub(crate) fn confirm(self) -> Step<T> {
         match self {
             Self::Delivered(place, Cleared::No) => (Self::Done(place), None),
@@ -96,7 +99,8 @@ impl<T> DeathState<T> {
         }
     }
 
-    /// What was queued comes out of its queue, and with it its place there.
+    /// Reads the notification that was queued in `place`. Returns what to deliver to user space, if
+    /// anything.
     pub(crate) fn read(self, place: T) -> (Self, Option<DeathReturn>) {
         match self {
             Self::Queued(cleared) => (Self::Delivered(place, cleared), Some(DeathReturn::Dead)),
@@ -105,18 +109,18 @@ impl<T> DeathState<T> {
         }
     }
 
-    /// Whether the node's death is still waited for.
+    /// Whether the notification still waits for the node's death.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(self, Self::Registered(_))
     }
 
-    /// Whether user space has been told of the death and has not confirmed it.
+    /// Whether the death is delivered to user space and not confirmed.
     pub(crate) fn is_delivered(&self) -> bool {
         matches!(self, Self::Delivered(..))
     }
 
-    /// The handle is gone that the request was made for (contract NODE-10). Not to be called once the
-    /// request was withdrawn: user space is then owed an answer.
+    /// Ends the state machine, because the handle of the request is removed (contract NODE-10).
+    /// Must not be called after the request was cleared: user space then waits for an answer.
     pub(crate) fn cancel(self) -> Self {
         Self::Over
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A collection that mostly has one item, and takes memory of its own only if it has more.
+//! A collection that usually has one item, and allocates memory only if it has more.
 
 use kernel::prelude::*;
 
-/// Any number of things; for one, which is the usual number, no memory is allocated.
+/// Any number of items; for one, which is the usual number, no memory is allocated.
 pub(crate) enum OneOrMany<T> {
     None,
     One(T),
@@ -12,7 +12,7 @@ pub(crate) enum OneOrMany<T> {
 }
 
 impl<T> OneOrMany<T> {
-    /// Adds another one. Fails with `ENOMEM`; the others are dropped then, too.
+    /// Adds an item. Fails with `ENOMEM`; the other items are dropped in that case, too. May sleep.
     pub(crate) fn push(&mut self, value: T) -> Result {
         *self = match core::mem::replace(self, Self::None) {
             Self::None => Self::One(value),

@@ -1,68 +1,74 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What one process has heard of another's freezing, and what it is still to hear.
+//! The state of one freeze notification: which freeze events its holder has read, and which are
+//! still to be delivered to it.
 //!
-//! A pure state machine without kernel types, so that host tests can enumerate it (contract FRZN-1 to
-//! FRZN-5). What it says it says through one place in a queue, `T`, which is in the state while nothing
-//! waits in that place:
+//! A pure state machine without kernel types, so that host tests can enumerate it (contract FRZN-1
+//! to FRZN-5). It uses one place in a work queue, `T`. The state contains that place except while
+//! the notification is queued in it:
 //!
 //! ```text
-//!              announce              read, BR_FROZEN_BINDER
-//!   Idle ─────────────────► Queued ──────────────────────────► Told
-//!    ▲                        ▲                                 │ announce
+//!               notify               read, BR_FROZEN_BINDER
+//!   Idle ─────────────────► Queued ────────────────────────► Delivered
+//!    ▲                        ▲                                 │ notify
 //!    │                        │  BC_FREEZE_NOTIFICATION_DONE    ▼
-//!    │                        └────────────────────────────── Told, again
+//!    │                        └──────────────────────────── Delivered, again
 //!    └─────────────────────────────────────────────────────────┘ BC_FREEZE_NOTIFICATION_DONE
 //! ```
 //!
-//! To withdraw the request works like an announcement, after which no other counts: what is read next
-//! is `BR_CLEAR_FREEZE_NOTIFICATION_DONE`, and the end. When the handle goes, so does all the rest.
+//! To clear the request works like an event, after which no other event counts: the next read
+//! returns `BR_CLEAR_FREEZE_NOTIFICATION_DONE` and ends the state machine. When the handle is
+//! removed, everything that is still to be delivered is cancelled.
 //!
-//! Announcements may overtake each other on their way here; one that is older than another that has
-//! come is not heard. So what is told last is what was announced last (lesson R09).
+//! Events may overtake each other on their way to this state. An event that is older than one that
+//! has arrived is ignored, so the event that is delivered last is the one that was announced last
+//! (lesson R09).
 
 use crate::pure::freeze_state::FreezeEvent;
 
-/// What user space reads.
+/// What user space reads of a freeze notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreezeReturn {
-    /// The other process is frozen, or runs again.
+    /// The owner of the node is frozen, or is thawed again.
     Frozen(bool),
-    /// The request is withdrawn.
+    /// The request is cleared.
     ClearDone,
 }
 
 /// Where the place in the queue is.
 #[derive(Debug, PartialEq, Eq)]
 enum Stage<T> {
-    /// Here: there is nothing to say.
+    /// In the state: nothing is to be delivered.
     Idle(T),
-    /// In the queue.
+    /// In the queue, with the notification.
     Queued,
-    /// Here, until user space has confirmed what it was told; and whether there is more to say then.
+    /// In the state, until user space confirms what was delivered; `again` is whether another event
+    /// is to be delivered after that.
     Delivered { place: T, again: bool },
-    /// Nowhere, or soon: nothing will be said any more.
+    /// Nothing is delivered any more. The place is dropped, or is still in the queue and has no
+    /// effect when it is read.
     Over,
 }
 
-/// Whether user space still wants to hear.
+/// Whether user space still requests the notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subscription {
     Active,
     Withdrawn,
 }
 
-/// The state of one request.
+/// The state of one freeze notification.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FreezeNotificationState<T> {
     stage: Stage<T>,
     subscription: Subscription,
-    /// The latest announcement that has come.
+    /// The latest event that has arrived.
     latest: Option<FreezeEvent>,
 }
 
 impl<T> FreezeNotificationState<T> {
-    /// A request of which nothing has been heard.
+    /// Returns the state of a new request, of which no event has arrived. `place` is its place in a
+    /// queue.
     pub(crate) fn new(place: T) -> Self {
         Self {
             stage: Stage::Idle(place),
@@ -71,7 +77,8 @@ impl<T> FreezeNotificationState<T> {
         }
     }
 
-    /// Something is announced. Gives the place in which to queue, if that is to be done.
+    /// Notes a freeze event. Returns the place in which to queue the notification, if it is to be
+    /// queued.
     pub(crate) fn notify(&mut self, event: FreezeEvent) -> Option<T> {
         let is_stale = |latest: FreezeEvent| latest.number >= event.number;
         if self.subscription == Subscription::Withdrawn || self.latest.is_some_and(is_stale) {
@@ -81,13 +88,15 @@ impl<T> FreezeNotificationState<T> {
         self.queue()
     }
 
-    /// User space withdraws its request. Gives the place in which to queue, if that is to be done.
+    /// Clears the request, as user space demands. Returns the place in which to queue the
+    /// notification, if it is to be queued.
     pub(crate) fn clear(&mut self) -> Option<T> {
         self.subscription = Subscription::Withdrawn;
         self.queue()
     }
 
-    /// What was queued in `place` is read. Gives what to tell, if anything.
+    /// Reads the notification that was queued in `place`. Returns what to deliver to user space, if
+    /// anything.
     pub(crate) fn read(&mut self, place: T) -> Option<FreezeReturn> {
         if !matches!(self.stage, Stage::Queued) {
             return None;
@@ -102,7 +111,8 @@ impl<T> FreezeNotificationState<T> {
             .map(|latest| FreezeReturn::Frozen(latest.is_frozen))
     }
 
-    /// User space confirms what it was told. Gives the place in which to queue, if there is more.
+    /// Confirms what was delivered, as user space demands. Returns the place in which to queue the
+    /// notification, if another event is to be delivered.
     pub(crate) fn confirm(&mut self) -> Option<T> {
         match core::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Delivered { place, again: true } => {
@@ -120,16 +130,19 @@ impl<T> FreezeNotificationState<T> {
         }
     }
 
-    /// Whether user space was told something that it has not confirmed.
+    /// Whether something was delivered to user space that it has not confirmed.
     pub(crate) fn is_delivered(&self) -> bool {
         matches!(self.stage, Stage::Delivered { .. })
     }
 
-    /// The handle is gone: nothing is said any more (contract NODE-10).
+    /// Ends the state machine, because the handle is removed: nothing is delivered any more
+    /// (contract NODE-10).
     pub(crate) fn cancel(&mut self) {
         self.stage = Stage::Over;
     }
 
+    /// Queues the notification if its place is idle, and otherwise notes that another event is to be
+    /// delivered. Returns the place in which to queue, if it is to be queued now.
     fn queue(&mut self) -> Option<T> {
         match core::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Idle(place) => {

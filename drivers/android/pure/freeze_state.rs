@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether a process takes calls, and how it comes to stop taking them.
+//! Whether a process takes calls, and the steps in which it is frozen.
 //!
-//! A pure state machine without kernel types, so that host tests can enumerate it (contract FRZ-1 to
-//! FRZ-7). To freeze a process takes time, for what is on its way to it has to come to an end first:
+//! A pure state machine without kernel types, so that host tests can enumerate it (contract FRZ-1
+//! to FRZ-7). Freezing a process takes time, because its outstanding transactions have to end
+//! first:
 //!
 //! ```text
 //!             begin                   complete
@@ -15,94 +16,95 @@
 //!                              thaw
 //! ```
 //!
-//! Calls are refused from the beginning of the first attempt (FRZ-5). Several may try at once; they
-//! share one attempt, which fails only when the last of them gives up, and which none of them can
-//! complete any more once somebody thaws the process.
+//! Calls are rejected from the beginning of the first freeze attempt (FRZ-5). Several freezers may
+//! try at once; they share one attempt. It fails only when the last of them gives up, and none of
+//! them can complete it after the process was thawed.
 //!
-//! What others hear of it are [`FreezeEvent`]s, of complete transitions alone (FRZN-5). They are
-//! numbered, for they are passed on without a lock and may overtake each other.
+//! Other processes are notified by [`FreezeEvent`]s, of complete transitions alone (FRZN-5). Events
+//! are numbered, because they are passed on without a lock and may overtake each other.
 
 use crate::pure::numbers::FIRST_LONG_NUMBER;
 
-/// That a process is frozen from now on, or takes calls again.
+/// One change of a process: it is frozen from now on, or takes calls again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreezeEvent {
-    /// Grows with each announcement of the process.
+    /// Increases with each event of the process.
     pub(crate) number: u64,
     pub(crate) is_frozen: bool,
 }
 
-/// Where a process is between running and frozen.
+/// The stage of a process between thawed and frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It takes calls.
     Thawed,
-    /// It takes no more calls that wait for a reply; so many want it to be frozen once those that it
-    /// has taken are over.
+    /// It takes no more calls that wait for a reply. `freezers` attempts wait until the
+    /// transactions that it has taken have ended.
     Freezing { freezers: u32 },
     /// It neither takes such calls nor has any.
     Frozen,
 }
 
-/// The right to complete or to give up freezing a process.
+/// One freeze attempt: the right to complete it or to give it up.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     round: u64,
 }
 
-/// How an attempt stands.
+/// The progress of a freeze attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreezeProgress {
-    /// So many transactions have yet to end.
+    /// This number of transactions is still outstanding.
     Waiting { outstanding: u32 },
-    /// Another one completed it.
+    /// Another freezer has completed it.
     Completed,
-    /// Somebody thawed the process meanwhile.
+    /// The process was thawed in the meantime.
     Superseded,
 }
 
-/// What becomes of a call that has reached its target.
+/// Whether a process takes a call that has reached it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It is taken.
     Accepted,
     /// It is taken, and may have to wait until the process is thawed.
     Pending,
-    /// It is refused.
+    /// It is rejected.
     Rejected,
 }
 
-/// Whether those who try to freeze the process should look again, once the lock is gone.
-#[must_use = "somebody may be waiting for the process to come to rest"]
+/// Whether the threads that wait in freeze attempts have to be woken after the lock is released, to
+/// read the progress again.
+#[must_use = "a freeze attempt may wait for the end of the outstanding transactions"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WakeFreezers(bool);
 
 impl WakeFreezers {
-    /// Whether there is anybody to wake.
+    /// Whether any thread has to be woken.
     pub(crate) fn is_needed(self) -> bool {
         self.0
     }
 }
 
-/// The freezing of one process.
+/// The freeze state of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct FreezeState {
     stage: Stage,
-    /// Which attempt `Freezing` and `Frozen` belong to.
+    /// The number of the attempt to which `Freezing` and `Frozen` belong.
     round: u64,
-    /// Transactions that count for the process: calls from being queued until they are replied to,
-    /// oneway calls and replies until they are delivered (contract TXN-24).
+    /// Transactions that count for the process: calls from the time they are queued until they are
+    /// replied to, oneway calls and replies until they are delivered (contract TXN-24).
     outstanding: u32,
-    /// A call was refused since the process was last frozen or thawed.
+    /// Whether a call was rejected since the process was last frozen or thawed.
     has_rejected_sync: bool,
-    /// A oneway call came since then.
+    /// Whether a oneway call arrived since then.
     has_received_oneway: bool,
     last: FreezeEvent,
 }
 
 impl FreezeState {
-    /// A process that takes calls.
+    /// Returns the state of a process that takes calls.
     pub(crate) const fn new() -> Self {
         Self {
             stage: Stage::Thawed,
@@ -117,7 +119,8 @@ impl FreezeState {
         }
     }
 
-    /// A call has come: whether it is taken (contract FRZ-4). Remembered if that depends on freezing.
+    /// Returns whether a call that has arrived is taken (contract FRZ-4), and notes its arrival if
+    /// that depends on freezing.
     pub(crate) fn admit(&mut self, is_oneway: bool) -> Admission {
         if self.stage == Stage::Thawed {
             Admission::Accepted
@@ -130,23 +133,23 @@ impl FreezeState {
         }
     }
 
-    /// A transaction counts for the process from now on.
+    /// Counts a transaction for the process.
     pub(crate) fn add_transaction(&mut self) {
         self.outstanding += 1;
     }
 
-    /// A transaction no longer counts for the process.
+    /// Stops counting a transaction for the process. Returns whether freezers have to be woken.
     pub(crate) fn end_transaction(&mut self) -> WakeFreezers {
         self.outstanding -= 1;
         WakeFreezers(self.outstanding == 0 && self.is_freezing())
     }
 
-    /// How many transactions count for the process.
+    /// Returns the number of outstanding transactions.
     pub(crate) fn outstanding(&self) -> u32 {
         self.outstanding
     }
 
-    /// Starts to freeze the process, or joins those who do (contract FRZ-2).
+    /// Begins to freeze the process, or joins the attempt that has begun (contract FRZ-2).
     pub(crate) fn begin(&mut self) -> Attempt {
         self.forget_received();
         self.stage = match self.stage {
@@ -161,7 +164,7 @@ impl FreezeState {
         Attempt { round: self.round }
     }
 
-    /// How the attempt stands.
+    /// Returns the progress of the attempt.
     pub(crate) fn progress(&self, attempt: &Attempt) -> FreezeProgress {
         match self.stage {
             _ if attempt.round != self.round => FreezeProgress::Superseded,
@@ -173,7 +176,8 @@ impl FreezeState {
         }
     }
 
-    /// The process is frozen, if the attempt was not overruled. Says what others are to hear of it.
+    /// Freezes the process, unless the attempt was superseded. Returns the event of which other
+    /// processes have to be notified, if any.
     pub(crate) fn complete(&mut self, attempt: Attempt) -> (Option<FreezeEvent>, WakeFreezers) {
         match self.progress(&attempt) {
             FreezeProgress::Waiting { .. } => {
@@ -184,8 +188,9 @@ impl FreezeState {
         }
     }
 
-    /// The attempt has failed. If it was the last one, the process takes calls again. Says what
-    /// others are to hear of it, which is nothing if they thought so anyway.
+    /// Gives up the attempt. If it was the last one, the process takes calls again. Returns the
+    /// event of which other processes have to be notified, which is none if their last event was
+    /// the same.
     pub(crate) fn give_up(&mut self, attempt: Attempt) -> Option<FreezeEvent> {
         match self.stage {
             Stage::Freezing { freezers } if attempt.round == self.round => {
@@ -202,7 +207,8 @@ impl FreezeState {
         }
     }
 
-    /// The process takes calls again, whoever may want it frozen (contract FRZ-3).
+    /// Thaws the process, whatever attempts exist (contract FRZ-3): it takes calls again. Returns
+    /// the event of which other processes have to be notified, if any.
     pub(crate) fn thaw(&mut self) -> (Option<FreezeEvent>, WakeFreezers) {
         self.forget_received();
         let wake = WakeFreezers(self.is_freezing());
@@ -210,7 +216,8 @@ impl FreezeState {
         (self.notify(false), wake)
     }
 
-    /// The process ends: it is not frozen any more, and nobody hears of that (contract FRZ-7).
+    /// Ends the freezing of a process that ends: it is not frozen any more, and no process is
+    /// notified of that (contract FRZ-7).
     pub(crate) fn end(&mut self) -> WakeFreezers {
         let wake = WakeFreezers(self.is_freezing());
         self.stage = Stage::Thawed;
@@ -218,13 +225,13 @@ impl FreezeState {
         wake
     }
 
-    /// The latest announcement: what somebody who asks only now is told.
+    /// Returns the last event, which is delivered first to a new freeze notification.
     pub(crate) fn last_event(&self) -> FreezeEvent {
         self.last
     }
 
-    /// Whether a call was refused, and whether a oneway call came, since the process was last frozen
-    /// or thawed.
+    /// Returns whether a call was rejected, and whether a oneway call arrived, since the process
+    /// was last frozen or thawed.
     pub(crate) fn received(&self) -> (bool, bool) {
         (self.has_rejected_sync, self.has_received_oneway)
     }
@@ -238,6 +245,7 @@ impl FreezeState {
         self.has_received_oneway = false;
     }
 
+    /// Returns the event of a change, or [`None`] if the last event was the same.
     fn notify(&mut self, is_frozen: bool) -> Option<FreezeEvent> {
         if self.last.is_frozen == is_frozen {
             return None;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Numbers for things: the lowest that is free, given out again as soon as it is free.
+//! A table that maps handles to entries, and returns the lowest free handle for a new entry.
 //!
-//! User space is told small numbers, and expects the lowest free one, so that a table of its own
+//! User space reads small numbers, and expects the lowest free one, so that a table of its own
 //! stays small too. Here a handle is an index into leaves of 64 entries:
 //!
 //! ```text
@@ -15,46 +15,46 @@
 //!                                                                          ▲
 //! ```
 //!
-//! A lookup takes two steps whatever the size. The lowest free handle is found in three, through
-//! one word of each level; only the topmost is searched, which has one word for 262 144 handles.
+//! A lookup takes two steps whatever the size. The lowest free handle is found in three steps,
+//! through one word of each level. Only the topmost level is searched, which has one word for 262144
+//! handles.
 //!
 //! The table takes no lock and allocates nothing. When it has no room, [`HandleTable::lowest_free`]
-//! notes what it lacks in a [`Spare`], and the caller drops its lock, lets [`Spare::fill`] allocate,
-//! and starts again from its first lookup: in the meantime, another thread may have done the same
-//! work (lesson C11, trap 20 of the contract).
+//! notes the missing memory in a [`Spare`]. The caller releases its lock, calls [`Spare::fill`] to
+//! allocate, and starts again from its first lookup: in the meantime, another thread may have done
+//! the same work (lesson C11, trap 20 of the contract).
 
 use core::mem;
 use kernel::alloc::{AllocError, Flags};
 use kernel::prelude::*;
 
-/// Entries in a leaf: the bits of a word.
+/// The number of entries in a leaf: the bits of a word.
 const LEAF: usize = u64::BITS as usize;
 
-/// Leaves that a table has room for when it gets its first entry.
+/// The number of leaves that a table has room for when it gets its first entry.
 const FIRST_LEAVES: usize = 4;
 
-/// Handles up to `u32::MAX`, and no further.
+/// The number of leaves for all handles up to `u32::MAX`.
 const MAX_LEAVES: usize = u32::MAX as usize / LEAF + 1;
 
-// Also where `usize` has 32 bits and one more than the last handle does not fit into it.
+// This holds also if `usize` has 32 bits and the last handle plus one does not fit into it.
 const _: () = assert!(MAX_LEAVES as u64 * LEAF as u64 == 1 << u32::BITS);
 
-/// What each handle stands for.
+/// A table of handles and their entries.
 ///
-/// Guarded by the lock that the caller puts around it; lives as long as the process whose handles
-/// they are.
+/// Guarded by the lock of the caller; lives as long as the process that has the handles.
 ///
 /// # Invariants
 ///
 /// - The bits of `index.full_leaves` are set for the leaves that have no free entry; the bits of
-///   `index.full_words` for the words of it that are all ones. All others are clear, also
-///   those for leaves that do not exist.
+///   `index.full_words` are set for the words of `index.full_leaves` that are all ones. All other
+///   bits are clear, also those for leaves that do not exist.
 /// - The last leaf has an entry in use.
 /// - `len` is the number of entries in use.
 pub(crate) struct HandleTable<R> {
     index: Index<R>,
     len: usize,
-    /// Entries of a leaf that became empty, for the next that is needed.
+    /// Entries of a leaf that became empty, kept for the next leaf that needs them.
     idle: Entries<R>,
 }
 
@@ -74,7 +74,7 @@ struct Index<R> {
 }
 
 impl<R> HandleTable<R> {
-    /// An empty table, without any memory of its own.
+    /// Returns an empty table, which has no memory of its own.
     pub(crate) const fn new() -> Self {
         Self {
             index: Index::EMPTY,
@@ -83,23 +83,23 @@ impl<R> HandleTable<R> {
         }
     }
 
-    /// What a handle stands for.
+    /// Returns the entry of a handle.
     pub(crate) fn get(&self, handle: u32) -> Option<&R> {
         let (leaf, entry) = position(handle);
         self.index.leaves.get(leaf)?.entries.get(entry)?.as_ref()
     }
 
-    /// What a handle stands for.
+    /// Returns the entry of a handle.
     pub(crate) fn get_mut(&mut self, handle: u32) -> Option<&mut R> {
         let (leaf, entry) = position(handle);
         let leaf = self.index.leaves.get_mut(leaf)?;
         leaf.entries.get_mut(entry)?.as_mut()
     }
 
-    /// The lowest free handle that is not below `min`.
+    /// Returns the lowest free handle that is not below `min`.
     ///
-    /// [`None`] if there is no room for it: the caller drops its lock, fills `spare`, and starts
-    /// again.
+    /// Returns [`None`] if memory is missing: the caller releases its lock, fills `spare`, and
+    /// starts again.
     pub(crate) fn lowest_free(&mut self, min: u32, spare: &mut Spare<R>) -> Option<Vacant<'_, R>> {
         let (leaf, entry) = self.index.lowest_free(min);
         let handle = leaf.checked_mul(LEAF)?.checked_add(entry)?;
@@ -138,7 +138,8 @@ impl<R> HandleTable<R> {
         })
     }
 
-    /// Frees a handle. Always inlined, for what it gives is large, and would be copied.
+    /// Frees a handle and returns its entry. Always inlined, because the result is large and would
+    /// be copied.
     #[inline(always)]
     pub(crate) fn remove(&mut self, handle: u32) -> Option<Removed<R>> {
         let (index, entry) = position(handle);
@@ -168,7 +169,8 @@ impl<R> HandleTable<R> {
         })
     }
 
-    /// The highest handle in use: a way to remove all of them, one by one, without searching.
+    /// Returns the highest handle in use, by which all handles can be removed one by one without
+    /// searching.
     pub(crate) fn last(&self) -> Option<u32> {
         let leaf = self.index.leaves.last()?;
         let entry = leaf.used.checked_ilog2()?;
@@ -176,7 +178,7 @@ impl<R> HandleTable<R> {
         Some(((self.index.leaves.len() - 1) * LEAF) as u32 + entry)
     }
 
-    /// How many handles are in use.
+    /// Returns the number of handles in use.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -186,7 +188,7 @@ impl<R> HandleTable<R> {
         self.len == 0
     }
 
-    /// All handles in use, in ascending order, and what they stand for.
+    /// Returns all handles in use, in ascending order, and their entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &R)> {
         self.index.leaves.iter().enumerate().flat_map(|(at, leaf)| {
             let entries = leaf.entries.iter().enumerate();
@@ -198,32 +200,33 @@ impl<R> HandleTable<R> {
     }
 }
 
-/// What left a table with a handle: to be dropped while the table is not locked.
+/// What was removed from a table with a handle, to be dropped while the table is not locked.
 pub(crate) struct Removed<R> {
-    /// What the handle stood for.
+    /// The entry of the handle.
     pub(crate) value: R,
-    /// Entries of a leaf that became empty when there were idle ones already, if so. To free memory may take long: the
-    /// kernel gives back thousands of pages at once when many objects have been freed.
+    /// Entries of a leaf that became empty while other entries were idle already, if any. Freeing
+    /// memory may take long: the kernel frees thousands of pages at once after many objects were
+    /// freed.
     _outgrown: Option<Entries<R>>,
 }
 
-/// A free handle, and room for what it shall stand for.
+/// A free handle, and memory for its entry.
 pub(crate) struct Vacant<'a, R> {
     table: &'a mut HandleTable<R>,
     handle: u32,
 }
 
 impl<R> Vacant<'_, R> {
-    /// The handle.
+    /// Returns the handle.
     pub(crate) fn handle(&self) -> u32 {
         self.handle
     }
 
-    /// Lets the handle stand for `value`.
+    /// Inserts `value` as the entry of the handle, and returns the handle.
     pub(crate) fn insert(self, value: R) -> u32 {
         let HandleTable { index, len, idle } = self.table;
         let (at, entry) = position(self.handle);
-        // `lowest_free` has made sure that there is the capacity for this.
+        // `lowest_free` has checked that the capacity exists.
         while index.leaves.len() <= at && index.leaves.push_within_capacity(Leaf::EMPTY).is_ok() {}
         let leaf = &mut index.leaves[at];
         if leaf.entries.is_empty() {
@@ -239,12 +242,13 @@ impl<R> Vacant<'_, R> {
     }
 }
 
-/// What [`HandleTable::lowest_free`] lacked, allocated while the table is not locked; afterwards,
-/// what the table has outgrown.
+/// Memory that [`HandleTable::lowest_free`] needs, allocated while the table is not locked.
+/// Afterwards, the memory that the table has replaced by it.
 pub(crate) struct Spare<R> {
     wanted_leaves: usize,
     wants_entries: bool,
-    /// Mostly there is none: to drop a vector takes a call of the allocator, though it is empty.
+    /// Usually [`None`]: dropping a vector takes a call of the allocator, even if the vector is
+    /// empty.
     room: Option<Room<R>>,
 }
 
@@ -254,7 +258,7 @@ struct Room<R> {
 }
 
 impl<R> Spare<R> {
-    /// Nothing, for nothing is known to be lacking.
+    /// Returns an empty spare, because no memory is known to be missing.
     pub(crate) const fn new() -> Self {
         Self {
             wanted_leaves: 0,
@@ -263,7 +267,7 @@ impl<R> Spare<R> {
         }
     }
 
-    /// Allocates what was lacking. May sleep if `flags` say so.
+    /// Allocates the memory that was missing. May sleep if `flags` say so.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
         if self.wanted_leaves == 0 && !self.wants_entries {
             return Ok(());
@@ -300,7 +304,9 @@ impl<R> Index<R> {
         full_words: KVVec::new(),
     };
 
-    /// Room for at least `leaves` leaves: twice as much at a time, so that growing pays off.
+    /// Returns memory for at least `leaves` leaves: a power of two, so that the capacity at least
+    /// doubles and growing pays off. Fails for more than [`MAX_LEAVES`]; may sleep if `flags` say
+    /// so.
     fn new(leaves: usize, flags: Flags) -> Result<Self, AllocError> {
         if leaves > MAX_LEAVES {
             return Err(AllocError);
@@ -314,7 +320,7 @@ impl<R> Index<R> {
         })
     }
 
-    /// Leaf and entry of the lowest free handle from `min`.
+    /// Returns leaf and entry of the lowest free handle that is not below `min`.
     fn lowest_free(&self, min: u32) -> (usize, usize) {
         let (first, low) = position(min);
         let Some(leaf) = self.leaves.get(first) else {
@@ -329,7 +335,8 @@ impl<R> Index<R> {
         (at, used.trailing_ones() as usize)
     }
 
-    /// The first leaf from `from` that has a free entry, or would have if it existed.
+    /// Returns the first leaf from `from` on that has a free entry, or would have one if it
+    /// existed.
     fn not_full_from(&self, from: usize) -> usize {
         let (word, bit) = (from / LEAF, from % LEAF);
         let full = self.full_leaves.get(word).copied().unwrap_or(0) | below(bit);
@@ -341,6 +348,7 @@ impl<R> Index<R> {
         word * LEAF + full.trailing_ones() as usize
     }
 
+    /// Sets or clears the bit of a leaf, and that of its word.
     fn set_full(&mut self, leaf: usize, is_full: bool) {
         set_bit(&mut self.full_leaves, leaf, is_full);
         let word = leaf / LEAF;
@@ -353,7 +361,7 @@ impl<R> Index<R> {
         for leaf in &mut self.leaves {
             let leaf = mem::replace(leaf, Leaf::EMPTY);
             if larger.leaves.push_within_capacity(leaf).is_err() {
-                // Cannot be: it is larger, and nothing is in it.
+                // Does not happen: `larger` has more capacity, and is empty.
                 return;
             }
         }
@@ -363,19 +371,19 @@ impl<R> Index<R> {
     }
 }
 
-/// Drops entries. To drop a vector takes a call of the allocator, though it is empty.
+/// Drops entries, without a call of the allocator if the vector is empty.
 fn discard<R>(entries: Entries<R>) {
     if entries.capacity() == 0 {
         mem::forget(entries);
     }
 }
 
-/// Leaf and entry of a handle.
+/// Returns leaf and entry of a handle.
 fn position(handle: u32) -> (usize, usize) {
     (handle as usize / LEAF, handle as usize % LEAF)
 }
 
-/// All bits below a bit.
+/// Returns a word with all bits set below `bit`.
 fn below(bit: usize) -> u64 {
     (1 << bit) - 1
 }
@@ -389,7 +397,7 @@ fn set_bit(words: &mut [u64], bit: usize, value: bool) {
     }
 }
 
-/// The first clear bit from `from`, where all behind the end are clear.
+/// Returns the first clear bit from `from` on; all bits behind the end are clear.
 fn first_zero_from(words: &[u64], from: usize) -> usize {
     let mut at = from / LEAF;
     let mut ignored = below(from % LEAF);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data structures and state machines that use no kernel types but memory and trees.
+//! Data structures and state machines that use no kernel types except memory and trees.
 //!
-//! There are no locks, tasks or pages here: the caller holds the lock that guards a structure, and allocates
-//! what it needs before that. So these files also build for the host, and are tested there (`tests/host`).
+//! This folder contains no locks, tasks or pages: the caller holds the lock that guards a
+//! structure, and allocates what the structure needs before it takes that lock. Therefore these
+//! files also build for the host, and are tested there (`tests/host`).
 
 pub(crate) mod call_stack;
 pub(crate) mod chunked_stack;

@@ -1,69 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who still needs a node, and how much of that its owner has been told.
+//! The counts of a node, and which of them its owner knows.
 //!
-//! A pure state machine without kernel types, so that host tests can enumerate it. Facts follow the
-//! contract's NODE-4 to NODE-8:
+//! A pure state machine without kernel types, so that host tests can enumerate it. It follows
+//! NODE-4 to NODE-8 of the contract:
 //!
 //! ```text
-//!                 BR_ACQUIRE              BC_ACQUIRE_DONE
-//!   Told::No ───────────────► Told::Asked ───────────────► Told::Yes
-//!      ▲                                                       │
-//!      └───────────────────────────────────────────────────────┘
-//!                 BR_RELEASE, once nothing strong is left
+//!                       BR_ACQUIRE                    BC_ACQUIRE_DONE
+//!   OwnerRef::None ───────────────► OwnerRef::Pending ───────────────► OwnerRef::Held
+//!      ▲                                                                     │
+//!      └─────────────────────────────────────────────────────────────────────┘
+//!                       BR_RELEASE, once no strong count is left
 //! ```
 //!
-//! and likewise `BR_INCREFS`, `BC_INCREFS_DONE`, `BR_DECREFS` for weak counts. An owner who has been
-//! asked and has not said DONE yet counts as a user himself, so a release never overtakes it.
+//! and likewise `BR_INCREFS`, `BC_INCREFS_DONE`, `BR_DECREFS` for weak counts. While a confirmation
+//! of the owner is pending, the owner itself counts as a user of the node, so a release never
+//! overtakes it.
 
 use crate::{defs::Strength, pure::numbers::MOST_COUNTS};
 
-/// What the owner knows of one kind of count.
+/// What the owner knows of one kind of count: the owner's reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerRef {
-    /// That there is none.
+    /// That the count is 0.
     None,
-    /// He was told that there is some and has not confirmed it yet.
+    /// The owner was notified that the count is not 0, and has not confirmed it yet.
     Pending,
-    /// That there is some.
+    /// That the count is not 0.
     Held,
 }
 
-/// What to tell the owner, in this order.
+/// What the owner has to be notified of, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeUpdate {
     pub(crate) increfs: bool,
     pub(crate) acquire: bool,
     pub(crate) release: bool,
     pub(crate) decrefs: bool,
-    /// Nobody needs the node any more: it is to be forgotten before the owner hears of it.
+    /// Nothing needs the node any more: it has to be forgotten before the owner reads this update.
     pub(crate) forget: bool,
 }
 
-/// Says that a count is not taken: it would mean nothing, for the node is gone or was not in use, or there
-/// are as many already as can be counted.
+/// The error of a count that is not taken: it would have no meaning, because the node is gone or
+/// was not in use, or the count is at its maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Uncounted;
 
 /// The counts of one node.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeCounts {
-    /// Handles on the node in other processes; each of them needs its name at least.
+    /// Handles on the node in other processes; each of them needs at least the name of the node.
     refs: u32,
-    /// Those among them that keep it in use.
+    /// The handles that keep the node in use.
     strong_refs: u32,
-    /// Buffers and the context that keep it in use.
+    /// Buffers and the context that keep the node in use.
     local_strong: u32,
-    /// Buffers and the context that need its name.
+    /// Buffers and the context that need the name of the node.
     local_weak: u32,
-    /// Transactions under construction that name it.
+    /// Transactions under construction that name the node.
     pins: u32,
     strong: OwnerRef,
     weak: OwnerRef,
 }
 
 impl NodeCounts {
-    /// A node that nobody needs yet.
+    /// Returns the counts of a node that nothing needs yet.
     pub(crate) const fn new() -> Self {
         Self {
             refs: 0,
@@ -76,7 +77,7 @@ impl NodeCounts {
         }
     }
 
-    /// A node that can be counted once more of each kind.
+    /// Returns counts each of which can be increased exactly once more.
     #[cfg(test)]
     pub(crate) const fn nearly_full() -> Self {
         Self {
@@ -90,8 +91,8 @@ impl NodeCounts {
         }
     }
 
-    /// The context takes the node as its manager: it is in use as long as its owner lives, and the
-    /// owner is never told so (contract CTX-2).
+    /// Counts the context, which takes the node as its manager: the node is in use as long as its
+    /// owner lives, and the owner is never notified of that (contract CTX-2).
     pub(crate) fn become_manager(&mut self) -> Result<(), Uncounted> {
         let strong = one_more(self.local_strong)?;
         self.local_weak = one_more(self.local_weak)?;
@@ -106,7 +107,7 @@ impl NodeCounts {
         self.strong_refs > 0 || self.local_strong > 0 || self.strong == OwnerRef::Pending
     }
 
-    /// Whether anything needs the node's name.
+    /// Whether anything needs the name of the node.
     pub(crate) fn has_weak(&self) -> bool {
         self.refs > 0
             || self.local_weak > 0
@@ -115,12 +116,13 @@ impl NodeCounts {
             || self.has_strong()
     }
 
-    /// What the owner was told of strong and of weak counts.
+    /// Returns whether the owner was notified of strong and of weak counts.
     pub(crate) fn owner_refs(&self) -> (bool, bool) {
         (self.strong != OwnerRef::None, self.weak != OwnerRef::None)
     }
 
-    /// How many keep the node in use, and how many need its name locally.
+    /// Returns how many strong counts keep the node in use, and how many local weak counts need its
+    /// name.
     pub(crate) fn totals(&self) -> (u32, u32) {
         let is_pending = |owner| u32::from(owner == OwnerRef::Pending);
         let strong = self.strong_refs.saturating_add(self.local_strong);
@@ -130,18 +132,20 @@ impl NodeCounts {
         )
     }
 
-    /// Whether the owner would be told something now.
+    /// Whether the owner has to be notified of anything now.
     pub(crate) fn has_update(&self) -> bool {
         let (owner_has_strong, owner_has_weak) = self.owner_refs();
         self.has_strong() != owner_has_strong || self.has_weak() != owner_has_weak
     }
 
-    /// Whether nobody needs the node and its owner knows of nobody: it can be forgotten silently.
+    /// Whether nothing needs the node, and the owner knows of no count: the node can be forgotten
+    /// without notifying the owner.
     pub(crate) fn is_unreferenced(&self) -> bool {
         !self.has_weak() && self.owner_refs() == (false, false)
     }
 
-    /// Brings the owner up to date and says what he has to hear for it.
+    /// Changes the owner's references to what the counts demand, and returns the update that the
+    /// owner has to read for it.
     pub(crate) fn take_update(&mut self) -> NodeUpdate {
         let mut node_update = NodeUpdate::default();
         if self.has_weak() && self.weak == OwnerRef::None {
@@ -164,7 +168,8 @@ impl NodeCounts {
         node_update
     }
 
-    /// The owner confirms that he has heard of strong or weak counts. `false` when he was not asked.
+    /// Notes that the owner has confirmed strong or weak counts. Returns `false` if no confirmation
+    /// was pending.
     pub(crate) fn confirm(&mut self, strength: Strength) -> bool {
         let owner = match strength {
             Strength::Strong => &mut self.strong,
@@ -177,7 +182,7 @@ impl NodeCounts {
         is_pending
     }
 
-    /// A handle on the node comes to be, begins to keep it in use, or both.
+    /// Counts a handle that is new, begins to keep the node in use, or both.
     pub(crate) fn raise(&mut self, is_new: bool, is_strong: bool) -> Result<(), Uncounted> {
         let refs = one_more_if(is_new, self.refs)?;
         self.strong_refs = one_more_if(is_strong, self.strong_refs)?;
@@ -185,16 +190,18 @@ impl NodeCounts {
         Ok(())
     }
 
-    /// A handle on the node is gone, no longer keeps it in use, or both.
+    /// Stops counting a handle that is removed, no longer keeps the node in use, or both.
     pub(crate) fn lower(&mut self, was_last: bool, was_strong: bool) {
         self.refs -= u32::from(was_last);
         self.strong_refs -= u32::from(was_strong);
     }
 
-    /// A buffer of the owner names the node from now on, or brings him a call for it.
+    /// Counts a buffer of the owner that names the node from now on, or that belongs to a call for
+    /// the node.
     ///
-    /// Not where that would bring the node back into use: its owner may have been told that
-    /// nobody needs it, and would read his own pointer before he is told otherwise.
+    /// Fails if the count would bring the node back into use: its owner may have been notified that
+    /// nothing needs the node, and would read its own pointer before it is notified that something
+    /// needs it again.
     pub(crate) fn add_local(&mut self, strength: Strength) -> Result<(), Uncounted> {
         let (owner_has_strong, owner_has_weak) = self.owner_refs();
         let is_in_use = match strength {
@@ -209,24 +216,24 @@ impl NodeCounts {
         Ok(())
     }
 
-    /// A buffer of the owner no longer names the node.
+    /// Stops counting a buffer of the owner that no longer names the node.
     pub(crate) fn drop_local(&mut self, strength: Strength) {
         *self.local(strength) -= 1;
     }
 
-    /// A transaction under construction names the node.
+    /// Counts a transaction under construction that names the node.
     pub(crate) fn pin(&mut self) -> Result<(), Uncounted> {
         self.pins = one_more(self.pins)?;
         Ok(())
     }
 
-    /// That transaction is sent or given up.
+    /// Stops counting that transaction, which is sent or given up.
     pub(crate) fn unpin(&mut self) {
         self.pins -= 1;
     }
 
-    /// The owner died: nothing of his own counts any more, and there is nobody to tell. Handles go on
-    /// counting, up and down.
+    /// Removes all counts of the owner, which has died: it cannot be notified any more. Handles
+    /// continue to be counted, up and down.
     pub(crate) fn orphan(&mut self) {
         self.local_strong = 0;
         self.local_weak = 0;

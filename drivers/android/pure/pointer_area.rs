@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What pointers in a transaction's data point to: where each block goes, and which bytes of it are
-//! not copied but put there by somebody else.
+//! The pointer area of a buffer: where the block of each pointer goes, and which bytes of it are
+//! not copied from the sender but written by the driver.
 //!
-//! A block is an object of the data (`PTR`). Its copy is cut from the front of an area of the
-//! receiver's buffer, so no two blocks share a byte. Other objects may claim *gaps* in it: the place
-//! of a pointer to another block, or an array of file descriptors. Which gaps are allowed is the
-//! contract's OBJ-4:
+//! A block belongs to an object of the data (`PTR`). Its copy is cut from the front of an area of
+//! the receiver's buffer, so no two blocks share a byte. Other objects may claim *gaps* in it: the
+//! place of a pointer to another block, or an array of file descriptors. OBJ-4 of the contract
+//! defines which gaps are allowed:
 //!
 //! ```text
 //!   block A  ├──copied──┤gap: pointer to B├──copied──┤gap: pointer to C├──── not yet ────┤
 //!   block C  ├── not yet ──┤                                            ▲ A's cursor
 //! ```
 //!
-//! Each open block has a cursor that only moves forward: up to it, every byte has been copied or
-//! claimed, exactly once; behind it, nothing has been touched (lessons R16, C07). A claim copies
+//! Each open block has a cursor that only moves forward: every byte before it has been copied or
+//! claimed, exactly once; no byte behind it has been touched (lessons R16, C07). A claim copies
 //! what lies between the cursor and the gap and moves the cursor behind the gap. Only the latest
-//! block and its ancestors are open; a claim in one of them closes those that are nested more
+//! block and its ancestors are open; a claim in one of them closes the blocks that are nested more
 //! deeply, which copies what remains of them. So the sender's pointers and descriptors are never
 //! copied, and the order in which they may be replaced needs no rule of its own.
 //!
-//! This room has no memory of the sender or the receiver in its hands: it is told to copy through a
-//! function, and is tested on the host with another one.
+//! This module does not access the memory of the sender or the receiver: the caller passes a
+//! function that copies, and the tests on the host pass another one.
 
 use kernel::{alloc::AllocError, prelude::*};
 
-/// Blocks begin at multiples of this within the area.
+/// The alignment of blocks within the area.
 const BLOCK_ALIGNMENT: u64 = 8;
 
-/// Gaps begin at multiples of this within their block (contract OBJ-6).
+/// The alignment of gaps within their block (contract OBJ-6).
 const GAP_ALIGNMENT: u64 = 4;
 
-/// The size of a pointer as the wire has it.
+/// The size of a pointer in the data of a transaction.
 pub(crate) const POINTER_SIZE: u64 = size_of::<u64>() as u64;
 
-/// Says that an object does not fit: there is no room left for it, or it may not be where it wants
-/// to be.
+/// The error of an object that does not fit: no room is left for it, or its place is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DoesNotFit;
 
 /// Bytes to be copied from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Where they go, relative to the start of the buffer.
+    /// Where the bytes go, relative to the start of the buffer.
     pub(crate) at: usize,
-    /// Where they are in the sender's memory.
+    /// The address of the bytes in the sender's memory.
     pub(crate) source: u64,
     pub(crate) length: usize,
 }
 
-/// Bytes of a block that are not copied. Whoever claimed them fills them.
+/// Bytes of a block that are not copied. The object that claimed them writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
-    /// Where they are, relative to the start of the buffer.
+    /// Where the bytes are, relative to the start of the buffer.
     pub(crate) at: usize,
-    /// Where the sender has what he wants replaced.
+    /// The address in the sender's memory of what the driver replaces.
     pub(crate) source: u64,
 }
 
@@ -63,7 +62,7 @@ pub(crate) struct Gap {
 pub(crate) enum AreaError<E> {
     DoesNotFit,
     NoMemory,
-    /// The copying itself failed.
+    /// The copy function failed.
     Copy(E),
 }
 
@@ -82,18 +81,18 @@ impl<E> From<AllocError> for AreaError<E> {
 /// A block in which gaps may still be claimed.
 #[derive(Clone, Copy)]
 struct Block {
-    /// The object that it belongs to, as an index into the array of offsets.
+    /// The object to which the block belongs, as an index into the array of offsets.
     object: u64,
     start: usize,
     source: u64,
     length: usize,
-    /// Up to where the block is done. An empty gap may lie behind the block's end, and then this
-    /// does as well.
+    /// The end of the part that is copied or claimed. An empty gap may lie behind the end of the
+    /// block, and the cursor is behind it then, too.
     cursor: u64,
 }
 
 impl Block {
-    /// What lies between the cursor and `end`, or the end of the block if that comes first.
+    /// Returns what lies between the cursor and `end`, or the end of the block if that is lower.
     fn piece_until(&self, end: u64) -> Option<Piece> {
         let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.length);
         let done = usize::try_from(self.cursor).unwrap_or(usize::MAX);
@@ -105,8 +104,8 @@ impl Block {
         })
     }
 
-    /// Whether a gap may be where it is wanted. An empty one may be anywhere behind the cursor, for
-    /// it takes nothing.
+    /// Whether a gap is allowed at a place. An empty gap may be anywhere behind the cursor, because
+    /// it takes no bytes. Fails with [`DoesNotFit`].
     fn admits(&self, offset: u64, size: u64) -> Result<(), DoesNotFit> {
         let is_inside = offset
             .checked_add(size)
@@ -119,7 +118,7 @@ impl Block {
     }
 }
 
-/// The part of a buffer that takes copies of what pointers point to.
+/// The part of a buffer that receives copies of the blocks to which pointers point.
 pub(crate) struct PointerArea {
     /// Where the next block goes.
     next: usize,
@@ -129,7 +128,7 @@ pub(crate) struct PointerArea {
 }
 
 impl PointerArea {
-    /// An area between two places of a buffer.
+    /// Returns an area between two offsets of a buffer.
     pub(crate) fn new(start: usize, end: usize) -> Self {
         Self {
             next: start,
@@ -138,9 +137,9 @@ impl PointerArea {
         }
     }
 
-    /// Adds the block of object number `object`, which is nobody's child. Says where it goes.
+    /// Adds the block of object number `object`, which has no parent. Returns where the block goes.
     ///
-    /// Numbers only ever grow from call to call.
+    /// The numbers of objects increase from call to call.
     pub(crate) fn add_root<E>(
         &mut self,
         object: u64,
@@ -154,8 +153,9 @@ impl PointerArea {
         Ok(block.start)
     }
 
-    /// Adds the block of an object to which a pointer in the block of `parent`, at `parent_offset`,
-    /// points. Says where it goes, and where that has to be written.
+    /// Adds the block of an object to which a pointer points that is in the block of `parent`, at
+    /// `parent_offset`. Returns where the block goes, and the gap in which the pointer to it has to
+    /// be written.
     pub(crate) fn add_child<E>(
         &mut self,
         object: u64,
@@ -170,7 +170,7 @@ impl PointerArea {
         Ok((block.start, gap))
     }
 
-    /// Claims `size` bytes in the block of object `parent`.
+    /// Claims `size` bytes in the block of object `parent`, and returns them as a gap.
     pub(crate) fn claim<E>(
         &mut self,
         parent: u64,
@@ -190,14 +190,14 @@ impl PointerArea {
         }
         // No overflow: a gap that is not empty ends inside of the block.
         block.cursor = offset + size;
-        // CAST: where an empty gap lies nobody asks.
+        // CAST: the place of an empty gap is never used.
         Ok(Gap {
             at: block.start.wrapping_add(offset as usize),
             source: block.source.wrapping_add(offset),
         })
     }
 
-    /// No more objects: copies what remains of all blocks.
+    /// Ends the area after the last object: copies what remains of all blocks.
     pub(crate) fn finish<E>(
         mut self,
         copy: &mut impl FnMut(Piece) -> Result<(), E>,
@@ -205,7 +205,7 @@ impl PointerArea {
         self.close_down_to(0, copy)
     }
 
-    /// Cuts a block off the rest of the area.
+    /// Cuts a block from the unused rest of the area.
     fn cut(&mut self, object: u64, source: u64, length: u64) -> Result<Block, DoesNotFit> {
         let start = self.next;
         let room = self.end - start;
@@ -225,13 +225,13 @@ impl PointerArea {
         })
     }
 
-    /// Opens a block, whose memory is allocated with the first of them.
+    /// Opens a block. The memory for open blocks is allocated with the first one.
     fn push(&mut self, block: Block) -> Result<(), AllocError> {
         let open = self.open.get_or_insert_with(KVVec::new);
         open.push(block, GFP_KERNEL)
     }
 
-    /// Closes all but the `depth` outermost blocks.
+    /// Closes all but the `depth` outermost blocks: copies what remains of them.
     fn close_down_to<E>(
         &mut self,
         depth: usize,

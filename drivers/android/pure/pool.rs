@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many threads serve a process, and whether the driver has asked for another one.
+//! The number of threads that serve a process, and whether the driver has requested another one.
 
-/// The size of the pool of threads that serve a process (contract LOOP-3, LOOP-5).
+/// The size of the thread pool of a process (contract LOOP-3, LOOP-5).
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pool {
-    /// How many threads the driver may ask for.
+    /// How many threads the driver may request.
     pub(crate) max_threads: u32,
-    /// Whether one was asked for that has not come yet.
+    /// Whether a thread was requested that has not registered yet.
     pub(crate) is_thread_requested: bool,
-    /// How many have come because they were asked for.
+    /// How many threads have registered because they were requested.
     pub(crate) started: u32,
 }
 
 impl Pool {
-    /// User space could not be told of the request that was made when so many had `started`. If that was
-    /// answered all the same, another may have been made meanwhile, and stays: the number only goes up.
+    /// Withdraws the request that was made when `started` threads had registered, because user
+    /// space could not read it. If user space has answered that request nevertheless, another
+    /// request may have been made in the meantime, and is kept: `started` only increases.
     pub(crate) fn withdraw_request(&mut self, started: u32) {
         if self.started == started {
             self.is_thread_requested = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! At which priority a call is served, and what the thread that serves it goes back to.
+//! The priority at which a call is served, and the priority to which the serving thread returns.
 //!
-//! Decisions only, without the scheduler, so that host tests can try all that there is:
+//! This module decides only, without the scheduler, so that host tests can try all cases:
 //!
 //! ```text
 //!   caller ─┐                                          ┌─ limits of the serving task
@@ -10,14 +10,14 @@
 //!   node  ──┘   (NodePriority)              of the task    (Limits)
 //! ```
 //!
-//! A call is served as urgently as its caller runs, or as its node demands, whichever is more
-//! (contract TXN-31). A oneway call has no caller who waits, so only the node's demand can make its
-//! thread more urgent. That a caller is real-time counts only for nodes that said so; elsewhere it
-//! counts as nice 0, as on Android's kernels.
+//! A call is served at the priority of its caller or at the minimum of its node, whichever is more
+//! urgent (contract TXN-31). A oneway call has no caller that waits, so only the node's minimum can
+//! make its thread more urgent. A real-time caller counts as real-time only for nodes that inherit
+//! it; for other nodes it counts as nice 0, as on Android's kernels.
 
 use crate::defs::NodeFlags;
 
-/// How a task is scheduled, in one word, so that two of them are compared at once:
+/// How a task is scheduled, in one word, so that two priorities are compared at once:
 ///
 /// ```text
 ///   31       24 23          16 15        9      8       7       0
@@ -27,13 +27,13 @@ use crate::defs::NodeFlags;
 ///  └───────────┴──────────────┴───────────┴───────────┴──────────┘
 /// ```
 ///
-/// The same as in `rust/kernel/sched.rs`. The real-time priority is 0 for all other policies. A task
-/// that is asked how it is scheduled leaves out the flag; one that was changed tells it, too.
+/// The same word as in `rust/kernel/sched.rs`. The real-time priority is 0 for all other policies.
+/// The word that is read from a task lacks the flag; the word of a change has it, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Priority(u32);
 
-/// The policies that count for themselves, by their numbers in the system call. All others are
-/// those of tasks that share, and have a nice value.
+/// The policies that are distinguished, by their numbers in the system call. All others are fair
+/// policies, and have a nice value.
 mod policy {
     pub(super) const NORMAL: u32 = 0;
     pub(super) const FIFO: u32 = 1;
@@ -41,12 +41,13 @@ mod policy {
     pub(super) const DEADLINE: u32 = 6;
 }
 
-/// A priority to go back to, or none, in the room of one: [`crate::transaction::Transaction`] has no more.
+/// A priority to restore, or none, in the size of one: [`crate::transaction::Transaction`] has no
+/// more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SavedPriority(u32);
 
 impl SavedPriority {
-    /// No priority has this word: some of its bits are always 0.
+    /// No priority. No [`Priority`] has this word, because some of its bits are always 0.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
     pub(crate) const fn get(self) -> Option<Priority> {
@@ -56,12 +57,12 @@ impl SavedPriority {
         }
     }
 
-    /// Takes it out, and leaves none.
+    /// Takes the priority, and leaves none.
     pub(crate) fn take(&mut self) -> Option<Priority> {
         core::mem::replace(self, Self::NONE).get()
     }
 
-    /// Saves a priority, unless there is one already.
+    /// Saves a priority, unless one is saved already.
     pub(crate) fn keep_first(&mut self, priority: Priority) {
         if *self == Self::NONE {
             *self = Self(priority.0);
@@ -78,23 +79,24 @@ impl From<Option<Priority>> for SavedPriority {
 /// The part of a [`Priority`] that is inherited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// Runs before everyone who shares, and before those of lower priority (1 to 99).
+    /// Runs before all fair tasks, and before real-time tasks of lower priority (1 to 99).
     RealTime { policy: RealTime, priority: u8 },
-    /// Shares, with this nice value (-20 to 19; what a node demands may be beyond, and is moot then).
+    /// Shares the CPU, with this nice value (-20 to 19; the minimum of a node may be beyond, and
+    /// has no effect then).
     Fair { nice: i16 },
 }
 
-/// What a real-time task does to others of its priority.
+/// How a real-time task shares the CPU with others of its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RealTime {
     /// Runs until it waits.
     Fifo,
-    /// Takes turns.
+    /// Runs for a time slice.
     RoundRobin,
 }
 
 impl Urgency {
-    /// Where it stands among all, the most urgent first: the kernel's own scale.
+    /// Returns the rank in the kernel's own scale: the lower the number, the more urgent.
     const fn rank(self) -> i16 {
         match self {
             Self::RealTime { priority, .. } => 99 - priority as i16,
@@ -102,7 +104,7 @@ impl Urgency {
         }
     }
 
-    /// Whether it goes before `other`. Of two equals, the one that does not take turns does.
+    /// Whether it is more urgent than `other`. Of two equal ranks, the one without time slices is.
     fn outranks(self, other: Self) -> bool {
         let is_fifo = matches!(
             self,
@@ -143,7 +145,7 @@ impl Priority {
         self.real_time_priority() != 0
     }
 
-    /// The part that others inherit. Whoever has a deadline counts by the nice value.
+    /// Returns the part that others inherit. A task with a deadline counts by its nice value.
     const fn urgency(self) -> Urgency {
         let policy = match self.policy() {
             policy::FIFO => RealTime::Fifo,
@@ -156,15 +158,17 @@ impl Priority {
         }
     }
 
+    /// Returns the same priority with another nice value.
     const fn with_nice(self, nice: i16) -> Self {
         Self(self.0 & !(0xff << 16) | ((nice + 20) as u32) << 16)
     }
 
-    /// The same task with another urgency. Of the policies that share it keeps its own; what it forks
-    /// while it is real-time by inheritance does not inherit that.
+    /// Returns the priority of the same task with another urgency. The task keeps its own policy if
+    /// that and the new urgency are fair; what it forks while it is real-time by inheritance does
+    /// not inherit that.
     const fn with(self, urgency: Urgency) -> Self {
         if self.policy() == policy::DEADLINE && matches!(urgency, Urgency::RealTime { .. }) {
-            // More urgent than any.
+            // A deadline is more urgent than any real-time priority.
             return self;
         }
         match urgency {
@@ -183,22 +187,23 @@ impl Priority {
         }
     }
 
-    /// Whether a task of the one priority is scheduled like one of the other.
+    /// Whether tasks of the two priorities are scheduled in the same way.
     pub(crate) const fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & !Self::RESET_ON_FORK == 0
     }
 
-    /// Whether a task of this priority goes before one of `other`.
+    /// Whether a task of this priority is more urgent than one of `other`.
     pub(crate) fn is_more_urgent_than(self, other: Self) -> bool {
         self.urgency().outranks(other.urgency())
     }
 
+    /// Returns the priority, unless it is like the task's own.
     fn unless_like(self, own: Self) -> Option<Self> {
         (!self.is_like(own)).then_some(self)
     }
 
-    /// What a task has to change in order to be scheduled as it once was. Deadlines come and go by the
-    /// task's own will alone: with one, or with one that it had, only the nice value goes back.
+    /// Returns the change that restores a saved priority. Only a task itself can get or lose a
+    /// deadline: if the task has or had one, only the nice value is restored.
     pub(crate) fn to_restore(self, saved: Self) -> Option<Self> {
         if self.policy() == policy::DEADLINE || saved.policy() == policy::DEADLINE {
             self.with_nice(saved.nice()).unless_like(self)
@@ -207,18 +212,18 @@ impl Priority {
         }
     }
 
-    /// What a task has to change in order to be as urgent as its process is by default.
+    /// Returns the change that makes a task as urgent as its process is by default.
     pub(crate) fn to_default(self, default: Self) -> Option<Self> {
         self.with(default.urgency()).unless_like(self)
     }
 }
 
-/// What a node says of the priority at which it is served, fixed with its flags.
+/// The priority settings of a node, which are fixed with its flags.
 pub(crate) struct NodePriority {
     minimum: Urgency,
     inherits_real_time: bool,
-    /// A caller whose word is smaller than this shares, and is more urgent than the minimum: it is
-    /// served as it is. So the usual call is decided by two comparisons.
+    /// A caller whose word is smaller than this is fair, and more urgent than the minimum: its call
+    /// is served without a change. So the usual call is decided by two comparisons.
     as_caller_below: u32,
 }
 
@@ -235,8 +240,8 @@ impl NodePriority {
                 policy,
                 priority: value,
             },
-            // Not signed: more than 19, and with it all that user space means to be negative, demands
-            // nothing, as in the C driver.
+            // The value is not signed: one above 19, and with it each that user space means to be
+            // negative, has no effect, as in the C driver.
             _ => Urgency::Fair { nice: value as i16 },
         };
         let as_caller_below = match minimum {
@@ -251,19 +256,20 @@ impl NodePriority {
         }
     }
 
-    /// Whether a thread scheduled like `own` can serve a call of `caller` as it is. `false` only says
-    /// that it takes a closer look.
+    /// Whether a thread with priority `own` can serve a call of `caller` without a change. `false`
+    /// means only that [`Self::to_serve_call`] has to decide.
     pub(crate) const fn is_served_unchanged(&self, caller: Priority, own: Priority) -> bool {
         caller.0 == own.0 && caller.0 < self.as_caller_below
     }
 
-    /// Whether a call of `caller` is served by a thread that shares the CPU with others.
+    /// Whether a call of `caller` is served by a fair thread, which shares the CPU with others.
     pub(crate) const fn is_served_as_sharing(&self, caller: Priority) -> bool {
         let demands_real_time = matches!(self.minimum, Urgency::RealTime { .. });
         !(demands_real_time || caller.is_real_time() && self.inherits_real_time)
     }
 
-    /// How urgently a call is served; for a oneway call, `caller` is the thread that serves it.
+    /// Returns the urgency at which a call is served; for a oneway call, `caller` is the thread
+    /// that serves it.
     fn urgency_of_service(&self, caller: Priority) -> Urgency {
         let inherited = caller.urgency();
         if self.minimum.outranks(inherited) {
@@ -273,7 +279,7 @@ impl NodePriority {
         }
     }
 
-    /// What a thread has to change in order to serve a call that its caller waits for.
+    /// Returns the change that lets a thread serve a call whose caller waits.
     pub(crate) fn to_serve_call(&self, caller: Priority, own: Priority) -> Option<Priority> {
         let caller = if caller.is_real_time() && !self.inherits_real_time {
             caller.with(Urgency::Fair { nice: 0 })
@@ -283,23 +289,24 @@ impl NodePriority {
         own.with(self.urgency_of_service(caller)).unless_like(own)
     }
 
-    /// What a thread has to change in order to serve a call that nobody waits for.
+    /// Returns the change that lets a thread serve a oneway call.
     pub(crate) fn to_serve_oneway(&self, own: Priority) -> Option<Priority> {
         own.with(self.urgency_of_service(own)).unless_like(own)
     }
 }
 
-/// How far a task may go: all the way with `CAP_SYS_NICE`, else as its resource limits say.
+/// How urgent a task may become: any priority with `CAP_SYS_NICE`, otherwise as its resource limits
+/// allow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The lowest nice value; above 19 if it may choose none.
+    /// The lowest permitted nice value; above 19 if none is permitted.
     nice: i16,
-    /// The highest real-time priority; 0 if it may have none.
+    /// The highest permitted real-time priority; 0 if none is permitted.
     real_time: u8,
 }
 
 impl Limits {
-    /// From a word of `rust/kernel/sched.rs`.
+    /// Reads the limits from a word of `rust/kernel/sched.rs`.
     pub(crate) const fn from_word(word: u32) -> Self {
         Self {
             nice: word as u8 as i8 as i16,
@@ -307,7 +314,8 @@ impl Limits {
         }
     }
 
-    /// What a task gets that should be scheduled like `wanted`, and is like `own`.
+    /// Returns the priority that a task of priority `own` gets if it should be scheduled like
+    /// `wanted`.
     pub(crate) fn permit(self, wanted: Priority, own: Priority) -> Priority {
         match wanted.urgency() {
             Urgency::Fair { nice } => wanted.with_nice(self.permitted_nice(nice, own)),
@@ -315,7 +323,8 @@ impl Limits {
         }
     }
 
-    /// The C driver's rule, for lower values as well as for higher ones.
+    /// Returns the nice value that a task gets instead of `wanted`. This is the C driver's rule,
+    /// for lower values as well as for higher ones.
     fn permitted_nice(self, wanted: i16, own: Priority) -> i16 {
         match self.nice {
             limit if wanted >= limit => wanted,
@@ -324,8 +333,8 @@ impl Limits {
         }
     }
 
-    /// Real-time as far as the limit goes, or as the task is already; without either, as urgent as one
-    /// that shares may be.
+    /// Returns a real-time priority up to the limit, or up to the one that the task has already;
+    /// without either, the most urgent fair priority that is permitted.
     fn permit_real_time(self, policy: RealTime, wanted: u8, own: Priority) -> Priority {
         match own.urgency() {
             _ if self.real_time > 0 => {

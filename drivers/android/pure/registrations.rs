@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who keeps the notifications by which processes are told of deaths and freezing.
+//! The collections in which notifications are kept while they wait for a death or a freeze event,
+//! and while they are delivered.
 //!
-//! [`Registrations`] are those that wait for something to happen to a node or its owner. [`DeliveredNotifications`] have been
-//! told, and user space has not confirmed them yet. It confirms a cookie, which need not be unique: of
-//! those that have it, the one that was told first is meant.
+//! [`Registrations`] contain the notifications that wait for an event of a node or of its owner.
+//! [`DeliveredNotifications`] contain those that are delivered and that user space has not
+//! confirmed yet. User space confirms a cookie, which need not be unique: among the notifications
+//! with that cookie, it confirms the one that was delivered first.
 
 use crate::pure::numbers::FIRST_LONG_NUMBER;
 use kernel::{
@@ -12,15 +14,16 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The order of notifications within a tree.
+/// The key by which notifications are ordered within a tree.
 pub(crate) type RegistrationKey = (u64, u64);
 
-/// A place among notifications, allocated before a lock is taken.
+/// The tree node of a notification, allocated before a lock is taken.
 pub(crate) type Place<N> = RBTreeNodeReservation<RegistrationKey, Arc<N>>;
 
-/// Notifications that wait for something to happen. Mostly there is one, for which no tree is needed.
+/// Notifications that wait for an event. Usually there is one, which needs no tree.
 pub(crate) struct Registrations<N> {
-    /// A notification that is not among the others, and the place that it does not need as long as it is here.
+    /// One notification that is not in `others`, and its tree node, which is unused as long as the
+    /// notification is here.
     single: Option<(Arc<N>, Place<N>)>,
     others: RBTree<RegistrationKey, Arc<N>>,
 }
@@ -33,12 +36,12 @@ impl<N> Registrations<N> {
         }
     }
 
-    /// The place of a notification among others. No two are at one address.
+    /// Returns the key of a notification. No two notifications have the same address.
     pub(crate) fn key(notification: &N) -> RegistrationKey {
         (core::ptr::from_ref(notification).addr() as u64, 0)
     }
 
-    /// Adds a notification in the place that was allocated for it.
+    /// Adds a notification, with the tree node that was allocated for it.
     pub(crate) fn insert(&mut self, notification: &Arc<N>, place: Place<N>) {
         let notification = notification.clone();
         if self.single.is_none() {
@@ -49,8 +52,8 @@ impl<N> Registrations<N> {
         }
     }
 
-    /// Takes a notification out, unless somebody else already has: gives its place. The reference that goes is not
-    /// the last, for the caller has one.
+    /// Removes a notification, unless it was removed already, and returns its tree node. The
+    /// reference that is dropped is not the last one, because the caller has one.
     pub(crate) fn remove(&mut self, notification: &Arc<N>) -> Option<Place<N>> {
         if let Some((_, place)) = self
             .single
@@ -65,7 +68,7 @@ impl<N> Registrations<N> {
         Some(removed.into_reservation())
     }
 
-    /// Takes any of them out.
+    /// Removes any one of the notifications, and returns it.
     pub(crate) fn pop(&mut self) -> Option<Popped<N>> {
         let (notification, place) = match self.single.take() {
             Some(single) => single,
@@ -82,12 +85,13 @@ impl<N> Registrations<N> {
         })
     }
 
-    /// Takes all of them out at once: to be dropped once the lock is gone.
+    /// Removes all notifications at once and returns them, to be dropped after the lock is
+    /// released.
     pub(crate) fn take_all(&mut self) -> Self {
         core::mem::replace(self, Self::new())
     }
 
-    /// The first one from `key` on, in the order of keys.
+    /// Returns the first notification whose key is not less than `key`.
     pub(crate) fn first_from(&self, key: RegistrationKey) -> Option<Arc<N>> {
         let single = self.single.as_ref().map(|(single, _)| single);
         let single = single.filter(|single| Self::key(single) >= key);
@@ -100,19 +104,19 @@ impl<N> Registrations<N> {
     }
 }
 
-/// A notification that was taken out, and the place that it had.
+/// A notification that was removed, and its tree node.
 pub(crate) struct Popped<N> {
     pub(crate) notification: Arc<N>,
     pub(crate) place: Place<N>,
-    /// Whether no other was there.
+    /// Whether no other notification was left.
     pub(crate) is_last: bool,
 }
 
-/// A delivered notification that was taken out: to be dropped once the lock is gone.
+/// A delivered notification that was removed, to be dropped after the lock is released.
 pub(crate) type RemovedFrom<N> = RBTreeNode<RegistrationKey, Arc<N>>;
 
-/// The notifications that a process was told of and has not confirmed: by cookie, and then in the order in which they
-/// were told.
+/// The notifications that are delivered to a process and not confirmed, ordered by cookie and then
+/// by delivery.
 pub(crate) struct DeliveredNotifications<N> {
     notifications: RBTree<RegistrationKey, Arc<N>>,
     last_number: u64,
@@ -126,7 +130,7 @@ impl<N> DeliveredNotifications<N> {
         }
     }
 
-    /// Adds a notification that is being told. Gives its number.
+    /// Adds a notification that is being delivered. Returns its number.
     pub(crate) fn insert(&mut self, notification: &Arc<N>, cookie: u64, place: Place<N>) -> u64 {
         self.last_number += 1;
         let key = (cookie, self.last_number);
@@ -135,7 +139,7 @@ impl<N> DeliveredNotifications<N> {
         self.last_number
     }
 
-    /// Takes out the notification of this cookie that was told first.
+    /// Removes the notification of this cookie that was delivered first, and returns it.
     pub(crate) fn take(&mut self, cookie: u64) -> Option<(Arc<N>, RemovedFrom<N>)> {
         let first = self.notifications.cursor_lower_bound(&(cookie, 0))?;
         let (&key, notification) = first.current();
@@ -143,16 +147,17 @@ impl<N> DeliveredNotifications<N> {
             return None;
         }
         let notification = notification.clone();
-        // A search costs less than what a cursor does to stay in the tree.
+        // A search takes fewer instructions than a removal by a cursor, which stays in the tree.
         Some((notification, self.notifications.remove_node(&key)?))
     }
 
-    /// Takes out a notification that will not be confirmed any more.
+    /// Removes a notification that will not be confirmed any more, and returns its tree node.
     pub(crate) fn remove(&mut self, cookie: u64, number: u64) -> Option<RemovedFrom<N>> {
         self.notifications.remove_node(&(cookie, number))
     }
 
-    /// Takes all of them out at once: to be dropped once the lock is gone.
+    /// Removes all notifications at once and returns them, to be dropped after the lock is
+    /// released.
     pub(crate) fn take_all(&mut self) -> impl Sized {
         core::mem::replace(&mut self.notifications, RBTree::new())
     }
