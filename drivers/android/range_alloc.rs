@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which ranges of a receiver's buffer space are in use.
+//! The ranges of a receiver's space that are in use.
 //!
-//! A receiver maps one space, and each transaction that is sent to it lives in a range of that
-//! space from the moment the sender reserves it until the receiver frees it:
+//! A receiver maps one space, and each transaction that is sent to it has a range of that space
+//! from the time the sender reserves it until the receiver frees it:
 //!
 //! ```text
 //!            reserve              deliver                take               release
@@ -12,25 +12,25 @@
 //!     └───────── abort ─────┘
 //! ```
 //!
-//! - *Reserved*: a sender is filling the range. Nobody else may touch it.
-//! - *Delivered*: the receiver knows the address and may free the range whenever it likes. The
-//!   payload `T` says what has to be undone then.
-//! - *Freeing*: one thread has taken the payload out and is undoing it. A second attempt to free
-//!   the same range finds nothing to take, however closely the two race.
+//! - *Reserved*: a sender is filling the range. No other thread may touch it.
+//! - *Delivered*: the receiver knows the address and may free the range at any time. The payload
+//!   `T` is what has to be undone then.
+//! - *Freeing*: one thread has taken the payload and is undoing it. A second attempt to free the
+//!   same range finds nothing to take, however closely the two race.
 //!
-//! # What this room does not do
+//! # Locking and memory
 //!
-//! It takes no lock and allocates no memory: the caller holds a spinlock around each call. Where
-//! descriptors are needed, [`RangeAllocator::reserve`] answers [`ReserveError::NeedSpare`], the
-//! caller drops its lock, lets [`Spare::fill`] allocate, and asks again. What becomes superfluous
-//! when ranges are freed is handed out as a [`Leftover`], to be dropped once the lock is gone.
+//! The allocator takes no lock and allocates no memory: the caller holds a spinlock around each
+//! call. [`RangeAllocator::reserve`] fails with [`ReserveError::NeedSpare`] if it needs descriptors;
+//! the caller releases its lock, calls [`Spare::fill`] to allocate, and tries again. Memory that
+//! becomes unused when a range is freed is returned as a [`Leftover`], to be dropped without the lock.
 //!
-//! # Two ways to keep the books
+//! # Two backends
 //!
-//! While at most `FEW` ranges are in use they are kept in [`mod@array`], in the allocator itself,
-//! which never needs a descriptor. Beyond that they move to [`tree`]. Both give the smallest gap
-//! that is large enough, and among equals the lowest, so nobody can tell from the offsets which of
-//! the two is in use.
+//! The ranges are kept in [`mod@array`], which is part of the allocator and needs no descriptors. If
+//! more than `FEW` are in use, they are moved to [`tree`] until few are left. Both return the
+//! smallest gap that is large enough, and the lowest of several such, so the offsets do not depend
+//! on the backend in use.
 
 #[path = "range_alloc/accounts.rs"]
 mod accounts;
@@ -50,27 +50,27 @@ use tree::Tree;
 /// Offsets and sizes of ranges are multiples of this: the kernel's pointer size.
 const GRANULE: u32 = size_of::<usize>() as u32;
 
-/// A sender with more oneway ranges than this is suspected of spamming (when space is low).
+/// A sender with more oneway ranges than this is a spam suspect when space is low.
 const SPAM_RANGES: usize = 50;
 
-/// How many ranges are kept without descriptors, unless the user of the type says otherwise.
+/// How many ranges are kept without descriptors, unless the user of the type sets another number.
 ///
-/// A pool of threads that serves synchronous calls keeps about one range a thread in use, and the
-/// usual limit of such a pool is 15. Oneway calls come in bursts of some dozens, of each of which the
-/// tree would need two allocations. A place costs a process some 50 bytes, and with so many the books of one are
-/// just below 2 KiB, beyond which the kernel's allocator would round them up to 4.
+/// A pool of threads that serves synchronous calls keeps about one range per thread in use, and the
+/// usual limit of such a pool is 15. Oneway calls arrive in bursts of some dozens, and the tree
+/// needs two allocations for each of them. An entry costs a process some 50 bytes; this many keep an
+/// allocator just below 2 KiB, beyond which the kernel would allocate 4 KiB for it.
 pub(crate) const FEW: usize = 35;
 
-/// Who waits for the contents of a range, and therefore which budget pays for it.
+/// Whether a thread waits for the reply, and therefore which budget the range counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallKind {
     /// The sender waits for a reply. Such calls may use the whole space.
     Sync,
-    /// Nobody waits. All oneway calls together may use half of the space.
+    /// No thread waits. All oneway calls together may use half of the space.
     Oneway {
         /// The sending process, by which oneway ranges are counted.
         sender: i32,
-        /// How much of that half all calls of this sender may use, in percent; 0 if all of it.
+        /// How much of that half all calls of this sender may use, in percent; 0 for all of it.
         quota: u8,
     },
 }
@@ -80,11 +80,11 @@ pub(crate) enum CallKind {
 pub(crate) struct Reserved {
     /// Where it begins, relative to the start of the space.
     pub(crate) offset: usize,
-    /// How long it is: the size that was asked for, rounded up.
+    /// Its size: the requested size, rounded up.
     pub(crate) size: usize,
     /// The receiver is low on oneway space and this sender holds much of it.
     ///
-    /// Told once, then not again until there is enough space.
+    /// Reported once, then not again until enough space is free.
     pub(crate) oneway_spam_suspect: bool,
 }
 
@@ -93,18 +93,18 @@ pub(crate) struct Reserved {
 pub(crate) enum ReserveError {
     /// No gap is large enough, or the oneway budget or the sender's part of it is exhausted.
     NoSpace,
-    /// The caller has to drop its lock, fill its [`Spare`], and try again.
+    /// The caller has to release its lock, fill its [`Spare`], and try again.
     NeedSpare,
 }
 
-/// There is no range at this offset that is in the state which the call needs.
+/// The error of a call for an offset at which no range begins that is in the required state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongState;
 
-/// What a range in use is at the moment. See the module's drawing.
+/// The state of a range in use. See the figure of the module.
 #[derive(Debug)]
 pub(crate) enum State<T> {
-    /// A sender fills it.
+    /// A sender is filling it.
     Reserved,
     /// The receiver may free it.
     Delivered(T),
@@ -121,7 +121,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Reserved becomes delivered. Gives the payload back if the range is not reserved.
+    /// Changes reserved to delivered. Fails and returns the payload if the range is not reserved.
     fn deliver(&mut self, payload: T) -> Result<(), T> {
         match self {
             State::Reserved => {
@@ -132,7 +132,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Delivered becomes freeing, for whoever comes first.
+    /// Changes delivered to freeing, and returns the payload to the first caller.
     fn take(&mut self) -> Option<T> {
         if self.phase() != Phase::Delivered {
             return None;
@@ -152,7 +152,7 @@ enum Phase {
     Freeing,
 }
 
-/// What is asked of a backend: how much, and which process is charged if the call is oneway.
+/// A request to a backend: the size, and the process that is charged if the call is oneway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Claim {
     size: u32,
@@ -164,37 +164,37 @@ struct Claim {
 pub(crate) struct Range<'a, T> {
     /// Where it begins, relative to the start of the space.
     pub(crate) offset: usize,
-    /// How long it is.
+    /// Its size.
     pub(crate) size: usize,
     /// The sending process, for a oneway call.
     pub(crate) oneway_sender: Option<i32>,
-    /// What it is at the moment.
+    /// Its state.
     pub(crate) state: &'a State<T>,
 }
 
-/// Keeps track of the ranges of one space.
+/// The ranges of one space.
 ///
-/// Guarded by the lock that the caller puts around it; lives as long as the receiving process.
+/// Guarded by the lock of the caller; lives as long as the receiving process.
 ///
 /// # Invariants
 ///
 /// - The ranges in use do not overlap and lie within `0..size`.
-/// - If `tree` is there, it knows all ranges and `array` is empty; otherwise `array` knows all.
+/// - If `tree` exists, it has all ranges and `array` is empty; otherwise `array` has all ranges.
 /// - `oneway_free` is the oneway budget less the sizes of all oneway ranges in use.
 pub(crate) struct RangeAllocator<T, const FEW_RANGES: usize = FEW> {
     array: Array<T, FEW_RANGES>,
     tree: Option<Tree<T>>,
     size: u32,
     oneway_free: u32,
-    /// A spammer was reported, and space has been low ever since.
+    /// A spam suspect was reported, and space has been low ever since.
     spam_reported: bool,
     reach: Reach,
 }
 
-/// How far from the start of a space ranges were reserved, lately and before that.
+/// The highest end of the ranges that were reserved in this round and in the one before.
 ///
-/// The lowest gap is preferred, so this is what a steady use of the space keeps using. "Lately" is
-/// since whoever asks for idle memory began to go round again: the [round](RangeAllocator::is_idle).
+/// The lowest gap is preferred, so a steady use of the space stays below this offset. A new
+/// [round](RangeAllocator::is_idle) begins whenever reclaim of idle memory begins again.
 struct Reach {
     /// In this round.
     now: u32,
@@ -224,10 +224,10 @@ impl Reach {
 }
 
 impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
-    /// Manages a space of `size` bytes, of which none is in use. A size of 0 is a space that is
-    /// not there yet.
+    /// Returns an allocator for a space of `size` bytes, none in use. With a size of 0, none is
+    /// mapped yet.
     ///
-    /// Of a space larger than 4 GiB, the rest stays unused.
+    /// Only the first 4 GiB of a larger space are used.
     pub(crate) const fn new(size: usize) -> Self {
         let size = usable(size);
         Self {
@@ -240,7 +240,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         }
     }
 
-    /// Sets the size of a space of which nothing is in use, normally when it gets mapped.
+    /// Sets the size of a space when it is mapped. Fails if a range is in use.
     ///
     /// The same as assigning a new allocator, without moving one.
     pub(crate) fn set_space(&mut self, size: usize) -> Result<(), WrongState> {
@@ -300,14 +300,14 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         })
     }
 
-    /// The sender gives a reserved range back, for whatever reason it could not be delivered.
+    /// Frees a reserved range that the sender could not deliver, whatever the reason.
     pub(crate) fn abort(&mut self, offset: usize) -> Result<Leftover<T>, WrongState> {
         self.free(offset, Phase::Reserved)
     }
 
-    /// From now on the receiver may free the range, and `payload` says what that undoes.
+    /// Delivers a reserved range. The receiver may free it from now on, which undoes `payload`.
     ///
-    /// Gives the payload back if there is no reserved range at `offset`.
+    /// Fails and returns the payload if no reserved range begins at `offset`.
     pub(crate) fn deliver(&mut self, offset: usize, payload: T) -> Result<(), T> {
         match self.state_mut(offset) {
             Some(state) => state.deliver(payload),
@@ -315,8 +315,8 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         }
     }
 
-    /// The receiver frees the range that starts exactly at `offset`: gives its size and payload
-    /// to the first who asks, and [`None`] to everyone else.
+    /// Begins to free the range that starts exactly at `offset`: returns its size and payload to
+    /// the first caller, and [`None`] to all others.
     ///
     /// The range stays in use until [`release`](Self::release).
     pub(crate) fn take(&mut self, offset: usize) -> Option<(usize, T)> {
@@ -328,12 +328,12 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         Some((size as usize, state.take()?))
     }
 
-    /// All that the range's payload stood for has been undone: its space is free again.
+    /// Frees the space of a range whose payload has been undone.
     pub(crate) fn release(&mut self, offset: usize) -> Result<Leftover<T>, WrongState> {
         self.free(offset, Phase::Freeing)
     }
 
-    /// The payload of the delivered range that starts exactly at `offset`.
+    /// Returns the payload of the delivered range that starts exactly at `offset`.
     pub(crate) fn payload_mut(&mut self, offset: usize) -> Option<&mut T> {
         match self.state_mut(offset)? {
             State::Delivered(payload) => Some(payload),
@@ -341,22 +341,22 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         }
     }
 
-    /// How many ranges are in use, in whatever state.
+    /// Returns the number of ranges in use, in any state.
     pub(crate) fn in_use(&self) -> usize {
         self.array.len() + self.tree.as_ref().map_or(0, Tree::len)
     }
 
-    /// How large the space is.
+    /// Returns the size of the space.
     pub(crate) fn size(&self) -> usize {
         self.size as usize
     }
 
-    /// How much of the oneway budget is left.
+    /// Returns how much of the oneway budget is left.
     pub(crate) fn free_oneway_space(&self) -> usize {
         self.oneway_free as usize
     }
 
-    /// Whether some range in use has a byte in `start..end`. If not, the memory behind it can go.
+    /// Whether any range in use has a byte in `start..end`. If not, its memory can be freed.
     pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
         let end = u32::try_from(end).unwrap_or(u32::MAX);
         match u32::try_from(start) {
@@ -368,16 +368,16 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         }
     }
 
-    /// Whether the memory behind `start..end` can go: no range in use has a byte in it, and none was
-    /// reserved that reached as far lately.
+    /// Whether the memory behind `start..end` can be reclaimed: no range in use has a byte in it,
+    /// and no range that was reserved in this round or the one before ends behind `start`.
     ///
-    /// Whoever asks goes round all of the space again and again, and says with another `round` that
-    /// another time begins. "Lately" is in this round and the one before.
+    /// Reclaim checks the whole space again and again, and passes another `round` whenever it
+    /// begins at its start.
     pub(crate) fn is_idle(&mut self, start: usize, end: usize, round: u32) -> bool {
         self.reach.is_beyond(start, round) && !self.touches(start, end)
     }
 
-    /// All ranges in use, by ascending offset.
+    /// Returns all ranges in use, by ascending offset.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<'_, T>> {
         // Not `.chain()`: the kernel's prelude has an `Init::chain` as well.
         Iterator::chain(self.array.iter(), self.tree.iter().flat_map(Tree::iter))
@@ -404,10 +404,10 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         Ok(Leftover { scraps: None })
     }
 
-    // The two that follow are apart from their callers so that those, which run for each
+    // The next two functions are apart from their callers so that the callers, which run for each
     // transaction, stay short.
 
-    /// Reserves in the tree, and makes one of the array before if there is none.
+    /// Reserves a range in the tree, which is made of the array first if it does not exist.
     #[cold]
     fn reserve_in_tree(&mut self, claim: Claim, spare: &mut Spare<T>) -> Result<u32, ReserveError> {
         let tree = match &mut self.tree {
@@ -417,12 +417,13 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         tree.reserve(claim, spare)
     }
 
+    /// Frees a range in the tree, which is moved to the array if few ranges are left.
     #[cold]
     fn free_in_tree(&mut self, offset: u32, phase: Phase) -> Result<Leftover<T>, WrongState> {
         let tree = self.tree.as_mut().ok_or(WrongState)?;
         let (claim, superfluous) = tree.remove(offset, phase).ok_or(WrongState)?;
-        // Going back only when far below the limit keeps a process that hovers around it from
-        // building a tree again and again.
+        // The tree is kept until few ranges are left, so that a process whose number of ranges
+        // changes around the limit does not make a tree again and again.
         let tree = if tree.len() > FEW_RANGES / 4 {
             None
         } else {
@@ -433,28 +434,28 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         Ok(Leftover { scraps })
     }
 
-    /// Moves all ranges from the tree to the array.
+    /// Moves all ranges from the tree to the array. Returns the empty tree.
     fn fell_tree(&mut self) -> Option<Tree<T>> {
         let mut tree = self.tree.take()?;
         tree.fell(&mut self.array);
         Some(tree)
     }
 
-    /// Gives back what [`charge`](Self::charge) took.
+    /// Returns to the oneway budget what [`charge`](Self::charge) took from it.
     fn credit(&mut self, claim: Claim) {
         if claim.oneway_sender.is_some() {
             self.oneway_free += claim.size;
         }
     }
 
-    /// Pays for a oneway range that was just reserved; true if its sender should be reported.
+    /// Charges the oneway budget for a new range. Returns `true` if its sender is to be reported.
     fn charge(&mut self, sender: i32, size: u32) -> bool {
         self.oneway_free -= size;
         if self.oneway_free >= self.size / 10 {
             self.spam_reported = false;
             return false;
         }
-        // Whoever was found is found once.
+        // A suspect is reported once.
         if self.spam_reported {
             return false;
         }
@@ -463,7 +464,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         self.spam_reported
     }
 
-    /// Whether a sender would have more than its part of the oneway budget, with so much more.
+    /// Whether `size` more bytes would exceed the sender's part of the oneway budget.
     #[cold]
     fn exceeds_quota(&self, sender: i32, percent: u8, size: u32) -> bool {
         let quota = u64::from(self.size / 2) * u64::from(percent) / 100;
@@ -471,7 +472,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         held + u64::from(size) > quota
     }
 
-    /// What the oneway ranges of a sender amount to.
+    /// Returns the number and the sum of the oneway ranges of a sender.
     fn held_by(&self, sender: i32) -> Holding {
         match &self.tree {
             None => self.array.held_by(sender),
@@ -480,7 +481,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     }
 }
 
-/// The part of a space that can be addressed and divided into granules.
+/// Returns the part of a space that can be addressed and divided into granules.
 const fn usable(size: usize) -> u32 {
     let size = if size > u32::MAX as usize {
         u32::MAX
@@ -490,7 +491,7 @@ const fn usable(size: usize) -> u32 {
     size - size % GRANULE
 }
 
-/// The size of the range that serves a request; an empty request gets an address of its own too.
+/// Returns the size of the range for a request; an empty request gets an address of its own, too.
 fn rounded(size: usize) -> Option<u32> {
     u32::try_from(size)
         .ok()?

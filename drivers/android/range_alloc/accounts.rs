@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What each sender of oneway calls holds of a space, for spaces with so many ranges that it would take
-//! long to add them up.
+//! The number and the sum of the oneway ranges of each sender, for spaces with so many ranges that
+//! adding them up would take long.
 //!
-//! A sender has an account as long as it has a range. Memory for one is brought by the range that
-//! opens it, and goes, or waits for the next sender, when the last range closes it.
+//! A sender has an account as long as it has a range. The range that opens an account supplies its
+//! memory. When the last range closes the account, the memory is kept for the next sender, or
+//! returned to be freed.
 
 use super::{Claim, ReserveError, Spare};
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
-/// The ranges of one sender.
+/// The number and the sum of the ranges of one sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holding {
     pub(super) ranges: usize,
@@ -17,6 +18,7 @@ pub(super) struct Holding {
 }
 
 impl Holding {
+    /// Adds a range.
     pub(super) fn add(&mut self, bytes: usize) {
         self.ranges += 1;
         self.bytes += bytes;
@@ -30,8 +32,8 @@ pub(super) type AccountNode = RBTreeNodeReservation<i32, Holding>;
 ///
 /// # Invariants
 ///
-/// There is an account for each sender of a oneway range and for nobody else, and what stands in it is
-/// the number and the sum of those ranges.
+/// Each sender of a oneway range has an account, and no other account exists; an account has the
+/// number and the sum of the ranges of its sender.
 pub(super) struct Accounts {
     by_sender: RBTree<i32, Holding>,
     idle: Option<AccountNode>,
@@ -45,7 +47,7 @@ impl Accounts {
         }
     }
 
-    /// What a sender holds.
+    /// Returns what a sender holds.
     pub(super) fn of(&self, sender: i32) -> Holding {
         self.by_sender.get(&sender).copied().unwrap_or_default()
     }
@@ -73,7 +75,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Takes a range away. Gives the memory of an account that nobody needs.
+    /// Removes a range. Returns the memory of an account that is not needed.
     pub(super) fn remove(&mut self, claim: Claim) -> Option<AccountNode> {
         let sender = claim.oneway_sender?;
         let holding = self.by_sender.get_mut(&sender)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A few ranges, kept in place and in order of their offsets.
+//! A backend for a few ranges, kept in an array in the order of their offsets.
 //!
-//! What is searched and shifted (`spans`) is small and apart from what only moves in and out
+//! What is searched and shifted (`spans`) is small and separate from what is only read and written
 //! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
 
 use super::{accounts::Holding, Claim, Phase, Range, State};
@@ -13,8 +13,8 @@ use core::mem;
 /// # Invariants
 ///
 /// - `spans[..len]` are in ascending order of their offsets and do not overlap.
-/// - Each of `spans[..len]` has a slot of its own, whose bit in `slots_used` is set; no other
-///   bits are set.
+/// - Each of `spans[..len]` has a slot of its own, whose bit in `slots_used` is set; no other bits
+///   are set.
 /// - Only slots whose bit is set are [`State::Delivered`].
 pub(super) struct Array<T, const N: usize> {
     len: usize,
@@ -54,14 +54,14 @@ impl<T> Slot<T> {
     };
 }
 
-/// Where a range can go: before the span with this index.
+/// A gap in which a range can begin: before the span with this index.
 #[derive(Clone, Copy)]
 pub(super) struct Gap {
     index: usize,
     offset: u32,
 }
 
-/// All `N` places are taken.
+/// The error of an array whose `N` slots are all in use.
 pub(super) struct Full;
 
 impl<T, const N: usize> Array<T, N> {
@@ -79,8 +79,8 @@ impl<T, const N: usize> Array<T, N> {
         self.len
     }
 
-    /// The smallest gap of at least `size` bytes in a space of `space` bytes; of several such,
-    /// the one with the lowest offset.
+    /// Returns the smallest gap of at least `size` bytes in a space of `space` bytes; of several
+    /// such, the one with the lowest offset.
     pub(super) fn best_gap(&self, size: u32, space: u32) -> Option<Gap> {
         let mut best = None;
         let mut best_room = u32::MAX;
@@ -103,14 +103,14 @@ impl<T, const N: usize> Array<T, N> {
         best
     }
 
-    /// Reserves the beginning of a gap. Gives the offset.
+    /// Reserves the beginning of a gap. Returns the offset.
     #[inline]
     pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
         let slot = self.slots_used.trailing_ones() as usize;
         let entry = self.slots.get_mut(slot).ok_or(Full)?;
         entry.oneway_sender = claim.oneway_sender;
-        // The state of an unused slot has no payload, which the compiler does not know: without
-        // this it would look for one to drop.
+        // The state of an unused slot has no payload, but the compiler cannot know that, and would
+        // look for one to drop.
         mem::forget(mem::replace(&mut entry.state, State::Reserved));
         self.slots_used |= 1 << slot;
 
@@ -126,7 +126,7 @@ impl<T, const N: usize> Array<T, N> {
         Ok(gap.offset)
     }
 
-    /// Size and state of the range at exactly this offset.
+    /// Returns size and state of the range at exactly this offset.
     pub(super) fn get_mut(&mut self, offset: u32) -> Option<(u32, &mut State<T>)> {
         let span = self.live().iter().find(|span| span.offset == offset)?;
         let (size, slot) = (span.size, span.slot);
@@ -154,7 +154,7 @@ impl<T, const N: usize> Array<T, N> {
         Some(claim)
     }
 
-    /// Takes the last range out, whatever its state.
+    /// Removes the last range, whatever its state, and returns it.
     pub(super) fn pop(&mut self) -> Option<(u32, Claim, State<T>)> {
         self.len = self.len.checked_sub(1)?;
         let span = self.spans[self.len];
@@ -170,7 +170,7 @@ impl<T, const N: usize> Array<T, N> {
         Some((span.offset, claim, state))
     }
 
-    /// Adds a range behind all others. There has to be a place for it.
+    /// Adds a range behind all others. The array must have a free slot.
     pub(super) fn push(&mut self, offset: u32, claim: Claim, state: State<T>) {
         let gap = Gap {
             index: self.len,
@@ -182,7 +182,7 @@ impl<T, const N: usize> Array<T, N> {
         }
     }
 
-    /// What the oneway calls of a sender hold.
+    /// Returns the number and the sum of the oneway ranges of a sender.
     pub(super) fn held_by(&self, sender: i32) -> Holding {
         let mut held = Holding::default();
         for range in self
@@ -194,8 +194,8 @@ impl<T, const N: usize> Array<T, N> {
         held
     }
 
-    /// How many senders of oneway calls there are at most: whoever is met again after another counts
-    /// again.
+    /// Returns the largest possible number of senders of oneway calls: a sender counts again if
+    /// another sender's range is between two of its own.
     pub(super) fn max_senders(&self) -> usize {
         let mut last = None;
         let is_another = |range: &Range<'_, T>| {
@@ -206,7 +206,7 @@ impl<T, const N: usize> Array<T, N> {
         self.iter().filter(is_another).count()
     }
 
-    /// Whether some range has a byte in `start..end`.
+    /// Whether any range has a byte in `start..end`.
     pub(super) fn touches(&self, start: u32, end: u32) -> bool {
         self.live()
             .iter()

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What holds for the range allocator, whichever way it keeps its books: rules of the contract, lessons
-//! from others' faults, all that can happen to a small space, and long random lives next to a model.
+//! Tests of the range allocator, for both backends: rules of the contract, lessons from faults of
+//! other drivers, everything that can happen to a small space, and long random sequences that are
+//! compared with a model.
 //!
-//! One source for two places: KUnit runs it in the kernel, with its red-black trees and spinlocks, and
-//! `cargo test` runs it in `tests/host`, where there is time for larger spaces. Whoever includes this
-//! file provides what is imported from `super`.
+//! One source for two places: KUnit runs it in the kernel, with the kernel's red-black trees and
+//! spinlocks, and `cargo test` runs it in `tests/host`, where the time suffices for larger spaces.
+//! The module that includes this file provides what is imported from `super`.
 
 #[path = "conformance/exhaustive.rs"]
 mod exhaustive;
@@ -37,7 +38,7 @@ pub(super) const fn within_quota(sender: i32, quota: u8) -> CallKind {
 type Outcome = Result<(), Failed>;
 type Allocator<const N: usize = FEW> = RangeAllocator<&'static str, N>;
 
-/// As a caller does it: under the lock, and again after filling the spare.
+/// Reserves as a caller does: under the lock, and again after filling the spare.
 pub(super) fn reserve<T, const N: usize>(
     allocator: &mut RangeAllocator<T, N>,
     size: usize,
@@ -52,7 +53,7 @@ pub(super) fn reserve<T, const N: usize>(
     }
 }
 
-/// Where there has to be space.
+/// Reserves a range for which space has to exist.
 pub(super) fn reserve_ok<T, const N: usize>(
     allocator: &mut RangeAllocator<T, N>,
     size: usize,
@@ -62,7 +63,7 @@ pub(super) fn reserve_ok<T, const N: usize>(
     result.map_err(|error| Failed::because(&error))
 }
 
-/// Gives a reserved range back.
+/// Frees a reserved range.
 fn abort<T, const N: usize>(allocator: &mut RangeAllocator<T, N>, offset: usize) -> Outcome {
     let leftover = atomic(|| allocator.abort(offset));
     ensure!(leftover.is_ok());
@@ -84,7 +85,7 @@ pub(super) fn alloc_1_sizes_are_rounded_and_gaps_fit_best<const N: usize>() -> O
     // The smallest gap that is large enough is neither the first nor the last.
     let best = reserve_ok(&mut allocator, 61, SYNC)?;
     ensure_eq!(best.offset, ranges[2]);
-    // What remains of a gap is a gap.
+    // The rest of a gap is a gap.
     let begin = reserve_ok(&mut allocator, 96, SYNC)?;
     ensure_eq!(begin.offset, ranges[0]);
     let rest = reserve_ok(&mut allocator, 8, SYNC)?;
@@ -105,7 +106,7 @@ pub(super) fn alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half<const 
 
     ensure_eq!(allocator.deliver(half.offset, "oneway"), Ok(()));
     ensure!(allocator.take(half.offset).is_some());
-    // Not credited before it is free.
+    // Not credited before it is freed.
     ensure_eq!(allocator.free_oneway_space(), 0);
     ensure!(atomic(|| allocator.release(half.offset)).is_ok());
     abort(&mut allocator, rest.offset)?;
@@ -146,7 +147,7 @@ pub(super) fn a_space_that_is_not_mapped_yet_has_no_room<const N: usize>() -> Ou
     Ok(())
 }
 
-/// Sends until the sender is suspected. Gives how many ranges that took.
+/// Reserves oneway ranges until the sender is suspected. Returns how many ranges that took.
 fn until_suspected<const N: usize>(space: usize, size: usize) -> Result<usize, Failed> {
     let mut allocator = Allocator::<N>::new(space);
     let mut count = 1;
@@ -180,8 +181,8 @@ pub(super) fn lesson_r05_the_request_itself_counts<const N: usize>() -> Outcome 
 }
 
 pub(super) fn alloc_7_the_fifty_first_range_is_one_too_many<const N: usize>() -> Outcome {
-    // 120 granules of budget, of which the other takes 47; fewer than 24 left means low. A quarter of the
-    // space is 60 granules, so that it is the number that tells.
+    // The budget is 120 granules, of which the other sender takes 47; fewer than 24 left means low.
+    // A quarter of the space is 60 granules, so that the number of ranges decides.
     let mut allocator = Allocator::<N>::new(240 * 8);
     reserve_ok(&mut allocator, 47 * 8, oneway(2))?;
     for _ in 1..=50 {
@@ -196,14 +197,14 @@ pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<const N: u
     let mut allocator = Allocator::<N>::new(1000 * 8);
     let big = reserve_ok(&mut allocator, 410 * 8, oneway(1))?;
     ensure!(big.oneway_spam_suspect);
-    // Not told twice.
+    // Not reported twice.
     let more = reserve_ok(&mut allocator, 8, oneway(1))?;
     ensure!(!more.oneway_spam_suspect);
     abort(&mut allocator, big.offset)?;
-    // There is space.
+    // The space is not low any more.
     let small = reserve_ok(&mut allocator, 8, oneway(1))?;
     ensure!(!small.oneway_spam_suspect);
-    // Armed again.
+    // A suspect is reported again.
     let again = reserve_ok(&mut allocator, 410 * 8, oneway(1))?;
     ensure!(again.oneway_spam_suspect);
     Ok(())
@@ -211,7 +212,7 @@ pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<const N: u
 
 pub(super) fn a_quota_is_for_each_sender<const N: usize>() -> Outcome {
     let none = Err(ReserveError::NoSpace);
-    // 1000 granules of budget, of which a sender may have 250.
+    // The budget is 1000 granules, of which a sender may have 250.
     let mut allocator = Allocator::<N>::new(2000 * 8);
     let quarter = |sender| within_quota(sender, 25);
     let mut first = [0; 25];
@@ -219,8 +220,8 @@ pub(super) fn a_quota_is_for_each_sender<const N: usize>() -> Outcome {
         *offset = reserve_ok(&mut allocator, 80, quarter(1))?.offset;
     }
     ensure_eq!(reserve(&mut allocator, 8, quarter(1))?, none);
-    // Whom nobody limits is not limited; what he has counts once he is. A call that is waited for does
-    // not.
+    // A sender without a quota is not limited; what it has counts as soon as it has one. A
+    // synchronous call does not count.
     let more = reserve_ok(&mut allocator, 8, oneway(1))?.offset;
     let sync = reserve_ok(&mut allocator, 8, SYNC)?.offset;
     ensure_eq!(reserve(&mut allocator, 251 * 8, quarter(2))?, none);
@@ -229,7 +230,7 @@ pub(super) fn a_quota_is_for_each_sender<const N: usize>() -> Outcome {
     abort(&mut allocator, first[0])?;
     ensure_eq!(reserve(&mut allocator, 80, quarter(1))?, none);
     let last = reserve_ok(&mut allocator, 72, quarter(1))?.offset;
-    // Delivered, and being freed, it is his until released.
+    // While it is delivered or being freed, the range counts for its sender until it is released.
     ensure_eq!(allocator.deliver(more, ""), Ok(()));
     ensure!(allocator.take(more).is_some());
     ensure_eq!(reserve(&mut allocator, 8, quarter(1))?, none);
@@ -265,7 +266,7 @@ pub(super) fn each_state_refuses_what_belongs_to_others<const N: usize>() -> Out
 
     ensure_eq!(allocator.deliver(at, "first"), Ok(()));
     ensure_eq!(allocator.deliver(at, "second"), Err("second"));
-    // The receiver has it, but did not take it.
+    // It is delivered, but not taken.
     ensure!(allocator.abort(at).is_err());
     ensure!(allocator.release(at).is_err());
     ensure!(allocator.take(at + 8).is_none());
@@ -279,7 +280,7 @@ pub(super) fn each_state_refuses_what_belongs_to_others<const N: usize>() -> Out
     ensure_eq!(allocator.take(at), None);
     ensure!(allocator.abort(at).is_err());
     ensure_eq!(allocator.deliver(at, "third"), Err("third"));
-    // Not free before the release.
+    // Not freed before the release.
     ensure_eq!(allocator.in_use(), 1);
     ensure!(atomic(|| allocator.release(at)).is_ok());
     ensure!(allocator.release(at).is_err());
@@ -287,7 +288,8 @@ pub(super) fn each_state_refuses_what_belongs_to_others<const N: usize>() -> Out
     Ok(())
 }
 
-/// A tree is made and felled as ranges come and go, with the same ranges before and after.
+/// A tree is made of the array and moved back to it as ranges are reserved and freed, with the same
+/// ranges before and after.
 pub(super) fn books_change_hands_without_losing_a_range<const N: usize>() -> Outcome {
     let mut allocator = Allocator::<N>::new(1 << 20);
     for _ in 0..3 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What goes in and out of an allocator so that it never allocates or frees under its lock.
+//! The memory that is passed to an allocator and returned by it, so that it never allocates or
+//! frees under its lock.
 
 use super::accounts::AccountNode;
 use super::tree::{Pair, Superfluous, Tree};
@@ -11,13 +12,13 @@ use kernel::prelude::*;
 /// Descriptors for [`reserve`](super::RangeAllocator::reserve), allocated while the allocator is
 /// not locked.
 ///
-/// Making one costs nothing, and nearly all calls leave it empty.
+/// An empty one costs nothing, and nearly all calls leave it empty.
 pub(crate) struct Spare<T> {
     wanted: Wanted,
     found: Option<KBox<Found<T>>>,
 }
 
-/// How many descriptors of each kind are lacking.
+/// How many descriptors of each kind are missing.
 struct Wanted {
     pairs: u32,
     accounts: u32,
@@ -29,7 +30,7 @@ struct Found<T> {
 }
 
 impl<T> Spare<T> {
-    /// Without any descriptor.
+    /// Returns an empty spare.
     pub(crate) const fn new() -> Self {
         Self {
             wanted: Wanted {
@@ -40,7 +41,8 @@ impl<T> Spare<T> {
         }
     }
 
-    /// Allocates what the last [`ReserveError::NeedSpare`] was about. May sleep if `flags` say so.
+    /// Allocates the descriptors for which the last [`ReserveError::NeedSpare`] was returned. May
+    /// sleep if `flags` say so.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
         let found = match self.found.take() {
             Some(found) => found,
@@ -57,8 +59,8 @@ impl<T> Spare<T> {
         Ok(())
     }
 
-    /// Makes sure that there are so many descriptors of ranges, and of accounts, or notes that the
-    /// caller should bring them.
+    /// Checks that the spare has this number of descriptors of ranges and of accounts. Otherwise
+    /// notes that the caller has to allocate them, and fails with [`ReserveError::NeedSpare`].
     pub(super) fn require(&mut self, pairs: usize, accounts: usize) -> Result<(), ReserveError> {
         let (pairs_found, accounts_found) = match &self.found {
             Some(found) => (found.pairs.len(), found.accounts.len()),
@@ -67,7 +69,7 @@ impl<T> Spare<T> {
         if pairs_found >= pairs && accounts_found >= accounts {
             return Ok(());
         }
-        // CAST: not many more than there are places in an array.
+        // CAST: not many more than the entries of an array.
         self.wanted = Wanted {
             pairs: pairs as u32,
             accounts: accounts as u32,
@@ -75,7 +77,7 @@ impl<T> Spare<T> {
         Err(ReserveError::NeedSpare)
     }
 
-    /// The memory of a range, or a note that the caller should bring some.
+    /// Takes the descriptor of a range. Fails like [`Self::require`].
     pub(super) fn pop(&mut self) -> Result<Pair<T>, ReserveError> {
         self.require(1, 0)?;
         let found = self.found.as_mut();
@@ -83,7 +85,7 @@ impl<T> Spare<T> {
         pair.ok_or(ReserveError::NeedSpare)
     }
 
-    /// The memory of an account, or a note that the caller should bring some.
+    /// Takes the descriptor of an account. Fails like [`Self::require`].
     pub(super) fn pop_account(&mut self) -> Result<AccountNode, ReserveError> {
         self.require(0, 1)?;
         let found = self.found.as_mut();
@@ -99,19 +101,21 @@ impl<T> Found<T> {
     };
 }
 
-/// What freeing a range made superfluous: to be dropped after the lock.
-#[must_use = "drop it when the lock is gone"]
+/// Memory that is not needed any more after a range was freed: to be dropped after the lock is
+/// released.
+#[must_use = "drop it after the lock is released"]
 pub(crate) struct Leftover<T> {
     pub(super) scraps: Option<Scraps<T>>,
 }
 
 impl<T> Leftover<T> {
-    /// Whether dropping it will free any memory.
+    /// Whether dropping it frees any memory.
     pub(crate) fn is_empty(&self) -> bool {
         self.scraps.is_none()
     }
 
-    /// Drops it. Nearly always it is empty, and the compiler would call somebody to find that out.
+    /// Drops it. Nearly always it is empty, and the compiler would call a function to find that
+    /// out.
     #[inline]
     pub(crate) fn discard(self) {
         match self.scraps {
@@ -121,7 +125,7 @@ impl<T> Leftover<T> {
     }
 }
 
-/// Held only to be dropped.
+/// Memory that is kept only to be dropped.
 #[expect(dead_code)]
 pub(super) struct Scraps<T> {
     pairs: Option<Superfluous<T>>,

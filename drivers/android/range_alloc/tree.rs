@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Many ranges, kept in red-black trees.
+//! A backend for many ranges, kept in red-black trees.
 //!
-//! Here the space is divided completely: each byte belongs to exactly one chunk, which is free or
-//! in use, and no two free chunks are neighbours. `chunks` finds a chunk by its offset, `gaps`
-//! finds the free ones by their size.
+//! The space is divided completely: each byte belongs to exactly one chunk, which is free or in
+//! use, and no two free chunks are neighbours. `chunks` finds a chunk by its offset, `gaps` finds
+//! the free ones by their size.
 //!
 //! ```text
 //!   chunks   │ 0: in use │ 24: free │ 64: in use │ 80: in use │ 96: free              │
@@ -12,21 +12,22 @@
 //!   gaps              (40, 24) ┘                       (4000, 96) ─┘
 //! ```
 //!
-//! Each tree wants a node of its own for a free chunk. So that freeing never allocates, a chunk in
-//! use keeps the node for `gaps` in its pocket: a chunk costs one [`Pair`] of nodes at any time.
+//! A free chunk needs a node in each tree. So that freeing never allocates, a chunk in use keeps
+//! the node for `gaps` (`pocket`): a chunk has one [`Pair`] of nodes at any time.
 
 use super::accounts::{AccountNode, Accounts, Holding};
 use super::{Array, Claim, Phase, Range, ReserveError, Spare, State};
 use kernel::alloc::{AllocError, Flags};
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
-/// How many pairs are kept for the next requests, and brought when there are none.
+/// How many pairs are kept for the next requests, and allocated when none is left.
 const IDLE_PAIRS: usize = 4;
 
-/// Size and offset of a free chunk: best fit is the first that is not less than `(size, 0)`.
+/// Size and offset of a free chunk: the best fit is the first key that is not less than `(size,
+/// 0)`, and therefore the lowest of the smallest.
 type GapKey = (u32, u32);
 
-/// The memory of a node in `gaps`, while it is not in there.
+/// The memory of a node in `gaps`, while it is not in that tree.
 type GapNode = RBTreeNodeReservation<GapKey, ()>;
 
 struct Chunk<T> {
@@ -60,7 +61,7 @@ impl<T> Pair<T> {
 /// The pairs of up to two chunks that were merged with a third.
 type Merged<T> = [Option<Pair<T>>; 2];
 
-/// What describes nothing any more, and is not kept: held only to be dropped.
+/// Memory that describes nothing any more and is not kept: it is returned only to be dropped.
 pub(super) struct Superfluous<T> {
     pairs: Option<Merged<T>>,
     account: Option<AccountNode>,
@@ -79,7 +80,7 @@ impl<T> Superfluous<T> {
 /// - The chunks cover the space, do not overlap, and none is empty.
 /// - `gaps` contains `(size, offset)` for the free chunks and nothing else.
 /// - No free chunk follows another.
-/// - `used` is the number of chunks in use, and `accounts` are of those of oneway calls.
+/// - `used` is the number of chunks in use, and `accounts` are those of the oneway chunks.
 pub(super) struct Tree<T> {
     chunks: RBTree<u32, Chunk<T>>,
     gaps: RBTree<GapKey, ()>,
@@ -89,14 +90,15 @@ pub(super) struct Tree<T> {
 }
 
 impl<T> Tree<T> {
-    /// Takes over all ranges of an array.
+    /// Makes a tree of all ranges of an array, which is empty afterwards. Fails with
+    /// [`ReserveError::NeedSpare`], and changes nothing then.
     pub(super) fn plant<const N: usize>(
         array: &mut Array<T, N>,
         space: u32,
         spare: &mut Spare<T>,
     ) -> Result<Self, ReserveError> {
-        // There may be a gap before each range and one behind them all. The last pair is for the
-        // range that the array has no place for. With that, nothing below fails.
+        // A gap may precede each range, and one may follow them all. The last pair is for the range
+        // that has no slot in the array. After this, nothing below fails.
         spare.require(2 * array.len() + 2, array.max_senders() + 1)?;
         let mut tree = Self {
             chunks: RBTree::new(),
@@ -105,7 +107,7 @@ impl<T> Tree<T> {
             accounts: Accounts::new(),
             idle: [const { None }; IDLE_PAIRS],
         };
-        // From right to left: the part that begins at `start` is done.
+        // From the highest offset to the lowest: the part that begins at `start` is done.
         let mut start = space;
         while let Some((offset, claim, state)) = array.pop() {
             let end = offset + claim.size;
@@ -127,7 +129,8 @@ impl<T> Tree<T> {
         Ok(tree)
     }
 
-    /// Hands all ranges to an array, which has to be large enough. The tree is of no use after.
+    /// Moves all ranges to an array, which has to be large enough. The tree must not be used
+    /// afterwards.
     pub(super) fn fell<const N: usize>(&mut self, array: &mut Array<T, N>) {
         for (&offset, chunk) in self.chunks.iter_mut() {
             if let Usage::Used {
@@ -149,12 +152,12 @@ impl<T> Tree<T> {
         self.used
     }
 
-    /// What the oneway calls of a sender hold.
+    /// Returns the number and the sum of the oneway ranges of a sender.
     pub(super) fn held_by(&self, sender: i32) -> Holding {
         self.accounts.of(sender)
     }
 
-    /// Reserves the beginning of the best gap. Gives the offset.
+    /// Reserves the beginning of the best gap. Returns the offset.
     pub(super) fn reserve(
         &mut self,
         claim: Claim,
@@ -164,7 +167,8 @@ impl<T> Tree<T> {
         let gap = gap.ok_or(ReserveError::NoSpace)?;
         let (&(room, offset), ()) = gap.current();
 
-        // What can fail comes first: a pair for the part of the gap that stays free, and an account.
+        // All that can fail is done first: a pair for the part of the gap that stays free, and an
+        // account.
         let rest = room - claim.size;
         if rest > 0 {
             stock_up(&mut self.idle, spare)?;
@@ -191,7 +195,7 @@ impl<T> Tree<T> {
         Ok(offset)
     }
 
-    /// Size and state of the range at exactly this offset.
+    /// Returns size and state of the range at exactly this offset.
     pub(super) fn get_mut(&mut self, offset: u32) -> Option<(u32, &mut State<T>)> {
         let chunk = self.chunks.get_mut(&offset)?;
         match &mut chunk.usage {
@@ -233,8 +237,9 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Makes one free chunk of the chunk at `offset`, which has just become free, and its free
-    /// neighbours. `pocket` is the node for `gaps` that it kept while it was in use.
+    /// Merges the chunk at `offset`, which has just become free, with its free neighbours. `pocket`
+    /// is the node for `gaps` that the chunk kept while it was in use. Returns the pairs that are
+    /// not needed any more.
     fn merge(&mut self, offset: u32, size: u32, pocket: GapNode) -> Option<Merged<T>> {
         let mut merged = (size, offset);
         let mut node = pocket;
@@ -269,7 +274,7 @@ impl<T> Tree<T> {
         self.keep_idle(superfluous)
     }
 
-    /// Keeps what may soon be needed again, and gives back the rest.
+    /// Keeps pairs for the next requests, and returns the others.
     fn keep_idle(&mut self, mut pairs: Merged<T>) -> Option<Merged<T>> {
         for pair in &mut pairs {
             if let Some(place) = self.idle.iter_mut().find(|place| place.is_none()) {
@@ -279,10 +284,10 @@ impl<T> Tree<T> {
         pairs.iter().any(Option::is_some).then_some(pairs)
     }
 
-    /// Whether some range has a byte in `start..end`.
+    /// Whether any range has a byte in `start..end`.
     pub(super) fn touches(&self, start: u32, end: u32) -> bool {
-        // The chunk that begins before `start`, the one that does not, and the one after: free
-        // chunks have no free neighbours, so one of the last two is in use.
+        // Checks the chunk that begins before `start`, the one that does not, and the one after it:
+        // no two free chunks are neighbours, so one of the last two is in use.
         let meets = |chunk: Option<(&u32, &Chunk<T>)>| {
             chunk.is_some_and(|(&offset, chunk)| {
                 matches!(chunk.usage, Usage::Used { .. })
@@ -328,6 +333,7 @@ impl<T> Tree<T> {
         Ok(())
     }
 
+    /// Inserts a free chunk into both trees.
     fn link_gap(&mut self, offset: u32, size: u32, pair: Pair<T>) {
         let free = Chunk {
             size,
@@ -338,7 +344,8 @@ impl<T> Tree<T> {
     }
 }
 
-/// Makes sure that a pair is idle. Where many ranges come one after the other, few have to bring any.
+/// Ensures that an idle pair exists. If many ranges are reserved one after the other, few calls
+/// have to allocate.
 fn stock_up<T>(
     idle: &mut [Option<Pair<T>>; IDLE_PAIRS],
     spare: &mut Spare<T>,
@@ -352,7 +359,7 @@ fn stock_up<T>(
     Ok(())
 }
 
-/// The key in `gaps` of a chunk, if it is there and free.
+/// Returns the key in `gaps` of a chunk, if the chunk exists and is free.
 fn free_key<T>(chunk: Option<(&u32, &Chunk<T>)>) -> Option<GapKey> {
     match chunk? {
         (&offset, chunk) if matches!(chunk.usage, Usage::Free) => Some((chunk.size, offset)),

@@ -2,8 +2,8 @@
 
 //! All that can happen to a very small space.
 //!
-//! Each state that the model can reach is visited, and from each everything is tried: every size,
-//! every kind of call, and every action on every offset, whether it makes sense or not.
+//! The test visits each state that the model can reach, and tries everything in each of them: every
+//! size, every kind of call, and every action on every offset, whether it is valid or not.
 
 use super::model::{Model, Pair, Phase, Step, GRANULE};
 use super::{ensure_eq, Failed};
@@ -27,8 +27,8 @@ fn steps(space: usize, kinds: &[CallKind]) -> Result<KVVec<Step>, Failed> {
     Ok(steps)
 }
 
-/// The state as a number, without the payloads, which only count the deliveries. Spaces are of at most 8
-/// granules and senders are 1 to 3, so each range takes 8 of its bits.
+/// Returns the state as a number, without the payloads, which only count the deliveries. Spaces
+/// have at most 8 granules and senders are 1 to 3, so each range takes 8 of the bits.
 fn essence(model: &Model) -> u128 {
     let of_range = |(offset, range): (usize, super::model::Used)| {
         let phase = match range.phase {
@@ -44,13 +44,13 @@ fn essence(model: &Model) -> u128 {
     ranges | u128::from(model.spam_reported)
 }
 
-/// A state that was reached, and how: by a step from an earlier one.
+/// A state that was reached, and the step from an earlier state that led to it.
 struct Reached {
     from: usize,
     step: Step,
 }
 
-/// Comes to a state again, from the beginning.
+/// Reaches a state again, from the beginning.
 fn replay<const FEW: usize>(
     space: usize,
     reached: &[Reached],
@@ -69,7 +69,7 @@ fn replay<const FEW: usize>(
     Ok(pair)
 }
 
-/// Visits all states, and gives how many there are. State 0 is the empty space.
+/// Visits all states, and returns their number. State 0 is the empty space.
 pub(crate) fn explore<const FEW: usize>(space: usize, kinds: &[CallKind]) -> Result<usize, Failed> {
     let steps = steps(space, kinds)?;
     let mut seen = RBTree::new();
@@ -99,7 +99,7 @@ pub(crate) fn explore<const FEW: usize>(space: usize, kinds: &[CallKind]) -> Res
     Ok(reached.len() + 1)
 }
 
-/// The same number of states, whichever backend is in use.
+/// Visits all states with each backend and with both, and checks that their number is the same.
 pub(crate) fn explore_both<const FEW: usize>(
     space: usize,
     kinds: &[CallKind],

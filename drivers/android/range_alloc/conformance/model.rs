@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a range allocator should do, written so simply that it can be checked by reading.
+//! A model of the range allocator, so simple that it can be checked by reading.
 //!
-//! The model has a place for each granule of the space, in which it says what begins there, and looks
-//! at all of them for each question. [`Pair`] runs the real one next to it and compares everything that
-//! can be seen after each step.
+//! The model has an entry for each granule of the space, which has the range that begins there, and
+//! looks at all of them for each question. [`Pair`] runs the real allocator next to it and compares
+//! everything that can be observed after each step.
 
 use super::{atomic, ensure, ensure_eq, Failed};
 use crate::range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, State};
@@ -28,7 +28,7 @@ pub(crate) struct Used {
     pub(crate) phase: Phase,
 }
 
-/// What has to come out of the real one.
+/// The results that the real allocator has to return.
 pub(crate) struct Model {
     pub(crate) size: usize,
     pub(crate) spam_reported: bool,
@@ -48,7 +48,7 @@ impl Model {
         })
     }
 
-    /// Offsets of ranges in use, and what these are.
+    /// Returns the offsets of the ranges in use, and the ranges.
     pub(crate) fn used(&self) -> impl Iterator<Item = (usize, Used)> + '_ {
         let places = self.starts.iter().enumerate();
         places.filter_map(|(at, used)| used.map(|used| (at * GRANULE, used)))
@@ -65,7 +65,7 @@ impl Model {
         self.starts[offset / GRANULE] = used;
     }
 
-    /// The smallest gap of at least `size` bytes, and of several such the first.
+    /// Returns the smallest gap of at least `size` bytes, and the first of several such.
     fn best_gap(&self, size: usize) -> Option<usize> {
         let mut start = 0;
         let mut best: Option<(usize, usize)> = None;
@@ -93,7 +93,8 @@ impl Model {
         self.used().filter(of_sender).map(|(_, r)| r.size).sum()
     }
 
-    /// Contract ALLOC-1, -2, -3 and -7, and the quota of a sender.
+    /// Reserves a range by the rules of contract ALLOC-1, -2, -3 and -7, and by the quota of a
+    /// sender.
     fn reserve(&mut self, size: usize, kind: CallKind) -> Option<Reserved> {
         let size = size.max(1).next_multiple_of(GRANULE);
         let sender = match kind {
@@ -123,11 +124,11 @@ impl Model {
         Some(Reserved {
             offset,
             size,
-            oneway_spam_suspect: sender.is_some_and(|sender| self.is_news_of_spam(sender)),
+            oneway_spam_suspect: sender.is_some_and(|sender| self.is_spam_report(sender)),
         })
     }
 
-    fn is_news_of_spam(&mut self, sender: i32) -> bool {
+    fn is_spam_report(&mut self, sender: i32) -> bool {
         if self.oneway_left() >= self.size / 10 {
             self.spam_reported = false;
             return false;
@@ -135,9 +136,9 @@ impl Model {
         let of_sender = |(_, range): &(usize, Used)| range.sender == Some(sender);
         let count = self.used().filter(of_sender).count();
         let is_suspect = count > 50 || self.held_by(sender) > self.size / 4;
-        let is_news = is_suspect && !self.spam_reported;
+        let is_report = is_suspect && !self.spam_reported;
         self.spam_reported |= is_suspect;
-        is_news
+        is_report
     }
 
     fn free(&mut self, offset: usize, phase: Phase) -> bool {
@@ -175,7 +176,7 @@ impl Model {
     }
 }
 
-/// One thing that can be done to an allocator. Offsets may be of any range, or of none.
+/// One operation on an allocator. Offsets may be of any range, or of none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Reserve(usize, CallKind),
@@ -190,14 +191,14 @@ pub(crate) struct Pair<const FEW: usize> {
     real: RangeAllocator<u64, FEW>,
     pub(crate) model: Model,
     next_payload: u64,
-    /// Who asks for idle memory has come round so many times.
+    /// The number of times that reclaim has begun again.
     round: u32,
-    /// The furthest end of what was reserved in this round, and in the one before.
+    /// The highest end of the ranges that were reserved in this round, and in the one before.
     reach: [usize; 2],
 }
 
 impl<const FEW: usize> Pair<FEW> {
-    /// For a space of `size` bytes, a multiple of [`GRANULE`].
+    /// Returns a pair for a space of `size` bytes, a multiple of [`GRANULE`].
     pub(crate) fn new(size: usize) -> Result<Self, Failed> {
         Ok(Self {
             real: RangeAllocator::new(size),
@@ -208,7 +209,7 @@ impl<const FEW: usize> Pair<FEW> {
         })
     }
 
-    /// Does it to both, and compares.
+    /// Runs a step on both, and compares the results.
     pub(crate) fn step(&mut self, step: Step) -> Result<(), Failed> {
         match step {
             Step::Reserve(size, kind) => {
@@ -242,7 +243,7 @@ impl<const FEW: usize> Pair<FEW> {
         self.compare()
     }
 
-    /// As a caller does it: under the lock, and again after filling the spare.
+    /// Reserves as a caller does: under the lock, and again after filling the spare.
     fn reserve(&mut self, size: usize, kind: CallKind) -> Result<Option<Reserved>, Failed> {
         let mut spare = Spare::new();
         for _ in 0..3 {
@@ -280,7 +281,7 @@ impl<const FEW: usize> Pair<FEW> {
         Ok(())
     }
 
-    /// Asks about `start..end` and compares.
+    /// Compares the answers for `start..end`.
     pub(crate) fn compare_touches(&self, start: usize, end: usize) -> Result<(), Failed> {
         let wanted = self.model.touches(start, end);
         ensure_eq!(
@@ -290,7 +291,7 @@ impl<const FEW: usize> Pair<FEW> {
         Ok(())
     }
 
-    /// Asks whether `start..end` is idle, perhaps as the first of a round, and compares.
+    /// Compares whether `start..end` is idle, perhaps as the first question of a round.
     pub(crate) fn compare_idle(
         &mut self,
         start: usize,
@@ -308,7 +309,7 @@ impl<const FEW: usize> Pair<FEW> {
         Ok(())
     }
 
-    /// Gives everything back, and checks that nothing is left.
+    /// Frees everything, and checks that nothing is left in use.
     pub(crate) fn finish(mut self) -> Result<(), Failed> {
         for offset in (0..self.model.size).step_by(GRANULE) {
             let Some(range) = self.model.get(offset) else {

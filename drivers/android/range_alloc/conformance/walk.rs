@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A long random life of an allocator next to its model, the same for the same seed.
+//! A long random sequence of steps for an allocator and its model, the same for the same seed.
 
 use super::model::{Pair, Phase, Step, GRANULE};
 use super::{within_quota, Failed, SYNC};
 
-/// Numbers that look random: Marsaglia's xorshift.
+/// Pseudo-random numbers: Marsaglia's xorshift.
 struct Numbers(u64);
 
 impl Numbers {
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -38,7 +38,7 @@ pub(crate) fn walk<const FEW: usize>(
                 pair.step(Step::Reserve(numbers.below(largest + 1), kind))?;
             }
             6..14 => {
-                // The next range from there on; whether it is to be delivered or ended is left to chance.
+                // The next range from there on; chance decides whether it is delivered or ended.
                 let ends = numbers.below(2) == 0;
                 let found = pair.model.used().find(|(at, _)| *at >= offset);
                 if let Some((at, range)) = found {
