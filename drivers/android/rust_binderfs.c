@@ -2,9 +2,9 @@
 /*
  * binderfs: a filesystem whose files are Binder devices.
  *
- * A mount is a world of its own, with its own options, owner and quota. It starts
- * with the devices that the module parameter names, and root of the mount's user
- * namespace makes more of them through binder-control.
+ * Each mount has its own options, owner, quota and devices. A new mount
+ * contains the devices that the module parameter names. The root user of the
+ * mount's user namespace creates more of them through binder-control.
  */
 
 #include <linux/capability.h>
@@ -25,7 +25,10 @@
 
 #include "binderfs/internal.h"
 
-/* The last few are for the initial IPC namespace: others cannot use up all. */
+/*
+ * The last minors are kept for the initial IPC namespace: others cannot use
+ * all.
+ */
 #define BINDERFS_MINORS_OF_HOST	4
 
 dev_t rust_binderfs_region;
@@ -97,8 +100,8 @@ static const struct super_operations binderfs_sops = {
 };
 
 /*
- * The IPC namespace of whoever mounts decides once which minors the mount may
- * use, so there is no need to hold on to it.
+ * The IPC namespace of the task that mounts determines once which minors the
+ * mount may use, so the mount needs no reference on the namespace.
  */
 static u32 binderfs_last_minor(void)
 {
@@ -133,7 +136,7 @@ binderfs_new_mount(struct user_namespace *user_ns,
 	return mount;
 }
 
-/* On failure the VFS goes on to binderfs_kill_sb(), which cleans up. */
+/* On failure the VFS calls binderfs_kill_sb(), which cleans up. */
 static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	sb->s_fs_info = binderfs_new_mount(sb->s_user_ns, fc->fs_private);
@@ -147,9 +150,10 @@ static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_time_gran = 1;
 	sb->s_iflags |= SB_I_NOEXEC;
 	/*
-	 * Mounts made in a user namespace get their device nodes disabled, lest
-	 * its root make a node for any hardware. Here nobody chooses numbers:
-	 * there is no mknod, and each node is a Binder device of this mount.
+	 * The VFS disables device nodes on mounts of a user namespace, because
+	 * its root could create a node for any hardware. In binderfs nothing
+	 * can choose device numbers: mknod does not exist, and each node is a
+	 * Binder device of this mount.
 	 */
 	sb->s_iflags &= ~SB_I_NODEV;
 
@@ -160,7 +164,7 @@ static void binderfs_kill_sb(struct super_block *sb)
 {
 	struct binderfs_mount *mount = binderfs_mount(sb);
 
-	/* Evicts all inodes, and that needs the mount. */
+	/* Evicts all inodes, which needs the mount. */
 	kill_anon_super(sb);
 	kfree(mount);
 }
@@ -197,7 +201,7 @@ static int binderfs_parse_param(struct fs_context *fc,
 		options->max = value.uint_32;
 		return 0;
 	case BINDERFS_OPT_STATS:
-		/* The files show all processes of the machine. */
+		/* The files show all processes of the system. */
 		if (!capable(CAP_SYS_ADMIN))
 			return -EPERM;
 		options->stats = value.uint_32;
@@ -220,7 +224,7 @@ static int binderfs_reconfigure(struct fs_context *fc)
 	if (options->stats != mount->stats)
 		return invalfc(fc, "stats is for the lifetime of a mount");
 
-	/* Devices over the new limit stay; there will be no further ones. */
+	/* Devices over the new limit stay; no further ones can be created. */
 	spin_lock(&mount->quota_lock);
 	WRITE_ONCE(mount->max, options->max);
 	spin_unlock(&mount->quota_lock);
@@ -255,7 +259,7 @@ static int binderfs_init_fs_context(struct fs_context *fc)
 	return 0;
 }
 
-/* The owner keeps the module loaded for as long as anything is mounted. */
+/* The owner field keeps the module loaded as long as a mount exists. */
 static struct file_system_type binderfs_type = {
 	.owner = THIS_MODULE,
 	.name = "binder",
@@ -266,7 +270,7 @@ static struct file_system_type binderfs_type = {
 };
 MODULE_ALIAS_FS("binder");
 
-/* All mounts: their numbers, and their type */
+/* All mounts: device numbers and filesystem type */
 
 int rust_binderfs_register(void)
 {
@@ -286,12 +290,14 @@ void rust_binderfs_unregister(void)
 {
 	unregister_filesystem(&binderfs_type);
 	/*
-	 * The last mount is gone, but a path walk without locks may still look
-	 * at one of its inodes, and through it at our operations. Inodes are
-	 * freed by RCU: when all of those have run, no such walk is left.
+	 * The last mount is gone, but a path walk under RCU may still read one
+	 * of its inodes, and our operations through that. Inodes are freed by
+	 * RCU: after all of those callbacks have run, no such walk is left.
 	 */
 	rcu_barrier();
 	unregister_chrdev_region(rust_binderfs_region, BINDERFS_MINORS);
-	/* Each evicted inode has returned its minor: one that is left leaked. */
+	/*
+	 * Each evicted inode has freed its minor: one that is left is a leak.
+	 */
 	WARN_ON(!ida_is_empty(&binderfs_minors));
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which devices there are without anybody making them: those that the module
+ * The devices that exist without a request of user space: those that the module
  * parameter names.
  *
- * Names that the user gives to the parameter, rather than its default, become
- * devices in /dev as well, for programs that know of no binderfs.
+ * If the administrator sets the parameter, the devices that it names are
+ * created in /dev as well, for programs that do not use binderfs. Its default
+ * creates none there.
  */
 
 #include <linux/compiler.h>
@@ -62,7 +63,10 @@ static int binder_check_devices(void)
 
 /* Devices in /dev */
 
-/* A device in /dev: what a device's inode in binderfs is to the other kind. */
+/*
+ * A device in /dev; struct binderfs_chrdev is the same for a device in
+ * binderfs.
+ */
 struct binder_misc {
 	struct list_head link;
 	struct miscdevice misc;
@@ -114,7 +118,7 @@ static int binder_misc_add(const char *name)
 	struct binder_misc *device;
 	int ret;
 
-	/* sysfs would find out, too, but with a stack trace. */
+	/* sysfs would detect this, too, but with a stack trace. */
 	if (binder_misc_exists(name))
 		return -EINVAL;
 
@@ -142,7 +146,7 @@ static void binder_misc_remove_all(void)
 	}
 }
 
-/* All or none, and none at all when nobody has asked for any. */
+/* Adds all devices or none, and none if the parameter has its default. */
 static int binder_misc_add_all(void)
 {
 	char name[BINDERFS_MAX_NAME + 1];
@@ -161,7 +165,10 @@ static int binder_misc_add_all(void)
 
 /* The end of init */
 
-/* Nothing can be mounted or opened before: it could not be taken back if init failed. */
+/*
+ * False until init cannot fail any more. Nothing can be mounted or opened
+ * before, because it could not be undone if init failed.
+ */
 static bool binder_ready;
 
 bool rust_binder_is_ready(void)
@@ -170,8 +177,9 @@ bool rust_binder_is_ready(void)
 }
 
 /*
- * A module whose init fails is gone, whoever holds it. Whoever has been refused until now
- * holds it a moment longer.
+ * A module whose init fails is freed, even if references on it are left. An
+ * open or mount that was rejected until now holds its reference a moment
+ * longer, and this waits for it.
  */
 static void binder_wait_for_refused(void)
 {
@@ -182,7 +190,7 @@ static void binder_wait_for_refused(void)
 #endif
 }
 
-/* The border with the driver */
+/* The interface to the driver */
 
 const void *rust_binderfs_device_context(const struct inode *inode,
 					 const struct file *file)
@@ -194,13 +202,15 @@ const void *rust_binderfs_device_context(const struct inode *inode,
 	if (binderfs_is_device(inode))
 		return chrdev->context;
 
-	/* Then the misc core is opening it, and has left its record there. */
+	/*
+	 * The misc core is opening the device, and has stored its record there.
+	 */
 	return container_of(file->private_data, struct binder_misc, misc)->context;
 }
 
 /*
- * The filesystem comes before the devices in /dev: to register it is the one
- * step that fails in practice, when another driver has its name.
+ * The filesystem is registered before the devices in /dev: this is the one step
+ * that fails in practice, if another driver has registered its name.
  */
 int rust_binderfs_init(void)
 {

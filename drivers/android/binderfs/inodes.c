@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is in a mount of binderfs: Binder devices, binder-control, which makes
- * more of them, and directories that tell about the driver.
+ * The contents of a mount of binderfs: Binder devices, binder-control, which
+ * creates more of them, and directories with information about the driver.
  *
- * A device's inode owns a minor number, a place in the mount's quota, and one
- * reference on the device's context; eviction of the inode gives all three back,
- * and nothing else does. So an open file keeps its device whole, whatever happens
- * to the name.
+ * The inode of a device owns a minor number, one device of the mount's quota,
+ * and one reference on the device's context. Eviction of the inode releases all
+ * three, and nothing else does. So an open file keeps its device complete,
+ * whatever happens to the name.
  */
 
 #include <linux/err.h>
@@ -28,7 +28,7 @@
 #define BINDERFS_INO_DEVICE		3 /* plus the minor */
 #define BINDERFS_INO_LAST_DEVICE	(BINDERFS_INO_DEVICE + BINDERFS_MINORS)
 
-/* Devices, before and after they have an inode */
+/* Devices, with and without an inode */
 
 static struct binderfs_chrdev *
 binderfs_alloc_chrdev(struct binderfs_mount *mount, const char *name)
@@ -80,7 +80,7 @@ static struct inode *binderfs_new_inode(struct super_block *sb, u64 ino,
 	return inode;
 }
 
-/* Opening it leads to @fops at once: nobody looks the number up. */
+/* Opening the inode calls @fops directly, without a lookup of the number. */
 static struct inode *binderfs_new_special(struct super_block *sb, u64 ino,
 					  int minor,
 					  const struct file_operations *fops)
@@ -99,8 +99,8 @@ static struct inode *binderfs_new_special(struct super_block *sb, u64 ino,
 }
 
 /*
- * Consumes the caller's reference on @inode, also on failure. The dentry that
- * comes back is good for as long as the entry stays in the directory.
+ * Consumes the caller's reference on @inode, also on failure. The returned
+ * dentry is valid as long as the entry stays in the directory.
  */
 static struct dentry *binderfs_add(struct dentry *parent, const char *name,
 				   struct inode *inode)
@@ -164,9 +164,9 @@ static struct dentry *binderfs_add_file(struct dentry *parent, const char *name,
 }
 
 /*
- * Adds the device that @request names, and fills in its number. @reply may be
- * %NULL. It is written before the name is looked at, and keeps the number even
- * if that turns out to be taken or unusable.
+ * Adds the device that @request names, and writes its number to @request.
+ * @reply may be %NULL. It is written before the name is checked, and keeps the
+ * number even if the name is in use or invalid.
  */
 static int binderfs_add_device(struct super_block *sb,
 			       struct binderfs_device *request,
@@ -191,7 +191,7 @@ static int binderfs_add_device(struct super_block *sb,
 	}
 	inode->i_private = chrdev;
 
-	/* From here on dropping the inode gives back everything. */
+	/* From here on dropping the inode releases everything. */
 	if (reply && copy_to_user(reply, request, sizeof(*request))) {
 		iput(inode);
 		return -EFAULT;
@@ -233,7 +233,9 @@ static int binderfs_add_control(struct super_block *sb)
 	return PTR_ERR_OR_ZERO(binderfs_add(sb->s_root, "binder-control", inode));
 }
 
-/* The root directory: devices may go or get another name, all else stays. */
+/*
+ * The root directory: devices can be removed and renamed, other entries cannot.
+ */
 
 static int binderfs_unlink(struct inode *dir, struct dentry *dentry)
 {
@@ -260,7 +262,10 @@ static const struct inode_operations binderfs_root_iops = {
 	.rename = binderfs_rename,
 };
 
-/* features/: a program asks by opening a file, and reads whether the driver has it. */
+/*
+ * features/: a program opens a file and reads whether the driver has the
+ * feature.
+ */
 
 static int binderfs_present_show(struct seq_file *seq, void *unused)
 {
@@ -285,7 +290,7 @@ static int binderfs_add_features(struct super_block *sb)
 		{ "oneway_spam_detection", &binderfs_present_fops },
 		{ "extended_error", &binderfs_present_fops },
 		{ "freeze_notification", &binderfs_present_fops },
-		/* There is no netlink family that would report. */
+		/* No netlink family exists that would report. */
 		{ "transaction_report", &binderfs_absent_fops },
 	};
 	struct dentry *dir = binderfs_add_dir(sb->s_root, "features");
@@ -302,7 +307,7 @@ static int binderfs_add_features(struct super_block *sb)
 	return 0;
 }
 
-/* binder_logs/, on request */
+/* binder_logs/, if the mount option demands it */
 
 static int binderfs_add_logs(struct super_block *sb)
 {
@@ -313,7 +318,7 @@ static int binderfs_add_logs(struct super_block *sb)
 	return PTR_ERR_OR_ZERO(binderfs_add_dir(dir, "proc"));
 }
 
-/* The beginning and the end */
+/* The root directory and the end of an inode */
 
 static int binderfs_add_defaults(struct super_block *sb)
 {

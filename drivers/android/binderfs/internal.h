@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the C files share: the mount (rust_binderfs.c), what is in it
- * (binderfs/inodes.c), and which devices there are from the start, in each
- * mount and in /dev (binderfs/devices.c).
+ * What the C files share: the mount (rust_binderfs.c), its contents
+ * (binderfs/inodes.c), and the devices that exist from the start, in each mount
+ * and in /dev (binderfs/devices.c).
  */
 #ifndef _RUST_BINDERFS_INTERNAL_H
 #define _RUST_BINDERFS_INTERNAL_H
@@ -18,17 +18,17 @@
 #include "rust_binderfs.h"
 
 #define BINDERFS_MINORS		(MINORMASK + 1)
-/* What binder-control has in every mount, and no device in any. */
+/* The minor of binder-control in each mount; no device has it. */
 #define BINDERFS_MINOR_CONTROL	0
 
-/* A mount. Belongs to its super block, and outlives its inodes. */
+/* A mount. The super block owns it, and it outlives all inodes. */
 struct binderfs_mount {
 	kuid_t uid;
 	kgid_t gid;
 	u32 last_minor;
 	bool stats;
 
-	/* Guards how many devices there are, and how many may be. */
+	/* Guards the number of devices, and its maximum. */
 	spinlock_t quota_lock;
 	u32 devices;
 	u32 max;
@@ -53,10 +53,14 @@ static inline bool binderfs_is_device(const struct inode *inode)
 
 /* rust_binderfs.c */
 
-/* The numbers of all devices in all mounts. */
+/* The device numbers of all devices in all mounts. */
 extern dev_t rust_binderfs_region;
 
-/* A minor comes and goes with a place in the mount's quota. */
+/*
+ * Allocate or free a minor, together with one device of the mount's quota.
+ * Return the minor, or a negative errno: -ENOSPC if the quota or the minors are
+ * exhausted.
+ */
 int rust_binderfs_alloc_minor(struct binderfs_mount *mount);
 void rust_binderfs_free_minor(struct binderfs_mount *mount, int minor);
 
@@ -65,19 +69,19 @@ void rust_binderfs_unregister(void);
 
 /* binderfs/inodes.c */
 
-/* Makes the root directory and all that a new mount has in it. */
+/* Creates the root directory and everything that a new mount contains. */
 int rust_binderfs_populate(struct super_block *sb);
 void rust_binderfs_evict_inode(struct inode *inode);
 
 /* binderfs/devices.c */
 
-/* Whether init has come to its end. */
+/* Whether init has succeeded. */
 bool rust_binder_is_ready(void);
 
 /*
- * Walks the names in the devices parameter, from a @cursor of 0 on: copies one out
- * and returns its length. An empty one ends the list. Longer ones than fit are cut
- * short, but do not get past init.
+ * Iterates over the names in the devices parameter, starting with a @cursor of
+ * 0: copies one name to @name and returns its length. The empty name ends the
+ * list. Names that are too long are truncated; init fails if one exists.
  */
 size_t rust_binder_next_device(size_t *cursor,
 			       char name[BINDERFS_MAX_NAME + 1]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The parameters that limit what one process may have, which can be changed while
- * the module is loaded: Rust's module! macro has none that can. What they mean is
- * told in common/limits.rs, where the struct is.
+ * The module parameters that limit what one process may have. They can be
+ * changed while the module is loaded, which parameters of Rust's module! macro
+ * cannot. common/limits.rs has the struct and describes the fields.
  */
 
 #include <linux/build_bug.h>

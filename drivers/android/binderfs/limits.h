@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What one process may have, in the layout of the Rust struct Limits (common/limits.rs).
+ * The limits of one process, in the layout of the Rust struct Limits
+ * (common/limits.rs).
  */
 #ifndef _RUST_BINDER_LIMITS_H
 #define _RUST_BINDER_LIMITS_H
 
 #include <linux/types.h>
 
-/* Written by the parameters' setters alone, each field by one store. */
+/* Written by the setters of the parameters alone, each field by one store. */
 struct rust_binder_limits {
 	unsigned int max_nodes;
 	unsigned int max_refs;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The border between the driver and the C that makes its devices.
+ * The interface between the driver and the C code that creates its devices.
  *
- * To C a context is an opaque pointer. Each device owns one reference to one,
- * from its creation to its end; the driver takes references of its own for
- * whoever has the device open.
+ * In C a context is an opaque pointer. Each device owns one reference on its
+ * context, from the creation of the device to its end; the driver takes
+ * references of its own for each open file of the device.
  */
 #ifndef _RUST_BINDERFS_H
 #define _RUST_BINDERFS_H
@@ -13,33 +13,35 @@ struct file;
 struct file_operations;
 struct inode;
 
-/* For the driver */
+/* Called by the driver */
 
 /*
- * The last step of module init: devices may be opened before it returns, unless it fails.
+ * The last step of module init: devices may be opened before it returns, unless
+ * it fails.
  */
 int rust_binderfs_init(void);
 
-/* The first step of module exit: no device is left after it. */
+/* The first step of module exit: no device exists after it. */
 void rust_binderfs_exit(void);
 
 /*
- * The context of the device that is being opened, for use in its open function.
- * The device's reference keeps it alive meanwhile: take one to keep it longer.
- * %NULL as long as it may turn out that there is to be no device.
+ * Returns the context of the device that is being opened, for use in its open
+ * function. The reference of the device keeps the context alive during that
+ * function; the caller takes its own reference to keep it longer. %NULL until
+ * init has succeeded, because the device is removed if init fails.
  */
 const void *rust_binderfs_device_context(const struct inode *inode,
 					 const struct file *file);
 
-/* From the driver */
+/* Provided by the driver */
 
-/* The operations of all devices; names the module as their owner. */
+/* The operations of all devices; their owner is the module. */
 extern const struct file_operations rust_binder_fops;
 
-/* Makes a context, with its own copy of @name. %NULL if memory is short. */
+/* Creates a context, with its own copy of @name. %NULL if memory is short. */
 void *rust_binder_context_create(const char *name);
 
-/* Takes back the device's reference. May sleep. */
+/* Releases the reference of the device. May sleep. */
 void rust_binder_context_release(void *context);
 
 #endif /* _RUST_BINDERFS_H */
