@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The write half of `BINDER_WRITE_READ`: understand one command after the other, and run it.
+//! The write half of `BINDER_WRITE_READ`: decodes one command after the other, and runs it.
 //!
-//! Commands are read from user space in bounded pieces, each byte once, and a command starts to run
-//! only when all of it is there and lies within the write buffer (lesson C17).
+//! Commands are read from user space in bounded pieces, each byte once. A command starts to run only
+//! after all of it has been read and found to lie within the write buffer (lesson C17).
 
 use crate::{
     allocation::AfterFree,
@@ -27,14 +27,15 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// How many bytes of commands are read at once: what a thread usually writes in one go, which is to
-/// free a buffer and to make a call.
+/// How many bytes of commands are read at once. A usual write fits: a command that frees a buffer, and
+/// one that makes a call.
 const PIECE: usize = 128;
 
-/// Runs commands from the write buffer until its end, the first that is malformed, or the first that
-/// is refused. `write_consumed` moves behind each that ran (contract WR-2).
+/// Runs commands from the write buffer until its end, until the first malformed command, or until the
+/// first command after which the thread has an error to read. `write_consumed` advances behind each
+/// command that ran (contract WR-2).
 ///
-/// `sender` is the calling thread.
+/// `sender` is the calling thread. Fails like [`Source::command`] and [`execute`].
 pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
     let mut source = Source::new(io);
     while source.remaining() > 0 && !sender.thread.has_unread_error.load(Relaxed) {
@@ -50,9 +51,9 @@ pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
 struct Source {
     address: u64,
     size: u64,
-    /// Up to where commands have run.
+    /// The offset up to which commands have run.
     consumed: u64,
-    /// Bytes that have been read; those from `start` on lie behind `consumed`.
+    /// Bytes that have been read. The byte at `start` is the one at offset `consumed` of the buffer.
     piece: StackBytes<PIECE>,
     start: usize,
 }
@@ -72,8 +73,8 @@ impl Source {
         self.size.saturating_sub(self.consumed)
     }
 
-    /// The command that comes next, whose payload is there as well. `EFAULT` when it is cut off or
-    /// unreadable, `EINVAL` when there is no such command.
+    /// Returns the next command, after its payload has been read as well. Fails with `EFAULT` when the
+    /// command is cut off or unreadable, and with `EINVAL` when no such command exists.
     fn command(&mut self) -> Result<Command> {
         self.require(size_of::<u32>())?;
         let code = u32::from_ne_bytes(*self.bytes(0)?);
@@ -82,7 +83,7 @@ impl Source {
         Ok(command)
     }
 
-    /// The payload of the command that comes next.
+    /// Returns the payload of the next command.
     fn payload<const SIZE: usize>(&self) -> Result<&[u8; SIZE]> {
         self.bytes(size_of::<u32>())
     }
@@ -92,7 +93,8 @@ impl Source {
         read.and_then(|read| read.first_chunk()).ok_or(EFAULT)
     }
 
-    /// Makes sure that so many bytes behind `consumed` are in the piece.
+    /// Reads from user space unless the piece has `size` bytes behind `consumed` already. Fails with
+    /// `EFAULT` when the write buffer ends before that, or is unreadable.
     fn require(&mut self, size: usize) -> Result {
         if self.piece.as_slice().len() - self.start >= size {
             return Ok(());
@@ -108,7 +110,7 @@ impl Source {
         self.piece.read_user(address, readable)
     }
 
-    /// The command has run.
+    /// Advances behind `command`, which has run.
     fn advance(&mut self, command: Command) {
         let size = size_of::<u32>() + command.payload_size();
         self.start += size;
@@ -116,10 +118,11 @@ impl Source {
     }
 }
 
-/// Runs one command. Fails only where the contract lets the ioctl fail (WR-3); whatever else user
-/// space gets wrong has no effect, or is answered by a `BR_*`.
+/// Runs one command. Fails only where the contract lets the ioctl fail (WR-3). Other errors of user
+/// space have no effect, or are answered by a `BR_*`.
 ///
-/// What most calls consist of is here, and inlined; the rest is elsewhere, so that it costs them nothing.
+/// The commands of which most calls consist are handled here, and inlined. The others are handled by
+/// [`execute_other`], so that they cost these calls nothing.
 #[inline(always)]
 fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
     match command {
@@ -137,7 +140,7 @@ fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
     Ok(())
 }
 
-/// The same for the other commands.
+/// Runs one of the commands that [`execute`] does not run itself. Fails like it.
 #[inline(never)]
 fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
     let thread = sender.thread;
@@ -167,13 +170,13 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         | Command::FreezeNotificationDone => freeze_notification(process, command, source)?,
         Command::RegisterLooper => register_looper(thread),
         Command::EnterLooper => enter_looper(thread),
-        // The thread is one of the pool until it ends (contract LOOP-4).
+        // The thread stays in the pool until it ends (contract LOOP-4).
         Command::ExitLooper => {}
     }
     Ok(())
 }
 
-/// `BC_FREE_BUFFER` (contract OBJ-12).
+/// Runs `BC_FREE_BUFFER` (contract OBJ-12).
 #[inline(always)]
 fn free_buffer(sender: &Sender<'_>, source: &Source) -> Result {
     let thread = sender.thread;
@@ -190,7 +193,8 @@ fn handle(source: &Source) -> Result<u32> {
     Ok(u32::from_ne_bytes(*source.payload()?))
 }
 
-/// `BC_INCREFS` and `BC_ACQUIRE`: handle 0 means the context manager, if there is one (CTX-4).
+/// Runs `BC_INCREFS` and `BC_ACQUIRE`. Handle 0 means the context manager, if one is installed
+/// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
 fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result {
     let manager = match handle {
         0 => process.context.manager(),
@@ -204,21 +208,22 @@ fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result 
             return Ok(());
         }
     }
-    // A count that cannot be taken is not taken; that is all (contract NODE-9).
+    // A count that cannot be taken has no effect, and the ioctl does not fail (contract NODE-9).
     if process.hold_handle(handle, strength).is_err() {
         binder_debug!(UserError, "no count to take on handle {handle}");
     }
     Ok(())
 }
 
-/// `BC_RELEASE` and `BC_DECREFS`: a count that is not there cannot be given back (NODE-9).
+/// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no effect
+/// (contract NODE-9).
 fn drop_count(process: &Process, handle: u32, strength: Strength) {
     if process.drop_handle(handle, strength).is_none() {
         binder_debug!(UserError, "no count to give back on handle {handle}");
     }
 }
 
-/// `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
+/// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
 fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
     let name = NodeName::decode(source.payload()?);
     match process.node(name.ptr) {
@@ -228,7 +233,8 @@ fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
     Ok(())
 }
 
-/// `BC_REQUEST_DEATH_NOTIFICATION`: of all that can go wrong, only want of memory is told (DN-1).
+/// Runs `BC_REQUEST_DEATH_NOTIFICATION`. Of all its errors, only `ENOMEM` is answered by a `BR_*`
+/// (contract DN-1).
 fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
     match death::request(&thread.process, handle, cookie) {
@@ -242,7 +248,7 @@ fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     Ok(())
 }
 
-/// `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
+/// Runs `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
 fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
     if death::clear(thread, handle, cookie).is_err() {
@@ -254,7 +260,7 @@ fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     Ok(())
 }
 
-/// `BC_DEAD_BINDER_DONE` (contract DN-2).
+/// Runs `BC_DEAD_BINDER_DONE` (contract DN-2).
 fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
     let cookie = u64::from_ne_bytes(*source.payload()?);
     if death::confirm(thread, cookie).is_err() {
@@ -263,8 +269,8 @@ fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
     Ok(())
 }
 
-/// The commands about notifications of freezing. Unlike those about deaths, they fail the ioctl when they
-/// make no sense (contract FRZN-6).
+/// Runs the commands about freeze notifications. Unlike those about death notifications, they fail the
+/// ioctl when they are invalid (contract FRZN-6).
 fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source) -> Result {
     let done = match command {
         Command::FreezeNotificationDone => {
@@ -282,7 +288,8 @@ fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source
     done.inspect_err(|_| binder_debug!(UserError, "a freeze notification that there is not"))
 }
 
-/// `BC_REGISTER_LOOPER`: a thread that the driver asked for joins the pool (contract LOOP-3).
+/// Runs `BC_REGISTER_LOOPER`: a thread that the driver has requested joins the pool (contract LOOP-3).
+/// Takes the state lock.
 fn register_looper(thread: &Thread) {
     let mut process = thread.process.lock_state();
     let is_expected = process.pool.is_thread_requested;
@@ -297,7 +304,8 @@ fn register_looper(thread: &Thread) {
     binder_debug!(UserError, "a thread registers that was not asked for");
 }
 
-/// `BC_ENTER_LOOPER`: a thread joins the pool on its own account (contract LOOP-2).
+/// Runs `BC_ENTER_LOOPER`: a thread that the driver has not requested joins the pool (contract LOOP-2).
+/// Takes the state lock.
 fn enter_looper(thread: &Thread) {
     let mut process = thread.process.lock_state();
     let looper = &mut thread.state(&mut process).looper;

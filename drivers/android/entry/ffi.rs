@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where C calls us: the devices' file operations, and their contexts.
+//! The functions that C calls: the file operations of the devices, and the creation and release of
+//! their contexts.
 //!
-//! Every function here turns what the kernel promises about its arguments into types that say so, and
-//! does nothing else.
+//! Every function here turns what the kernel guarantees about its arguments into types that express
+//! these guarantees, and does nothing else.
 
 use crate::{
     buffers::space,
@@ -38,31 +39,32 @@ extern "C" {
     fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
 }
 
-/// The devices: they can be opened as long as this exists.
+/// The devices. They can be opened as long as this value exists.
 pub(crate) struct Devices {
-    // Dropped after the devices are gone.
+    // Dropped after `Drop::drop` has removed the devices.
     _pool: space::PoolHandle,
 }
 
-/// Whether somebody has begun to make the devices.
+/// Whether [`Devices::make`] has been called since the module was loaded.
 static ARE_MADE: AtomicFlag = AtomicFlag::new(false);
 
 impl Devices {
-    /// Makes the filesystem known, and the devices that the module's parameters ask for. `EBUSY` for
-    /// whoever is not the first to call this since the module was loaded. `charges_buffers` is the
-    /// parameter of that name.
+    /// Registers the filesystem, and makes the devices that the module's parameters ask for.
+    /// `charges_buffers` is the value of the parameter `charge_buffers`.
+    ///
+    /// Fails with `EBUSY` when it has been called before since the module was loaded.
     pub(crate) fn make(charges_buffers: bool) -> Result<Self> {
         if ARE_MADE.xchg(true, Relaxed) {
             return Err(EBUSY);
         }
-        // SAFETY: Called once, as was just seen, and nothing has looked at the lock before: it is for
-        // those who have a device open, and until below there is none.
+        // SAFETY: Called once, because of the check above, and nothing has used the lock before: only
+        // processes that have a device open use it, and no device exists before the call below.
         unsafe { registry::OPENED.init() };
-        // SAFETY: As above; it is for those who open a device, too.
+        // SAFETY: As above; this lock, too, is used only by processes that open a device.
         unsafe { space::POOL.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
-        // SAFETY: Called from module init, in process context; what the devices call back is ready:
-        // the registry is initialised, the pool is there, and nothing else needs to be.
+        // SAFETY: Called from module init, in process context. What the functions that the devices call
+        // back need is ready: the registry is initialised, the pool exists, and they need nothing else.
         to_result(unsafe { rust_binderfs_init() })?;
         Ok(Self { _pool: pool })
     }
@@ -70,16 +72,16 @@ impl Devices {
 
 impl Drop for Devices {
     fn drop(&mut self) {
-        // SAFETY: Follows the call of `rust_binderfs_init` that made `self`, which is dropped once, at
-        // module exit, when no device is open any more.
+        // SAFETY: Follows the successful call of `rust_binderfs_init` in `Self::make`. `self` is
+        // dropped once, at module exit, when no device is open any more.
         unsafe { rust_binderfs_exit() };
         stats::report_leaks();
     }
 }
 
-/// Makes the context of a new device, for the C files.
+/// Makes the context of a new device, for the C files. Returns null when no memory is available.
 ///
-/// The name is for those who print contexts; nobody does so yet.
+/// The name is meant for printing contexts, and unused as yet.
 #[no_mangle]
 extern "C" fn rust_binder_context_create(_name: *const c_char) -> *mut c_void {
     match Context::<Node>::new() {
@@ -88,14 +90,14 @@ extern "C" fn rust_binder_context_create(_name: *const c_char) -> *mut c_void {
     }
 }
 
-/// Takes back a device's reference to its context.
+/// Drops a device's reference to its context.
 ///
 /// # Safety
 ///
-/// `context` must have come from [`rust_binder_context_create`], and not have been released.
+/// `context` must have been returned by [`rust_binder_context_create`], and not have been released.
 #[no_mangle]
 unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
-    // SAFETY: Promised by the caller.
+    // SAFETY: Guaranteed by the caller.
     drop(unsafe { Arc::<Context<Node>>::from_foreign(context) });
 }
 
@@ -106,7 +108,7 @@ pub(crate) struct DeviceOperations(bindings::file_operations);
 // SAFETY: The table is never written, and the functions in it may be called from any thread.
 unsafe impl Sync for DeviceOperations {}
 
-/// See [`DeviceOperations`].
+/// The table of file operations; see [`DeviceOperations`].
 #[no_mangle]
 pub(crate) static rust_binder_fops: DeviceOperations =
     DeviceOperations(bindings::file_operations {
@@ -118,58 +120,63 @@ pub(crate) static rust_binder_fops: DeviceOperations =
         poll: Some(binder_poll),
         unlocked_ioctl: Some(binder_ioctl),
         compat_ioctl: bindings::compat_ptr_ioctl,
-        // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
+        // SAFETY: All zeroes is valid for this C struct: an initialiser in C sets the fields that it
+        // leaves out to zero, which means that no such operation exists.
         ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
     });
 
-// SAFETY: The VFS uses `fdget_pos` for reading, writing, seeking and listing, and there are no such
-// operations among these. They are those of the files that `binder_open` opens, and it alone gives these
-// their private data.
+// SAFETY: The VFS uses `fdget_pos` for reading, writing, seeking and listing, and the table has no such
+// operation. It belongs to the files that `binder_open` opens, and `binder_open` alone sets their
+// private data.
 unsafe impl OpenedAs for Process {
     fn operations() -> &'static bindings::file_operations {
         &rust_binder_fops.0
     }
 }
 
-/// The process that a file stands for.
+/// Returns the process of an open file.
 ///
 /// # Safety
 ///
-/// `file` must be a file that [`binder_open`] opened and [`binder_release`] has not got, for the
-/// lifetime `'a`.
+/// For the lifetime `'a`, `file` must be a file that [`binder_open`] has opened and that has not been
+/// passed to [`binder_release`].
 unsafe fn process_of<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Process> {
-    // SAFETY: The file is valid, and `private_data` is written by `binder_open` alone, with what
-    // `into_foreign` gave.
+    // SAFETY: The file is valid, and `private_data` is written by `binder_open` alone, with the pointer
+    // that `into_foreign` returned.
     unsafe { Arc::<Process>::borrow((*file).private_data) }
 }
 
+/// The `open` operation: opens a device for the calling task.
+///
 /// # Safety
 ///
 /// Called by the VFS with an inode and a file of a device.
 unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
     from_result(|| {
-        // SAFETY: Both are valid during this call, and belong to a device of ours.
+        // SAFETY: Both are valid during this call, and belong to a device of this driver.
         let context = unsafe { rust_binderfs_device_context(inode.cast(), file.cast()) };
         if context.is_null() {
             return Err(ENODEV);
         }
-        // SAFETY: The device's own reference keeps the context alive during this call; it was made
-        // by `rust_binder_context_create`.
+        // SAFETY: The device's own reference keeps the context alive during this call. The context was
+        // made by `rust_binder_context_create`.
         let context = unsafe { Arc::<Context<Node>>::borrow(context.cast_mut()) };
-        // SAFETY: `file` is valid during this call and nobody else uses it yet.
+        // SAFETY: `file` is valid during this call and nothing else uses it yet.
         let opened = unsafe { File::from_raw_file(file) };
         let process = registry::open(context.into(), opened.cred())?;
-        // SAFETY: As above; both arguments are those of this call. It never fails.
+        // SAFETY: As above; both arguments are those of this call. The function never fails.
         unsafe { bindings::nonseekable_open(inode, file) };
-        // SAFETY: The file is opened by this call, which succeeds from here on, so `binder_release` will
-        // get it. None of the operations above uses a position.
+        // SAFETY: This call opens the file and cannot fail from here on, so `binder_release` will be
+        // called with it. None of the operations in `rust_binder_fops` uses a position.
         unsafe { process.file.set(file) };
-        // SAFETY: As for the credentials.
+        // SAFETY: As for `from_raw_file` above: `file` is valid, and nothing else uses it yet.
         unsafe { (*file).private_data = process.into_foreign() };
         Ok(0)
     })
 }
 
+/// The `flush` operation: a descriptor of the file is closed.
+///
 /// # Safety
 ///
 /// Called by the VFS with a file that `binder_open` opened.
@@ -177,25 +184,29 @@ unsafe extern "C" fn binder_flush(
     file: *mut bindings::file,
     _owner: bindings::fl_owner_t,
 ) -> c_int {
-    // SAFETY: Promised by the VFS.
+    // SAFETY: Guaranteed by the VFS.
     unsafe { process_of(file) }.flush();
     0
 }
 
+/// The `release` operation: the last reference to the file is gone, and its process ends.
+///
 /// # Safety
 ///
-/// Called by the VFS once, when nobody can use the file any more.
+/// Called by the VFS once, when nothing can use the file any more.
 unsafe extern "C" fn binder_release(
     _inode: *mut bindings::inode,
     file: *mut bindings::file,
 ) -> c_int {
-    // SAFETY: `private_data` came from `into_foreign`, and this is the end of the file.
+    // SAFETY: `private_data` was returned by `into_foreign`, and nothing uses the file after this call.
     let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
     process.file.clear();
     end_process(&process);
     0
 }
 
+/// The `mmap` operation: maps the space in which the process receives data.
+///
 /// # Safety
 ///
 /// Called by the VFS with a file that `binder_open` opened and a VMA under construction.
@@ -204,7 +215,7 @@ unsafe extern "C" fn binder_mmap(
     vma: *mut bindings::vm_area_struct,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: Promised by the VFS.
+        // SAFETY: Guaranteed by the VFS.
         let process = unsafe { process_of(file) };
         // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
         Process::mmap(&process, unsafe { VmaNew::from_raw(vma) })?;
@@ -212,6 +223,8 @@ unsafe extern "C" fn binder_mmap(
     })
 }
 
+/// The `poll` operation: whether the calling thread has work to read.
+///
 /// # Safety
 ///
 /// Called by the VFS with a file that `binder_open` opened.
@@ -219,7 +232,7 @@ unsafe extern "C" fn binder_poll(
     file: *mut bindings::file,
     table: *mut bindings::poll_table_struct,
 ) -> bindings::__poll_t {
-    // SAFETY: Promised by the VFS.
+    // SAFETY: Guaranteed by the VFS.
     let process = unsafe { process_of(file) };
     // SAFETY: `file` is valid during this call; poll does not use its position.
     let file = unsafe { File::from_raw_file(file) };
@@ -232,6 +245,8 @@ unsafe extern "C" fn binder_poll(
     }
 }
 
+/// The `unlocked_ioctl` operation: runs an ioctl, see [`ioctls`].
+///
 /// # Safety
 ///
 /// Called by the VFS with a file that `binder_open` opened.
@@ -241,11 +256,12 @@ unsafe extern "C" fn binder_ioctl(
     argument: c_ulong,
 ) -> c_long {
     from_result(|| {
-        // SAFETY: Promised by the VFS.
+        // SAFETY: Guaranteed by the VFS.
         let process = unsafe { process_of(file) };
         // SAFETY: `file` is valid during this call; ioctls do not use its position.
         let file = unsafe { File::from_raw_file(file) };
-        // SAFETY: This is one of the operations, which the kernel calls, and what is made here lives no longer.
+        // SAFETY: The kernel calls this function as one of the operations of `Process`, and
+        // `descriptors` does not outlive this call.
         let descriptors = unsafe { Descriptors::of_caller() };
         let opened = Opened {
             process,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ioctls of a device: each takes its argument from user space, and puts its answer there.
+//! The ioctls of a device. Each reads its argument from user space, and writes its answer there.
 
 use crate::{
     calls::sender::Sender,
@@ -36,20 +36,23 @@ use kernel::{
     uaccess::{UserPtr, UserSlice}, //
 };
 
-/// A device as the calling task has it open.
+/// An open file of a device, and the task that runs an ioctl on it.
 pub(crate) struct Opened<'a> {
     pub(crate) process: ArcBorrow<'a, Process>,
-    /// With which rights it was opened: those of the process, which stay as long as it is open.
+    /// The credential with which the file was opened. It is that of the process, and stays the same as
+    /// long as the file is open.
     pub(crate) credential: &'a Credential,
     pub(crate) descriptors: Descriptors<'a, Process>,
+    /// Whether the task may sleep until work arrives.
     pub(crate) may_wait: bool,
 }
 
-/// Runs an ioctl of the calling task. `EINVAL` for a command that does not exist.
+/// Runs an ioctl of the calling task. Fails with `EINVAL` for a command that does not exist. No lock
+/// may be held.
 pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
     let result = dispatch(opened, command, argument);
     if let Err(error) = result {
-        // A wait that ends without work is nothing to speak of.
+        // A wait that ends without work is usual, and not logged.
         if error != EINTR && error != EAGAIN {
             binder_debug!(
                 UserError,
@@ -99,11 +102,12 @@ fn dispatch(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
     }
 }
 
-/// The argument of an ioctl, an address in the calling process.
+/// The argument of an ioctl: an address in the calling process.
 #[derive(Clone, Copy)]
 struct Argument(usize);
 
 impl Argument {
+    /// Reads what the argument points to. Fails with `EFAULT`.
     fn get<const SIZE: usize>(self) -> Result<[u8; SIZE]> {
         let mut bytes = [0; SIZE];
         UserSlice::new(UserPtr::from_addr(self.0), SIZE)
@@ -112,6 +116,7 @@ impl Argument {
         Ok(bytes)
     }
 
+    /// Writes to where the argument points. Fails with `EFAULT`.
     fn put(self, bytes: &[u8]) -> Result {
         UserSlice::new(UserPtr::from_addr(self.0), bytes.len())
             .writer()
@@ -119,7 +124,8 @@ impl Argument {
     }
 }
 
-/// `BINDER_WRITE_READ`. How far each half came is reported even where the other failed (WR-1, WR-3).
+/// Runs `BINDER_WRITE_READ`. How far each half has come is written even where the other has failed
+/// (contract WR-1, WR-3).
 fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     let thread = current_thread(opened.process)?;
     let mut io = WriteRead::decode(&argument.get()?);
@@ -151,7 +157,7 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
     Ok(())
 }
 
-/// Whether a thread that is about to sleep gives its CPU to the one that it wakes.
+/// Whether a thread that is about to sleep wakes the target on its own CPU.
 fn hands_over_cpu() -> bool {
     crate::module_parameters::handoff.value() != 0
 }
@@ -165,7 +171,7 @@ fn set_max_threads(process: &Process, argument: Argument) -> Result {
     Ok(())
 }
 
-/// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`: about the calls that this process makes.
+/// Runs `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`, which is about the calls that this process makes.
 fn enable_spam_detection(process: &Process, argument: Argument) -> Result {
     if !process.is_callers() {
         return Err(EINVAL);
@@ -190,7 +196,8 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
     counted.map_err(|Uncounted| EINVAL)
 }
 
-/// `BINDER_GET_NODE_INFO_FOR_REF`, for the context manager alone.
+/// Runs `BINDER_GET_NODE_INFO_FOR_REF`, which is for the context manager alone: `EPERM` for other
+/// processes.
 fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     let info = NodeInfoForRef::decode(&argument.get()?);
     if info.strong_count != 0 || info.weak_count != 0 || info.reserved != [0; 3] {
@@ -203,7 +210,8 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     argument.put(&process.node_info(info.handle)?.encode())
 }
 
-/// `BINDER_GET_EXTENDED_ERROR`: tells once, whether or not the answer can be written.
+/// Runs `BINDER_GET_EXTENDED_ERROR`. The error is returned once: it is reset even if the answer cannot
+/// be written.
 fn extended_error(thread: &Thread, argument: Argument) -> Result {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What KUnit runs of the driver: the range allocator's conformance suite, in smaller sizes than on the
-//! host, and what may happen to the module once. The suite of [`page_range`](crate::kernel_ext::page_range) is with its source.
+//! The KUnit suites of the driver: the range allocator's conformance suite, in smaller sizes than on
+//! the host, and the rules of the module's initialisation. The suite of
+//! [`page_range`](crate::kernel_ext::page_range) is in the same folder as its source.
 
 #[path = "../range_alloc/conformance.rs"]
 mod conformance;
@@ -16,8 +17,8 @@ fn atomic<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// A rule in an allocator that always keeps a tree, one that goes to and fro, and one that has room for
-/// nearly all without a tree.
+/// Tests a rule with an allocator that always uses a tree, with one that changes between array and
+/// tree, and with one that has room for nearly all ranges without a tree.
 macro_rules! in_every_backend {
     ($rule:ident) => {{
         super::conformance::$rule::<0>()?;
@@ -116,7 +117,7 @@ mod module {
 
     #[test]
     fn lesson_s16_devices_are_made_once() -> Result<(), Failed> {
-        // Module init has made them.
+        // Module init has made the devices.
         super::ensure_eq!(Devices::make(false).err(), Some(EBUSY));
         Ok(())
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the kernel enters the driver: file operations, ioctls, and the two halves of `BINDER_WRITE_READ`.
+//! The entry points of the driver: file operations, ioctls, and the two halves of `BINDER_WRITE_READ`.
 
 mod commands;
 #[allow(unsafe_code)]
 pub(crate) mod ffi;
 mod ioctls;
 #[cfg(kunit_suites)]
-#[allow(unsafe_code)] // What the kernel's macro makes of a suite.
+#[allow(unsafe_code)] // The kernel's macro generates it for a suite.
 mod kunit;
 mod read_buffer;
 mod returns;

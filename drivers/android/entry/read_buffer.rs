@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The read buffer of the calling process: what it is told is gathered, and written in one go.
+//! The read buffer of the calling process. Items (a `BR_*` code and its payload) are gathered in the
+//! kernel, and written to user space in one piece.
 
 use crate::{
     defs::{Return, WriteRead, LARGEST_RETURN},
@@ -11,7 +12,7 @@ use kernel::{
     uaccess::{UserPtr, UserSlice}, //
 };
 
-/// How many bytes are gathered before they are written: more than one read usually tells.
+/// How many bytes are gathered before they are written: more than one read usually returns.
 const PIECE: usize = 192;
 
 const _: () = assert!(LARGEST_RETURN < PIECE);
@@ -20,14 +21,15 @@ const _: () = assert!(LARGEST_RETURN < PIECE);
 pub(crate) struct ReadBuffer {
     address: u64,
     size: u64,
-    /// Up to where it is written.
+    /// The offset up to which the buffer is written.
     flushed: u64,
-    /// What comes behind that.
+    /// The bytes behind that, which are not written yet.
     piece: StackBytes<PIECE>,
 }
 
 impl ReadBuffer {
-    /// `EFAULT` where there is no room for a single code, or none left.
+    /// Returns the read buffer that `io` describes. Fails with `EFAULT` when it has no room for a
+    /// single code, or when more of it is consumed than it has.
     pub(crate) fn new(io: &WriteRead) -> Result<Self> {
         let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
         if io.read_consumed == 0 && room < size_of::<u32>() as u64 {
@@ -41,12 +43,12 @@ impl ReadBuffer {
         })
     }
 
-    /// How much of the buffer is used, including what is not flushed yet.
+    /// Returns how many bytes of the buffer are used, including those that are not flushed yet.
     pub(crate) fn written(&self) -> u64 {
         self.flushed + self.piece.as_slice().len() as u64
     }
 
-    /// Whether user space left room for another item, whatever its size (contract WR-8).
+    /// Whether user space has left room for another item of any size (contract WR-8).
     pub(crate) fn has_room(&self) -> bool {
         self.size.saturating_sub(self.written()) >= LARGEST_RETURN as u64
     }
@@ -56,13 +58,13 @@ impl ReadBuffer {
         self.piece.room() < LARGEST_RETURN
     }
 
-    /// Adds an item. There has to be room for it in the piece.
+    /// Adds an item. The piece must have room for it.
     pub(crate) fn put(&mut self, code: Return, payload: &[u8]) {
         let _ = self.piece.push(&code.code().to_ne_bytes());
         let _ = self.piece.push(payload);
     }
 
-    /// Replaces the first code of the buffer (contract WR-10).
+    /// Replaces the first code of the buffer (contract WR-10). Fails with `EFAULT`.
     pub(crate) fn put_first(&mut self, code: Return) -> Result {
         let code = code.code().to_ne_bytes();
         if self.flushed == 0 {
@@ -74,7 +76,7 @@ impl ReadBuffer {
         write(self.address, &code)
     }
 
-    /// Writes what is gathered to user space.
+    /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
     pub(crate) fn flush(&mut self) -> Result {
         let piece = self.piece.as_slice();
         if !piece.is_empty() {
@@ -87,7 +89,7 @@ impl ReadBuffer {
     }
 }
 
-/// Writes to the calling process.
+/// Writes to the memory of the calling process. Fails with `EFAULT`.
 fn write(address: u64, bytes: &[u8]) -> Result {
     let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
     UserSlice::new(address, bytes.len())

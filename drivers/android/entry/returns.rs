@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The read half of `BINDER_WRITE_READ`: wait for work, and tell user space about it.
+//! The read half of `BINDER_WRITE_READ`: waits for work, and writes it to user space.
 //!
-//! What is told is gathered on the stack and written in one go. A call or a reply ends a read, and
-//! takes effect only after it has been written: what cannot be delivered is not half delivered
-//! (lesson C15).
+//! What is to be written is gathered on the stack and written in one piece. A call or a reply ends a
+//! read, and takes effect only after it has been written, so that a transaction is either delivered as
+//! a whole or not at all (lesson C15).
 
 use crate::{
     allocation::{Buffer, Purpose},
@@ -30,9 +30,10 @@ use kernel::{
     },
 };
 
-/// Tells user space what there is for the thread, and waits if there is nothing and `may_wait`.
+/// Writes the work of the thread to user space. Waits for work if none is queued and `may_wait` is set.
 ///
-/// `EAGAIN` when there is nothing, `EINTR` on a signal, `EFAULT` when the buffer cannot be written.
+/// Fails with `EAGAIN` when no work is queued and `may_wait` is not set, with `EINTR` on a signal, and
+/// with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
     let mut output = ReadBuffer::new(io)?;
     if io.read_consumed == 0 {
@@ -41,8 +42,8 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     let mut process = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
         let process = write_all_work(thread, process, &mut output, takes_common_work)?;
-        let is_nothing_told = output.written() == size_of::<u32>() as u64;
-        if !is_nothing_told || !output.has_room() || thread.must_return.load(Relaxed) {
+        let is_only_noop = output.written() == size_of::<u32>() as u64;
+        if !is_only_noop || !output.has_room() || thread.must_return.load(Relaxed) {
             break process;
         }
     };
@@ -50,7 +51,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     let others = if output.has_room() {
         Wake::Nobody
     } else {
-        // The thread may have been woken for work that it has no room for.
+        // The thread may have been woken for work for which its read buffer has no room.
         process.wake_for_work()
     };
     drop(process);
@@ -66,8 +67,11 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     Ok(())
 }
 
-/// Waits until there is something for the thread. Gives the locked state, and whether the thread was
-/// free for the process's common work as well (contract LOOP-6, LOOP-9).
+/// Waits until the thread has something to read. Returns the locked state, and whether the thread takes
+/// the work in the queue of its process as well (contract LOOP-6, LOOP-9).
+///
+/// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal. No
+/// lock may be held.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
     let mut process = thread.process.lock_state();
     let mut takes_common_work = thread.state(&mut process).is_available();
@@ -104,20 +108,21 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     }
 }
 
-/// What came out of a look at the queues.
+/// What [`write_queued_work`] leaves to be done without the state lock.
 enum Found {
-    /// There is nothing more, or no room to tell it, or what was told ends the read.
+    /// Nothing: no more work is queued, or the buffer has no room for it, or what was written ends the
+    /// read.
     Nothing,
-    /// What is gathered has to be written first.
+    /// The gathered piece has to be written to user space before more is added.
     FullPiece,
-    /// A place that is one too many, to be freed without the lock.
+    /// A ticket that the thread does not need, to be freed without the lock.
     SurplusTicket(WorkTicket),
-    /// A transaction that is one too many, likewise.
+    /// A transaction that the thread does not need, to be freed without the lock.
     SurplusTransaction(KBox<Transaction>),
-    /// A node's news were told; the rest of it is to be dropped without the lock.
+    /// A node whose node update was written, and what is removed of it, to be dropped without the lock.
     NodeUpdate(Arc<Node>, Option<RemovedNode>),
-    /// Something was told of a death or of freezing, or is not to be told any more. The rest of it is
-    /// to be dropped without the lock.
+    /// A notification that was written, or is not to be written any more, to be dropped without the
+    /// lock.
     Notification(Work),
     /// A call to be served, and whether the thread's stack has room for it.
     Call(KBox<Transaction>, bool),
@@ -125,7 +130,8 @@ enum Found {
     Reply(KBox<Transaction>),
 }
 
-/// Tells what is queued, until it is all told, or the buffer is full, or a call or a reply was told.
+/// Writes the queued work until none is left, the buffer is full, or a call or a reply was written.
+/// Returns the locked state, which it releases in between.
 fn write_all_work<'a>(
     thread: &'a Arc<Thread>,
     mut process: StateGuard<'a>,
@@ -144,12 +150,12 @@ fn write_all_work<'a>(
             Found::SurplusTicket(ticket) => drop(ticket),
             Found::SurplusTransaction(transaction) => drop(transaction),
             Found::NodeUpdate(node, removed) => drop((node, removed)),
-            Found::Notification(rest) => drop(rest),
+            Found::Notification(work) => drop(work),
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);
                 match numbers {
                     Ok(numbers) => return deliver_call(thread, transaction, numbers, output),
-                    // Only the caller hears of it (contract TXN-27).
+                    // Only the caller is notified of the failure (contract TXN-27).
                     Err(_) => fail_delivery(thread, transaction),
                 }
             }
@@ -159,7 +165,8 @@ fn write_all_work<'a>(
     }
 }
 
-/// Tells what can be told under the lock, until something is met that cannot.
+/// Writes queued work as long as that is possible under the state lock. Returns what has to be done
+/// without it.
 fn write_queued_work(
     thread: &Thread,
     process: &mut ProcessState,
@@ -188,7 +195,8 @@ fn write_queued_work(
     }
 }
 
-/// Tells what has left a queue, which may have been the common one. `None` if that was all there was to do.
+/// Writes work that was taken out of a queue: that of the process if `is_common`, or else that of the
+/// thread. Returns `None` when nothing remains to be done without the lock.
 #[inline(always)]
 fn write_work(
     thread: &Thread,
@@ -246,13 +254,14 @@ fn write_work(
     }
 }
 
-/// Keeps a place for the next answer. Gives the one that was kept for it, if there was one.
+/// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if any.
 #[inline]
 fn keep_ticket(own: &mut ThreadState, ticket: WorkTicket) -> Option<Found> {
     own.spare_ticket.replace(ticket).map(Found::SurplusTicket)
 }
 
-/// Tells the owner of a node how its counts have changed.
+/// Writes how the counts of a node have changed, for its owner. Returns what is removed of the node, to
+/// be dropped without the lock.
 fn write_node_update(
     node: &Node,
     ticket: WorkTicket,
@@ -281,26 +290,28 @@ fn write_node_update(
     removed
 }
 
-/// Tells of what a notification is about, one at a time (contract WR-9), or that nobody will be told any more.
+/// Writes one message of a notification (contract WR-9), if it still has one. Returns the notification,
+/// to be dropped without the lock. A notification that user space is to confirm ends the read.
 fn write_notification<S: Subject>(
     notification: Arc<Notification<S>>,
     ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer,
 ) -> Found {
-    let told = notification.read(ticket, process);
-    if let Some(told) = told {
-        let (code, payload) = S::encode(told, notification.cookie);
+    let message = notification.read(ticket, process);
+    if let Some(message) = message {
+        let (code, payload) = S::encode(message, notification.cookie);
         output.put(code, &payload[..code.payload_size()]);
-        if S::is_confirmed(told) {
-            // There is another reference to the notification, among the delivered ones.
+        if S::is_confirmed(message) {
+            // The delivered notifications have another reference to it, so this drop is not the last.
             return Found::Nothing;
         }
     }
     Found::Notification(S::work(notification))
 }
 
-/// What the receiver is told of the data that is in `buffer`.
+/// Returns what user space reads of a transaction whose data is in `buffer`, without the node and the
+/// caller's pid.
 fn transaction_data(
     thread: &Thread,
     transaction: &Transaction,
@@ -322,8 +333,9 @@ fn transaction_data(
     }
 }
 
-/// Gets what has to be there before a call can be given to the thread: room on its stack, and
-/// numbers for the files.
+/// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
+/// numbers for the files of the call. Returns the numbers. Fails when there is no memory or no free
+/// number. No lock may be held.
 fn prepare(
     thread: &Thread,
     transaction: &Transaction,
@@ -338,8 +350,11 @@ fn prepare(
     }
 }
 
-/// Gives a call to the thread, which serves it from then on, unless it is oneway. Gives the locked
-/// state.
+/// Delivers a call to the thread, which serves it from then on, unless the call is oneway. Returns the
+/// locked state.
+///
+/// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
+/// error then.
 fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
@@ -349,20 +364,21 @@ fn deliver_call<'a>(
     let (node, buffer, caller_pid) = match transaction.content() {
         Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
         Content::Oneway { node, buffer, .. } => (node, buffer, 0),
-        // What is queued as a call is one of the two. Should it be neither, it is no call to be waited for.
+        // Work that is queued as a call has one of these two contents. One that has neither must not
+        // stay among the pending calls.
         _ => {
             fail_delivery(thread, transaction);
             return Err(EINVAL);
         }
     };
-    let mut notice = transaction_data(thread, &transaction, buffer);
-    notice.node = node.name;
-    notice.sender_pid = caller_pid;
+    let mut data = transaction_data(thread, &transaction, buffer);
+    data.node = node.name;
+    data.sender_pid = caller_pid;
     match buffer.context_at() {
-        None => output.put(Return::Transaction, &notice.encode()),
+        None => output.put(Return::Transaction, &data.encode()),
         Some(at) => {
-            let context = notice.data + at as u64;
-            let message = notice.encode_with_context(context);
+            let context = data.data + at as u64;
+            let message = data.encode_with_context(context);
             output.put(Return::TransactionSecCtx, &message);
         }
     }
@@ -394,7 +410,8 @@ fn deliver_call<'a>(
     Ok(process)
 }
 
-/// A call cannot be given to the calling thread, which goes back to what it was before the call came.
+/// Fails a call that cannot be delivered to the calling thread, and restores the priority that the
+/// thread had before the call. No lock may be held.
 fn fail_delivery(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
     let saved_priority = transaction.saved_priority.take();
     transaction.fail(TransactionError::UNDELIVERABLE);
@@ -404,7 +421,9 @@ fn fail_delivery(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
     }
 }
 
-/// A call that was to come will not be on the stack: it is oneway, or was refused. Gives the locked state.
+/// Removes a pending call that does not go onto the stack, because it is oneway or cannot be delivered.
+/// Queues the outcome that was kept until then, if any. Returns the locked state, which it may release
+/// in between.
 fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
     thread.state(&mut process).pending_calls -= 1;
     let wake = thread.queue_kept_outcome(&mut process);
@@ -416,7 +435,8 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     process
 }
 
-/// The thread knows of a buffer: lets it have the files in it, and free it.
+/// Delivers a buffer whose address has been written to user space: installs its files, and allows the
+/// process to free it.
 #[inline]
 fn hand_over(
     thread: &Thread,
@@ -430,7 +450,9 @@ fn hand_over(
     thread.process.deliver_buffer(buffer, purpose);
 }
 
-/// Gives the reply of a call to the thread that made the call. Gives the locked state.
+/// Delivers a reply to the thread that made the call. Returns the locked state.
+///
+/// Fails with `EFAULT` when the reply cannot be written to user space.
 fn deliver_reply<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
@@ -441,11 +463,12 @@ fn deliver_reply<'a>(
         match buffer.reserve_numbers(&thread.process) {
             Ok(reserved) => {
                 numbers = reserved;
-                let notice = transaction_data(thread, &transaction, buffer);
-                output.put(Return::Reply, &notice.encode());
+                let data = transaction_data(thread, &transaction, buffer);
+                output.put(Return::Reply, &data.encode());
             }
             Err(_) => {
-                // The call ends all the same, and its caller has to hear of that (lesson R19).
+                // The call has ended nevertheless, and its caller must be notified of that (lesson
+                // R19).
                 transaction.release_content();
                 output.put(Return::FailedReply, &[]);
             }
@@ -469,7 +492,8 @@ fn deliver_reply<'a>(
     Ok(process)
 }
 
-/// Locks the state after a transaction that counted for the process was delivered.
+/// Locks the state and ends a transaction that was outstanding for the process and has been delivered.
+/// Returns the locked state, which it may release in between.
 fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
     let mut process = thread.process.lock_state();
     let freezers = process.freeze.end_transaction();
@@ -481,6 +505,6 @@ fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
     process
 }
 
-// What is told of a node at once (of its four messages, two exclude the other two) fits where the
-// largest item fits, so one check serves both.
+// A node update (at most two messages, because two of the four exclude the other two) fits where the
+// largest item fits, so one check of the room serves both.
 const _: () = assert!(2 * (size_of::<u32>() + NodeName::SIZE) <= LARGEST_RETURN);
