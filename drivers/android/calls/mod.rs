@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `BC_TRANSACTION` and `BC_REPLY`: sending calls and replies, and translating their objects.
+//! `BC_TRANSACTION` and `BC_REPLY`: sends calls and replies, and translates their objects.
 
 pub(crate) mod send;
 pub(crate) mod sender;

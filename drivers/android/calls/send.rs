@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `BC_TRANSACTION` and `BC_REPLY`: how a call is made, and how it is answered.
+//! `BC_TRANSACTION` and `BC_REPLY`: makes calls, and replies to them.
 //!
-//! Both find out who is to get the data, reserve space there, copy the data straight into it, and
-//! queue the transaction. A call that fails leaves nothing behind but the `BR_*` that its sender
-//! reads; a reply that fails still ends the call.
+//! Both find the process that receives the data, reserve a buffer in its space, copy the data directly
+//! into the buffer, and queue the transaction. A call that fails leaves nothing behind but the `BR_*`
+//! that its sender reads. A reply that fails still ends the call.
 
 use crate::{
     calls::{
@@ -35,7 +35,8 @@ use kernel::{
     }, //
 };
 
-/// Makes a call: `BC_TRANSACTION`. What goes wrong is told to the thread (contract TXN-1).
+/// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call fails
+/// (contract TXN-1). No lock may be held.
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let id = next_debug_id();
@@ -52,7 +53,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     }
 }
 
-/// Prints why a call or a reply does not go through.
+/// Logs why a call or a reply fails.
 fn report(what: &str, id: u32, request: &TransactionRequest, error: TransactionError) {
     binder_debug!(
         FailedTransaction,
@@ -66,7 +67,10 @@ fn report(what: &str, id: u32, request: &TransactionRequest, error: TransactionE
     );
 }
 
-/// The node that a call through `handle` is for.
+/// Returns the node that a call through `handle` is for.
+///
+/// Fails when the handle names no node, when the owner of the node has ended or is the caller itself
+/// (for handle 0: is a process of the same task), and when the security modules deny the call.
 fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, TransactionError> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
@@ -93,7 +97,7 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     Ok(node)
 }
 
-/// Makes a call for whose reply the thread will wait.
+/// Makes a call for whose reply the thread waits afterwards.
 fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -121,25 +125,27 @@ fn call_and_expect(
     }
 }
 
-/// A call whose data are yet to be copied.
+/// A call whose data is not copied yet.
 struct Begun {
-    /// What the thread has for it, so that it need not be allocated.
+    /// The spare transaction of the thread, if it has one, so that none need be allocated.
     transaction: Option<KBox<Transaction>>,
     expectation: Expectation,
-    /// The thread of the target that waits for this very chain of calls, if there is one.
+    /// The thread of the target that waits for the outcome of this chain of calls, if one exists.
     route: Option<Waiter>,
 }
 
-/// Whether the caller has taken note that it waits for a reply.
+/// Whether the stack of the caller has a frame for the call already.
 enum Expectation {
-    /// It has, in this frame.
-    Noted(FrameId),
-    /// Not yet; the place for the news that the call is on its way.
-    ToBeNoted(Option<WorkTicket>),
+    /// It has this frame, and the completion of the call is queued.
+    Recorded(FrameId),
+    /// It has none yet. The ticket, if any, is for the completion.
+    Unrecorded(Option<WorkTicket>),
 }
 
-/// Checks that the thread may make a call now (contract TXN-10), and finds out who of the target
-/// waits for it (TXN-11).
+/// Checks that the thread may make a call now (contract TXN-10), and finds the thread of the target
+/// that waits for the outcome of this chain of calls (TXN-11). No lock may be held.
+///
+/// Fails with `EPROTO` when the thread waits for a reply, or has a call to serve first.
 fn begin_call(
     thread: &Arc<Thread>,
     target: &Arc<Process>,
@@ -158,13 +164,13 @@ fn begin_call(
         Some(_) => return Err(TransactionError::failed(EPROTO)),
     };
     let transaction = state.spare_transaction.take();
-    // News of nodes that the data names come before those of the call (contract NODE-7), and they
-    // are yet to be found; without objects there are none.
+    // Node updates of nodes that the data names are queued before the completion of the call (contract
+    // NODE-7). They are not known before the data is translated; a call without objects has none.
     let expectation = match state.spare_ticket.take() {
         Some(ticket) if state.stack.has_room() && request.offsets_size == 0 => {
-            Expectation::Noted(expect_reply(state, ticket))
+            Expectation::Recorded(expect_reply(state, ticket))
         }
-        ticket => Expectation::ToBeNoted(ticket),
+        ticket => Expectation::Unrecorded(ticket),
     };
     drop(process);
     Ok(Begun {
@@ -174,9 +180,12 @@ fn begin_call(
     })
 }
 
-/// Follows a chain of calls up, from a caller to whomever it serves itself meanwhile, until it meets
-/// a thread of `target`. No lock is held for longer than a step, so the thread may hear of its call
-/// before it is given this one: whoever does that asks again.
+/// Follows a chain of calls up, from a caller to the thread whose call it serves, until it reaches a
+/// thread of `target`. Returns that thread, with the frame in which it waits, unless the thread has
+/// ended.
+///
+/// Each step takes and releases one state lock. Therefore the outcome of the thread's call may arrive
+/// before this call is queued for it: [`submit`] checks again with [`Waiter::waits`].
 fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
     while !Arc::ptr_eq(&caller.thread.process, target) {
         caller = caller.next_up()?;
@@ -184,7 +193,8 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
     (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
 }
 
-/// Puts the data of a call into its target, and takes note that the thread waits for the reply.
+/// Copies the data of a call into a buffer of its target, and adds the frame in which the caller waits
+/// for the reply, if it is not on its stack yet. Returns a draft. No lock may be held.
 fn prepare_call(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -202,8 +212,8 @@ fn prepare_call(
     transaction.describe(id, request);
     transaction.caller_priority = priority::current_priority();
     let frame = match expectation {
-        Expectation::Noted(frame) => *frame,
-        Expectation::ToBeNoted(ticket) => {
+        Expectation::Recorded(frame) => *frame,
+        Expectation::Unrecorded(ticket) => {
             let ticket = match ticket.take() {
                 Some(spare) => spare,
                 None => WorkTicket::new(GFP_KERNEL)?,
@@ -211,7 +221,7 @@ fn prepare_call(
             thread.make_room_on_stack()?;
             let mut process = thread.process.lock_state();
             let frame = expect_reply(thread.state(&mut process), ticket);
-            *expectation = Expectation::Noted(frame);
+            *expectation = Expectation::Recorded(frame);
             frame
         }
     };
@@ -219,7 +229,8 @@ fn prepare_call(
     Ok(transaction)
 }
 
-/// Reserves a buffer in the node's owner and copies the data of a call into it.
+/// Reserves a buffer in the space of the node's owner and copies the data of a call into it. The
+/// transaction owns the node and the buffer afterwards, even if the copy fails.
 fn fill(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
@@ -246,18 +257,19 @@ fn fill(
     copied
 }
 
-/// The caller's side of a call that is about to be queued. There has to be room on its stack.
+/// Records in the caller that a call is about to be queued: queues the completion, and pushes a frame,
+/// which it returns. The stack must have room. The state lock is held.
 #[inline]
 fn expect_reply(state: &mut ThreadState, ticket: WorkTicket) -> FrameId {
     state.completions.add();
-    // Deferred: it is read together with what comes of the call (contract TXN-18).
+    // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
     state.work.push_back(ticket, Work::Completion);
     state.stack.push_outgoing()
 }
 
-/// Undoes [`expect_reply`], if that was done: the call was not queued.
+/// Undoes [`expect_reply`] for a call that is not queued, if it was called. Takes the state lock.
 fn stop_expecting_reply(thread: &Thread, expectation: &Expectation) {
-    if let Expectation::Noted(frame) = *expectation {
+    if let Expectation::Recorded(frame) = *expectation {
         let mut process = thread.process.lock_state();
         let state = thread.state(&mut process);
         state.stack.pop_outgoing(frame);
@@ -265,8 +277,8 @@ fn stop_expecting_reply(thread: &Thread, expectation: &Expectation) {
     }
 }
 
-/// Makes a oneway call. It may be made at any time and goes to whoever is free; that it is queued is
-/// all that its sender hears of it (contract TXN-16).
+/// Makes a oneway call. A thread may make it at any time, and any available thread of the target may
+/// serve it. The sender reads only that the call is queued (contract TXN-16).
 fn call_oneway(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -303,23 +315,25 @@ fn call_oneway(
     Ok(())
 }
 
-/// What remains to be done for a call that is queued.
+/// The result of queueing a call.
 struct Submitted {
+    /// What to wake, once no lock is held.
     wake: Wake,
-    /// Whether it may have to wait until its target is thawed.
+    /// Whether the call may have to wait until its target is thawed.
     admission: Admission,
 }
 
-/// Queues a draft at its target, for the thread that `route` names or for whichever comes. A draft
-/// that the target cannot take any more is undone.
+/// Queues a draft at its target: for the thread that `route` names, or else for any thread of the pool.
+/// Drops a draft that the target does not admit, and returns the transaction error. No lock may be
+/// held.
 fn submit(
     mut transaction: KBox<Transaction>,
     target: &Process,
     route: Option<&Waiter>,
 ) -> Result<Submitted, TransactionError> {
     let mut state = target.lock_state();
-    // Somebody in between may have died since the thread was found: then it has heard that, or is about
-    // to, and will not come for this call.
+    // A thread between the two in the chain may have ended since the waiting thread was found. Then the
+    // waiting thread has read the outcome of its call, or is about to, and does not take this call.
     let route = route
         .filter(|waiter| waiter.thread.has_ended.load(Relaxed) || waiter.waits(&mut state))
         .map(|waiter| &waiter.thread);
@@ -330,7 +344,7 @@ fn submit(
             return Err(error);
         }
     };
-    // A transaction that somebody owns waits nowhere, so its ticket is with it.
+    // A transaction that is owned here is in no queue, so it has its ticket.
     let Some(ticket) = transaction.take_ticket() else {
         drop(state);
         return Err(TransactionError::failed(EINVAL));
@@ -369,10 +383,10 @@ fn submit(
     Ok(Submitted { wake, admission })
 }
 
-/// Replies to the call that the thread serves: `BC_REPLY`.
+/// Replies to the call that the thread serves: `BC_REPLY`. No lock may be held.
 ///
-/// Once there is such a call it has ended, whatever goes wrong with the reply: the caller hears of
-/// that, and the thread itself that it is done (contract TXN-25).
+/// If the thread serves a call, that call ends even if the reply fails: its outcome is returned to the
+/// caller, and the thread itself reads a completion (contract TXN-25).
 pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let id = next_debug_id();
@@ -397,15 +411,18 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, sender.hint);
-    // Only now: until the caller runs, the thread is what it waits for.
+    // The priority is restored only now: until the caller runs, it waits for this thread.
     if let Some(saved) = saved_priority.get() {
         priority::end_service(saved);
     }
 }
 
-/// Takes the call that the thread serves off its stack. Whether the thread was told already that its
-/// reply is on its way: as with calls, news of nodes come first. If it was not, the thread stays
-/// [replying](Frame::Replying), for no outcome of another call may come before that.
+/// Takes the call that the thread serves off its stack. Returns it, and whether the completion of the
+/// reply is queued already, which must come after node updates, as with calls. If it is not queued, the
+/// thread stays [replying](Frame::Replying), because no outcome of another call may be queued before
+/// the completion.
+///
+/// Returns `None` when the thread serves no call. No lock may be held.
 fn begin_reply(
     thread: &Arc<Thread>,
     request: &TransactionRequest,
@@ -433,7 +450,8 @@ fn begin_reply(
     Some((transaction, is_told))
 }
 
-/// Puts the reply of the calling task into the transaction that it has served.
+/// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the
+/// thread has served, owns the buffer afterwards, even if the copy fails.
 fn fill_reply(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
@@ -443,7 +461,7 @@ fn fill_reply(
         return Err(TransactionError::DIED);
     }
     let caller = &transaction.caller.process;
-    // A reply is waited for, whatever its flags say (contract TXN-15).
+    // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
     let mut buffer = caller.reserve_buffer(request, 0, CallKind::Sync)?;
     let route = Route {
         sender,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who sends a call or a reply, and what it may use for that.
+//! The thread that sends a call or a reply, and what it may use for that.
 
 use crate::{
     kernel_ext::{descriptors::Descriptors, park::WakeHint},
@@ -13,10 +13,10 @@ use kernel::{cred::Credential, sync::Arc};
 #[derive(Clone, Copy)]
 pub(crate) struct Sender<'a> {
     pub(crate) thread: &'a Arc<Thread>,
-    /// With which rights it does so: those with which its process has opened the device.
+    /// The credential with which it sends: the one with which its process has opened the device.
     pub(crate) credential: &'a Credential,
-    /// Its descriptors.
+    /// Its file descriptors.
     pub(crate) descriptors: Descriptors<'a, Process>,
-    /// Where to wake whoever waits for what it sends.
+    /// On which CPU to wake the thread that waits for what it sends.
     pub(crate) hint: WakeHint,
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data on its way from one process to another: copied once, and each object in it turned from the
-//! sender's terms into the receiver's.
+//! Copies the data of a transaction from one process to another, and translates each object in it for
+//! the receiver.
 //!
-//! The destination is written strictly from its start to its end by [`Writer`], and so is each copy
-//! of what a pointer points to, by [`PointerArea`]. So no place can be written, and no object
-//! translated, twice (lesson R16). The sender's memory is read once as well: what has been judged is
-//! what is delivered.
+//! [`Writer`] writes the destination strictly from its start to its end, and so does [`PointerArea`]
+//! with each copy of a block that a pointer points to. Therefore no place is written, and no object is
+//! translated, twice (lesson R16). The sender's memory is read once as well, so that the bytes that
+//! were checked are the bytes that are delivered.
 //!
-//! Kinds of objects have rooms of their own: [`nodes`], [`files`] and [`pointers`].
+//! Each kind of object has its own module: [`nodes`], [`files`] and [`pointers`].
 
 use crate::{
     allocation::Buffer,
@@ -30,10 +30,10 @@ mod files;
 mod nodes;
 mod pointers;
 
-/// Objects start at multiples of this within the data.
+/// The offset of an object within the data is a multiple of this.
 const OBJECT_ALIGNMENT: u64 = 4;
 
-/// Who sends something to whom, and what may be sent.
+/// The two ends of a transaction, and what may be sent between them.
 #[derive(Clone, Copy)]
 pub(crate) struct Route<'a> {
     pub(crate) sender: &'a Sender<'a>,
@@ -42,9 +42,10 @@ pub(crate) struct Route<'a> {
     pub(crate) accepts_files: bool,
 }
 
-/// Copies what `request` names from the calling process into `buffer`, which lies in the receiver.
+/// Copies the data that `request` names from the calling process into `buffer`, which lies in the space
+/// of the receiver. Sleeps; no lock may be held.
 ///
-/// What was translated until an error is held by `buffer`, and nothing else is (lesson C06).
+/// On an error, `buffer` holds the objects that were translated before, and no others (lesson C06).
 pub(crate) fn copy_in(
     request: &TransactionRequest,
     route: Route<'_>,
@@ -89,17 +90,19 @@ pub(crate) fn copy_in(
     translation.finish()
 }
 
-/// The offsets of a transaction's objects. A few of them take no memory.
+/// The offsets of a transaction's objects. For a few of them no memory is allocated.
 enum Offsets {
     OneOrMany(StackBytes<FEW_OFFSETS>),
     Many(KVVec<u8>),
 }
 
-/// The size of as many offsets as take no memory: eight.
+/// The size of the largest array of offsets for which no memory is allocated: eight entries.
 const FEW_OFFSETS: usize = size_of::<[u64; 8]>();
 
 impl Offsets {
-    /// Reads the array, once, for the driver and for the receiver.
+    /// Reads the array from the sender once, keeps it for the driver, and writes it to the receiver's
+    /// buffer. Fails with `EFAULT` when it is unreadable, and with `EINVAL` when its size is no
+    /// multiple of an entry's.
     fn copy(
         request: &TransactionRequest,
         receiver: &Process,
@@ -138,25 +141,27 @@ impl Offsets {
     }
 }
 
-/// Writes the data of a transaction from its start to its end.
+/// Writes the data of a transaction, from its start to its end.
 struct Writer<'a> {
     receiver: &'a Process,
     /// Where the data starts in the receiver's space.
     start: usize,
-    /// How much of it is written.
+    /// How many bytes of it are written.
     done: usize,
+    /// How many bytes it has.
     size: usize,
-    /// Where the data lies in the calling process.
+    /// The address of the data in the calling process.
     source: usize,
 }
 
 impl Writer<'_> {
-    /// Where the sender has what comes next.
+    /// Returns the address of the next byte in the calling process.
     fn next(&self) -> UserPtr {
         UserPtr::from_addr(self.source).wrapping_byte_add(self.done)
     }
 
-    /// Copies the bytes before `offset` as they are. `EFAULT` when that lies behind (contract 9.4).
+    /// Copies the bytes before `offset` unchanged. Fails with `EFAULT` when `offset` is less than what
+    /// is written already, or behind the data (contract 9.4).
     fn copy_until(&mut self, offset: u64) -> Result<(), TransactionError> {
         let offset = usize::try_from(offset).map_err(|_| EFAULT)?;
         if offset < self.done || offset > self.size {
@@ -171,8 +176,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Reads the object that comes next. The bytes are not written: their translation will be.
-    /// `EINVAL` when there is none, wherever that shows (contract 9.4).
+    /// Reads the next object, and leaves its bytes to be written by [`Self::write_object`]. Fails with
+    /// `EINVAL` when they are no object: misaligned, unreadable, too short, or of no known type
+    /// (contract 9.4).
     fn read_object(&mut self) -> Result<Object> {
         if self.done as u64 % OBJECT_ALIGNMENT != 0 {
             return Err(EINVAL);
@@ -186,7 +192,7 @@ impl Writer<'_> {
         Object::decode(&bytes[..size]).ok_or(EINVAL)
     }
 
-    /// Writes the translation of the object that was read, which is of the same size.
+    /// Writes the translation of the object that was read, which has the same size.
     fn write_object(&mut self, object: &Object) -> Result {
         let bytes = &object.encode()[..object.size()];
         self.receiver.pages.write(self.start + self.done, bytes)?;
@@ -195,19 +201,19 @@ impl Writer<'_> {
     }
 }
 
-/// Turns objects into the receiver's terms, one after the other.
+/// Translates objects for the receiver, one after the other.
 struct Translation<'a> {
     route: Route<'a>,
     receiver_credential: &'a Credential,
-    /// Takes hold of what the objects name.
+    /// The buffer, which holds what the objects name.
     buffer: &'a mut Buffer,
-    /// Takes what they point to.
+    /// Where the blocks go that the objects point to.
     pointers: PointerArea,
 }
 
 impl Translation<'_> {
-    /// Translates the object that comes `index`-th in the array of offsets, and lies `at` in the
-    /// data. It keeps its size.
+    /// Translates the object that is entry `index` of the array of offsets, and lies at offset `at` of
+    /// the data. Its size does not change.
     fn translate(
         &mut self,
         index: u64,

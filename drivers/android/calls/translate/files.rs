@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that pass files: by one descriptor, or by an array of them inside of a block that a
-//! pointer points to.
+//! Objects that pass files: by one descriptor, or by an array of descriptors in a block that a pointer
+//! points to.
 //!
-//! The receiver's numbers are not known yet. Where they belong stays zero or unwritten until then,
-//! and is remembered with the file.
+//! The numbers of the files in the receiver are not known before delivery. Until then their places in
+//! the data stay zero or unwritten, and a [`FileSlot`] holds each place together with its file.
 
 use super::{pointers::PagesOf, Translation};
 use crate::{
@@ -19,11 +19,13 @@ use kernel::{
     uaccess::{UserPtr, UserSlice}, //
 };
 
-/// The size of a descriptor's number on the wire.
+/// The size of a descriptor's number in the data.
 const FD_SIZE: u64 = size_of::<u32>() as u64;
 
 impl Translation<'_> {
-    /// Takes the file of an object that lies `at` in the data.
+    /// Takes a reference to the file of an object that lies at offset `at` of the data. Fails with
+    /// `EPERM` when the file may not be passed, and with `EBADF` when the sender has no such
+    /// descriptor.
     pub(super) fn file(
         &mut self,
         at: usize,
@@ -38,8 +40,8 @@ impl Translation<'_> {
         Ok(FileObject { fd: 0, ..object })
     }
 
-    /// Takes the files of an array, which lies in a block that came earlier. An empty one is allowed
-    /// even where files are not.
+    /// Takes references to the files of an array, which lies in a block of an earlier pointer object.
+    /// An empty array is allowed even if the receiver does not accept files.
     pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), TransactionError> {
         let size = array.count.checked_mul(FD_SIZE).ok_or(EINVAL)?;
         let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset()).copier();
@@ -66,7 +68,8 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// The file behind a descriptor of the sender, if it may be passed.
+    /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does not
+    /// accept files or the security modules deny it.
     #[inline]
     fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>> {
         if !self.route.accepts_files {

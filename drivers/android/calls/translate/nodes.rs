@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that name nodes: what is a node of one process is a handle of another.
+//! Objects that name nodes. Only the owner of a node names it by pointer and cookie; every other
+//! process names it by a handle of its own.
 
 use super::{Route, Translation};
 use crate::{
@@ -15,7 +16,7 @@ use kernel::{
 };
 
 impl Translation<'_> {
-    /// Turns an object into the receiver's terms, and holds for him what it names.
+    /// Translates an object for the receiver. The buffer holds what it names.
     pub(super) fn node(&mut self, object: FlatObject) -> Result<FlatObject, TransactionError> {
         self.buffer.expect_held()?;
         let (translated, held) = self.translated_node(object)?;
@@ -23,6 +24,7 @@ impl Translation<'_> {
         Ok(translated)
     }
 
+    /// Returns the translated object, and the count that was taken for it, which the buffer is to hold.
     fn translated_node(
         &self,
         object: FlatObject,
@@ -67,14 +69,14 @@ impl Translation<'_> {
         }
     }
 
-    /// Asks the security modules; any refusal of theirs is `EPERM` to the sender (contract 10).
+    /// Asks the security modules. Whatever error they return, the sender gets `EPERM` (contract 10).
     fn may_transfer_node(&self) -> Result {
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
         security::binder_transfer_binder(from, to).map_err(|_| EPERM)
     }
 }
 
-/// A handle of the receiver, as object and as what is held for him.
+/// Returns a handle of the receiver, as object and as held object.
 fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, HeldObject) {
     let object = FlatObject::Handle {
         strength,
@@ -84,7 +86,7 @@ fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, HeldOb
     (object, HeldObject::Handle(handle, strength))
 }
 
-/// Why a receiver cannot be given a handle.
+/// Returns the transaction error for a handle that could not be added to the receiver.
 fn error(error: Error) -> TransactionError {
     if error == ESRCH {
         TransactionError::DIED

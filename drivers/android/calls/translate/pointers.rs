@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that point to blocks of the sender's memory: the block goes along, and the receiver is
-//! given the address of the copy.
+//! Objects that point to blocks of the sender's memory. The block is copied into the buffer, and the
+//! receiver reads the address of the copy.
 
 use super::Translation;
 use crate::{
@@ -16,8 +16,9 @@ use kernel::{
 };
 
 impl Translation<'_> {
-    /// Makes room for the block of the object that comes `index`-th, and points to it whatever is to
-    /// point to it. It is copied once it is known which bytes of it are replaced by others.
+    /// Reserves room for the block of the object that is entry `index` of the array of offsets, and
+    /// writes the address of the room into the parent block, if the object has one. The block is copied
+    /// later, when it is known which of its bytes are replaced by others.
     pub(super) fn pointer(
         &mut self,
         index: u64,
@@ -41,14 +42,14 @@ impl Translation<'_> {
         Ok(PointerObject { address, ..object })
     }
 
-    /// No more objects: copies what remains to be copied.
+    /// Copies what remains to be copied, after the last object.
     pub(super) fn finish(self) -> Result<(), TransactionError> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         Ok(self.pointers.finish(&mut pages.copier())?)
     }
 }
 
-/// A buffer's part of the receiver's memory.
+/// The part of the receiver's space in which a buffer lies.
 #[derive(Clone, Copy)]
 pub(super) struct PagesOf<'a> {
     receiver: &'a Process,
@@ -60,7 +61,8 @@ impl<'a> PagesOf<'a> {
         Self { receiver, start }
     }
 
-    /// What copies from the calling process. `EINVAL` where that has nothing (contract 10).
+    /// Returns a function that copies from the calling process. It fails with `EINVAL` where the memory
+    /// is unreadable (contract 10).
     pub(super) fn copier(self) -> impl FnMut(Piece) -> Result + 'a {
         move |piece| {
             let source = usize::try_from(piece.source).map_err(|_| EINVAL)?;
@@ -72,11 +74,12 @@ impl<'a> PagesOf<'a> {
         }
     }
 
+    /// Writes at offset `at` of the buffer.
     fn write(self, at: usize, bytes: &[u8]) -> Result {
         self.receiver.pages.write(self.start + at, bytes)
     }
 
-    /// Where the receiver finds what is `at` in the buffer.
+    /// Returns the receiver's address of offset `at` of the buffer.
     fn address_of(self, at: usize) -> u64 {
         // A process that receives has mapped its space.
         let start = self.receiver.pages.address().unwrap_or(0);
