@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `BINDER_FREEZE` and `BINDER_GET_FROZEN_INFO`: let a process come to rest before it is stopped.
+//! `BINDER_FREEZE` and `BINDER_GET_FROZEN_INFO`: lets the calls of a task end before user space stops
+//! it.
 //!
-//! Both concern all devices that a pid has opened. They are frozen together or not at all (lesson
-//! C19): first each stops to take calls, then one waits until what they had taken is over, and only
-//! when all are at rest at the same time each is frozen. What a process is meanwhile is
-//! [`crate::pure::freeze_state`].
+//! Both concern all processes of a pid, one for each device that it has opened. These are frozen
+//! together or not at all (lesson C19):
 //!
-//! Whoever asks need not have to do with the process, nor be known to the driver (lesson R17).
+//! 1. each process stops taking calls that wait for a reply;
+//! 2. the calling task waits until the transactions that are outstanding for the processes have ended;
+//! 3. only if all processes are idle at the same time, each of them is frozen.
+//!
+//! The states of a process meanwhile are those of [`crate::pure::freeze_state`].
+//!
+//! The calling task need not have anything to do with the processes, nor have a thread record
+//! in the driver (lesson R17).
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
@@ -29,8 +35,10 @@ use kernel::{
     time::{msecs_to_jiffies, Jiffies}, //
 };
 
-/// `BINDER_FREEZE`. `EINVAL` when the pid has opened no device; `EAGAIN` when it did not come to rest
-/// in time, and is not frozen; `ERESTARTSYS` on a signal, likewise.
+/// Runs `BINDER_FREEZE`. Sleeps; no lock may be held.
+///
+/// Fails with `EINVAL` when the pid has opened no device, with `EAGAIN` when its processes are not idle
+/// in time, and with `ERESTARTSYS` on a signal. In the last two cases they are not frozen.
 pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
     if !request.is_enabled {
         for process in opened_by(request.pid, Arc::clone)?.as_slice() {
@@ -43,23 +51,23 @@ pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
     for candidate in &mut *candidates {
         candidate.attempt = begin_freeze(&candidate.process);
     }
-    let rested = wait_until_idle(candidates, request.timeout_ms);
+    let became_idle = wait_until_idle(candidates, request.timeout_ms);
     for FreezeTarget { process, attempt } in candidates {
         let Some(attempt) = attempt.take() else {
             continue;
         };
-        match rested {
+        match became_idle {
             Ok(()) => complete_freeze(process, attempt),
             Err(_) => give_up_freeze(process, attempt),
         }
     }
-    rested
+    became_idle
 }
 
 /// A process that is to be frozen.
 struct FreezeTarget {
     process: Arc<Process>,
-    /// What has begun; nothing if the process has ended, and takes no calls anyway.
+    /// The attempt that has begun. `None` if the process has ended, and therefore takes no calls.
     attempt: Option<Attempt>,
 }
 
@@ -71,12 +79,13 @@ impl FreezeTarget {
         }
     }
 
+    /// Returns the process and its attempt, if one has begun.
     fn begun(&self) -> Option<(&Process, &Attempt)> {
         Some((&*self.process, self.attempt.as_ref()?))
     }
 }
 
-/// `BINDER_GET_FROZEN_INFO`. `EINVAL` when the pid has opened no device.
+/// Runs `BINDER_GET_FROZEN_INFO`. Fails with `EINVAL` when the pid has opened no device.
 pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
     let mut info = FrozenInfo {
         pid,
@@ -96,6 +105,7 @@ pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
     Ok(info)
 }
 
+/// Returns `of` each process of a pid. Fails with `EINVAL` when there is none, and with `ENOMEM`.
 fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T>> {
     let opened = registry::opened_by(pid, of)?;
     if matches!(opened, OneOrMany::None) {
@@ -104,8 +114,11 @@ fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T
     Ok(opened)
 }
 
-/// Waits until no process has a transaction left. What cannot be waited for, calls of its own that a
-/// process waits for, must not be there then.
+/// Waits until no process has outstanding transactions, for at most `timeout_ms`. Calls that the
+/// processes make themselves are not waited for, and none may be left afterwards.
+///
+/// Fails with `EAGAIN` when a process is not idle afterwards, or its attempt is superseded, and with
+/// `ERESTARTSYS` on a signal. No lock may be held.
 fn wait_until_idle(candidates: &[FreezeTarget], timeout_ms: u32) -> Result {
     let mut left = msecs_to_jiffies(timeout_ms);
     loop {
@@ -113,7 +126,7 @@ fn wait_until_idle(candidates: &[FreezeTarget], timeout_ms: u32) -> Result {
         for (process, attempt) in candidates.iter().filter_map(FreezeTarget::begun) {
             waited |= wait_for_process(process, attempt, &mut left)?;
         }
-        // What was at rest before the last wait need not be any more.
+        // A process that was idle before the last wait may not be idle any more.
         if !waited || left == 0 {
             break;
         }
@@ -126,7 +139,7 @@ fn wait_until_idle(candidates: &[FreezeTarget], timeout_ms: u32) -> Result {
     }
 }
 
-/// Whether anything is on its way to the process, or any of its threads makes or serves a call.
+/// Whether transactions are outstanding for the process, or any of its threads makes or serves a call.
 fn is_busy(state: &ProcessState) -> bool {
     state.freeze.outstanding() > 0
         || state
@@ -135,14 +148,19 @@ fn is_busy(state: &ProcessState) -> bool {
             .any(|thread| thread.is_calling(state))
 }
 
-/// Stops to take calls. `None` when the process has ended: it takes none anyway.
+/// Begins a freeze attempt: from now on the process takes no calls that wait for a reply. Returns
+/// `None` when the process has ended, and therefore takes no calls at all. Takes the state lock.
 fn begin_freeze(process: &Process) -> Option<Attempt> {
     let mut state = process.lock_state();
     (!process.has_ended.load(Relaxed)).then(|| state.freeze.begin())
 }
 
-/// Waits until there is nothing outstanding, or for as many jiffies as are `left`, or until the
-/// attempt is decided by others. Says whether it had to wait at all.
+/// Waits until no transaction is outstanding, or for the jiffies in `left`, or until another task
+/// completes or supersedes the attempt. Returns whether it had to wait at all, and subtracts the time
+/// from `left`.
+///
+/// Fails with `EAGAIN` when the attempt is superseded, and with `ERESTARTSYS` on a signal. No lock may
+/// be held.
 fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) -> Result<bool> {
     let mut waited = false;
     let mut state = process.lock_state();
@@ -165,7 +183,7 @@ fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) ->
     Ok(waited)
 }
 
-/// Whether the process may be frozen now, by way of `attempt`.
+/// Whether the process may be frozen now by `attempt`. Takes the state lock.
 fn is_idle_for(process: &Process, attempt: &Attempt) -> bool {
     let state = process.lock_state();
     if process.has_ended.load(Relaxed) {
@@ -178,6 +196,7 @@ fn is_idle_for(process: &Process, attempt: &Attempt) -> bool {
     }
 }
 
+/// Freezes the process, and queues freeze notifications if that is a change. No lock may be held.
 fn complete_freeze(process: &Process, attempt: Attempt) {
     let (event, wake) = process.lock_state().freeze.complete(attempt);
     process.wake_freezers(wake);
@@ -186,6 +205,8 @@ fn complete_freeze(process: &Process, attempt: Attempt) {
     }
 }
 
+/// Gives up an attempt to freeze the process, and queues freeze notifications if that thaws it. No lock
+/// may be held.
 fn give_up_freeze(process: &Process, attempt: Attempt) {
     let event = process.lock_state().freeze.give_up(attempt);
     if let Some(event) = event {
@@ -193,6 +214,7 @@ fn give_up_freeze(process: &Process, attempt: Attempt) {
     }
 }
 
+/// Thaws the process, and queues freeze notifications if that is a change. No lock may be held.
 fn thaw(process: &Process) {
     let (event, wake) = process.lock_state().freeze.thaw();
     process.wake_freezers(wake);

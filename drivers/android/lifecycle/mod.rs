@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How processes and threads begin and end, are looked up and frozen.
+//! How processes and threads begin and end, and how processes are looked up and frozen.
 
 pub(crate) mod freeze;
 pub(crate) mod registry;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All opened devices of all contexts, by who opened them.
+//! All processes (opened devices) of all contexts, by the pid that opened them.
 //!
-//! What acts on a whole pid looks here: freezing, and those who print what a pid has open. Nothing on
-//! the way of a call does.
+//! Operations on all processes of a pid look them up here: freezing, and printing what a pid has open.
+//! Calls do not use it.
 
 use crate::{
     common::debug::binder_debug,
@@ -22,17 +22,18 @@ use kernel::{
     }, //
 };
 
-/// Orders opened devices by their openers' pids, and those of one pid in the order of opening.
+/// The order of the processes: by pid, and those of one pid in the order of opening.
 type Key = (Pid, i64);
 
 kernel::sync::global_lock! {
-    // SAFETY: `ffi::Devices::make` initialises the lock before there is a device to open.
+    // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
     pub(crate) unsafe(uninit) static OPENED: Mutex<Option<RBTree<Key, Arc<Process>>>> = None;
 }
 
 static LAST_OPENING: Atomic<i64> = Atomic::new((FIRST_LONG_NUMBER / 2) as i64);
 
-/// Opens a device for the calling task. From now on it can be found.
+/// Opens a device for the calling task: makes a process, and adds it to the registry. Fails with
+/// `ENOMEM`.
 pub(crate) fn open(context: Arc<Context<Node>>, credential: &Credential) -> Result<Arc<Process>> {
     let process = Process::new(context, credential, next_opening())?;
     add(&process)?;
@@ -40,7 +41,7 @@ pub(crate) fn open(context: Arc<Context<Node>>, credential: &Credential) -> Resu
     Ok(process)
 }
 
-/// The number of the next opening of a device, unique as long as the module is loaded.
+/// Returns the number of the next opening of a device, unique as long as the module is loaded.
 fn next_opening() -> i64 {
     LAST_OPENING.fetch_add(1, Relaxed)
 }
@@ -49,7 +50,7 @@ fn key(process: &Process) -> Key {
     (process.pid(), process.opening)
 }
 
-/// From now on `process` can be found. Fails with `ENOMEM`.
+/// Adds `process`, so that [`opened_by`] finds it. Fails with `ENOMEM`.
 fn add(process: &Arc<Process>) -> Result {
     let node = RBTreeNode::new(key(process), process.clone(), GFP_KERNEL)?;
     let mut opened = OPENED.lock();
@@ -57,7 +58,7 @@ fn add(process: &Arc<Process>) -> Result {
     Ok(())
 }
 
-/// From now on `process` cannot be found.
+/// Removes `process`, so that [`opened_by`] does not find it any more.
 pub(crate) fn remove(process: &Process) {
     let mut opened = OPENED.lock();
     let node = match &mut *opened {
@@ -68,7 +69,8 @@ pub(crate) fn remove(process: &Process) {
     drop(node);
 }
 
-/// `of` whatever this pid has opened, in the order of opening. Fails with `ENOMEM`.
+/// Returns `of` each process of this pid, in the order of opening. Fails with `ENOMEM`. `of` is called
+/// under the lock of the registry.
 pub(crate) fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T>> {
     let mut found = OneOrMany::None;
     let mut opened = OPENED.lock();

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a thread and a process end while others still deal with them.
+//! How a thread and a process end while others still use them.
 //!
-//! The order is the same for both: first nothing new can arrive, which is decided under the state
-//! lock; then what had arrived is taken out, one piece at a time, and each piece is ended without a
-//! lock (lesson R01). Whoever waits for something hears that it will not come.
+//! The order is the same for both (lesson R01):
+//!
+//! 1. `has_ended` is set under the state lock; from then on nothing is added;
+//! 2. what was added before is taken out under the lock, one piece at a time, and each piece is ended
+//!    without a lock.
+//!
+//! Callers that wait for one of these pieces get a transaction error, and the holders of death
+//! notifications are notified.
 
 use crate::{
     common::{debug::binder_debug, error::TransactionError},
@@ -30,7 +35,8 @@ use kernel::{
     }, //
 };
 
-/// The thread has nothing more to do with the driver: `BINDER_THREAD_EXIT`, or its process ends.
+/// Ends a thread, on `BINDER_THREAD_EXIT` or when its process ends. Does nothing if the thread has
+/// ended before. No lock may be held.
 pub(crate) fn end_thread(thread: &Arc<Thread>) {
     let Some((record, spare, raised_from)) = close_thread(thread) else {
         return;
@@ -51,7 +57,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
             }
             transaction.fail(TransactionError::DIED);
         }
-        // There can be as many as memory holds.
+        // The number of frames is limited only by memory.
         sched::cond_resched();
     }
     drop(take_stack(thread));
@@ -60,15 +66,17 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     }
 }
 
-/// The thread will not serve what it was made urgent for. One that does not run is dead.
+/// Restores the priority that a thread had before a call that it will not serve any more. Only the
+/// calling thread can restore its priority; another thread whose record ends has usually exited.
 fn end_service(thread: &Thread, saved: Priority) {
     if thread.is_current() {
         priority::end_service(saved);
     }
 }
 
-/// Lets nothing arrive any more. Gives what only the running thread needs, to be dropped without
-/// the lock, and what it was if it was made more urgent; nothing if that was done before.
+/// Sets `has_ended`, so that nothing is queued for the thread any more. Returns what only a running
+/// thread needs, to be dropped without the lock, and the priority from which the thread was raised, if
+/// it was. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Priority>)> {
     let mut process = thread.process.lock_state();
     if thread.has_ended.load(Relaxed) {
@@ -81,6 +89,8 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Prior
     Some((record, spare, state.raised_from.take()))
 }
 
+/// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding any
+/// more then. No lock may be held.
 fn pop_frame(thread: &Thread) -> Option<Frame<KBox<Transaction>>> {
     let mut process = thread.process.lock_state();
     let stack = &mut thread.state(&mut process).stack;
@@ -98,19 +108,22 @@ fn pop_frame(thread: &Thread) -> Option<Frame<KBox<Transaction>>> {
     frame
 }
 
-/// Takes out the stack, which is empty and has memory.
+/// Takes out the call stack, which is empty but owns memory, to be dropped without the lock.
 fn take_stack(thread: &Thread) -> CallStack<KBox<Transaction>> {
     let mut process = thread.process.lock_state();
     core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new())
 }
 
-/// Takes out the oldest work that the thread will not do any more, or hands it to the other threads: under
-/// one lock, for whoever looks for the news of a node finds them where they are said to be (S22).
+/// Takes the oldest work out of the queue of a thread that has ended, and either returns it or queues
+/// it for the process.
+///
+/// Both happen under one lock, because a node records in which queue its node update is, and it has to
+/// be there whenever the lock is free (lesson S22).
 fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     let mut process = thread.process.lock_state();
     let (work, ticket) = thread.state(&mut process).pop_work()?;
-    // The owner still has to hear of his node (lesson R11), and the holder of a link of a death, and
-    // that his request is withdrawn (C16).
+    // The owner of a node still has to read its node update (lesson R11), and the holder of a
+    // notification still has to read of a death, and that the notification is cleared (lesson C16).
     if let Work::Node(node) = &work {
         node.move_update_to_process(&mut process);
     }
@@ -122,17 +135,17 @@ fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     })
 }
 
-/// What is left to be done for work that an ending thread had.
+/// What remains to be done for work that was queued for a thread or a process that ends.
 #[must_use]
 enum Leftover {
-    /// Others do it.
+    /// The work is in the queue of the process, and a thread may have to be woken for it.
     PassedOn(Wake),
-    /// It ends.
+    /// The work has to be ended.
     Work(Work, WorkTicket),
 }
 
 impl Leftover {
-    /// Does it. To be called with no lock held.
+    /// Does it: wakes, fails a call, or drops the work. No lock may be held.
     fn end(self, process: &Process) {
         match self {
             Self::PassedOn(wake) => wake.now(process, WakeHint::Anywhere),
@@ -146,7 +159,7 @@ impl Leftover {
     }
 }
 
-/// The last descriptor of the device is closed.
+/// Ends a process, when the last descriptor of its file is closed. No lock may be held.
 pub(crate) fn end_process(process: &Arc<Process>) {
     binder_debug!(OpenClose, "the process of {} ends", process.pid());
     registry::remove(process);
@@ -154,7 +167,7 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         .context
         .forget_manager(|node| core::ptr::eq(&*node.owner, &**process));
     close_process(process);
-    // First of all: then what is undone below has no range of its own to give back.
+    // Before the threads and nodes end: buffers that end below need not free their ranges one by one.
     process.close_buffers();
     while let Some(thread) = any_thread(process) {
         end_thread(&thread);
@@ -164,20 +177,21 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         Leftover::Work(work, ticket).end(process);
     }
     process.close_handles();
-    drop(take_links(process));
-    give_up_belongings(process);
+    drop(take_notifications(process));
+    close_space_and_credential(process);
 }
 
-/// What the process received its data in, and whose it was goes. What is left is what its nodes
-/// need, for as long as others hold those.
-fn give_up_belongings(process: &Process) {
+/// Frees the pages of the space in which the process has received data, and its credential. What
+/// remains of the process is what its nodes need, as long as others hold those.
+fn close_space_and_credential(process: &Process) {
     process.pages.close();
     process.credential.close();
 }
 
-/// Lets nothing arrive any more.
+/// Sets `has_ended`, so that the process takes nothing any more, and wakes the tasks that wait to
+/// freeze it.
 fn close_process(process: &Process) {
-    // Under the lock, so that whoever holds it and sees the process open can finish.
+    // Set under the lock, so that a task that holds the lock and has found the process open can finish.
     let mut state = process.lock_state();
     process.has_ended.store(true, Relaxed);
     let freezers = state.freeze.end();
@@ -190,7 +204,8 @@ fn any_thread(process: &Process) -> Option<Arc<Thread>> {
     state.threads.first_from(&Pid::MIN)
 }
 
-/// Lets the nodes outlive their owner.
+/// Marks all nodes of a process as dead, drops the oneway calls that wait for their turn, and queues
+/// the death notifications of these nodes. No lock may be held.
 fn orphan_nodes(process: &Process) {
     let nodes = process.lock_state().nodes.take_all();
     for node in nodes.values() {
@@ -199,13 +214,14 @@ fn orphan_nodes(process: &Process) {
         drop(state);
         drop(waiting);
         notify_all(node, notification);
-        // There can be as many as memory holds.
+        // The number of nodes is limited only by memory.
         sched::cond_resched();
     }
 }
 
-/// Takes out the links on the freezing of this process, and those of which it has been told.
-fn take_links(process: &Process) -> impl Sized {
+/// Takes out the registrations of freeze notifications about this process, and the delivered
+/// notifications of which it is the holder, to be dropped without the lock.
+fn take_notifications(process: &Process) -> impl Sized {
     let mut state = process.lock_state();
     (
         state.freeze_registrations.take_all(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the record of a thread comes to be: with the first command that needs one.
+//! Makes and looks up the record of a thread ([`Thread`]). It is made by the first ioctl or poll that
+//! needs one.
 
 use crate::{
     common::limits::limits,
@@ -14,23 +15,29 @@ use kernel::{
     sync::{Arc, ArcBorrow}, //
 };
 
-/// The record of the calling task, made if there is none.
+/// Returns the record of the calling task, and makes one if it has none. No lock may be held.
+///
+/// Fails with `EINVAL` when the task has no record and belongs to another process than the opener, and
+/// with `ENOMEM` when memory or the limit of threads does not allow another record.
 pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thread>> {
     let id = current!().pid();
     let found = process.lock_state().threads.get(&id).cloned();
     match found {
-        // Who has a record belongs to the opener: it was asked when that was made.
+        // A task that has a record belongs to the opener: that was checked when the record was made.
         Some(thread) if thread.is_current() => Ok(thread),
         _ if !process.is_callers() => Err(EINVAL),
-        Some(of_the_past) => {
-            // The number went round: its former bearer ended without saying so.
-            end_thread(&of_the_past);
+        Some(stale) => {
+            // The kernel has used the number again: its former task has exited without
+            // `BINDER_THREAD_EXIT`.
+            end_thread(&stale);
             add_current_thread(&process.into())
         }
         None => add_current_thread(&process.into()),
     }
 }
 
+/// Makes a record of the calling task and adds it to `process`. Ends records of exited threads if there
+/// are as many as the limit allows; fails with `ENOMEM` if there are none of them.
 fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     let thread = Thread::new(process)?;
     let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
@@ -47,7 +54,8 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     }
 }
 
-/// Ends the record of a thread that has exited without saying so. `false` when there is none.
+/// Ends the record of a thread that has exited without `BINDER_THREAD_EXIT`. Returns `false` when there
+/// is none. No lock may be held.
 fn end_exited_thread(process: &Process) -> bool {
     let state = process.lock_state();
     let exited = state.threads.values().find(|thread| thread.is_exiting());
