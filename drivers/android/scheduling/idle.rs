@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The threads of a process that sleep until something comes for any of them.
+//! The list of idle threads: the threads of a process that wait for any work of the process.
 //!
-//! A list that goes through the threads themselves: it needs no memory, however many there are, and a
-//! thread leaves it in a few steps, wherever it stands. All of it is guarded by one lock, the state lock of
-//! the process. Whoever is in the list sleeps in the driver and takes itself out before it leaves, so an
-//! `Arc` that is dropped here is never the last.
+//! The list is linked through the threads themselves. It allocates no memory, whatever the number of
+//! threads, and a thread is removed from any place of it in constant time.
+//!
+//! One lock guards the whole list, the state lock of the process. A thread in the list sleeps in the
+//! driver and has another reference to itself, and removes itself before it leaves the driver. Therefore
+//! an `Arc` that is dropped here is never the last.
 
 use kernel::sync::Arc;
 
-/// The place of a thread in the list; both empty while it is not in there, and while it is alone.
+/// The place of a thread in the list. Both references are `None` while the thread is not in the list,
+/// and while it is the only one.
 pub(crate) struct IdlePlace<T> {
-    /// Who fell idle next.
+    /// The thread that became idle next.
     newer: Option<Arc<T>>,
-    /// Who fell idle just before.
+    /// The thread that became idle just before.
     older: Option<Arc<T>>,
 }
 
@@ -26,17 +29,18 @@ impl<T> Default for IdlePlace<T> {
     }
 }
 
-/// What the lock of such a list guards.
+/// The data that the lock of such a list guards. All functions are called under that lock.
 pub(crate) trait IdleThreads {
+    /// The type of the threads.
     type Thread;
 
-    /// The thread that fell idle last, if any is idle.
+    /// Returns the thread that became idle last, if any is idle.
     fn newest(&mut self) -> &mut Option<Arc<Self::Thread>>;
 
-    /// The place of a thread.
+    /// Returns the place of a thread.
     fn place<'a>(&'a mut self, thread: &'a Self::Thread) -> &'a mut IdlePlace<Self::Thread>;
 
-    /// Adds a thread, which is not in the list, as the newest.
+    /// Adds a thread as the newest. It must not be in the list.
     fn push_idle(&mut self, thread: &Arc<Self::Thread>) {
         let older = self.newest().replace(thread.clone());
         if let Some(older) = &older {
@@ -45,7 +49,7 @@ pub(crate) trait IdleThreads {
         put(&mut self.place(thread).older, older);
     }
 
-    /// Takes out the newest.
+    /// Takes out the newest thread and returns it, if any is idle.
     fn pop_idle(&mut self) -> Option<Arc<Self::Thread>> {
         let thread = self.newest().take()?;
         let older = self.place(&thread).older.take();
@@ -56,7 +60,7 @@ pub(crate) trait IdleThreads {
         Some(thread)
     }
 
-    /// Takes out a thread, which is in the list.
+    /// Takes out a thread, which must be in the list.
     fn remove_idle(&mut self, thread: &Arc<Self::Thread>) {
         let IdlePlace { newer, older } = core::mem::take(self.place(thread));
         if let Some(older) = &older {
@@ -69,8 +73,8 @@ pub(crate) trait IdleThreads {
     }
 }
 
-/// Fills a place in which there is nobody. The compiler, which does not know that, would look for somebody
-/// to drop.
+/// Writes a thread into `place`, which must be `None`. The value that is replaced is forgotten, because
+/// the compiler does not know that it is `None`, and would add code that drops it.
 #[inline]
 fn put<T>(place: &mut Option<Arc<T>>, thread: Option<Arc<T>>) {
     core::mem::forget(core::mem::replace(place, thread));

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Carry the caller's nice or real-time priority to the thread that serves it, and back.
+//! Priority inheritance: gives a thread that serves a call the nice value or real-time priority of the
+//! caller, and restores its own afterwards.
 //!
-//! What to change is decided in [`crate::pure::priority_rules`]; here it is asked of the scheduler and done.
-//! Nothing is done when nothing differs, which costs a call a few comparisons: its priority is noted
-//! when it is made, looked at when it is delivered, and again when it has been answered. Functions are
-//! about the calling task, and to be called with no lock held unless they only look, where they do
-//! not say otherwise.
+//! [`crate::pure::priority_rules`] decides what to change. This module reads it from the scheduler and
+//! changes it there. Nothing is changed when nothing differs, which costs a call a few comparisons: the
+//! priority of the caller is read when the call is made, and compared when the call is delivered and
+//! when the reply has been queued.
+//!
+//! Unless they say otherwise, the functions are about the calling task, and those that change something
+//! must be called with no lock held.
 
 use crate::{
     kernel_ext::sched,
@@ -17,14 +20,14 @@ use kernel::{
     task::Task, //
 };
 
-/// How the calling task is scheduled. Looks only.
+/// Returns how the calling task is scheduled. Changes nothing, so a lock may be held.
 #[inline]
 pub(crate) fn current_priority() -> Priority {
     Priority::from_word(sched::current())
 }
 
-/// Becomes as urgent as serving a call of `caller` on `node` asks for. Gives what to go back to when
-/// the call has been answered.
+/// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the priority
+/// to restore when the call has ended.
 #[inline]
 pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     let own = current_priority();
@@ -34,9 +37,10 @@ pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     change_as_permitted(own, node.to_serve_call(caller, own))
 }
 
-/// Makes a task that sleeps and is about to be given a call of `caller` on `node` as urgent as serving
-/// that asks for, so that nothing of middling urgency keeps it from running when it is woken. Gives
-/// what it was, if it was changed. What makes it less urgent is left to [`begin_service`].
+/// Raises a sleeping task, for which a call of `caller` on `node` is about to be queued, to the
+/// priority for serving that call, so that no task of a priority in between keeps it from running when
+/// it is woken. Returns its former priority if that was changed. A change to a less urgent priority is
+/// left to [`begin_service`].
 #[cold]
 pub(crate) fn raise_sleeper(
     sleeper: &Task,
@@ -52,8 +56,8 @@ pub(crate) fn raise_sleeper(
         .then(|| Priority::from_word(sched::set(sleeper, permitted.word())))
 }
 
-/// Becomes as urgent as serving a oneway call on `node` asks for. There is no way back but to wait for
-/// the next call.
+/// Gives the calling task the priority for serving a oneway call on `node`. It keeps that priority
+/// until it waits for the next call, see [`return_to_default`].
 #[inline]
 pub(crate) fn begin_oneway_service(node: &NodePriority) {
     let own = current_priority();
@@ -62,8 +66,8 @@ pub(crate) fn begin_oneway_service(node: &NodePriority) {
     }
 }
 
-/// A call has been answered, or will not be: goes back to what it was served from. What a task had
-/// it gets back, whatever its limits.
+/// Restores the priority that the calling task had before a call, when the call has been replied to or
+/// has failed. The task's limits do not apply, because it had this priority before.
 #[inline]
 pub(crate) fn end_service(saved: Priority) {
     let own = current_priority();
@@ -72,13 +76,15 @@ pub(crate) fn end_service(saved: Priority) {
     }
 }
 
-/// Goes back to what a process is by default, before waiting for any of its calls.
+/// Gives the calling task the default priority of its process, before it waits for any work of the
+/// process.
 #[cold]
 pub(crate) fn return_to_default(default: Priority) {
     let own = current_priority();
     change_as_permitted(own, own.to_default(default));
 }
 
+/// Changes the calling task from `own` back to `saved`, where the two differ.
 #[cold]
 fn restore(own: Priority, saved: Priority) {
     if let Some(wanted) = own.to_restore(saved) {
@@ -86,7 +92,8 @@ fn restore(own: Priority, saved: Priority) {
     }
 }
 
-/// Changes the calling task as far as it may go. Gives what it was.
+/// Changes the calling task to `wanted`, if there is such a priority, as far as its limits permit.
+/// Returns its former priority.
 #[cold]
 fn change_as_permitted(own: Priority, wanted: Option<Priority>) -> Priority {
     let Some(wanted) = wanted else {
