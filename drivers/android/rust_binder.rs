@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Binder, Android's inter-process communication: the module, and what the kernel calls.
+//! Binder, Android's inter-process communication: the kernel module and its initialisation.
 //!
 //! # Where to start
 //!
-//! [`transaction`] tells the way of a call; [`process`], [`thread`], [`node`] and [`handles`] are
-//! what it meets on that way; `entry::commands` and `entry::returns` are the two halves of the one
-//! ioctl that matters. The files beside this one are the objects of the driver. What stands in folders is
-//! above or below them: `docs/architecture.md` says where and why, and `docs/locking.md` in which order
-//! locks are taken.
+//! [`transaction`] describes the way of a call. [`process`], [`thread`], [`node`] and [`handles`] are
+//! the objects that a call uses. `entry::commands` and `entry::returns` are the two halves of
+//! `BINDER_WRITE_READ`, the ioctl through which all calls go. The files beside this one are the objects
+//! of the driver; the folders are layers above or below them. `docs/architecture.md` says which layer
+//! uses which and why, and `docs/locking.md` in which order locks are taken.
 //!
 //! # Principles
 //!
-//! - Who owns a thing can end it, and nobody else can. A transaction, a buffer, a place in a queue
-//!   have one owner and are moved, not shared.
-//! - What something holds on to is part of what it is, so that dropping it undoes exactly that.
-//! - What user space sees is decided by what the kernel keeps to itself.
-//! - Under a spinlock nothing sleeps, allocates, wakes, or ends anything of somebody else's.
-//! - `unsafe` stands in [`entry::ffi`], where C calls us, and in `rust/kernel/`, which knows nothing of
+//! - An object is ended by its owner, and by nothing else. A transaction, a buffer and a place in a
+//!   queue have one owner each, and are moved, not shared.
+//! - A value owns what it holds, so that dropping the value undoes exactly that.
+//! - What user space sees depends only on data that the kernel keeps to itself.
+//! - Code under a spinlock does not sleep, allocate, wake, or end an object of another owner.
+//! - `unsafe` code is in [`entry::ffi`], which C calls, and in `rust/kernel/`, which does not depend on
 //!   Binder.
 
 #![recursion_limit = "256"]
@@ -41,7 +41,7 @@ mod notification;
 mod notifications;
 mod process;
 mod pure;
-#[allow(dead_code)] // What prints the ranges is to come with the logs.
+#[allow(dead_code)] // The logs will use the functions that print the ranges.
 mod range_alloc;
 mod scheduling;
 mod thread;
