@@ -2,11 +2,11 @@
 
 //! Messages that user space can cause, behind `debug_mask` and a rate limit (lesson R24).
 //!
-//! The subjects and their bits are those of the C driver (contract PARAM-3), as far as there is
-//! something to say about them: what a trace tells better has no message here.
+//! The subjects and their bits are those of the C driver (contract PARAM-3), as far as the driver
+//! has messages about them: what a tracepoint shows better has no message here.
 //!
-//! Nothing is printed while a lock is held, and nothing at all where all goes well, except for
-//! [`Subject::OpenClose`], which is off unless asked for.
+//! Nothing is printed while a lock is held, and nothing at all where no error occurs, except for
+//! [`Subject::OpenClose`], which is off by default.
 
 use crate::kernel_ext::debug_mask;
 use kernel::{fmt, prelude::*};
@@ -15,18 +15,18 @@ use kernel::{fmt, prelude::*};
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Subject {
-    /// User space broke the protocol; what it asked for has no effect.
+    /// User space broke the protocol; its request has no effect.
     UserError = 0,
     /// A call or reply that does not go through.
     FailedTransaction = 1,
-    /// A call or reply that is lost because somebody ended.
+    /// A call or reply that is lost because a process or thread ended.
     DeadTransaction = 2,
     /// A device is opened, mapped or closed.
     OpenClose = 3,
 }
 
-/// Prints a message about a subject, of the calling task, if it is wanted:
-/// `note!(UserError, "no buffer at {address:#x}")`.
+/// Prints a message about a subject, of the calling task, if `debug_mask` has its bit:
+/// `binder_debug!(UserError, "no buffer at {address:#x}")`.
 macro_rules! binder_debug {
     ($subject:ident, $($message:tt)*) => {
         if $crate::common::debug::is_wanted($crate::common::debug::Subject::$subject) {
@@ -41,7 +41,7 @@ pub(crate) fn is_wanted(subject: Subject) -> bool {
     debug_mask::current() & (1 << subject as u32) != 0
 }
 
-/// Prints a message of the calling task, unless there were too many lately.
+/// Prints a message of the calling task, unless the rate limit is exceeded.
 #[cold]
 pub(crate) fn print(message: fmt::Arguments<'_>) {
     if debug_mask::is_within_rate() {

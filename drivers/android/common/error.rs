@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a call or a reply does not go through, and what its sender is told.
+//! Transaction errors: why a call or a reply does not go through, and what its sender reads.
 //!
-//! An ioctl that fails does so with an errno of the `kernel` crate. A transaction that fails is no
-//! failed ioctl: the sender reads a `BR_*` and may ask for the errno behind it afterwards. That
+//! An ioctl fails with an errno of the `kernel` crate. A transaction that fails does not make the
+//! ioctl fail: the sender reads a `BR_*` code and may ask for the errno behind it afterwards. That
 //! pair is a [`TransactionError`].
 
 use crate::defs::Return;
@@ -13,17 +13,17 @@ use kernel::{
     prelude::*, //
 };
 
-/// The answer to a transaction that does not go through.
+/// Why a transaction does not go through.
 #[derive(Clone, Copy)]
 pub(crate) struct TransactionError {
-    /// What the sender reads.
+    /// The code that the sender reads.
     pub(crate) return_code: Return,
-    /// The negative errno of the extended error, or 0 where the contract gives none.
+    /// The negative errno of the extended error, or 0 where the contract has none.
     pub(crate) param: i32,
 }
 
 impl TransactionError {
-    /// The request itself is at fault, or there was no room for it.
+    /// Returns the error of a request that is invalid, or for which there was no room.
     pub(crate) fn failed(error: Error) -> Self {
         Self {
             return_code: Return::FailedReply,
@@ -31,7 +31,7 @@ impl TransactionError {
         }
     }
 
-    /// Nobody is there to take the transaction, for the reason given.
+    /// Returns the error of a transaction without a living target, for the reason given.
     pub(crate) fn dead(error: Error) -> Self {
         Self {
             return_code: Return::DeadReply,
@@ -39,19 +39,19 @@ impl TransactionError {
         }
     }
 
-    /// The process or the thread that was to take the transaction has died meanwhile.
+    /// The target process or thread has died since the transaction began.
     pub(crate) const DIED: Self = Self {
         return_code: Return::DeadReply,
         param: 0,
     };
 
-    /// The process that was to take the call is frozen (contract FRZ-4).
+    /// The target process is frozen (contract FRZ-4).
     pub(crate) const FROZEN: Self = Self {
         return_code: Return::FrozenReply,
         param: 0,
     };
 
-    /// The transaction reached its target, which could not be given it.
+    /// The transaction reached its target, but could not be delivered to it.
     pub(crate) const UNDELIVERABLE: Self = Self {
         return_code: Return::FailedReply,
         param: 0,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much one process may have: parameters of the module that can be changed while it is loaded.
+//! Limits of one process: parameters of the module that can be changed while it is loaded.
 //!
-//! Each is looked at when something is about to be added, under the lock that guards the number of
-//! what there is. So a limit is never exceeded by a race, and one that is lowered takes nothing away: it
-//! holds for what comes next.
+//! Each limit is checked when something is about to be added, under the lock that guards the count.
+//! So a race cannot exceed a limit, and lowering one takes nothing away: it applies to what is
+//! added after.
 
 use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed}, //
 };
 
-/// What the parameters say at present. `binderfs/limits.c` declares them and knows this struct's layout; each
-/// setter writes one field, by one store.
-#[allow(unsafe_code)] // For its name alone, by which C finds it.
+/// The current values of the parameters. `binderfs/limits.c` declares them and knows the layout of
+/// this struct; each setter writes one field, by one store.
+#[allow(unsafe_code)] // For the symbol name alone, by which C finds it.
 #[no_mangle]
 static rust_binder_limits: Limits = Limits {
     nodes: Limit(Atomic::new(0)),
@@ -22,39 +22,39 @@ static rust_binder_limits: Limits = Limits {
     oneway_quota: Atomic::new(0),
 };
 
-/// What one process may have, as the module's parameters say at present.
+/// Returns the limits of one process, which are the current values of the module's parameters.
 #[inline]
 pub(crate) fn limits() -> &'static Limits {
     &rust_binder_limits
 }
 
-/// All of them.
+/// All limits of one process.
 #[repr(C)]
 pub(crate) struct Limits {
     /// Nodes that a process offers.
     pub(crate) nodes: Limit,
     /// Handles that a process has on the nodes of others.
     pub(crate) refs: Limit,
-    /// Threads that the driver knows of a process.
+    /// Threads of a process that the driver has records of.
     pub(crate) threads: Limit,
-    /// The part of a receiver's oneway space that the calls of one sender may hold, in percent; 0 if all
-    /// senders share all of it.
+    /// The part of a receiver's oneway space that the calls of one sender may fill, in percent; 0
+    /// if all senders share all of it.
     oneway_quota: Atomic<u32>,
 }
 
-/// The most of something that there may be at a time; 0 if any number.
+/// The maximum number of something; 0 if there is no limit.
 #[repr(transparent)]
 pub(crate) struct Limit(Atomic<u32>);
 
 impl Limit {
-    /// Whether one more may be added to so many.
+    /// Whether one more may be added to `count`.
     #[inline]
     pub(crate) fn has_room(&self, count: usize) -> bool {
         let most = self.0.load(Relaxed);
         most == 0 || count < most as usize
     }
 
-    /// `ENOMEM`, as if memory had run out, if none may be added to so many.
+    /// Fails with `ENOMEM`, as if memory had run out, if none may be added to `count`.
     #[inline]
     pub(crate) fn check(&self, count: usize) -> Result {
         if self.has_room(count) {
@@ -66,9 +66,9 @@ impl Limit {
 }
 
 impl Limits {
-    /// See [`crate::range_alloc::CallKind::Oneway`].
+    /// Returns the oneway quota; see [`crate::range_alloc::CallKind::Oneway`].
     pub(crate) fn oneway_quota(&self) -> u8 {
-        // CAST: the parameter's setter takes nothing above 100.
+        // CAST: the parameter's setter accepts nothing above 100.
         self.oneway_quota.load(Relaxed) as u8
     }
 }

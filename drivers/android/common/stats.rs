@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters of what exists: each object that lives on the heap counts itself, so that unloading the
-//! module can say what was never freed.
+//! Counters of objects: each object on the heap counts itself, so that unloading the module can
+//! report what was never freed.
 //!
-//! Objects are made and freed rarely (a steady stream of calls reuses them), so the counters cost
-//! the transaction path nothing.
+//! Objects are allocated and freed rarely (a steady stream of calls reuses them), so the counters
+//! cost the transaction path nothing.
 
 use crate::pure::numbers::{FIRST_COUNT, FIRST_DEBUG_ID};
 use kernel::{
@@ -39,11 +39,11 @@ const KINDS: [(Kind, &str); 8] = [
 
 static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(FIRST_COUNT) }; KINDS.len()];
 
-/// The presence of one object: part of it, and counted as long as it exists.
+/// The presence of one object: a field of the object, counted as long as it exists.
 pub(crate) struct Counted(Kind);
 
 impl Counted {
-    /// Counts an object that comes to be.
+    /// Counts an object that is being created.
     pub(crate) fn new(kind: Kind) -> Self {
         ALIVE[kind as usize].add(1, Relaxed);
         Self(kind)
@@ -56,7 +56,7 @@ impl Drop for Counted {
     }
 }
 
-/// Complains of every object that still exists although nothing can use it any more.
+/// Reports every object that still exists although nothing can use it any more.
 ///
 /// The test runner looks for the word "leaked".
 pub(crate) fn report_leaks() {
@@ -70,7 +70,8 @@ pub(crate) fn report_leaks() {
 
 static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(FIRST_DEBUG_ID);
 
-/// The next number of the space that transactions, nodes and refs share (contract NODE-15).
+/// Returns the next debug id; transactions, nodes and refs share one number space (contract
+/// NODE-15).
 pub(crate) fn next_debug_id() -> u32 {
     LAST_DEBUG_ID.fetch_add(1, Relaxed).wrapping_add(1) as u32
 }
