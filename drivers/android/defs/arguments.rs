@@ -4,7 +4,8 @@
 
 use super::{double_word, put_double_word, put_word, word, NodeName, Return};
 
-/// The argument of `BINDER_WRITE_READ`: two buffers in user space and how far each is done.
+/// The argument of `BINDER_WRITE_READ`: two buffers in user space, and how much of each is
+/// consumed.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteRead {
     pub(crate) write_size: u64,
@@ -51,7 +52,7 @@ pub(crate) struct NodeDebugInfo {
 impl NodeDebugInfo {
     pub(crate) const SIZE: usize = 24;
 
-    /// The pointer after which to look; the rest of the argument is output.
+    /// Reads the pointer after which the search starts; the rest of the argument is output.
     pub(crate) fn decode_ptr(bytes: &[u8; Self::SIZE]) -> u64 {
         double_word(bytes, 0)
     }
@@ -97,11 +98,11 @@ impl NodeInfoForRef {
 
 /// The argument of `BINDER_FREEZE`.
 pub(crate) struct FreezeRequest {
-    /// Whose devices, in the initial pid namespace.
+    /// The thread group whose open files are frozen or thawed, in the initial pid namespace.
     pub(crate) pid: i32,
-    /// To freeze them, rather than to let them run again.
+    /// Whether to freeze rather than thaw them.
     pub(crate) is_enabled: bool,
-    /// How long to wait until they have come to rest.
+    /// How long to wait until no transaction of them is outstanding.
     pub(crate) timeout_ms: u32,
 }
 
@@ -120,18 +121,18 @@ impl FreezeRequest {
 /// The argument of `BINDER_GET_FROZEN_INFO`.
 pub(crate) struct FrozenInfo {
     pub(crate) pid: i32,
-    /// A call was refused since the pid was last frozen or thawed.
+    /// A call was rejected since the pid was last frozen or thawed.
     pub(crate) has_rejected_sync: bool,
-    /// It has transactions now.
+    /// The pid has outstanding transactions now.
     pub(crate) is_busy: bool,
-    /// A oneway call came since it was last frozen or thawed.
+    /// A oneway call was received since the pid was last frozen or thawed.
     pub(crate) has_received_oneway: bool,
 }
 
 impl FrozenInfo {
     pub(crate) const SIZE: usize = 12;
 
-    /// The pid that is asked for; the rest of the argument is output.
+    /// Reads the pid that is asked for; the rest of the argument is output.
     pub(crate) fn decode_pid(bytes: &[u8; Self::SIZE]) -> i32 {
         word(bytes, 0) as i32
     }
@@ -152,9 +153,9 @@ impl FrozenInfo {
 /// Why the last call or reply of a thread failed (`BINDER_GET_EXTENDED_ERROR`).
 #[derive(Clone, Copy)]
 pub(crate) struct ExtendedError {
-    /// The debug id of the transaction that it speaks of.
+    /// The debug id of the transaction that failed.
     pub(crate) id: u32,
-    /// The `BR_*` that the thread got for it.
+    /// The `BR_*` that the thread reads for it.
     pub(crate) command: Return,
     /// A negative errno, or 0.
     pub(crate) param: i32,
@@ -163,7 +164,7 @@ pub(crate) struct ExtendedError {
 impl ExtendedError {
     pub(crate) const SIZE: usize = 12;
 
-    /// Nothing failed in transaction `id`.
+    /// Returns the value for a transaction `id` in which nothing failed.
     pub(crate) const fn none(id: u32) -> Self {
         Self {
             id,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects inside of a transaction's data that bring something along: files, and what pointers
-//! point to. And the one decoder for objects of all kinds.
+//! Objects in the data of a transaction that carry something with them: files, and the blocks that
+//! pointers point to; and the one decoder for objects of all kinds.
 
 use super::{
     double_word,
@@ -14,7 +14,7 @@ use super::{
 /// A file descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileObject {
-    /// Without meaning to the driver, passed on.
+    /// Passed on; the driver does not read it.
     pub(crate) flags: u32,
     /// The descriptor's number in the sender.
     pub(crate) fd: u32,
@@ -24,7 +24,7 @@ pub(crate) struct FileObject {
 
 impl FileObject {
     pub(crate) const SIZE: usize = 24;
-    /// Where the number lies in the object.
+    /// The offset of the number in the object.
     pub(crate) const FD_AT: usize = 8;
     const TYPE: u32 = type_of([b'f', b'd', b'*']);
 
@@ -41,12 +41,12 @@ impl FileObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PointerObject {
     pub(crate) flags: u32,
-    /// Where the block lies.
+    /// The address of the block.
     pub(crate) address: u64,
     pub(crate) length: u64,
-    /// Which block has the pointer to this one in it, as an index into the array of offsets.
+    /// The block that contains the pointer to this one, as an index into the array of offsets.
     pub(crate) parent: u64,
-    /// Where in that block the pointer is.
+    /// The offset of the pointer in that block.
     pub(crate) parent_offset: u64,
 }
 
@@ -55,7 +55,7 @@ impl PointerObject {
     const TYPE: u32 = type_of([b'p', b't', b'*']);
     const HAS_PARENT: u32 = 1;
 
-    /// Whether there is a block with a pointer to this one.
+    /// Whether a block with a pointer to this one exists.
     pub(crate) const fn has_parent(&self) -> bool {
         self.flags & Self::HAS_PARENT != 0
     }
@@ -71,16 +71,16 @@ impl PointerObject {
     }
 }
 
-/// File descriptors inside of a block of memory.
+/// An array of file descriptors in a block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileArrayObject {
-    /// Without meaning, passed on.
+    /// Passed on; the driver does not read it.
     pub(crate) pad: u32,
-    /// How many there are, four bytes each.
+    /// The number of descriptors, four bytes each.
     pub(crate) count: u64,
-    /// Which block they are in, as an index into the array of offsets.
+    /// The block that contains them, as an index into the array of offsets.
     pub(crate) parent: u64,
-    /// Where in that block they begin.
+    /// The offset of the first one in that block.
     pub(crate) parent_offset: u64,
 }
 
@@ -111,8 +111,8 @@ impl Object {
     /// The size of the largest object.
     pub(crate) const MAX_SIZE: usize = PointerObject::SIZE;
 
-    /// Understands the object at the start of `bytes`. `None` for a type that is not known, and for
-    /// an object that is cut off.
+    /// Decodes the object at the start of `bytes`. `None` for an unknown type, and for an object
+    /// that is cut off.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         match word(bytes.first_chunk::<4>()?, 0) {
             FileObject::TYPE => Some(Self::File(FileObject::decode(bytes.first_chunk()?))),
@@ -125,7 +125,7 @@ impl Object {
         }
     }
 
-    /// How many bytes the object takes in the data.
+    /// Returns the size of the object in the data, in bytes.
     pub(crate) const fn size(&self) -> usize {
         match self {
             Self::Flat(_) => FlatObject::SIZE,
@@ -135,7 +135,7 @@ impl Object {
         }
     }
 
-    /// The object on the wire: the first [`Self::size`] bytes of these.
+    /// Encodes the object: the first [`Self::size`] bytes of the result.
     pub(crate) fn encode(&self) -> [u8; Self::MAX_SIZE] {
         let mut bytes = [0; Self::MAX_SIZE];
         match self {

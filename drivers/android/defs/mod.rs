@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The wire: what user space and the driver say to each other, with names, codes and sizes.
+//! The ABI: the commands, return codes and structures that user space and the driver exchange, with
+//! names, codes and sizes.
 //!
 //! Everything that depends on a command's code, name or size derives from the two tables below, so
-//! none of it can slip against another (lesson R13). Structures are decoded from and encoded into
-//! byte arrays of their exact size field by field: no padding, no alignment, no `unsafe`. Numbers
-//! and layouts are those of `include/uapi/linux/android/binder.h`.
+//! no two of them can disagree (lesson R13). Structures are decoded from and encoded into byte
+//! arrays of their exact size field by field: no padding, no alignment, no `unsafe`. Numbers and
+//! layouts are those of `include/uapi/linux/android/binder.h`.
 
 mod arguments;
 mod embedded;
@@ -73,7 +74,7 @@ macro_rules! wire_table {
         }
 
         impl $table {
-            /// The entry that a code names, if there is one.
+            /// Returns the entry of a code, if there is one.
             #[allow(dead_code)] // Codes of returns are never read.
             pub(crate) const fn from_code(code: u32) -> Option<Self> {
                 $(
@@ -84,12 +85,12 @@ macro_rules! wire_table {
                 None
             }
 
-            /// The number on the wire.
+            /// Returns the code.
             pub(crate) const fn code(self) -> u32 {
                 self as u32
             }
 
-            /// How many bytes follow the code.
+            /// Returns the number of bytes that follow the code.
             pub(crate) const fn payload_size(self) -> usize {
                 ((self.code() >> 16) & 0x3fff) as usize
             }
@@ -98,7 +99,7 @@ macro_rules! wire_table {
 }
 
 wire_table! {
-    /// What user space asks for in the write half of `BINDER_WRITE_READ` (`BC_*`).
+    /// The commands of user space in the write half of `BINDER_WRITE_READ` (`BC_*`).
     Command of letter b'c':
     Transaction = Write 0, 64;
     Reply = Write 1, 64;
@@ -123,7 +124,7 @@ wire_table! {
 }
 
 wire_table! {
-    /// What the driver answers in the read half (`BR_*`).
+    /// The return codes of the driver in the read half (`BR_*`).
     Return of letter b'r':
     Error = Read 0, 4;
     Ok = None 1, 0;
@@ -148,23 +149,23 @@ wire_table! {
     ClearFreezeNotificationDone = Read 22, 8;
 }
 
-/// The room that the driver wants to see in a read buffer before it encodes another item: the
-/// largest item is a transaction with its security context (contract WR-8).
+/// The room that a read buffer has to have before the driver encodes another item: the largest item
+/// is a transaction with its security context (contract WR-8).
 pub(crate) const LARGEST_RETURN: usize = 4 + Return::TransactionSecCtx.payload_size();
 
 /// Flags of a transaction.
 pub(crate) mod transaction_flags {
-    /// Nobody waits for a reply.
+    /// The caller does not wait for a reply.
     pub(crate) const ONE_WAY: u32 = 0x01;
     /// The reply may carry file descriptors.
     pub(crate) const ACCEPT_FDS: u32 = 0x10;
     /// The receiver's buffer is to be zeroed when it is freed.
     pub(crate) const CLEAR_BUF: u32 = 0x20;
-    /// Takes the place of an equal oneway call that its frozen target has not got yet.
+    /// Takes the place of an equal oneway call that its frozen target has not read yet.
     pub(crate) const UPDATE_TXN: u32 = 0x40;
 }
 
-/// Reads the four bytes at `AT` of a structure of `SIZE` bytes.
+/// Reads the four bytes at `at` of a structure of `SIZE` bytes.
 const fn word<const SIZE: usize>(bytes: &[u8; SIZE], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects inside of a transaction's data that name nodes, and what they say of those.
+//! Objects in the data of a transaction that name nodes, and what they say about the nodes.
 
 use super::{double_word, put_double_word, put_word, word};
 
-/// Object types are three letters, of which the last may be a star, and a constant.
+/// Returns the code of an object type: three letters, of which the last may be a star, and a
+/// constant.
 pub(super) const fn type_of(letters: [u8; 3]) -> u32 {
     let [first, second, third] = letters;
     u32::from_be_bytes([first, second, third, 0x85])
 }
 
-/// What the owner of a node calls it: a pointer and a cookie that only he understands.
+/// The name that the owner of a node gives it: a pointer and a cookie that mean something to the
+/// owner only.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct NodeName {
     pub(crate) ptr: u64,
@@ -35,7 +37,7 @@ impl NodeName {
     }
 }
 
-/// What the owner of a node asks of the driver for it, fixed when the node first becomes known
+/// The flags that the owner of a node sends with it, fixed when the node first becomes known
 /// (contract NODE-1).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct NodeFlags(u32);
@@ -57,29 +59,29 @@ impl NodeFlags {
         self.0 & Self::ACCEPTS_FDS != 0
     }
 
-    /// The least priority at which its calls are served: a nice value, or with a real-time policy a
-    /// real-time priority.
+    /// Returns the least priority at which its calls are served: a nice value, or with a real-time
+    /// policy a real-time priority.
     pub(crate) const fn minimum_priority(self) -> u8 {
         (self.0 & Self::PRIORITY_MASK) as u8
     }
 
-    /// The scheduling policy that belongs to it.
+    /// Returns the scheduling policy that belongs to it.
     pub(crate) const fn policy(self) -> u8 {
         ((self.0 >> Self::POLICY_SHIFT) & Self::POLICY_MASK) as u8
     }
 
-    /// Whether its calls are served at the real-time priority of whoever makes them.
+    /// Whether its calls are served at the real-time priority of the caller.
     pub(crate) const fn inherits_real_time(self) -> bool {
         self.0 & Self::INHERIT_RT != 0
     }
 
-    /// Whether the node is told the security context of those who call it.
+    /// Whether the owner of the node receives the security context of each caller.
     pub(crate) const fn wants_security_context(self) -> bool {
         self.0 & Self::SECURITY_CONTEXT != 0
     }
 }
 
-/// A handle, and what its holder calls his request to be told of something about it.
+/// A handle, and the cookie of the holder's request to be notified of something about its node.
 #[derive(Clone, Copy)]
 pub(crate) struct HandleCookie {
     pub(crate) handle: u32,
@@ -89,7 +91,7 @@ pub(crate) struct HandleCookie {
 impl HandleCookie {
     pub(crate) const SIZE: usize = 12;
 
-    /// The two follow each other without a gap.
+    /// Decodes the two, which follow each other without a gap.
     pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
         Self {
             handle: word(bytes, 0),
@@ -105,7 +107,8 @@ pub(crate) enum Strength {
     Weak,
 }
 
-/// An object inside of a transaction's data that names a node: by its owner, or by a handle.
+/// An object in the data of a transaction that names a node: by its owner's name for it, or by a
+/// handle.
 #[derive(Clone, Copy)]
 pub(crate) enum FlatObject {
     Binder {
@@ -128,7 +131,7 @@ impl FlatObject {
     const HANDLE: u32 = type_of([b's', b'h', b'*']);
     const WEAK_HANDLE: u32 = type_of([b'w', b'h', b'*']);
 
-    /// Understands an object; `None` for a type that names no node.
+    /// Decodes an object; `None` for a type that names no node.
     pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Option<Self> {
         let flags = word(bytes, 4);
         let binder = |strength| Self::Binder {
@@ -185,7 +188,8 @@ impl FlatObject {
         bytes
     }
 
-    /// The node that `BINDER_SET_CONTEXT_MGR_EXT` describes, whatever type it says.
+    /// Decodes the node that `BINDER_SET_CONTEXT_MGR_EXT` describes, whatever the type of the
+    /// object.
     pub(crate) fn decode_manager(bytes: &[u8; Self::SIZE]) -> (NodeName, NodeFlags) {
         let name = NodeName {
             ptr: double_word(bytes, 8),

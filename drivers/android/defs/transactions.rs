@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What goes with a call or a reply: what its sender says, and what its receiver is told.
+//! What describes a call or a reply: the request of its sender, and what its receiver reads.
 
 use super::{double_word, put_double_word, put_word, word, NodeName};
 
-/// What a sender says of a call or a reply. The sender's own fields (cookie, pid, euid) are not
-/// taken from it, so they are not decoded.
+/// The request of a sender for a call or a reply. Its fields about the sender (cookie, pid, euid)
+/// are not trusted, so they are not decoded.
 #[derive(Clone, Copy)]
 pub(crate) struct TransactionRequest {
     pub(crate) handle: u32,
@@ -15,7 +15,7 @@ pub(crate) struct TransactionRequest {
     pub(crate) offsets_size: u64,
     pub(crate) data: u64,
     pub(crate) offsets: u64,
-    /// Room for what pointers in the data point to.
+    /// The room for the blocks that pointers in the data point to.
     pub(crate) buffers_size: u64,
 }
 
@@ -23,7 +23,7 @@ impl TransactionRequest {
     const SIZE: usize = 64;
     const SG_SIZE: usize = 72;
 
-    /// Understands a request that says how much room its pointers need (`BC_*_SG`).
+    /// Decodes a request that includes how much room its pointers need (`BC_*_SG`).
     pub(crate) fn decode_sg(bytes: &[u8; Self::SG_SIZE]) -> Self {
         let mut plain = [0; Self::SIZE];
         plain.copy_from_slice(&bytes[..Self::SIZE]);
@@ -47,7 +47,7 @@ impl TransactionRequest {
     }
 }
 
-/// What a receiver is told of a call or a reply.
+/// What a receiver reads of a call or a reply.
 pub(crate) struct TransactionData {
     pub(crate) node: NodeName,
     pub(crate) code: u32,
@@ -77,7 +77,7 @@ impl TransactionData {
         put_double_word(&mut bytes, 56, self.offsets);
         bytes
     }
-    /// The same for a receiver that is told where the sender's security context lies.
+    /// Encodes the same for a receiver that also reads where the sender's security context lies.
     pub(crate) fn encode_with_context(&self, context: u64) -> [u8; Self::SIZE + 8] {
         let mut bytes = [0; Self::SIZE + 8];
         bytes[..Self::SIZE].copy_from_slice(&self.encode());
