@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The space that a process receives data in, and a buffer there: room for one transaction's data, and
-//! what must be undone when it is freed.
+//! The space that a process receives data in, and a buffer in it: room for the data of one
+//! transaction, and what has to be undone when it is freed.
 //!
-//! The sender reserves a [`Buffer`] and fills it. It then either becomes [`Delivered`], which is
-//! what the target's allocator keeps until the target frees it, or is given back. What the
-//! transaction holds on to through its objects is remembered here, in the kernel, and never read
-//! back from the data that the target maps (lesson R04).
+//! The sender reserves a [`Buffer`] and fills it. After that the buffer either becomes
+//! [`Delivered`], which the target's allocator keeps until the target frees it, or is given back.
+//! What the transaction holds on to through its objects is recorded here, in the kernel, and never
+//! read back from the data that the target maps (lesson R04).
 
 use crate::{
     buffers::{
@@ -29,10 +29,10 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The most that a process can receive data in, however much it maps (contract MMAP-4).
+/// The size of the largest space, however much a process maps (contract MMAP-4).
 const LARGEST_SPACE: usize = SZ_4M;
 
-/// Something that a transaction's data names, and that stays valid until its buffer is freed.
+/// An object that the data of a transaction names, and that stays valid until its buffer is freed.
 pub(crate) enum HeldObject {
     /// A node of the receiver itself.
     Node(Arc<Node>, Strength),
@@ -40,42 +40,43 @@ pub(crate) enum HeldObject {
     Handle(u32, Strength),
 }
 
-/// All that a transaction's data names.
+/// All objects that the data of a transaction names.
 #[derive(Default)]
 struct BufferObjects {
     /// Nodes and handles.
     held: KVVec<HeldObject>,
-    /// Files that are yet to be given to the receiver.
+    /// Files that are not installed in the receiver yet.
     files: KVVec<FileSlot<Process>>,
-    /// Descriptors of the receiver that are closed with the buffer.
+    /// Descriptors of the receiver that are closed when the buffer is freed.
     to_close: Option<DeferredClose>,
 }
 
-/// Where the parts of a transaction lie in its buffer; all in bytes, and not more than a space can have.
+/// The layout of a transaction in its buffer; all sizes in bytes, none larger than the largest
+/// space.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
     data_size: u32,
     offsets_size: u32,
-    /// How much of the end is for the sender's security context; 0 if there is none.
+    /// The size of the part at the end for the sender's security context; 0 if there is none.
     context_size: u32,
     total: u32,
 }
 
-/// Sizes below this are added up without a look at overflows.
+/// Sizes below this are added up without checks for overflow.
 const SMALL: u64 = 1 << 24;
 
 const _: () = assert!(SMALL > LARGEST_SPACE as u64);
 
 impl Layout {
-    /// The layout that a request asks for, with a security context of this size (contract OBJ-3).
-    /// `EINVAL` when it exceeds what can be counted, `ENOSPC` when it exceeds every space.
+    /// Returns the layout for a request with a security context of this size (contract OBJ-3).
+    /// `EINVAL` if the total exceeds what can be counted, `ENOSPC` if it exceeds every space.
     #[inline]
     fn of(request: &TransactionRequest, context_size: usize) -> Result<Self> {
         let all = request.data_size | request.offsets_size | request.buffers_size;
         if all | context_size as u64 >= SMALL {
             return Err(Self::why_too_large(request, context_size));
         }
-        // CAST: they are small.
+        // CAST: they are less than `SMALL`.
         let data_size = request.data_size as u32;
         let offsets_size = request.offsets_size as u32;
         let buffers_size = request.buffers_size as u32;
@@ -110,22 +111,22 @@ impl Layout {
         ENOSPC
     }
 
-    /// How much data there is.
+    /// Returns the size of the data.
     pub(crate) fn data_size(&self) -> usize {
         self.data_size as usize
     }
 
-    /// How much of the buffer is for the array of offsets.
+    /// Returns the size of the array of offsets.
     pub(crate) fn offsets_size(&self) -> usize {
         self.offsets_size as usize
     }
 
-    /// Where the array of offsets begins, relative to the data.
+    /// Returns the start of the array of offsets, relative to the data.
     pub(crate) fn offsets_at(&self) -> usize {
         aligned(self.data_size) as usize
     }
 
-    /// Where the area begins and ends that takes what pointers point to: between the offsets and the
+    /// Returns the start and the end of the pointer area: it lies between the offsets and the
     /// security context.
     pub(crate) fn pointers(&self) -> (usize, usize) {
         let start = aligned(self.data_size) + aligned(self.offsets_size);
@@ -144,26 +145,27 @@ fn aligned_to<T>(size: u32) -> u32 {
     (size + last) & !last
 }
 
-/// A reserved range of a target's space. Whoever owns it fills it, and then has to hand it to
+/// A reserved range of a target's space. Its owner fills it, and then has to pass it to
 /// [`Process::deliver_buffer`] or [`Process::give_back_buffer`].
 #[must_use]
 pub(crate) struct Buffer {
-    /// Relative to the start of the target's space.
+    /// The offset from the start of the target's space.
     offset: u32,
     pub(crate) layout: Layout,
-    /// To be zeroed when it is freed.
+    /// Whether it is zeroed when it is freed.
     is_cleared: bool,
-    /// Its sender holds much of a oneway space that is running out (contract ALLOC-7).
+    /// Its sender has filled too much of a oneway space that is running out (contract ALLOC-7).
     pub(crate) is_spam_suspect: bool,
-    /// What the data names so far; nothing for data without objects, which is most.
+    /// The objects that the data names so far; nothing for data without objects, which most
+    /// transactions have.
     named: Option<KBox<BufferObjects>>,
 }
 
-// It moves with a transaction from step to step.
+// It moves with a transaction from step to step, so it has to be small.
 const _: () = assert!(size_of::<Buffer>() <= 32);
 
 impl Buffer {
-    /// Where it is, relative to the start of the target's space.
+    /// Returns its offset from the start of the target's space.
     #[inline]
     pub(crate) fn offset(&self) -> usize {
         self.offset as usize
@@ -177,27 +179,28 @@ impl Buffer {
         Ok(self.named.insert(named))
     }
 
-    /// Makes room to remember one more node or handle.
+    /// Allocates room to record one more node or handle.
     pub(crate) fn expect_held(&mut self) -> Result<(), AllocError> {
         self.named()?.held.reserve(1, GFP_KERNEL)
     }
 
-    /// Remembers something that the data names. There has to be room for it.
+    /// Records an object that the data names. Room for it has to be allocated before.
     pub(crate) fn hold(&mut self, held: HeldObject) {
         if let Some(named) = &mut self.named {
             let _ = named.held.push_within_capacity(held);
         }
     }
 
-    /// Remembers a file that the data names.
+    /// Records a file that the data names.
     pub(crate) fn hold_file(&mut self, slot: FileSlot<Process>) -> Result<(), AllocError> {
         self.named()?.files.push(slot, GFP_KERNEL)
     }
 
-    /// Reserves a number for each file in the data, in the table of the calling task, which belongs
-    /// to `receiver`, and writes the numbers into the data. `None` if there are no files.
+    /// Reserves a number for each file in the data, in the file descriptor table of the calling
+    /// task, which belongs to `receiver`, and writes the numbers into the data. `None` if there are
+    /// no files.
     ///
-    /// `EMFILE` when the task may not have that many.
+    /// `EMFILE` if the task may not have that many.
     pub(crate) fn reserve_numbers(
         &self,
         receiver: &Process,
@@ -211,14 +214,16 @@ impl Buffer {
             .map(Some)
     }
 
-    /// Gives the files their numbers. What is to be closed with the buffer is remembered in it.
+    /// Installs the files under their numbers. The descriptors that are to be closed with the
+    /// buffer are recorded in it.
     pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
         if let Some(named) = &mut self.named {
             named.to_close = reserved.install(core::mem::take(&mut named.files));
         }
     }
 
-    /// Where the sender's security context is, relative to the start of the buffer.
+    /// Returns the offset of the sender's security context from the start of the buffer, if the
+    /// buffer has one.
     pub(crate) fn context_at(&self) -> Option<usize> {
         let Layout {
             context_size,
@@ -239,17 +244,17 @@ pub(crate) struct Delivered {
 // See [`crate::range_alloc::FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048);
 
-/// What the task that freed a buffer is to do next.
+/// What the task that has freed a buffer does next.
 #[must_use]
 pub(crate) enum AfterFree {
-    /// Whatever it likes.
+    /// It is free to continue.
     Nothing,
-    /// Go back to user space soon: files wait for that (contract IOCTL-4).
+    /// It returns to user space soon, because files are closed only then (contract IOCTL-4).
     ReturnSoon,
 }
 
 /// What a delivered buffer was for. The node of a call is in use until the call's buffer is freed
-/// (contract TXN-8), and busy as long if the call is oneway (TXN-22).
+/// (contract TXN-8), and the node of a oneway call is also busy until then (TXN-22).
 pub(crate) enum Purpose {
     Call(Arc<Node>),
     Oneway(Arc<Node>),
@@ -257,12 +262,14 @@ pub(crate) enum Purpose {
 }
 
 impl Process {
-    /// Maps the space that the process receives data in.
+    /// Maps the space that the process receives data in. `EINVAL` if the calling task does not
+    /// belong to the process; `ENOMEM`; and the errors of
+    /// [`PageRange::register`](crate::kernel_ext::page_range::PageRange::register).
     pub(crate) fn mmap(&self, vma: &VmaNew) -> Result {
         if !self.is_callers() {
             return Err(EINVAL);
         }
-        // Once there is a mapping, nothing may fail.
+        // Allocated first, because nothing may fail after the mapping exists.
         let ranges = Buffers::new_ranges()?;
         let size = self
             .pages
@@ -279,8 +286,8 @@ impl Process {
         Ok(())
     }
 
-    /// Reserves space in this process for a request and a security context of this size, and the
-    /// pages for it.
+    /// Reserves a range of this process's space for a request with a security context of this size,
+    /// and the pages for it.
     pub(crate) fn reserve_buffer(
         &self,
         request: &TransactionRequest,
@@ -294,7 +301,7 @@ impl Process {
         let reserved = self.reserve_range(layout.total as usize, kind)?;
         let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
-            // CAST: it lies in a space.
+            // CAST: the offset is within a space.
             offset: offset as u32,
             layout,
             is_cleared: request.flags & transaction_flags::CLEAR_BUF != 0,
@@ -314,7 +321,7 @@ impl Process {
         }
     }
 
-    /// Writes the sender's security context into its part of a buffer in this process.
+    /// Writes the sender's security context into its part of a buffer of this process.
     pub(crate) fn write_context(&self, buffer: &Buffer, context: &[u8]) -> Result {
         match buffer.context_at() {
             Some(at) => self.pages.write(buffer.offset() + at, context),
@@ -337,7 +344,7 @@ impl Process {
         }
     }
 
-    /// Lets this process free `buffer` from now on.
+    /// Delivers `buffer`: this process may free it from now on.
     #[inline]
     pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
         let delivered = Delivered {
@@ -354,7 +361,8 @@ impl Process {
         drop(unknown);
     }
 
-    /// Takes back a buffer that was not delivered, and undoes what its data names so far.
+    /// Takes back a buffer that was not delivered, and releases the objects that its data names so
+    /// far. Sleeps; no lock may be held.
     pub(crate) fn give_back_buffer(&self, buffer: Buffer) {
         let Buffer {
             offset,
@@ -363,27 +371,28 @@ impl Process {
             named,
             ..
         } = buffer;
-        let _ = self.let_go(named, None);
+        let _ = self.release_named(named, None);
         let clear = is_cleared.then_some(layout.total as usize);
         self.release_range(offset as usize, clear);
     }
 
-    /// Ends a reservation, after zeroing as many bytes as `clear` says.
+    /// Ends a reservation, after zeroing `clear` bytes, if any.
     fn release_range(&self, offset: usize, clear: Option<usize>) {
         if let Some(size) = clear {
-            // Fails only for pages that are not there, and nothing is to be cleared on those.
+            // Fails only for pages that are absent, which hold nothing to be zeroed.
             let _ = self.pages.zero(offset, size);
         }
-        // If the process has ended meanwhile, so has the reservation.
+        // If the process has ended meanwhile, the reservation has ended with it.
         let mut buffers = self.buffers.lock();
         let leftover = (*buffers).as_mut().map(|ranges| ranges.abort(offset));
         drop(buffers);
         drop(leftover);
     }
 
-    /// The calling task, one of this process, frees the buffer at this address. Nothing when there
-    /// is none that it may free: never delivered, not the exact start, or being freed by another
-    /// thread (contract OBJ-12). `descriptors` are those of that task.
+    /// Frees the buffer at this address for the calling task, which belongs to this process.
+    /// Returns nothing if there is no buffer that it may free: the buffer was never delivered, the
+    /// address is not its exact start, or another thread is freeing it (contract OBJ-12).
+    /// `descriptors` are those of the calling task.
     pub(crate) fn free_buffer(
         &self,
         address: u64,
@@ -405,7 +414,7 @@ impl Process {
                 leftover.discard();
             }
         }
-        let after = self.let_go(delivered.named, Some(descriptors));
+        let after = self.release_named(delivered.named, Some(descriptors));
         match delivered.purpose {
             Purpose::Call(node) => node.drop_local(Strength::Strong),
             Purpose::Oneway(node) => {
@@ -417,7 +426,7 @@ impl Process {
         Some(after)
     }
 
-    /// The process ends, and with it all buffers, without undoing what is gone with it.
+    /// Ends all buffers of a process that ends, without undoing what ends with the process anyway.
     pub(crate) fn close_buffers(&self) {
         let Some(ranges) = self.buffers.close() else {
             return;
@@ -429,7 +438,7 @@ impl Process {
         }
     }
 
-    /// Ends a range that was taken.
+    /// Ends a range that was taken by [`RangeAllocator::take`].
     #[cold]
     fn release_taken(&self, offset: usize) {
         let mut buffers = self.buffers.lock();
@@ -438,10 +447,10 @@ impl Process {
         drop(leftover);
     }
 
-    /// Undoes what the data of a buffer named. Descriptors are closed in the calling task; what was
-    /// not delivered has none.
+    /// Releases the objects that the data of a buffer names. Descriptors are closed in the calling
+    /// task; a buffer that was not delivered has none.
     #[inline]
-    fn let_go(
+    fn release_named(
         &self,
         named: Option<KBox<BufferObjects>>,
         descriptors: Option<Descriptors<'_, Self>>,
@@ -462,7 +471,7 @@ impl Process {
             match held {
                 HeldObject::Node(node, strength) => node.drop_local(strength),
                 HeldObject::Handle(handle, strength) => {
-                    // Fails when the process itself gave back more than it had.
+                    // Fails if the process itself has dropped more counts than it had.
                     let _ = self.drop_handle(handle, strength);
                 }
             }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Files on their way into another process, and the places in the data that wait for their numbers.
+//! Files on their way into another process, and the places in the data where their numbers will be.
 //!
-//! What the sender passes is the file itself: a [`FileSlot`] holds it from the moment it is
-//! translated. Only the receiver can give it a number, and does so in the moment of delivery, in
-//! three steps (contract TXN-32, lesson C15):
+//! The sender passes the file itself: a [`FileSlot`] holds it from the time when it is translated.
+//! Only the receiver can reserve a number for it, and does so at delivery, in three steps (contract
+//! TXN-32, lesson C15):
 //!
 //! ```text
 //!   reserve all numbers ──► write them into the data ──► tell the receiver ──► install all files
@@ -12,17 +12,18 @@
 //!          └────────────────► none is used ◄────────────────────┘
 //! ```
 //!
-//! A device of Binder's own is the exception (lesson S11). If a call held it open, a process that is sent its own
-//! device and ends without reading that would never end: the call would wait in the process, the
-//! process would live as long as its file is open, and the call would hold the file. So a call knows
-//! the process behind the device, and has it open no longer than somebody else has: a descriptor or a mapping, in
-//! whatever process, or another receiver that has read of it. If all of those are gone when the call
-//! is read, it cannot be delivered, as if the receiver had no number left.
+//! A device of Binder itself is the exception (lesson S11). If a call held it open, a process that
+//! is sent its own device and ends without reading the call would never end: the call is queued for
+//! the process, the process lives as long as its file is open, and the call holds the file. So a
+//! call refers to the process behind the device instead, and has the device open no longer than
+//! another reference does: a descriptor or a mapping, in any process, or another receiver that has
+//! read of it. If all of those are gone when the call is read, it cannot be delivered, as if the
+//! receiver had no number left.
 //!
-//! Where the numbers go and which are to be closed again is remembered here and in the buffer's
-//! descriptor, never read from memory that the receiver maps (lesson R04).
+//! Where the numbers are written and which are to be closed again is recorded here and in the
+//! buffer's descriptor, and never read from memory that the receiver maps (lesson R04).
 //!
-//! `P` is what a device of Binder's own is opened as: a process.
+//! `P` is the type of an open file of a device of Binder: a process.
 
 use crate::kernel_ext::{deferred_close::DeferredClose, page_range::PageRange};
 use kernel::{
@@ -34,9 +35,9 @@ use kernel::{
     sync::{aref::ARef, Arc}, //
 };
 
-/// A file, and where in the data its number belongs.
+/// A file, and the place of its number in the data.
 pub(crate) struct FileSlot<P> {
-    /// Where the four bytes of the number are, relative to the start of the buffer.
+    /// The offset of the number's four bytes from the start of the buffer.
     pub(crate) at: usize,
     pub(crate) file: PassedFile<P>,
     pub(crate) closer: Closer,
@@ -46,34 +47,35 @@ pub(crate) struct FileSlot<P> {
 pub(crate) enum PassedFile<P> {
     /// A file, which is held.
     Other(ARef<File>),
-    /// A device of ours, by the process that it was opened as.
+    /// A device of this driver, by the process that it was opened as.
     Device(Arc<P>),
 }
 
-/// Who closes a descriptor that was delivered (contract OBJ-11).
+/// What closes a descriptor that was delivered (contract OBJ-11).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closer {
-    /// The receiver, whenever it likes.
+    /// The receiver, at any time.
     Receiver,
     /// The driver, when the receiver frees the buffer.
     Driver,
 }
 
-/// Numbers in the calling task's table for all files of a buffer; given back when dropped.
+/// Numbers in the calling task's file descriptor table for all files of a buffer; released when
+/// dropped.
 pub(crate) struct ReservedNumbers {
     numbers: KVVec<FileDescriptorReservation>,
     /// The devices among the files, in order.
     devices: KVVec<ARef<File>>,
-    /// Those that are to be closed again, if there are any.
+    /// The descriptors that are to be closed with the buffer, if any.
     to_close: Option<DeferredClose>,
 }
 
 impl ReservedNumbers {
-    /// Reserves a number for each file of a buffer that lies at `start` of the receiver's `pages`, in the
-    /// table of the calling task, and writes the numbers into the data. `file_of` gives the file of a
-    /// device that is open.
+    /// Reserves a number for each file of a buffer that lies at `start` of the receiver's `pages`,
+    /// in the table of the calling task, and writes the numbers into the data. `file_of` returns
+    /// the file of a device that is open.
     ///
-    /// `EMFILE` when the task may not have that many, `EBADF` when a device is closed.
+    /// `EMFILE` if the task may not have that many, `EBADF` if a device is closed.
     #[cold]
     pub(crate) fn reserve<P>(
         slots: &[FileSlot<P>],
@@ -111,7 +113,8 @@ impl ReservedNumbers {
         Ok(KBox::new(reserved, GFP_KERNEL)?)
     }
 
-    /// Gives the files their numbers. Gives what is to be closed with the buffer.
+    /// Installs the files under their numbers. Returns the descriptors that are to be closed with
+    /// the buffer.
     pub(crate) fn install<P>(self: KBox<Self>, slots: KVVec<FileSlot<P>>) -> Option<DeferredClose> {
         let Self {
             numbers,
@@ -119,7 +122,8 @@ impl ReservedNumbers {
             to_close,
         } = KBox::into_inner(self);
         let mut devices = devices.into_iter();
-        // As many numbers as slots, and as many devices as there are slots of such, in the same order.
+        // There are as many numbers as slots, and as many devices as slots of devices, in the same
+        // order.
         for (number, slot) in numbers.into_iter().zip(slots) {
             let file = match slot.file {
                 PassedFile::Other(file) => Some(file),

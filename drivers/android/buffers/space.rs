@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The space that a process receives data in, as far as it is divided into buffers; and what the
-//! spaces of all processes have in common, the pool of their pages.
+//! The space that a process receives data in, as far as it is divided into buffers; and the pool of
+//! pages, which the spaces of all processes share.
 
 use crate::{kernel_ext::page_range, range_alloc::RangeAllocator};
 use core::ops::Range;
@@ -16,24 +16,24 @@ use kernel::{
 };
 
 kernel::sync::global_lock! {
-    // SAFETY: `ffi::Devices::make` initialises the lock before anything looks at it.
+    // SAFETY: `ffi::Devices::make` initialises the lock before its first use.
     pub(crate) unsafe(uninit) static POOL: Mutex<Option<Arc<page_range::PagePool>>> = None;
 }
 
-/// The pool of all spaces' pages: a device can be opened as long as this exists. A process that has
-/// one open keeps the pool alive.
+/// The pool of pages of all spaces: a device can be opened as long as this exists. A process that
+/// has one open keeps the pool alive.
 pub(crate) struct PoolHandle(());
 
 impl PoolHandle {
-    /// Makes the pool; `charges_owner` says whether pages are charged to the memory cgroup of the process
-    /// that receives them. `ENOMEM`.
+    /// Allocates the pool; `charges_owner` is whether pages are charged to the memory cgroup of the
+    /// process that receives them. `ENOMEM`.
     pub(crate) fn make(charges_owner: bool) -> Result<Self> {
         *POOL.lock() = Some(page_range::PagePool::new(c"binder-buffers", charges_owner)?);
         Ok(Self(()))
     }
 }
 
-/// The pool. `ENODEV` when the module is about to go, and there is none.
+/// Returns the pool. `ENODEV` if the module is being unloaded and has none any more.
 pub(crate) fn pool() -> Result<Arc<page_range::PagePool>> {
     POOL.lock().clone().ok_or(ENODEV)
 }
@@ -45,19 +45,20 @@ impl Drop for PoolHandle {
     }
 }
 
-/// Which ranges of a process's space hold buffers, and of each that was delivered a `D`.
+/// The ranges of a process's space that hold buffers, and a `D` for each buffer that was delivered.
 #[pin_data]
 pub(crate) struct Buffers<D> {
-    /// There while there is a space: from when the process maps one until it ends.
+    /// Present while a space exists: from the time when the process maps one until the process
+    /// ends.
     #[pin]
     ranges: SpinLock<Option<Ranges<D>>>,
 }
 
-/// The ranges of a space that is there.
+/// The ranges of a space that exists.
 pub(crate) type Ranges<D> = KBox<RangeAllocator<D>>;
 
 impl<D> Buffers<D> {
-    /// A space that is not there yet.
+    /// Allocates this for a process that has no space yet.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let init = pin_init!(Self {
             ranges <- new_spinlock!(None, "Buffers::ranges"),
@@ -65,13 +66,13 @@ impl<D> Buffers<D> {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// What it takes for a space to come to be. `ENOMEM`.
+    /// Allocates what [`Self::set_space`] needs. `ENOMEM`.
     pub(crate) fn new_ranges() -> Result<Ranges<D>> {
-        // Written where it stays: it is too large for the stack.
+        // Initialised in place: it is too large for the stack.
         Ok(KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) }))
     }
 
-    /// The space comes to be, with this size.
+    /// Creates the space, with this size.
     pub(crate) fn set_space(&self, mut ranges: Ranges<D>, size: usize) {
         // Nothing has been reserved yet.
         let is_set = ranges.set_space(size);
@@ -80,8 +81,8 @@ impl<D> Buffers<D> {
         drop(replaced);
     }
 
-    /// The space goes, with what was delivered, and what was reserved and will not be delivered any
-    /// more.
+    /// Removes the space. Returns its ranges, with what was delivered, and what was reserved and
+    /// will not be delivered any more.
     pub(crate) fn close(&self) -> Option<Ranges<D>> {
         self.ranges.lock().take()
     }
