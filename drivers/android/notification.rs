@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The request of a process to be told of something: that a node has died, or that its owner is frozen or thawed.
+//! Notifications: the requests of a process to be notified that a node has died, or that the owner
+//! of a node is frozen or thawed.
 //!
-//! A [`Notification`] belongs to the handle that it was requested for. Two others know it:
+//! A [`Notification`] belongs to the handle that it was requested for. Other references to it are:
 //!
 //! ```text
 //!   handle ───► Notification ◄─── node, or its owner    until it is removed there     (owner's state lock)
@@ -10,13 +11,14 @@
 //!                    └────────── delivered              until user space confirms it  (the same)
 //! ```
 //!
-//! What is still to be told is the state machine of its [`Subject`], guarded by the *holder's* state lock. The
-//! registration at the node or its owner is guarded by the *owner's*; the two are never held together. So
-//! the owner may have taken a notification off its list when the holder cancels it: whoever comes second finds in
-//! the state machine that there is nothing left to tell (lesson R01).
+//! The state machine of its [`Subject`] records what is still to be notified; it is guarded by the
+//! *holder's* state lock. The registration at the node or its owner is guarded by the *owner's*;
+//! the two locks are never held together. So the owner may have taken a notification off its list
+//! when the holder cancels it: the second of the two finds in the state machine that nothing is
+//! left to notify (lesson R01).
 //!
-//! A notification begins and ends under the holder's handles lock as a whole, so that it is one step for
-//! user space.
+//! A notification is requested and cleared or cancelled under the holder's handles lock as a whole,
+//! so that each of these is one step for user space.
 
 use crate::{
     common::stats::{Counted, Kind},
@@ -38,70 +40,75 @@ use kernel::{
     }, //
 };
 
-/// The request to be told when a node dies.
+/// The request to be notified when a node dies.
 pub(crate) type DeathNotification = Notification<DeathState<WorkTicket>>;
 
-/// The request to be told when the owner of a node is frozen or thawed.
+/// The request to be notified when the owner of a node is frozen or thawed.
 pub(crate) type FreezeNotification = Notification<FreezeNotificationState<WorkTicket>>;
 
-/// What a notification is about: the state machine that says what is still to be told.
+/// What a notification is about: the state machine that knows what is still to be notified.
 pub(crate) trait Subject: Sized {
     /// What user space reads.
     type Told: Copy;
 
-    /// As what notifications of this subject are counted.
+    /// The kind by which notifications of this subject are counted.
     const KIND: Kind;
 
-    /// Nothing has happened yet. `ticket` is the place in the queue for what is to be told.
+    /// Returns the state in which nothing has happened yet. `ticket` is the place in the queue for
+    /// what is to be notified.
     fn new(ticket: WorkTicket) -> Self;
 
-    /// What was queued is read. Gives what to tell, if it is still to be told.
+    /// Reads what was queued, and takes back its ticket. Returns what to write for user space, if
+    /// it is still to be notified.
     fn read(&mut self, ticket: WorkTicket) -> Option<Self::Told>;
 
-    /// The handle is gone: nothing is told any more (contract NODE-10).
+    /// Records that the handle is removed: user space is not notified any more (contract NODE-10).
     fn cancel(&mut self);
 
     /// Whether the owner may still have the notification on its list.
     fn may_be_registered(&self) -> bool;
 
-    /// Whether something was told that user space has not confirmed.
+    /// Whether something was delivered that user space has not confirmed.
     fn is_delivered(&self) -> bool;
 
-    /// Whether user space confirms this, and a read ends with it.
+    /// Whether user space confirms `told`, and a read ends after it.
     fn is_confirmed(told: Self::Told) -> bool;
 
-    /// The code and the payload that user space reads; of the payload, as much as the code has.
+    /// Returns the code and the payload that user space reads; of the payload, as many bytes as the
+    /// code has.
     fn encode(told: Self::Told, cookie: u64) -> (Return, [u8; 16]);
 
-    /// The notifications of this subject that a process has been told of and has not confirmed.
+    /// Returns the notifications of this subject that are delivered to a process and not confirmed
+    /// yet.
     fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<Notification<Self>>;
 
-    /// The work that lets the holder read of it.
+    /// Returns the work that is queued for the holder.
     fn work(notification: Arc<Notification<Self>>) -> Work;
 }
 
-/// The request of a process to be told of something.
+/// The request of a process to be notified of something.
 pub(crate) struct Notification<S> {
-    /// What the holder calls the request. Need not be unique.
+    /// The number by which the holder knows the request. It need not be unique.
     pub(crate) cookie: u64,
-    /// The process that is told.
+    /// The process that is notified.
     pub(crate) holder: Arc<Process>,
-    /// Where what is to be told is queued, when it is.
+    /// The position of the notification in a work queue, while it is queued.
     position: WorkPosition,
     state: LockedBy<NotificationState<S>, ProcessState>,
     _counted: Counted,
 }
 
-/// What changes in the life of a notification, guarded by the holder's state lock.
+/// The state of a notification that changes, guarded by the holder's state lock.
 pub(crate) struct NotificationState<S> {
     pub(crate) subject: S,
-    /// A place among the delivered ones, while the notification is not there.
+    /// A place among the delivered notifications, while this one is not there.
     pub(crate) place: Option<Place<Notification<S>>>,
-    /// Its number there, once it was delivered.
+    /// Its number there, once it has been delivered.
     number: u64,
 }
 
-/// What a notification held that was cancelled with its handle: to be dropped once the locks are gone.
+/// What a notification held that was cancelled with its handle: to be dropped after the locks are
+/// released.
 pub(crate) struct CancelledNotification<S> {
     _registration: Option<Place<Notification<S>>>,
     _delivered: Option<RemovedFrom<Notification<S>>>,
@@ -117,7 +124,7 @@ pub(crate) type CancelledDeath = CancelledNotification<DeathState<WorkTicket>>;
 pub(crate) type CancelledFreeze = CancelledNotification<FreezeNotificationState<WorkTicket>>;
 
 impl<S: Subject> Notification<S> {
-    /// Makes a notification that nobody knows. Fails for want of memory only.
+    /// Allocates a notification that is not registered. `ENOMEM` is the only error.
     pub(crate) fn new(
         holder: &Arc<Process>,
         cookie: u64,
@@ -140,7 +147,7 @@ impl<S: Subject> Notification<S> {
         Ok(Arc::new(notification, GFP_KERNEL)?)
     }
 
-    /// The state, for whoever holds the holder's state lock.
+    /// Returns the state. The caller holds the holder's state lock.
     pub(crate) fn state<'a>(
         &'a self,
         holder: &'a mut ProcessState,
@@ -148,15 +155,16 @@ impl<S: Subject> Notification<S> {
         self.state.access_mut(holder)
     }
 
-    /// Something has happened that the holder may have to be told. `change` takes note of it, and gives the place in the
-    /// queue if there is something to tell now. Says whom to wake.
+    /// Notifies the holder of something, if it has not ended. `change` records it in the state, and
+    /// returns the place in the queue if user space is to read of it now. Returns the wake for it.
+    /// No state lock may be held.
     pub(crate) fn notify(
         self: &Arc<Self>,
         change: impl FnOnce(&mut NotificationState<S>) -> Option<WorkTicket>,
     ) -> Wake {
         let mut holder = self.holder.lock_state();
         if self.holder.has_ended.load(Relaxed) {
-            // Before `change`, which may hold memory.
+            // Before `change` is dropped, which may own memory.
             drop(holder);
             return Wake::Nobody;
         }
@@ -166,7 +174,7 @@ impl<S: Subject> Notification<S> {
         }
     }
 
-    /// What was queued is read: what to tell user space, if it is still to be told.
+    /// Reads what was queued. Returns what to write for user space, if it is still to be notified.
     pub(crate) fn read(
         self: &Arc<Self>,
         ticket: WorkTicket,
@@ -175,7 +183,7 @@ impl<S: Subject> Notification<S> {
         let state = self.state(holder);
         let told = state.subject.read(ticket)?;
         if S::is_confirmed(told) {
-            // Present: it came with the event, or was given back with the last confirmation.
+            // Present: it came with the event, or was put back with the last confirmation.
             let place = state.place.take()?;
             let number = S::delivered(holder).insert(self, self.cookie, place);
             self.state(holder).number = number;
@@ -183,9 +191,9 @@ impl<S: Subject> Notification<S> {
         Some(told)
     }
 
-    /// The handle is gone that the notification belonged to; nobody is told (contract NODE-10).
-    /// `unregister` removes it from the owner's list. To be called under the handles lock, as long as
-    /// user space can request another one.
+    /// Cancels the notification, because its handle is removed; user space is not notified of that
+    /// (contract NODE-10). `unregister` removes it from the owner's list. To be called under the
+    /// handles lock as long as user space can request another notification.
     pub(crate) fn cancel(
         self: Arc<Self>,
         unregister: impl FnOnce(&Arc<Self>) -> Option<Place<Self>>,
@@ -203,7 +211,7 @@ impl<S: Subject> Notification<S> {
         } else {
             None
         };
-        // What is queued for a notification that still has its handle waits in the queue of the process.
+        // A notification that still has its handle is queued in the work queue of the process only.
         let queued = holder.work.take(&self.position);
         drop(holder);
         let registration = if is_registered {

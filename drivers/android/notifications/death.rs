@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `BC_REQUEST_DEATH_NOTIFICATION` and what follows from it: a process is told when a node dies that it has a handle on.
+//! `BC_REQUEST_DEATH_NOTIFICATION` and what follows from it: a process is notified when a node dies
+//! that it has a handle on.
 //!
-//! What is told when is decided in [`crate::pure::death_state`].
+//! What is notified when is decided in [`crate::pure::death_state`].
 
 use crate::{
     common::stats::Kind,
@@ -71,10 +72,11 @@ impl Subject for DeathState<WorkTicket> {
     }
 }
 
-/// `BC_REQUEST_DEATH_NOTIFICATION` (contract DN-1): the process wants to be told when the node behind
-/// `handle` dies, or right now if it is dead.
+/// Executes `BC_REQUEST_DEATH_NOTIFICATION` (contract DN-1): the process is notified when the node
+/// behind `handle` dies, or at once if it is dead.
 ///
-/// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a death notification already.
+/// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a death notification
+/// already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
     let notification = Notification::new(process, cookie, None)?;
     let mut place = None;
@@ -106,8 +108,8 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
     }
 }
 
-/// `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3): withdraws the notification of `handle`, if this is its
-/// cookie. `EINVAL` if it is not, or there is no notification or no such handle.
+/// Executes `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3): clears the notification of `handle`, if
+/// this is its cookie. `EINVAL` if it is not, or if there is no notification or no such handle.
 pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
     let process = &thread.process;
     let mut handles = process.handles.lock();
@@ -127,8 +129,8 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
     Ok(())
 }
 
-/// `BC_DEAD_BINDER_DONE`: user space has heard of a death (contract DN-2). `EINVAL` if it has not been told of
-/// one with this cookie.
+/// Executes `BC_DEAD_BINDER_DONE`: confirms a death of which user space has read (contract DN-2).
+/// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
     let mut process = thread.process.lock_state();
     let (notification, removed) = process.delivered_deaths.take(cookie).ok_or(EINVAL)?;
@@ -139,8 +141,8 @@ pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
     Ok(())
 }
 
-/// The node has died, and has the notification not on its list. Lets the holder read of it, unless it has
-/// withdrawn its request meanwhile.
+/// Notifies the holder that the node has died, unless the holder has cleared its request meanwhile.
+/// The notification is not on the node's list any more. No state lock may be held.
 fn notify(notification: &Arc<DeathNotification>, place: Place<DeathNotification>) -> Wake {
     notification.notify(|state| {
         state.place = Some(place);
@@ -148,8 +150,9 @@ fn notify(notification: &Arc<DeathNotification>, place: Place<DeathNotification>
     })
 }
 
-/// Takes a step after which user space may have to read that its request is withdrawn: the thread that has
-/// withdrawn it if it is in the pool, else whichever comes first (contract DN-4).
+/// Takes a step of the state machine after which user space may have to read that its request is
+/// cleared. The work is queued for the thread that has cleared it if that is in the pool, else for
+/// the process (contract DN-4). Returns the wake for it.
 #[inline]
 fn step_as_holder(
     notification: &Arc<DeathNotification>,
@@ -169,8 +172,9 @@ fn step_as_holder(
     }
 }
 
-/// The owner of a node is dead, and nothing can be registered any more: notifies all who are registered, one by one (lesson
-/// R01), beginning with the one that was taken out. To be called with no lock held.
+/// Notifies the holders of all death notifications of a node whose owner is dead, one by one
+/// (lesson R01), beginning with `first`, which was taken out already. Nothing can be registered any
+/// more. To be called with no lock held.
 pub(crate) fn notify_all(node: &Node, first: Option<Popped<DeathNotification>>) {
     let mut next = first;
     while let Some(Popped {

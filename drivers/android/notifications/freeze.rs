@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `BC_REQUEST_FREEZE_NOTIFICATION` and what follows from it: a process is told when the owner of a node that it has a
-//! handle on is frozen or thawed.
+//! `BC_REQUEST_FREEZE_NOTIFICATION` and what follows from it: a process is notified when the owner
+//! of a node that it has a handle on is frozen or thawed.
 //!
-//! What is told when is decided in [`crate::pure::freeze_notification_state`]. An owner looks for one notification
-//! after the other, and notifies it without a lock: those that leave meanwhile find in their state that there is nothing
-//! to tell, those that come have been notified by themselves (lessons R01, R09, C09).
+//! What is notified when is decided in [`crate::pure::freeze_notification_state`]. The owner looks
+//! up one notification after the other, and notifies it without a lock. A notification that is
+//! removed meanwhile has a state in which nothing is left to notify; one that is added meanwhile
+//! has been notified by its own request (lessons R01, R09, C09).
 
 use crate::{
     common::stats::Kind,
@@ -79,8 +80,8 @@ impl Subject for FreezeNotificationState<WorkTicket> {
     }
 }
 
-/// `BC_REQUEST_FREEZE_NOTIFICATION` (contract FRZN-1): the process wants to be told of the freezing of whoever
-/// owns the node behind `handle`, starting with how that is now.
+/// Executes `BC_REQUEST_FREEZE_NOTIFICATION` (contract FRZN-1): the process is notified when the
+/// owner of the node behind `handle` is frozen or thawed, and at once of whether it is frozen now.
 ///
 /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a freeze notification already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
@@ -102,8 +103,8 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
     Ok(())
 }
 
-/// `BC_CLEAR_FREEZE_NOTIFICATION` (contract FRZN-4): withdraws the notification of `handle`, if this is its
-/// cookie. `EINVAL` if it is not, or there is no notification or no such handle.
+/// Executes `BC_CLEAR_FREEZE_NOTIFICATION` (contract FRZN-4): clears the notification of `handle`,
+/// if this is its cookie. `EINVAL` if it is not, or if there is no notification or no such handle.
 pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
     let mut handles = process.handles.lock();
     let reference = handles.get_mut(handle).ok_or(EINVAL)?;
@@ -118,13 +119,13 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
     Ok(())
 }
 
-/// `BC_FREEZE_NOTIFICATION_DONE`: user space has heard what it was told (contract FRZN-3). `EINVAL` if it has
-/// not been told anything with this cookie.
+/// Executes `BC_FREEZE_NOTIFICATION_DONE`: confirms what user space has read (contract FRZN-3).
+/// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
     let mut state = process.lock_state();
     let (notification, removed) = state.delivered_freezes.take(cookie).ok_or(EINVAL)?;
     let own = notification.state(&mut state);
-    // There is another reference to the notification.
+    // This does not drop the last reference to the notification: `notification` is another.
     own.place = Some(removed.into_reservation());
     let wake = match own.subject.confirm() {
         Some(ticket) => state.push_to_process(ticket, Work::Freeze(notification.clone())),
@@ -135,14 +136,14 @@ pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
     Ok(())
 }
 
-/// The owner is frozen, or not any more. Lets the holder read of it, unless it knows of something later or has
-/// withdrawn its request.
+/// Notifies the holder that the owner is frozen or thawed, unless it has read of a later event or
+/// has cleared its request. No state lock may be held.
 fn notify(notification: &Arc<FreezeNotification>, event: FreezeEvent) -> Wake {
     notification.notify(|state| state.subject.notify(event))
 }
 
-/// Registers a notification with the owner of a node. Gives what is to be told now; nothing, and `place` stays where it
-/// is, if the owner has ended.
+/// Registers a notification with the owner of a node. Returns the event to notify now, or nothing
+/// if the owner has ended; then `place` keeps its value.
 fn register(
     owner: &Process,
     notification: &Arc<FreezeNotification>,
@@ -158,7 +159,8 @@ fn register(
     Some(state.freeze.last_event())
 }
 
-/// Notifies all who are registered with a process, one by one (lesson R01). To be called with no lock held.
+/// Notifies the holders of all freeze notifications that are registered with a process, one by one
+/// (lesson R01). To be called with no lock held.
 pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
     let mut from = (0, 0);
     loop {
