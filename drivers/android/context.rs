@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A device: processes that open it can reach each other, starting from its context manager.
+//! A context: one device, whose processes can reach each other, starting from its context manager.
 
 use crate::common::stats::{Counted, Kind};
 use kernel::{
@@ -18,20 +18,21 @@ use kernel::{
     task::Kuid, //
 };
 
-/// A device whose context manager is named by an `N`.
+/// One device, whose context manager is a node of type `N`.
 #[pin_data]
 pub(crate) struct Context<N> {
-    /// The node that handle 0 means. Innermost of all locks; held for a pointer's copy only.
+    /// The node that handle 0 means. This is the innermost of all locks; it is held only while the
+    /// pointer is copied.
     #[pin]
     manager: SpinLock<Option<Arc<N>>>,
-    /// The first manager's user; only he may provide the next ones. Held while one is installed,
-    /// outside of all other locks.
+    /// The user of the first manager; only this user may provide the next ones. The lock is held
+    /// while a manager is installed, and is taken before all other locks.
     #[pin]
     manager_uid: Mutex<Option<Kuid>>,
     _counted: Counted,
 }
 
-/// The right to name the context manager, while there is none and nobody else may.
+/// The right to set the context manager. It exists while there is none, and only once at a time.
 #[must_use]
 pub(crate) struct Vacancy<'a, N> {
     context: &'a Context<N>,
@@ -39,14 +40,14 @@ pub(crate) struct Vacancy<'a, N> {
 }
 
 impl<N> Vacancy<'_, N> {
-    /// From now on handle 0 means `node`.
+    /// Sets the node that handle 0 means.
     pub(crate) fn fill(self, node: Arc<N>) {
         *self.context.manager.lock() = Some(node);
     }
 }
 
 impl<N> Context<N> {
-    /// Makes a device that nobody has opened.
+    /// Allocates the context of a device that is not open.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -58,13 +59,14 @@ impl<N> Context<N> {
         )
     }
 
-    /// The node that handle 0 means, if there is one.
+    /// Returns the node that handle 0 means, if there is one.
     pub(crate) fn manager(&self) -> Option<Arc<N>> {
         self.manager.lock().clone()
     }
 
-    /// Lets the calling task name the context manager (contract CTX-1). `EBUSY` if there is one, `EPERM` if
-    /// another user has been it, or a security module objects.
+    /// Returns the right of the calling task to set the context manager (contract CTX-1). `EBUSY`
+    /// if there is one, `EPERM` if another user has provided one before, or the error of a security
+    /// module that denies it.
     pub(crate) fn vacancy(&self, credential: &Credential) -> Result<Vacancy<'_, N>> {
         let mut manager_uid = self.manager_uid.lock();
         if self.manager().is_some() {
@@ -90,7 +92,7 @@ impl<N> Context<N> {
             .is_some_and(|manager| core::ptr::eq(&**manager, node))
     }
 
-    /// If handle 0 means a node of whom `is_ours` says so, it means none from now on.
+    /// Clears handle 0, if it means a node for which `is_ours` returns `true`.
     pub(crate) fn forget_manager(&self, is_ours: impl FnOnce(&N) -> bool) {
         let mut manager = self.manager.lock();
         let former = match manager.as_ref() {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A process's handles on the nodes of others: what each stands for and how often it is held.
+//! The handles of a process on nodes of others: the node behind each, and the counts that the
+//! process holds on it.
 //!
-//! The table itself is [`crate::pure::handle_table`]. Here is what a handle means: strong and weak counts
-//! that the process holds through it, and the node that hears when they begin and end. The lock of a
-//! table is taken before the state lock of a node's owner, never after one.
+//! The table itself is [`crate::pure::handle_table`]. This file has what a handle means: strong and
+//! weak counts that the process holds through it, and the node that is updated when they begin and
+//! end. The lock of a table is taken before the state lock of a node's owner, never after one.
 
 use crate::{
     common::{
@@ -29,14 +30,14 @@ use kernel::{
     sync::Arc, //
 };
 
-/// One process's hold on a node.
+/// What one process holds on a node.
 pub(crate) struct Ref {
     pub(crate) node: Arc<Node>,
     strong: u32,
     weak: u32,
-    /// Through which the process hears of the node's death, if it has asked for that.
+    /// The death notification that the process has requested, if any.
     pub(crate) death: Option<Arc<DeathNotification>>,
-    /// Through which it hears of the freezing of the node's owner, likewise.
+    /// The freeze notification that it has requested, if any.
     pub(crate) freeze: Option<Arc<FreezeNotification>>,
     _counted: Counted,
 }
@@ -44,15 +45,15 @@ pub(crate) struct Ref {
 /// The handles of a process.
 pub(crate) struct Handles {
     table: HandleTable<Ref>,
-    /// The handle on each node: there is at most one.
+    /// The handle on each node; the process has at most one on it.
     by_node: RBTree<NodeKey, u32>,
-    /// For the next request to be told of a death: of one that was withdrawn.
+    /// The place of a death notification that was cleared, for the next one.
     pub(crate) spare_place: Option<Place<DeathNotification>>,
-    /// The process has ended: nothing is added any more.
+    /// The process has ended: no handle is added any more.
     is_closed: bool,
 }
 
-/// The address of a node. No two nodes have the same at a time, and a ref keeps its node.
+/// The address of a node. It is unique at any time, and a ref keeps its node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct NodeKey(usize);
 
@@ -62,13 +63,15 @@ impl NodeKey {
     }
 }
 
-/// A ref that left the table: to be dropped, and told to its node, once the lock is gone.
+/// A ref that was removed from the table: to be released at its node and dropped after the lock is
+/// released.
 struct Removed {
     from_table: handle_table::Removed<Ref>,
     _by_node: Option<RBTreeNode<NodeKey, u32>>,
 }
 
-/// The links that ended with a ref: to be dropped once the lock is gone. Most have none.
+/// The notifications that were cancelled with a ref: to be dropped after the lock is released. Most
+/// refs have none.
 #[derive(Default)]
 struct CancelledNotifications {
     death: Option<CancelledDeath>,
@@ -85,7 +88,7 @@ impl Handles {
         }
     }
 
-    /// What a handle stands for.
+    /// Returns the ref behind a handle.
     pub(crate) fn get_mut(&mut self, handle: u32) -> Option<&mut Ref> {
         self.table.get_mut(handle)
     }
@@ -108,8 +111,9 @@ impl Handles {
 }
 
 impl Ref {
-    /// What the process has asked for through the handle ends with it. To be called under the handles
-    /// lock, while anybody can ask.
+    /// Cancels the notifications that the process has requested through the handle, because they
+    /// end with it. To be called under the handles lock as long as the process can request another
+    /// one.
     #[inline]
     fn cancel_notifications(&mut self, notifications: &mut CancelledNotifications) {
         if let Some(notification) = self.death.take() {
@@ -131,7 +135,7 @@ impl Ref {
 }
 
 impl Process {
-    /// The node behind a handle, which has to be held strongly where `strength` says so.
+    /// Returns the node behind a handle, which has to be held strongly if `strength` is strong.
     pub(crate) fn node_of_handle(&self, handle: u32, strength: Strength) -> Option<Arc<Node>> {
         let handles = self.handles.lock();
         let reference = handles.table.get(handle)?;
@@ -141,11 +145,12 @@ impl Process {
         Some(reference.node.clone())
     }
 
-    /// Takes one more count on `node`, through the handle that the process has on it or a new one.
+    /// Adds a count on `node`, through the handle that the process has on it or a new one. Returns
+    /// the handle.
     ///
-    /// `sender` is the thread of the node's owner that sends it. Fails with `ESRCH` when the process
-    /// has ended, `EINVAL` when the node is not in use any more or the count is full, `ENOMEM` also when
-    /// it would be one handle more than the process may have.
+    /// `sender` is the thread of the node's owner that sends the node. Fails with `ESRCH` if the
+    /// process has ended, `EINVAL` if the node is not in use any more or the count is full,
+    /// `ENOMEM` also if the process has as many handles as its limit allows.
     pub(crate) fn hold_node(
         &self,
         node: &Arc<Node>,
@@ -154,7 +159,7 @@ impl Process {
     ) -> Result<u32> {
         let mut spare = Spare::new();
         let key = NodeKey::of(node);
-        // What it takes to add a handle: its place among the nodes, and the lowest number for it.
+        // What is needed to add a handle: its place among the nodes, and the lowest number for it.
         let mut new: Option<(RBTreeNodeReservation<NodeKey, u32>, u32)> = None;
         loop {
             let mut handles = self.handles.lock();
@@ -169,7 +174,7 @@ impl Process {
             if let Some(lowest) = new.as_ref().map(|(_, lowest)| *lowest) {
                 let handles = &mut *handles;
                 if let Some(vacant) = handles.table.lowest_free(lowest, &mut spare) {
-                    // If this fails, the place is freed without the lock.
+                    // If this fails, the place is freed after the lock is released.
                     let handle = vacant.insert(Ref::first(node, strength, sender)?);
                     if let Some((place, _)) = new.take() {
                         handles.by_node.insert(place.into_node(key, handle));
@@ -188,8 +193,8 @@ impl Process {
 }
 
 impl Process {
-    /// Takes one more count through a handle that the process has (contract NODE-9): a strong one
-    /// only where it has one already. `EINVAL` otherwise.
+    /// Adds a count through a handle that the process has (contract NODE-9): a strong one only if
+    /// it has a strong one already. `EINVAL` otherwise.
     pub(crate) fn hold_handle(&self, handle: u32, strength: Strength) -> Result {
         let mut handles = self.handles.lock();
         let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
@@ -199,8 +204,8 @@ impl Process {
         reference.raise(strength, None)
     }
 
-    /// Gives one count back. The handle ends with the last one (contract NODE-10). Nothing when
-    /// there is none to give back.
+    /// Drops one count. The handle is removed with the last one (contract NODE-10). Returns nothing
+    /// if the process has no such count.
     pub(crate) fn drop_handle(&self, handle: u32, strength: Strength) -> Option<()> {
         let mut handles = self.handles.lock();
         let reference = handles.table.get_mut(handle)?;
@@ -223,7 +228,8 @@ impl Process {
         Some(())
     }
 
-    /// What `BINDER_GET_NODE_INFO_FOR_REF` says of a strongly held handle.
+    /// Returns the answer of `BINDER_GET_NODE_INFO_FOR_REF` for a strongly held handle. `EINVAL` if
+    /// there is no such handle.
     pub(crate) fn node_info(&self, handle: u32) -> Result<NodeInfoForRef> {
         let node = self
             .node_of_handle(handle, Strength::Strong)
@@ -237,8 +243,8 @@ impl Process {
         })
     }
 
-    /// The process ends: no handle is added any more, and nobody asks for one. Those that it has end
-    /// one by one, without the lock.
+    /// Removes all handles of a process that ends: no handle is added any more, and no task of the
+    /// process uses one. They are released one by one, without the lock.
     pub(crate) fn close_handles(&self) {
         let mut handles = self.handles.lock();
         handles.is_closed = true;
@@ -257,7 +263,7 @@ impl Process {
 }
 
 impl Ref {
-    /// The first count on a node.
+    /// Returns a ref with its first count on a node. Fails as [`Self::raise`] does.
     fn first(node: &Arc<Node>, strength: Strength, sender: Option<&Arc<Thread>>) -> Result<Self> {
         let mut reference = Self {
             node: node.clone(),
@@ -271,7 +277,8 @@ impl Ref {
         Ok(reference)
     }
 
-    /// One more count. The node hears of it when it is the first of its kind.
+    /// Adds a count, and counts it for the node if it is the first of its kind. `EINVAL` if the
+    /// count is full or the node does not take it.
     fn raise(&mut self, strength: Strength, sender: Option<&Arc<Thread>>) -> Result {
         let is_new = self.strong == 0 && self.weak == 0;
         let count = *self.count(strength);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An object that a process offers to others: its name, its counts, and its owner's knowledge of
-//! them.
+//! A node: an object that a process offers to others. It has a name, counts, and a record of what
+//! its owner knows of the counts.
 //!
-//! A node is known in its owner's tree from the first time that the owner sends it until nobody
-//! needs it and the owner has been told so. Others hold it through the handles of [`crate::handles`];
-//! an `Arc<Node>` alone keeps the memory, not the object. The state is guarded by the owner's state
-//! lock, also after the owner's death.
+//! A node is in its owner's tree from the first time that the owner sends it until no reference to
+//! it exists and the owner has read so. Other processes hold it through the handles of
+//! [`crate::handles`]; an `Arc<Node>` alone keeps the memory, not the object. The state is guarded
+//! by the owner's state lock, also after the owner's death.
 
 use crate::{
     common::stats::{Counted, Kind},
@@ -31,62 +31,64 @@ use kernel::{
 
 /// An object that a process offers.
 pub(crate) struct Node {
-    /// What the owner calls it.
+    /// The name that the owner gave it.
     pub(crate) name: NodeName,
-    /// What the owner asked for when the node became known.
+    /// The flags that the owner sent when the node became known.
     pub(crate) flags: NodeFlags,
-    /// What they say of the priority at which its calls are served.
+    /// The priority at which its calls are served, from `flags`.
     pub(crate) priority: NodePriority,
     /// The process that offers it.
     pub(crate) owner: Arc<Process>,
-    /// Where its news wait, when they do.
+    /// The position of its node update in a work queue, while one is queued.
     position: WorkPosition,
     state: LockedBy<NodeState, ProcessState>,
     _counted: Counted,
 }
 
-/// What changes in the life of a node.
+/// The state of a node that changes.
 struct NodeState {
     counts: NodeCounts,
     life: Life,
     node_update: UpdateQueue,
-    /// Whether a oneway call of the node is queued or being handled: they come one at a time.
+    /// Whether a oneway call of the node is queued or being handled: only one is at a time.
     is_busy: bool,
-    /// The oneway calls that wait for their turn.
+    /// The oneway calls that wait until those before them have ended.
     waiting: WorkQueue,
-    /// Who wants to be told when the owner dies.
+    /// Death notifications of the holders that are notified when the owner dies.
     death_registrations: Registrations<DeathNotification>,
 }
 
-/// Whether a node can gain users.
+/// Whether a node can gain references.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Life {
-    /// In the owner's tree of nodes, or in what was that when the owner began to end.
+    /// In the owner's tree of nodes, or, if the owner has begun to end, in the tree as it was at
+    /// that time.
     Known,
-    /// Nobody needed it: should the owner send the same name again, that is another node.
+    /// No reference was left. If the owner sends the same name again, that is another node.
     Forgotten,
-    /// The owner died first; handles on it stay valid for counting.
+    /// The owner died first. Handles on the node stay valid for counting.
     Orphaned,
 }
 
-/// Where the message to the owner that counts have changed is.
+/// Where the node update, which notifies the owner that counts have changed, is queued.
 enum UpdateQueue {
-    /// Not on its way; the ticket is for the next time.
+    /// Not queued; the ticket is for the next time.
     NotQueued(WorkTicket),
-    /// Waiting in the queue of this thread of the owner. Never its last reference: as long as news
-    /// wait there, the thread has not come to its end, or whoever brings it there is not done.
+    /// Queued for this thread of the owner. This is never the last reference to the thread: as long
+    /// as a node update is in its queue, either the thread has not ended, or the operation that
+    /// queued the update still holds a reference.
     OnThread(Arc<Thread>),
-    /// Waiting in the owner's common queue.
+    /// Queued in the work queue of the owner.
     OnProcess,
 }
 
-/// A place in the owner's tree, allocated before the lock is taken.
+/// A place in the owner's tree, allocated before the state lock is taken.
 type TreeReservation = RBTreeNodeReservation<u64, Arc<Node>>;
 
-/// A node of the owner's tree, taken out of it: to be dropped once the lock is gone.
+/// A node that was removed from the owner's tree: to be dropped after the lock is released.
 pub(crate) type RemovedNode = RBTreeNode<u64, Arc<Node>>;
 
-/// What remains to be done after counts went down, once the lock is gone.
+/// What is left to do after counts went down, once the lock is released.
 #[must_use]
 pub(crate) struct AfterCountChange {
     wake: Wake,
@@ -114,7 +116,7 @@ impl AfterCountChange {
 }
 
 impl Node {
-    /// Makes a node that nobody needs yet, with what it takes to make it known to its owner.
+    /// Allocates a node without references, and the place for it in its owner's tree.
     pub(crate) fn new(
         owner: &Arc<Process>,
         name: NodeName,
@@ -123,7 +125,7 @@ impl Node {
         let ticket = WorkTicket::new(GFP_KERNEL)?;
         let position = ticket.position();
         let priority = NodePriority::new(flags);
-        // In place, for it is large.
+        // Initialised in place, because it is large.
         let node = init!(Self {
             name,
             flags,
@@ -137,24 +139,26 @@ impl Node {
         Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
     }
 
-    /// Keeps the node from being forgotten while a transaction that names it is under construction.
+    /// Adds a pin, which keeps the node from being forgotten while a transaction that names it is
+    /// under construction. Fails if the count is full.
     pub(crate) fn pin(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
         self.state.access_mut(owner).counts.pin()
     }
 
-    /// Ends what [`Self::pin`] began.
+    /// Removes a pin that [`Self::pin`] added.
     pub(crate) fn unpin(self: &Arc<Self>) {
         self.lower(|counts| counts.unpin());
     }
 
-    /// Makes this the node that handle 0 means.
+    /// Makes this the node that handle 0 means. Fails if a count is full.
     pub(crate) fn become_manager(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
         self.state.access_mut(owner).counts.become_manager()
     }
 
-    /// A call for this node is about to be queued: keeps it in use until the call's buffer is freed.
+    /// Adds the strong local count of a call that is about to be queued for this node, which keeps
+    /// the node in use until the buffer of the call is freed.
     ///
-    /// Fails when the last strong handle went away meanwhile and the owner may have heard of it.
+    /// Fails if the last strong handle was dropped meanwhile and the owner may have read so.
     pub(crate) fn begin_call(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
         let state = self.state.access_mut(owner);
         match state.life {
@@ -163,28 +167,29 @@ impl Node {
         }
     }
 
-    /// A buffer of the owner names the node from now on: its owner gets back his own object.
+    /// Adds a local count: a buffer of the owner names the node from now on, and the owner receives
+    /// its own object.
     ///
-    /// Fails when the handle that the sender names it by went away meanwhile and the owner may have
-    /// heard of it.
+    /// Fails if the handle by which the sender names the node was dropped meanwhile and the owner
+    /// may have read so.
     pub(crate) fn add_local(&self, strength: Strength) -> Result<(), Uncounted> {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         match state.life {
             Life::Known => state.counts.add_local(strength),
             Life::Forgotten => Err(Uncounted),
-            // Nothing of the owner's counts any more.
+            // Local counts of an owner that has died mean nothing.
             Life::Orphaned => Ok(()),
         }
     }
 
-    /// A buffer of the owner no longer names the node.
+    /// Removes a local count: a buffer of the owner no longer names the node.
     pub(crate) fn drop_local(self: &Arc<Self>, strength: Strength) {
         self.lower(|counts| counts.drop_local(strength));
     }
 
-    /// A call for this node has ended without its buffer being delivered: what [`Self::begin_call`] and
-    /// the queueing did is undone.
+    /// Ends a call for this node whose buffer was not delivered: undoes [`Self::begin_call`], and
+    /// that the call is outstanding for the owner. To be called with no lock held.
     pub(crate) fn end_call(self: &Arc<Self>) {
         let mut owner = self.owner.lock_state();
         let freezers = owner.freeze.end_transaction();
@@ -194,10 +199,11 @@ impl Node {
         self.owner.wake_freezers(freezers);
     }
 
-    /// A handle starts to count for the node, as a new ref, as a strong one, or both.
+    /// Counts a handle for the node: as a new ref, as a strong one, or both.
     ///
-    /// `sender` is the thread that sends its own node: it will be told before anything comes of the
-    /// transaction. Without one, the node has to be in use already (contract NODE-11).
+    /// `sender` is the thread that sends a node of its own process: it reads the node update before
+    /// it reads anything about the transaction. Without a sender, the node has to be in use already
+    /// (contract NODE-11). Fails if it is not, or if the node is forgotten.
     pub(crate) fn raise(
         self: &Arc<Self>,
         is_new: bool,
@@ -218,7 +224,8 @@ impl Node {
         Ok(())
     }
 
-    /// A handle no longer counts for the node: as a strong one, as a ref, or both.
+    /// Stops counting a handle for the node: as a strong one, as a ref, or both. To be called
+    /// without the owner's state lock.
     pub(crate) fn release(self: &Arc<Self>, was_last: bool, was_strong: bool) {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
@@ -228,15 +235,15 @@ impl Node {
         after.finish(&self.owner);
     }
 
-    /// The owner confirms a count that he was told of.
+    /// Confirms a count: the owner has read of it and answers.
     pub(crate) fn confirm(self: &Arc<Self>, strength: Strength) {
         self.lower(|counts| {
             counts.confirm(strength);
         });
     }
 
-    /// The owner reads the news of this node: what to tell him, and the node's place in his tree if
-    /// it is to be forgotten.
+    /// Takes the node update, which the owner reads: returns what to write for it and, if the node
+    /// is to be forgotten, its entry of the owner's tree.
     pub(crate) fn take_update(
         &self,
         ticket: WorkTicket,
@@ -256,19 +263,21 @@ impl Node {
         (update, removed)
     }
 
-    /// The news of this node moves from an ending thread's queue to the common one.
+    /// Records that the node update moves from the queue of an ending thread to that of the
+    /// process.
     pub(crate) fn move_update_to_process(&self, owner: &mut ProcessState) {
         self.state.access_mut(owner).node_update = UpdateQueue::OnProcess;
     }
 
-    /// The owner dies. Gives the oneway calls that nobody will handle, to be dropped without the lock, and
-    /// the first of those who want to be told.
+    /// Ends the counts of an owner that dies. Returns the waiting oneway calls, which will not be
+    /// handled and are to be dropped without the lock, and the first death notification to be
+    /// notified.
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
     ) -> (Option<WorkQueue>, Option<Popped<DeathNotification>>) {
         let state = self.state.access_mut(owner);
-        // Forgotten since the owner began to end, it stays that: nobody has a handle on it.
+        // A node that was forgotten after the owner began to end stays so: no handle on it exists.
         if state.life == Life::Known {
             state.life = Life::Orphaned;
             state.counts.orphan();
@@ -281,8 +290,7 @@ impl Node {
         (waiting, state.death_registrations.pop())
     }
 
-    /// Somebody with a handle on the node wants to be told of its death. Gives the place back when it
-    /// is dead already.
+    /// Registers a death notification. Fails, and returns the place, if the node is dead already.
     pub(crate) fn add_death_registration(
         &self,
         notification: &Arc<DeathNotification>,
@@ -297,7 +305,8 @@ impl Node {
         Ok(())
     }
 
-    /// Somebody does not want to be told any more. Nothing when it has been taken out to be told.
+    /// Removes the registration of a death notification. Returns its place, or nothing if the
+    /// notification was taken out to be notified.
     pub(crate) fn remove_death_registration(
         &self,
         notification: &Arc<DeathNotification>,
@@ -309,13 +318,14 @@ impl Node {
             .remove(notification)
     }
 
-    /// Takes out another one of those who want to be told.
+    /// Takes out the next registered death notification.
     pub(crate) fn pop_death_registration(&self) -> Option<Popped<DeathNotification>> {
         let mut owner = self.owner.lock_state();
         self.state.access_mut(&mut owner).death_registrations.pop()
     }
 
-    /// A oneway call is about to be queued: whether it is the one that the node is busy with now.
+    /// Returns the turn of a oneway call that is about to be queued: taken, if no other one is
+    /// queued or being handled. The node is busy from now on.
     pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> Turn {
         let was_busy = core::mem::replace(&mut self.state.access_mut(owner).is_busy, true);
         if was_busy {
@@ -325,7 +335,7 @@ impl Node {
         }
     }
 
-    /// Lets a oneway call wait until those before it have ended.
+    /// Queues a oneway call until those before it have ended.
     pub(crate) fn push_waiting_oneway(
         &self,
         owner: &mut ProcessState,
@@ -336,14 +346,15 @@ impl Node {
         waiting.push_back(ticket, Work::Call(transaction));
     }
 
-    /// Takes out the oneway call that waits and whose place `newer` is to take, if there is one. To be
-    /// dropped without the lock.
+    /// Takes out the waiting oneway call that `newer` supersedes, if one exists. To be dropped
+    /// without the lock.
     pub(crate) fn take_superseded(
         &self,
         owner: &mut ProcessState,
         newer: &Transaction,
     ) -> Option<(Work, WorkTicket)> {
-        // Most may not, and are not to pay for how many wait.
+        // Most calls may not supersede another; this check saves them the search, whose cost grows
+        // with the number of waiting calls.
         if !newer.may_supersede() {
             return None;
         }
@@ -351,7 +362,8 @@ impl Node {
         waiting.take_first(|work| matches!(work, Work::Call(call) if call.is_superseded_by(newer)))
     }
 
-    /// The oneway call that the node was busy with has ended: the next one is queued for the pool.
+    /// Ends the oneway call that the node is busy with, and queues the next one for the owner. To
+    /// be called with no lock held.
     pub(crate) fn end_oneway(&self) {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
@@ -369,18 +381,18 @@ impl Node {
         wake.now(&self.owner, WakeHint::Anywhere);
     }
 
-    /// What the owner was told of strong and of weak counts.
+    /// Returns whether the owner knows that strong and weak references exist.
     pub(crate) fn owner_refs(&self, owner: &mut ProcessState) -> (bool, bool) {
         self.state.access_mut(owner).counts.owner_refs()
     }
 
-    /// Strong counts of all kinds, and local weak counts.
+    /// Returns the number of strong counts of all kinds, and of local weak counts.
     pub(crate) fn totals(&self) -> (u32, u32) {
         let mut owner = self.owner.lock_state();
         self.state.access_mut(&mut owner).counts.totals()
     }
 
-    /// Lets counts of the owner's own go down, and does what follows from it.
+    /// Applies `change`, which lowers counts of the owner itself, and does what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner.lock_state();
         let after = self.lower_locked(&mut owner, change);
@@ -394,19 +406,19 @@ impl Node {
         change: impl FnOnce(&mut NodeCounts),
     ) -> AfterCountChange {
         let state = self.state.access_mut(owner);
-        // They ended with the owner, and a node that has any is not forgotten.
+        // The owner's counts ended with the owner, and a node that has any is not forgotten.
         if state.life == Life::Known {
             change(&mut state.counts);
         }
         self.settle(owner)
     }
 
-    /// After counts went down: queues news for the owner, or forgets the node.
+    /// Queues a node update for the owner after counts went down, or forgets the node.
     fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> AfterCountChange {
         let state = self.state.access_mut(owner);
         if state.life != Life::Known || !matches!(state.node_update, UpdateQueue::NotQueued(_)) {
-            // There is nobody to tell, or whoever reads the news that are on their way sees the counts
-            // of then.
+            // Either no owner reads of it, or the update that is queued already shows the counts of
+            // the time when it is read.
             return AfterCountChange::NOTHING;
         }
         if state.counts.is_unreferenced() {
@@ -428,8 +440,9 @@ impl Node {
         }
     }
 
-    /// Queues the news for the thread that sends the node, so that he hears of it no later than of
-    /// the transaction's end. What must be heard at once (strong) is taken from wherever it waits.
+    /// Queues the node update for the thread that sends the node, so that it reads the update no
+    /// later than the end of the transaction. An update that it has to read at once (strong) is
+    /// taken out of whichever queue it is in.
     fn queue_for_sender(
         self: &Arc<Self>,
         owner: &mut ProcessState,
@@ -447,7 +460,8 @@ impl Node {
         if is_held_by_owner || (is_queued && !strong) {
             return;
         }
-        // What waits is a reference to this node, and so not the last one.
+        // The queued work is a reference to this node, and not the last one, since `self` is
+        // another.
         let ticket = match core::mem::replace(
             &mut state.node_update,
             UpdateQueue::OnThread(sender.clone()),
@@ -456,17 +470,17 @@ impl Node {
             UpdateQueue::OnProcess => owner.work.take(&self.position).map(|(_, ticket)| ticket),
             UpdateQueue::OnThread(thread) => thread.state(owner).take_work(&self.position),
         };
-        // There, for news wait where they are said to.
+        // Present: the update is in the queue that `node_update` names.
         if let Some(ticket) = ticket {
             let node = Work::Node(self.clone());
-            // Deferred work wakes nobody, least of all the thread that is running right now.
+            // Deferred work wakes no thread, and the sender is running.
             let _ = owner.push_to_thread(sender, ticket, node, Urgency::Deferred);
         }
     }
 }
 
 impl AfterCountChange {
-    /// Wakes and frees. To be called with no lock held.
+    /// Wakes what has to be woken, and frees the removed entry. To be called with no lock held.
     fn finish(self, owner: &Process) {
         self.wake.now(owner, WakeHint::Anywhere);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An opened device: who opened it, its threads, its pool, its work, and the space that it receives
-//! data in.
+//! An open file of a device: the task that opened it, its threads, its pool, its work, and the
+//! space that it receives data in.
 //!
-//! "Process" is Binder's word: a task that opens a device twice is two of them. What happens at its
-//! end is told in [`crate::lifecycle::teardown`].
+//! "Process" is Binder's term: a task that opens a device twice has two of them. The end of a
+//! process is described in [`crate::lifecycle::teardown`].
 
 use crate::{
     allocation::Delivered,
@@ -65,68 +65,72 @@ pub(crate) type Pid = i32;
 /// The state lock of a process, held.
 pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 
-/// An opened device.
+/// An open file of a device.
 #[pin_data]
 pub(crate) struct Process {
     /// The device that was opened.
     pub(crate) context: Arc<Context<Node>>,
     /// The file that it was opened as.
     pub(crate) file: OpenFile,
-    /// The number of who opened it, in the initial pid namespace.
+    /// The number of the thread group that opened it, in the initial pid namespace.
     pid: Pid,
-    /// The same for whoever asks in another one.
+    /// The same, for tasks in other pid namespaces.
     pub(crate) group: GroupPid,
-    /// How urgent its threads are while they wait for a call, as the opener was.
+    /// The priority of its threads while they wait for a call: that of the task that opened the
+    /// device.
     pub(crate) default_priority: Priority,
-    /// Unique among opened devices, and in their order.
+    /// Unique among open files of devices, and ascending in the order of opening.
     pub(crate) opening: i64,
-    /// With which rights: security hooks ask for these, whoever calls later.
-    /// Gone once it has ended.
+    /// The rights with which the device was opened. Security hooks are called with these, whichever
+    /// task makes a call later. Closed once the process has ended.
     pub(crate) credential: Closable<ARef<Credential>>,
     #[pin]
     state: SpinLock<ProcessState>,
-    /// Handles on other processes' nodes. Taken before any process's state lock.
+    /// Handles on nodes of other processes. This lock is taken before the state lock of any
+    /// process.
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
     /// Which ranges of `pages` hold buffers.
     pub(crate) buffers: Arc<Buffers<Delivered>>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
-    /// What `poll` waits on. Here rather than in a thread, for epoll keeps hold of it (lesson R18).
+    /// What `poll` waits on. It is in the process and not in a thread, because epoll keeps a
+    /// pointer to it (lesson R18).
     pollers: PollCondVarBox,
-    /// What those wait on who freeze the process.
+    /// What tasks that freeze the process wait on.
     #[pin]
     pub(crate) freezers: CondVar,
-    /// What threads wait on to whom a call is promised, if something else has woken them.
+    /// What a thread for which a call is [reserved](WaitState::Reserved) waits on, if something
+    /// else wakes it before the call is queued.
     #[pin]
     pub(crate) promises: CondVar,
-    /// Nothing new can reach the process. Set under the state lock.
+    /// Nothing more can be queued for the process. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
     _counted: Counted,
 }
 
-/// What changes in the life of a process, guarded by its state lock, together with the state of its
+/// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.
 pub(crate) struct ProcessState {
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
-    /// The newest of the threads that sleep until something comes for the process; see [`crate::scheduling::idle`].
-    /// While there is one and there is `work`, another one that was idle is awake and on its way to look
-    /// at it.
+    /// The newest of the idle threads, which sleep until any work of the process is queued; see
+    /// [`crate::scheduling::idle`]. While an idle thread exists and `work` is not empty, another
+    /// thread that was idle is awake and about to read `work`.
     pub(crate) newest_idle: Option<Arc<Thread>>,
-    /// Work for whichever thread comes first.
+    /// Work of the process, for the first available thread that reads.
     pub(crate) work: WorkQueue,
-    /// The nodes that the process offers, by the pointer that it gave them.
+    /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: CountedTree<u64, Arc<Node>>,
-    /// Deaths that the process was told of and has not confirmed.
+    /// Death notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_deaths: DeliveredNotifications<DeathNotification>,
-    /// Who wants to be told when the process is frozen or thawed.
+    /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
     pub(crate) freeze_registrations: Registrations<FreezeNotification>,
-    /// What the process was told of the freezing of others and has not confirmed.
+    /// Freeze notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_freezes: DeliveredNotifications<FreezeNotification>,
     pub(crate) pool: Pool,
-    /// Whether the process wants to hear that its oneway calls look like spam.
+    /// Whether the process has requested to read that its oneway calls are suspected of spam.
     pub(crate) detects_oneway_spam: bool,
-    /// Whether the process takes calls, and how many are on their way.
+    /// Whether the process takes calls, and how many transactions are outstanding.
     pub(crate) freeze: FreezeState,
     has_pollers: bool,
 }
@@ -148,8 +152,8 @@ impl ProcessState {
         }
     }
 
-    /// What the process hears of an answer, now that a thread of it reads it: who did not ask for the
-    /// detection of spam hears that the call is on its way (contract TXN-16).
+    /// Returns the code that a thread of the process reads for `answer`: a process that has not
+    /// requested the detection of spam reads that the call is on its way (contract TXN-16).
     pub(crate) fn as_delivered(&self, answer: Return) -> Return {
         if answer == Return::OnewaySpamSuspect && !self.detects_oneway_spam {
             Return::TransactionComplete
@@ -158,14 +162,15 @@ impl ProcessState {
         }
     }
 
-    /// Queues work for whichever thread comes first. An idle one is woken to look for it, but if another
-    /// is there before it, so much the better: it may take long until a sleeper runs.
+    /// Queues work of the process, for the first available thread that reads. Returns the wake of
+    /// an idle thread, which then looks for the work. If another thread takes the work before that
+    /// one runs, this is correct too, and faster: it may take long until a sleeping thread runs.
     pub(crate) fn push_to_process(&mut self, ticket: WorkTicket, work: Work) -> Wake {
         self.work.push_back(ticket, work);
         self.wake_for_work()
     }
 
-    /// Says who is to be woken for work that is there for whichever thread comes first.
+    /// Returns the wake for the work that is queued for the process, if any.
     pub(crate) fn wake_for_work(&mut self) -> Wake {
         if self.work.is_empty() {
             return Wake::Nobody;
@@ -177,8 +182,9 @@ impl ProcessState {
         Wake::Thread(thread)
     }
 
-    /// Queues a call that somebody waits for: for the thread that fell idle last, which its caller wakes and
-    /// lets run, or for whichever comes first if none is idle.
+    /// Queues a call whose caller waits for the reply: for the thread that became idle last, which
+    /// the caller wakes and hands the CPU to, or, if no thread is idle, for the first available
+    /// thread that reads.
     pub(crate) fn push_call(&mut self, ticket: WorkTicket, call: Work) -> Wake {
         let Some(thread) = self.pop_idle() else {
             return self.push_to_process(ticket, call);
@@ -190,7 +196,7 @@ impl ProcessState {
         Wake::Thread(thread)
     }
 
-    /// Queues work for one thread.
+    /// Queues work for one thread. Returns the wake for it.
     #[inline]
     pub(crate) fn push_to_thread(
         &mut self,
@@ -215,18 +221,19 @@ impl ProcessState {
         }
     }
 
-    /// Notes that a thread is about to be woken. `false` when it is awake, or will be woken by whoever
-    /// has promised it a call.
+    /// Records that a thread is about to be woken. Returns `false` if it is awake, or if a call is
+    /// reserved for it: then the sender of that call wakes it.
     pub(crate) fn stop_waiting(&mut self, thread: &Arc<Thread>) -> bool {
         self.set_wait_state(thread, WaitState::Awake)
     }
 
-    /// Notes that a sleeping thread is about to be given a call. `false` when it does not sleep.
+    /// Records that a call is reserved for a sleeping thread. Returns `false` if it does not sleep.
     pub(crate) fn reserve_thread(&mut self, thread: &Arc<Thread>) -> bool {
         self.set_wait_state(thread, WaitState::Reserved)
     }
 
-    /// Ends the rest of a thread that sleeps and has not been promised anything.
+    /// Changes the wait state of a thread that sleeps and has no call reserved for it. Returns
+    /// `false`, and changes nothing, for any other thread.
     #[inline]
     fn set_wait_state(&mut self, thread: &Arc<Thread>, wait_state: WaitState) -> bool {
         let state = thread.state(self);
@@ -241,9 +248,9 @@ impl ProcessState {
         true
     }
 
-    /// Whether the pool should grow by a thread, and `thread`, which is one of it, is to tell user
-    /// space so (contract LOOP-5). Notes that it was asked for, and gives how many have started so far.
-    /// One beyond the limit of threads is not asked for.
+    /// Returns how many threads of the pool have started so far, if the pool needs one more thread
+    /// and `thread`, which is one of the pool, is to request it from user space (contract LOOP-5).
+    /// Records the request. A thread beyond the limit of threads is not requested.
     pub(crate) fn request_thread(&mut self, thread: &Thread) -> Option<u32> {
         let pool = self.pool;
         let is_any_idle = self.newest_idle.is_some();
@@ -280,7 +287,8 @@ impl IdleThreads for ProcessState {
 }
 
 impl Process {
-    /// Makes what the calling task has opened a device as. `opening` is larger than those before it.
+    /// Allocates the process of the calling task, which opens a device. `opening` is larger than
+    /// those before it.
     pub(crate) fn new(
         context: Arc<Context<Node>>,
         credential: &Credential,
@@ -316,7 +324,7 @@ impl Process {
         )
     }
 
-    /// The lock behind [`Self::lock_state`], which threads and nodes name as theirs.
+    /// The lock behind [`Self::lock_state`], to which threads and nodes bind their own state.
     pub(crate) fn state_lock(&self) -> &Lock<ProcessState, SpinLockBackend> {
         &self.state
     }
@@ -326,19 +334,20 @@ impl Process {
         self.state.lock()
     }
 
-    /// Who opened the device, in the initial pid namespace.
+    /// The number of the thread group that opened the device, in the initial pid namespace.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// With which rights the device was opened. `ESRCH` once the process has ended: it may do so at any
-    /// time, and what is given here stays for as long as it is used.
+    /// Returns the rights with which the device was opened. They stay valid while the caller uses
+    /// them, though the process may end at any time. `ESRCH` once the process has ended.
     #[inline]
     pub(crate) fn credential(&self) -> Result<Open<'_, ARef<Credential>>> {
         self.credential.open().ok_or(ESRCH)
     }
 
-    /// Why nothing can be sent to the process: whatever went wrong, that it has died comes first.
+    /// Returns the error of a transaction that cannot be sent to the process: that the process has
+    /// died if it has, else `error`.
     #[cold]
     pub(crate) fn dead_or(&self, error: TransactionError) -> TransactionError {
         if self.has_ended.load(Relaxed) {
@@ -348,16 +357,17 @@ impl Process {
         }
     }
 
-    /// Whether the calling task belongs to whoever opened the device. A descriptor that was passed
-    /// on or inherited gives no right to act as its owner (contract FORK-1).
+    /// Whether the calling task belongs to the thread group that opened the device. A descriptor that
+    /// was passed on or inherited gives no right to act as that thread group (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
         self.group.is_current()
     }
 
-    /// The node of this name, pinned, made with these flags if the process has not sent it before.
+    /// Returns the node of this name, pinned. Allocates it with these flags if the process has not
+    /// sent it before.
     ///
-    /// Fails with `EINVAL` when it was sent with another cookie, `ENOMEM` also when the process has as
-    /// many nodes as it may have.
+    /// Fails with `EINVAL` if it was sent with another cookie or a count is full, with `ENOMEM`
+    /// also if the process has as many nodes as its limit allows.
     pub(crate) fn pin_node(
         self: &Arc<Self>,
         name: NodeName,
@@ -387,7 +397,8 @@ impl Process {
         let (ours, reservation) = Node::new(self, name, flags)?;
         let mut state = self.lock_state();
         let node = match state.nodes.get(&name.ptr) {
-            // Another thread was faster; ours is freed once the lock is gone.
+            // Another thread has inserted this node meanwhile; `ours` is freed after the lock is
+            // released.
             Some(theirs) => theirs.clone(),
             None => {
                 limits().nodes.check(state.nodes.len())?;
@@ -402,12 +413,13 @@ impl Process {
         pinned.map(|()| node).map_err(|Uncounted| EINVAL)
     }
 
-    /// The node that the process calls by this pointer.
+    /// Returns the node that the process names by this pointer.
     pub(crate) fn node(&self, ptr: u64) -> Option<Arc<Node>> {
         self.lock_state().nodes.get(&ptr).cloned()
     }
 
-    /// What the owner has been told of the first of his nodes behind `ptr`.
+    /// Returns what this process, as the owner, has read of the references to the first of its
+    /// nodes whose pointer is greater than `ptr`.
     pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
         let mut state = self.lock_state();
         let next = ptr
@@ -417,7 +429,7 @@ impl Process {
             Some(node) => (node.name, node.owner_refs(&mut state)),
             None => (NodeName::default(), (false, false)),
         };
-        // The tree still has the node, or `next` is freed after the lock.
+        // Either the tree still has the node, or `next` is freed here, after the lock is released.
         drop(state);
         NodeDebugInfo {
             name,
@@ -426,7 +438,7 @@ impl Process {
         }
     }
 
-    /// Makes all threads go back to user space: somebody closes a descriptor of the device.
+    /// Makes all threads return to user space, because a descriptor of the device is closed.
     pub(crate) fn flush(&self) {
         let mut next = Pid::MIN;
         while let Some(thread) = self.flush_thread(next) {
@@ -434,7 +446,8 @@ impl Process {
         }
     }
 
-    /// Makes the first thread from number `from` on go back to user space.
+    /// Makes the first thread whose number is at least `from` return to user space. Returns that
+    /// thread.
     fn flush_thread(&self, from: Pid) -> Option<Arc<Thread>> {
         let mut state = self.lock_state();
         let thread = state.threads.first_from(&from)?;
@@ -447,12 +460,13 @@ impl Process {
         Some(thread)
     }
 
-    /// Wakes those who watch the device.
+    /// Wakes the tasks that poll the device.
     pub(crate) fn notify_pollers(&self) {
         self.pollers.notify_all();
     }
 
-    /// Takes a freeze notification off the list of this process, unless that has been done: gives its place.
+    /// Removes the registration of a freeze notification with this process. Returns its place, or
+    /// nothing if it is not registered.
     pub(crate) fn remove_freeze_registration(
         &self,
         notification: &Arc<FreezeNotification>,
@@ -460,8 +474,8 @@ impl Process {
         self.lock_state().freeze_registrations.remove(notification)
     }
 
-    /// Wakes those who wait for the process to come to rest, if they are to look again. To be called with
-    /// no lock held.
+    /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have
+    /// to check again. To be called with no lock held.
     pub(crate) fn wake_freezers(&self, wake: WakeFreezers) {
         sched::expect_no_spinlock();
         if wake.is_needed() {
@@ -469,13 +483,15 @@ impl Process {
         }
     }
 
-    /// A transaction that counted for the process has ended.
+    /// Ends a transaction that was outstanding for the process, and wakes the tasks that freeze it
+    /// if necessary. To be called with no lock held.
     pub(crate) fn end_transaction(&self) {
         let wake = self.lock_state().freeze.end_transaction();
         self.wake_freezers(wake);
     }
 
-    /// Lets the calling task, which is `thread`, watch the device; says whether there is something to read.
+    /// Registers the calling task, which is `thread`, as a poller of the device. Returns whether a
+    /// read would return something.
     pub(crate) fn poll(&self, thread: &Thread, file: &File, table: PollTable<'_>) -> bool {
         table.register_wait(file, &self.pollers);
         let mut state = self.lock_state();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A thread of a process: its own work, the calls that it has made and serves, and how it rests.
+//! A thread of a process: its own work, the calls that it makes and serves, and what it waits for
+//! while it sleeps.
 //!
-//! A record comes to be with the first command that needs one, and ends with `BINDER_THREAD_EXIT`
-//! or with the process. Its state is guarded by the state lock of the process.
+//! The record of a thread is allocated for the first command that needs one, and ends with
+//! `BINDER_THREAD_EXIT` or with the process. Its state is guarded by the state lock of the process.
 
 use crate::{
     common::{
@@ -36,75 +37,76 @@ pub(crate) struct Thread {
     pub(crate) id: Pid,
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
-    /// Names the task, and does not keep it: a thread may exit without a word.
+    /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
     task: ThreadPid,
     state: LockedBy<ThreadState, ProcessState>,
     /// Nothing can be queued for the thread any more. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
-    /// A flush wants the thread back in user space, whatever it waits for.
+    /// A flush requires the thread to return to user space, whatever it waits for.
     pub(crate) must_return: AtomicFlag,
-    /// A refused command stops those behind it until the thread has read of the refusal. Only the
-    /// thread itself looks at it.
+    /// A command that failed stops those behind it until the thread has read the error. Only the
+    /// thread itself accesses this.
     pub(crate) has_unread_error: AtomicFlag,
     _counted: Counted,
 }
 
-// With its count of references as much as the kernel's allocator gives before the next size, which is twice
-// as much.
+// With its reference count as large as the kernel's allocator has room for before the next size,
+// which is twice as large.
 const _: () = assert!(size_of::<Thread>() <= 248);
 
-/// What changes in the life of a thread.
+/// The state of a thread that changes.
 pub(crate) struct ThreadState {
     pub(crate) looper: Looper,
     pub(crate) wait_state: WaitState,
-    /// Its place among the idle threads, while it rests for any work.
+    /// Its place among the idle threads, while it waits for any work.
     pub(crate) idle_place: IdlePlace<Thread>,
-    /// What the thread was before whoever queued a call for it made it more urgent, until it takes
-    /// that call.
+    /// The priority that the thread had before the sender of a call raised it, until the thread
+    /// takes that call.
     pub(crate) raised_from: Option<Priority>,
-    /// Calls made and calls being served, the innermost last.
+    /// Calls that the thread makes and serves, the innermost last.
     pub(crate) stack: CallStack<KBox<Transaction>>,
     pub(crate) work: WorkQueue,
-    /// Those in `work` that say that a call or a reply is on its way.
+    /// The completions in `work`, which say that a call or a reply is on its way.
     pub(crate) completions: Completions,
-    /// Calls that are [reserved](WaitState::Reserved) or in `work`, or have left it and are not yet on the
-    /// stack.
+    /// Calls that are [reserved](WaitState::Reserved) for the thread or in `work`, or have been
+    /// taken out of `work` and are not yet on the stack.
     pub(crate) pending_calls: u32,
     /// Whether `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
     pub(crate) extended_error: ExtendedError,
-    /// A transaction for the next call, so that it need not be allocated.
+    /// A transaction for the next call, which then need not be allocated.
     pub(crate) spare_transaction: Option<KBox<Transaction>>,
-    /// A place in the queue for the next answer, for the same reason.
+    /// A place in the queue for the next return code, for the same reason.
     pub(crate) spare_ticket: Option<WorkTicket>,
-    /// The place for an answer that must not fail for want of memory. Away while that answer is
-    /// unread, and as long nothing is done that could need it again.
+    /// The place for a return code whose queueing must not fail for want of memory. Absent while
+    /// that return code is unread; meanwhile no command runs that may need the place again.
     error_ticket: Option<WorkTicket>,
 }
 
 /// What a thread waits for while it sleeps in the driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitState {
-    /// It does not sleep, or somebody has already been told to wake it.
+    /// It does not sleep, or another task is already about to wake it.
     Awake,
     /// Its own work.
     ForOwnWork,
-    /// Its own work or anything for the process; the thread is in the list of idle threads.
+    /// Its own work or any work of the process; the thread is in the list of idle threads.
     ForAnyWork,
-    /// A call that somebody is about to queue for it, who makes it more urgent before. Whatever else
-    /// wakes it, it does not go on until that is done: else it could have served the call, and be
-    /// what it was, before it is raised. As long it is in the driver, so it and its process do not end.
+    /// A call that its sender is about to queue, and that is reserved for the thread; before that
+    /// the sender raises the priority of the thread. Whatever else wakes the thread, it does not go
+    /// on until that is done: otherwise it could serve the call and restore its own priority before
+    /// it is raised. Until then it is in the driver, so it and its process do not end.
     Reserved,
 }
 
-/// What user space said of the thread's place in the pool.
+/// What user space has declared about the thread's place in the pool.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Looper {
-    /// Joined because the driver asked for another thread.
+    /// Joined because the driver requested another thread.
     pub(crate) registered: bool,
-    /// Joined on its own account.
+    /// Joined without a request of the driver.
     pub(crate) entered: bool,
-    /// Watches the device with `poll`.
+    /// Polls the device.
     pub(crate) polls: bool,
 }
 
@@ -115,40 +117,43 @@ impl Looper {
     }
 }
 
-/// The unread news that calls and replies of a thread are on their way.
+/// The unread completions of a thread, which say that its calls and replies are on their way.
 ///
-/// They are queued early, for nothing may come before them. If the call or the reply fails after that,
-/// the news are not searched for, but it is noted what became of them: they are the last ones, since a
-/// failure stops the thread's commands until it has read of it.
+/// They are queued early, because nothing may come before them. If the call or the reply fails
+/// after that, the queue is not searched; instead, `last` records what becomes of the completion.
+/// It is the last completion in the queue, since a failure stops the thread's commands until the
+/// thread has read it.
 pub(crate) struct Completions {
     unread: u32,
     last: Completion,
 }
 
-/// What becomes of the news that a call or a reply is on its way.
+/// What becomes of the completion of a call or a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// They are told.
+    /// The thread reads it.
     Delivered,
-    /// They are told, and until then they stop commands: it was a reply, and failed (contract TXN-25).
+    /// The thread reads it, and until then its commands are stopped: it is that of a reply that
+    /// failed (contract TXN-25).
     StopsCommands,
-    /// They are not told: it was a call, and failed (contract TXN-19).
+    /// The thread does not read it: it is that of a call that failed (contract TXN-19).
     Withdrawn,
 }
 
 impl Completions {
-    /// One more is queued.
+    /// Counts one more that is queued.
     #[inline]
     pub(crate) fn add(&mut self) {
         self.unread += 1;
     }
 
-    /// What the one that was queued last was for has failed.
+    /// Records that the call or the reply of the one that was queued last has failed, and what
+    /// becomes of it.
     pub(crate) fn fail(&mut self, last: Completion) {
         self.last = last;
     }
 
-    /// The one that was queued first is read.
+    /// Removes the one that was queued first, which the thread reads. Returns what becomes of it.
     #[inline]
     pub(crate) fn read(&mut self) -> Completion {
         self.unread -= 1;
@@ -182,7 +187,7 @@ impl ThreadState {
         }
     }
 
-    /// Whether the thread is free for whatever comes for the process (contract POLL-3).
+    /// Whether the thread can take any work of the process (contract POLL-3).
     pub(crate) fn is_available(&self) -> bool {
         self.stack.is_empty() && self.work.is_empty()
     }
@@ -196,8 +201,8 @@ impl ThreadState {
         popped
     }
 
-    /// Takes work out of the thread's own queue, wherever it waits there. Gives its place; what waited there
-    /// must not be a last reference.
+    /// Takes work out of the thread's own queue, at any position. Returns its place; the work must
+    /// not be a last reference.
     pub(crate) fn take_work(&mut self, position: &WorkPosition) -> Option<WorkTicket> {
         let taken = self.work.take(position);
         if self.work.is_empty() {
@@ -206,14 +211,14 @@ impl ThreadState {
         taken.map(|(_, ticket)| ticket)
     }
 
-    /// Takes out what is ready for calls and answers, for a thread that ends: a call that it has made may keep
-    /// its record for long. To be dropped without the lock.
+    /// Takes out what is kept ready for calls and return codes, when the thread ends: a call that
+    /// it has made may keep its record for long. To be dropped without the lock.
     pub(crate) fn take_spares(&mut self) -> impl Sized {
         let tickets = (self.spare_ticket.take(), self.error_ticket.take());
         (self.spare_transaction.take(), tickets)
     }
 
-    /// A refusal was read: its place is for the next one.
+    /// Puts back the place of an error that the thread has read, for the next one.
     pub(crate) fn put_error_ticket(&mut self, ticket: WorkTicket) {
         self.error_ticket = Some(ticket);
     }
@@ -225,14 +230,15 @@ impl ThreadState {
         self.work.push_back(ticket, work);
     }
 
-    /// A call that was to come is what the thread serves now. There has to be room on its stack.
+    /// Pushes a call that was pending on the stack: the thread serves it now. The stack has to have
+    /// room for it.
     pub(crate) fn serve(&mut self, call: KBox<Transaction>) {
         self.pending_calls -= 1;
         self.stack.push_incoming(call);
     }
 
-    /// Takes out the outcome of the thread's innermost call, if that is there, was waiting for the end of a
-    /// call made in its course, and need wait no longer.
+    /// Takes out the outcome of the thread's innermost call, if the outcome has come, had to wait
+    /// for the end of a call that the thread served meanwhile, and need not wait any longer.
     #[inline]
     fn take_kept_outcome(&mut self) -> Option<KBox<Transaction>> {
         if self.pending_calls != 0 {
@@ -241,20 +247,21 @@ impl ThreadState {
         self.stack.pop_ended()
     }
 
-    /// Ends the innermost call made by the thread, if it is the one of this frame, and the thread need
-    /// not reply to others before it hears of that.
+    /// Ends the innermost call that the thread makes. Returns `false`, and changes nothing, if it
+    /// is not the one of this frame, or if the thread has to reply to another call before it may
+    /// read the outcome.
     pub(crate) fn end_innermost_call(&mut self, frame: FrameId) -> bool {
         self.pending_calls == 0 && self.stack.pop_outgoing(frame)
     }
 
-    /// Records why something failed, unless there is an unread record.
+    /// Records why a transaction failed, unless an unread record exists.
     pub(crate) fn set_error_if_none(&mut self, id: u32, error: TransactionError) {
         if self.extended_error.command == Return::Ok {
             self.set_error(id, error);
         }
     }
 
-    /// Records why something failed.
+    /// Records why a transaction failed.
     pub(crate) fn set_error(&mut self, id: u32, error: TransactionError) {
         self.extended_error = ExtendedError {
             id,
@@ -265,7 +272,7 @@ impl ThreadState {
 }
 
 impl Thread {
-    /// Makes the record of the calling task.
+    /// Allocates the record of the calling task.
     pub(crate) fn new(process: &Arc<Process>) -> Result<Arc<Self>> {
         let state = ThreadState::new(WorkTicket::new(GFP_KERNEL)?);
         let thread = Self {
@@ -281,7 +288,7 @@ impl Thread {
         Ok(Arc::new(thread, GFP_KERNEL)?)
     }
 
-    /// The state, for whoever holds the state lock of the process.
+    /// Returns the state. The caller holds the state lock of the process.
     pub(crate) fn state<'a>(&'a self, process: &'a mut ProcessState) -> &'a mut ThreadState {
         self.state.access_mut(process)
     }
@@ -296,18 +303,20 @@ impl Thread {
         self.task.is_current()
     }
 
-    /// Whether the task will never use the device again, although the thread has not said so.
+    /// Whether the task will never use the device again, although the thread has not declared so.
     pub(crate) fn is_exiting(&self) -> bool {
         self.task.is_exiting()
     }
 
-    /// Makes the thread urgent enough to serve a call of `caller` on `node`, which is
-    /// [reserved](WaitState::Reserved) to it. Gives what it was, if that changes it. No lock may be held.
+    /// Raises the priority of the thread as far as a call of `caller` on `node` requires, which is
+    /// [reserved](WaitState::Reserved) for it. Returns the former priority if that changes it. No
+    /// lock may be held.
     pub(crate) fn raise(&self, caller: Priority, node: &NodePriority) -> Option<Priority> {
         priority::raise_sleeper(&*self.task.task()?, caller, node)
     }
 
-    /// Ends a promise: what was promised is queued under the same lock.
+    /// Ends the reservation of a call; the call is queued without the lock being released in
+    /// between.
     pub(crate) fn end_reservation(
         &self,
         process: &mut ProcessState,
@@ -319,12 +328,13 @@ impl Thread {
         state.raised_from = raised_from;
     }
 
-    /// Makes the thread runnable. To be called with no lock held.
+    /// Wakes the thread. To be called with no lock held.
     pub(crate) fn wake(&self, hint: WakeHint) {
         self.task.wake(hint);
     }
 
-    /// Makes sure that the stack has room for one more frame.
+    /// Makes sure that the stack has room for one more frame. `ENOMEM`. To be called with no lock
+    /// held.
     pub(crate) fn make_room_on_stack(&self) -> Result {
         let mut process = self.process.lock_state();
         let shortage = self.state(&mut process).stack.shortage()?;
@@ -334,20 +344,22 @@ impl Thread {
         };
         let room = shortage.allocate(GFP_KERNEL)?;
         let mut process = self.process.lock_state();
-        // Only this thread makes its stack grow; others may have made room as they ended its calls.
+        // Only this thread makes its stack grow; other tasks may have made room meanwhile, by
+        // ending calls of it.
         let unneeded = self.state(&mut process).stack.add_room(room);
         drop(process);
         drop(unneeded);
         Ok(())
     }
 
-    /// Lets the thread read `answer` when it comes for work, in the place that the caller brings.
+    /// Queues the return code `answer` for the thread, in the place that the caller provides. To be
+    /// called with no lock held.
     pub(crate) fn queue_return_code(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
         self.push_and_wake(self.process.lock_state(), ticket, Work::ReturnCode(answer));
     }
 
-    /// Lets the thread read of the outcome that was waiting for the end of a call it has served, if
-    /// there is one and it need wait no longer. Says whom to wake for that.
+    /// Queues for the thread the outcome that had to wait for the end of a call that the thread
+    /// served, if one exists and need not wait any longer. Returns the wake for it.
     #[inline]
     pub(crate) fn queue_kept_outcome(self: &Arc<Self>, process: &mut ProcessState) -> ThreadWake {
         match self.state(process).take_kept_outcome() {
@@ -362,7 +374,7 @@ impl Thread {
         process: &mut ProcessState,
         mut outcome: KBox<Transaction>,
     ) -> ThreadWake {
-        // Present: a transaction that waits in no queue has it.
+        // Present: a transaction that is in no queue has its ticket.
         match outcome.take_ticket() {
             Some(ticket) => {
                 process.push_to_thread(self, ticket, Work::Outcome(outcome), Urgency::Now)
@@ -371,8 +383,9 @@ impl Thread {
         }
     }
 
-    /// Lets the thread, which is replying, read that it is done with a call, in the place that it
-    /// brings. Then it may hear of those below. Says whom to wake.
+    /// Queues the completion of a reply for the thread, which is replying, in the place that it
+    /// provides. After that the thread may read the outcomes of calls below the one it has served.
+    /// Returns the wake for it.
     #[inline(always)]
     pub(crate) fn complete_reply(
         self: &Arc<Self>,
@@ -381,13 +394,14 @@ impl Thread {
     ) -> ThreadWake {
         self.state(process).completions.add();
         let wake = process.push_to_thread(self, ticket, Work::Completion, Urgency::Now);
-        // Whoever is woken for the one is woken for the other.
+        // The wake for the one is also that for the other.
         let _ = self.queue_kept_outcome(process);
         wake
     }
 
-    /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply). A reply that has
-    /// failed stops the commands behind it like a refusal (contract WR-2).
+    /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply). A reply
+    /// that has failed stops the commands behind it like any command that fails (contract WR-2). To
+    /// be called with no lock held.
     #[cold]
     pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool) {
         let mut process = self.process.lock_state();
@@ -414,8 +428,8 @@ impl Thread {
         wake.now(self, WakeHint::Anywhere);
     }
 
-    /// The reply of which the thread was to hear that it is on its way has failed. It hears the same, and
-    /// its commands stop until then.
+    /// Records that a reply has failed whose completion is already queued. The thread reads the
+    /// same completion, and its commands are stopped until then.
     #[cold]
     pub(crate) fn stop_until_completion(self: &Arc<Self>) {
         let mut process = self.process.lock_state();
@@ -424,14 +438,16 @@ impl Thread {
         self.has_unread_error.store(true, Relaxed);
     }
 
-    /// Lets the thread read that its last command was refused.
+    /// Queues for the thread the error of its last command, and records the extended error. To be
+    /// called with no lock held.
     pub(crate) fn fail(self: &Arc<Self>, id: u32, error: TransactionError) {
         let mut process = self.process.lock_state();
         self.state(&mut process).set_error(id, error);
         self.queue_error_and_wake(process, error.return_code);
     }
 
-    /// Lets the thread read that there was no memory for its last command.
+    /// Queues for the thread that its last command failed for want of memory. To be called with no
+    /// lock held.
     pub(crate) fn queue_out_of_memory(self: &Arc<Self>) {
         self.queue_error_and_wake(self.process.lock_state(), Return::Error);
     }
@@ -442,8 +458,8 @@ impl Thread {
         wake.now(self, WakeHint::Anywhere);
     }
 
-    /// Queues an answer in the place that is kept for those that must not fail. Commands behind it
-    /// do not run before it has been read, so it finds that place free.
+    /// Queues a return code in the place that is kept for those that must not fail. Commands behind
+    /// it do not run before it has been read, so the place is free.
     fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake {
         match self.state(process).error_ticket.take() {
             Some(ticket) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One call, from the thread that makes it to the one that serves it and back.
+//! A transaction: one call, from the thread that makes it to the thread that serves it, and back.
 //!
 //! A [`Transaction`] has one owner at any time, and moves:
 //!
@@ -11,11 +11,10 @@
 //!         └── outcome ◄──┴─────────────┴───── caller's queue ◄────┘
 //! ```
 //!
-//! Nobody else has a pointer to it. The caller's stack has a frame for it, whose place the transaction
-//! knows; whether a call still has a caller is asked in one place, [`Transaction::return_to_caller`],
-//! under the caller's lock.
-//! What a transaction holds on to depends on how far it came: that is [`Content`], and dropping it
-//! undoes exactly that.
+//! Only the owner has a pointer to it. The caller's stack has a frame for it, and the transaction
+//! knows the place of that frame; whether a call still has a caller that waits for it is checked in
+//! one place, [`Transaction::return_to_caller`], under the caller's lock. What a transaction holds
+//! on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly that.
 
 use crate::{
     allocation::Buffer,
@@ -52,24 +51,25 @@ pub(crate) struct Transaction {
     pub(crate) id: u32,
     pub(crate) code: u32,
     pub(crate) flags: u32,
-    /// Effective user of the task that sent what is in the buffer.
+    /// Effective user of the task that sent the data in the buffer.
     pub(crate) sender_euid: Kuid,
     /// The thread that made the call.
     pub(crate) caller: Arc<Thread>,
-    /// How that was scheduled when it made the call.
+    /// The priority of the caller when it made the call.
     pub(crate) caller_priority: Priority,
-    /// How the thread that serves the call was scheduled before; none until that begins to change.
+    /// The priority of the serving thread before the call; none until it begins to change.
     pub(crate) saved_priority: SavedPriority,
     content: Content,
-    /// A place in whatever queue comes next; `None` while waiting in one.
+    /// A place in the next queue; `None` while the transaction is in one.
     ticket: Option<WorkTicket>,
-    /// The frame of a call on its caller's stack; in two fields, for the room that it takes.
+    /// The frame of a call on its caller's stack; in two fields, to save padding.
     frame_serial: u64,
     frame_place: u32,
     _counted: Counted,
 }
 
-// As much as the kernel's allocator gives before the next size, which is half as much again.
+// As large as the kernel's allocator has room for before the next size, which is half as large
+// again.
 const _: () = assert!(size_of::<Transaction>() <= 128);
 
 /// How far a transaction has come, and what it holds on to.
@@ -86,32 +86,32 @@ pub(crate) enum Content {
         buffer: Buffer,
         turn: Turn,
     },
-    /// A reply on its way back, and whether it is queued at the caller.
+    /// A reply on its way back, and whether it is queued for the caller.
     Reply { buffer: Buffer, is_queued: bool },
-    /// The news that there will be no reply.
+    /// The error that the caller reads instead of a reply.
     Failed(TransactionError),
 }
 
 impl Content {
-    /// Drops it.
+    /// Drops the content.
     #[cold]
     fn free(self) {}
 }
 
-/// A thread that was seen to wait for the outcome of a call.
+/// A thread that waited for the outcome of a call when it was looked up.
 pub(crate) struct Waiter {
     pub(crate) thread: Arc<Thread>,
     pub(crate) frame: FrameId,
 }
 
 impl Waiter {
-    /// Whether the thread still waits, for whoever holds the state lock of its process.
+    /// Whether the thread still waits. The caller holds the state lock of its process.
     pub(crate) fn waits(&self, process: &mut ProcessState) -> bool {
         self.thread.state(process).stack.waits_for(self.frame)
     }
 
-    /// Who waits for a reply to what the thread served when it made the call: the next one up the
-    /// chain of calls.
+    /// Returns the thread that waits for a reply to what this thread served when it made the call:
+    /// the next one up the chain of calls.
     pub(crate) fn next_up(&self) -> Option<Self> {
         let mut process = self.thread.process.lock_state();
         let served = self
@@ -128,12 +128,12 @@ impl Waiter {
 pub(crate) enum Turn {
     /// It is, until its buffer is freed.
     Taken,
-    /// It stands in line behind another.
+    /// It waits behind another.
     Awaited,
 }
 
 impl Transaction {
-    /// Makes one for calls of this thread.
+    /// Allocates a transaction for calls of this thread.
     pub(crate) fn new(caller: &Arc<Thread>) -> Result<KBox<Self>> {
         let transaction = Self {
             id: 0,
@@ -152,7 +152,8 @@ impl Transaction {
         Ok(KBox::new(transaction, GFP_KERNEL)?)
     }
 
-    /// Takes note of who sends what. The id stays that of the call while its reply is on its way.
+    /// Records the request and the sender. The id stays that of the call while its reply is on its
+    /// way.
     pub(crate) fn describe(&mut self, id: u32, request: &TransactionRequest) {
         self.id = id;
         self.code = request.code;
@@ -160,13 +161,13 @@ impl Transaction {
         self.sender_euid = Kuid::current_euid();
     }
 
-    /// Takes note of the frame that the call has on its caller's stack.
+    /// Records the frame that the call has on its caller's stack.
     pub(crate) fn set_frame(&mut self, frame: FrameId) {
         self.frame_serial = frame.serial;
         self.frame_place = frame.place;
     }
 
-    /// The frame that the call has on its caller's stack.
+    /// Returns the frame that the call has on its caller's stack.
     pub(crate) fn frame(&self) -> FrameId {
         FrameId {
             place: self.frame_place,
@@ -174,7 +175,7 @@ impl Transaction {
         }
     }
 
-    /// Who waits for the outcome.
+    /// Returns the thread that waits for the outcome, and its frame.
     pub(crate) fn waiter(&self) -> Waiter {
         Waiter {
             thread: self.caller.clone(),
@@ -182,12 +183,13 @@ impl Transaction {
         }
     }
 
-    /// Whether nobody waits for a reply.
+    /// Whether the caller does not wait for a reply.
     pub(crate) fn is_oneway(&self) -> bool {
         self.flags & transaction_flags::ONE_WAY != 0
     }
 
-    /// What the sender of a oneway draft hears once it is queued (contract TXN-16).
+    /// Returns the code that the sender of a oneway draft reads once the draft is queued (contract
+    /// TXN-16).
     pub(crate) fn acknowledgement(&self) -> Return {
         match &self.content {
             Content::Draft { buffer, .. } if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
@@ -200,8 +202,8 @@ impl Transaction {
         self.flags & transaction_flags::UPDATE_TXN != 0
     }
 
-    /// Whether `newer`, for the same node, says what this oneway call was to say and is to take its
-    /// place (contract TXN-23).
+    /// Whether `newer`, which is for the same node, is an update of this oneway call and is to take
+    /// its place (contract TXN-23).
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
         let both = transaction_flags::ONE_WAY | transaction_flags::UPDATE_TXN;
         self.flags & both == both
@@ -210,7 +212,7 @@ impl Transaction {
             && self.caller.process.group == newer.caller.process.group
     }
 
-    /// The node that is busy with another oneway call, if this one has to wait for that.
+    /// Returns the node, if it is busy with another oneway call whose end this one has to wait for.
     pub(crate) fn node_to_wait_for(&self) -> Option<Arc<Node>> {
         match &self.content {
             Content::Oneway {
@@ -222,15 +224,17 @@ impl Transaction {
         }
     }
 
-    /// The oneway call that its node was busy with has ended: it is this one's turn.
+    /// Records that the oneway call before this one has ended, and the node is busy with this one
+    /// now.
     pub(crate) fn take_turn(&mut self) {
         if let Content::Oneway { turn, .. } = &mut self.content {
             *turn = Turn::Taken;
         }
     }
 
-    /// Turns a draft into a call that counts for its target and its node, if the target is still there
-    /// and takes it. Says whether it may have to wait until the target is thawed.
+    /// Turns a draft into a call that is outstanding for its target and counts for its node, if the
+    /// target is alive and takes it. Returns whether it may have to wait until the target is
+    /// thawed.
     pub(crate) fn admit(
         &mut self,
         target: &mut ProcessState,
@@ -262,9 +266,10 @@ impl Transaction {
         Ok(admission)
     }
 
-    /// The thread that is going to be given this call and has to be made more urgent before, if one
-    /// sleeps that will be: the call is promised to it from here on. Threads that share the CPU with
-    /// others are left to themselves, for they differ by little.
+    /// Reserves this call for the sleeping thread that is going to serve it, if one exists and its
+    /// priority has to be raised before. Returns that thread. A call that is served while sharing
+    /// the CPU with other threads (not at a real-time priority) is never reserved, because such
+    /// priorities differ by little.
     pub(crate) fn reserve_thread(
         &self,
         target: &mut ProcessState,
@@ -276,17 +281,19 @@ impl Transaction {
         if node.priority.is_served_as_sharing(self.caller_priority) {
             return None;
         }
-        // Under the lock it is not the last reference: the list or the caller has another.
+        // Under the lock this is not the last reference: the list or the caller has another.
         let server = route.or(target.newest_idle.as_ref())?.clone();
         if !target.reserve_thread(&server) {
             return None;
         }
-        // What ends meanwhile of the calls that the thread waits for, it hears of after this one.
+        // If a call that the thread waits for ends meanwhile, the thread reads that outcome after
+        // this call.
         server.state(target).pending_calls += 1;
         Some(server)
     }
 
-    /// Makes the thread to whom the call is promised as urgent as serving it asks for.
+    /// Raises the priority of the thread that the call is reserved for as far as serving it
+    /// requires. Returns the former priority if that changes it.
     pub(crate) fn raise(&self, server: &Thread) -> Option<Priority> {
         match &self.content {
             Content::Call { node, .. } => server.raise(self.caller_priority, &node.priority),
@@ -294,8 +301,8 @@ impl Transaction {
         }
     }
 
-    /// The number of the process that made the call, as the calling task sees it; 0 when there is
-    /// none, because it cannot see that process or the thread is gone (contract TXN-5).
+    /// Returns the number of the process that made the call, as the calling task sees it; 0 if the
+    /// calling task cannot see that process or the caller has ended (contract TXN-5).
     pub(crate) fn caller_pid(&self) -> Pid {
         if self.caller.has_ended.load(Relaxed) {
             return 0;
@@ -303,29 +310,29 @@ impl Transaction {
         self.caller.process.group.number_for_current()
     }
 
-    /// Gives an unused transaction something to hold on to.
+    /// Sets what the transaction holds on to; it is unused before.
     #[inline]
     pub(crate) fn put_content(&mut self, content: Content) {
         let replaced = core::mem::replace(&mut self.content, content);
         if matches!(replaced, Content::Empty) {
-            // There is nothing to drop, which the compiler would call somebody to find out.
+            // Empty content needs no drop; without this the compiler emits a call to find that out.
             core::mem::forget(replaced);
         } else {
             replaced.free();
         }
     }
 
-    /// Takes the transaction's place in whatever queue comes next.
+    /// Takes the transaction's place in the next queue.
     pub(crate) fn take_ticket(&mut self) -> Option<WorkTicket> {
         self.ticket.take()
     }
 
-    /// How far the transaction has come.
+    /// Returns how far the transaction has come.
     pub(crate) fn content(&self) -> &Content {
         &self.content
     }
 
-    /// What is to be delivered, if there is anything.
+    /// Returns the buffer that is to be delivered, if the transaction has one.
     pub(crate) fn buffer(&self) -> Option<&Buffer> {
         match &self.content {
             Content::Draft { buffer, .. }
@@ -336,17 +343,17 @@ impl Transaction {
         }
     }
 
-    /// Takes out what the transaction holds on to, to hand it on.
+    /// Takes out what the transaction holds on to, to pass it on.
     pub(crate) fn take_content(&mut self) -> Content {
         core::mem::replace(&mut self.content, Content::Empty)
     }
 
-    /// The transaction left a queue: its place in the next one.
+    /// Puts back the ticket of the transaction, which has left a queue, for the next one.
     pub(crate) fn put_ticket(&mut self, ticket: WorkTicket) {
         self.ticket = Some(ticket);
     }
 
-    /// Undoes whatever the transaction holds on to. Sleeps; no lock may be held.
+    /// Undoes what the transaction holds on to. Sleeps; no lock may be held.
     pub(crate) fn release_content(&mut self) {
         match self.take_content() {
             Content::Empty | Content::Failed(_) => {}
@@ -372,17 +379,19 @@ impl Transaction {
         }
     }
 
-    /// Tells the caller that there will be no reply. Sleeps; no lock may be held.
+    /// Returns the call to its caller with an error in place of a reply. Sleeps; no lock may be
+    /// held.
     pub(crate) fn fail(mut self: KBox<Self>, error: TransactionError) {
         self.release_content();
         self.content = Content::Failed(error);
         self.return_to_caller(None, WakeHint::Anywhere);
     }
 
-    /// Gives the transaction, with a reply or a refusal in it, back to the thread that made the
-    /// call; dismantles it if that thread does not wait for it any more.
+    /// Returns the transaction, with a reply or a transaction error in it, to the thread that made
+    /// the call. Releases its content if that thread does not wait for it any more. No lock may be
+    /// held.
     ///
-    /// `error` is what the caller learns as extended error, if it has none unread.
+    /// `error` is recorded as the caller's extended error, unless it has an unread one.
     pub(crate) fn return_to_caller(
         mut self: KBox<Self>,
         error: Option<(u32, TransactionError)>,
@@ -397,7 +406,7 @@ impl Transaction {
         if let Some((id, error)) = error {
             state.set_error_if_none(id, error);
         }
-        // Present: a transaction is in no queue while it is owned.
+        // Present: a transaction is in no queue while it is owned here.
         let Some(ticket) = self.ticket.take() else {
             return;
         };
@@ -407,14 +416,16 @@ impl Transaction {
         wake.now(&caller, hint);
     }
 
-    /// The same when there is a call for the thread, made in the course of this one: it hears of this one
-    /// when it has replied to that. Or the thread does not wait for this one any more.
+    /// The same if the thread has a call to serve that was made in the course of this one: it reads
+    /// the outcome of this one after it has replied to that. Or the thread does not wait for this
+    /// one any more.
     #[cold]
     fn return_to_outer_call(mut self: KBox<Self>, mut process: StateGuard<'_>, caller: &Thread) {
         self.count_as_queued(&mut process);
         let stack = &mut caller.state(&mut process).stack;
         let frame = self.frame();
-        // An ended thread takes its frames off, and looks into none but those of calls that it serves.
+        // A thread that has ended removes its frames, and looks only into those of calls that it
+        // serves.
         let kept = match caller.has_ended.load(Relaxed) {
             false => stack.keep_outcome(frame, self),
             true => Err(self),
@@ -431,7 +442,7 @@ impl Transaction {
         unwanted.release_content();
     }
 
-    /// A reply is one of the calls that are on their way to a process, until its caller has it.
+    /// Counts a reply as outstanding for the process of its caller, until the caller has it.
     fn count_as_queued(&mut self, process: &mut ProcessState) {
         if let Content::Reply { is_queued, .. } = &mut self.content {
             *is_queued = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What can wait for a thread or for the pool of a process, and whom to wake when it arrives.
+//! Work: what can be queued for a thread or for the pool of a process, and what is woken for it.
 //!
-//! Work is queued under a spinlock; whoever has to be woken for it comes out as a [`Wake`], which
-//! takes effect after the lock is gone.
+//! Work is queued under a spinlock. What has to be woken for it is returned as a [`Wake`], which
+//! takes effect after the lock is released.
 
 use crate::{
     defs::Return,
@@ -23,67 +23,69 @@ use kernel::{
     sync::Arc, //
 };
 
-/// One thing to be told to user space.
+/// One thing that user space is to read.
 pub(crate) enum Work {
-    /// A return code that says everything by itself.
+    /// A return code without a payload.
     ReturnCode(Return),
-    /// The call or the reply that the thread made is on its way; see [`crate::thread::Completions`].
+    /// The call or the reply that the thread made is on its way; see
+    /// [`crate::thread::Completions`].
     Completion,
-    /// The answer to a command that was refused, for which the thread keeps a place of its own.
+    /// The error of a command, for which the thread keeps a place of its own.
     Error(Return),
     /// A call to be served.
     Call(KBox<Transaction>),
-    /// A call of this thread that came back: its reply, or why there is none.
+    /// A call of this thread that has come back: its reply, or why there is none.
     Outcome(KBox<Transaction>),
-    /// The counts of a node have changed since its owner was last told.
+    /// A node update: the counts of a node have changed since its owner last read them.
     Node(Arc<Node>),
-    /// A node has died, or the request to be told of that is withdrawn.
+    /// A death notification: a node has died, or the holder has cleared its request.
     Death(Arc<DeathNotification>),
-    /// A node's owner was frozen or thawed, or a request to be told of that is withdrawn.
+    /// A freeze notification: the owner of a node was frozen or thawed, or the holder has cleared
+    /// its request.
     Freeze(Arc<FreezeNotification>),
 }
 
 /// A queue of work.
 pub(crate) type WorkQueue = BoxQueue<Work>;
 
-/// A place in a queue of work.
+/// The memory of a place in a queue of work.
 pub(crate) type WorkTicket = Ticket<Work>;
 
-/// Work that was taken out of a queue, and the place that it had.
+/// Work that was taken out of a queue, and its ticket.
 pub(crate) type Dequeued = (Work, WorkTicket);
 
-/// Where whatever waits in such a place is.
+/// The position of queued work, by which it can be taken out of a queue.
 pub(crate) type WorkPosition = Position<Work>;
 
 /// Whether work ends the sleep of the thread that it is queued for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// The thread should come and get it.
+    /// It does: the thread is woken to read it.
     Now,
-    /// It can wait until the thread comes for something else (contract LOOP-10).
+    /// It does not: it waits until the thread reads something else (contract LOOP-10).
     Deferred,
 }
 
-/// Who has to be woken for work that was queued for one thread.
+/// What has to be woken for work that was queued for one thread.
 #[must_use = "work was queued for somebody who may be asleep"]
 #[derive(Clone, Copy)]
 pub(crate) enum ThreadWake {
-    /// Nobody: the thread is awake.
+    /// Nothing: the thread is awake.
     Nobody,
     /// That thread.
     Thread,
-    /// Whoever watches the device with `poll`, for the thread may be one of those.
+    /// The tasks that poll the device, because the thread may be one of them.
     Pollers,
 }
 
 impl ThreadWake {
-    /// Whether there is somebody.
+    /// Whether anything has to be woken.
     #[inline]
     pub(crate) fn is_needed(self) -> bool {
         !matches!(self, Self::Nobody)
     }
 
-    /// Wakes them. To be called with no lock held.
+    /// Wakes it. To be called with no lock held.
     pub(crate) fn now(self, thread: &Thread, hint: WakeHint) {
         sched::expect_no_spinlock();
         match self {
@@ -93,7 +95,7 @@ impl ThreadWake {
         }
     }
 
-    /// The same, for later.
+    /// Returns the same as a [`Wake`], for later.
     pub(crate) fn of(self, thread: &Arc<Thread>) -> Wake {
         match self {
             Self::Nobody => Wake::Nobody,
@@ -103,19 +105,19 @@ impl ThreadWake {
     }
 }
 
-/// Who has to be woken for work that was queued for a process.
+/// What has to be woken for work that was queued for a process.
 #[must_use = "work was queued for somebody who may be asleep"]
 pub(crate) enum Wake {
-    /// Everybody concerned is awake.
+    /// Nothing: a thread that can take it is awake or on its way.
     Nobody,
     /// The thread that the work was queued for.
     Thread(Arc<Thread>),
-    /// Whoever watches the device with `poll`.
+    /// The tasks that poll the device.
     Pollers,
 }
 
 impl Wake {
-    /// Wakes them. To be called with no lock held.
+    /// Wakes it. To be called with no lock held.
     pub(crate) fn now(self, process: &Process, hint: WakeHint) {
         sched::expect_no_spinlock();
         match self {
