@@ -3,28 +3,20 @@
 
 use nix::time::clock_gettime;
 use nix::time::ClockId;
-use serde::Deserialize;
-use serde::Serialize;
 
 use crate::clock::Clock;
-use crate::crew::Answer;
 use crate::crew::Control;
-use crate::crew::Order;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Answer;
+use crate::order::Limit;
+use crate::order::Order;
+use crate::order::Samples;
+use crate::order::Setting;
 
 /// Room for the samples of one block: more than a block of ten seconds has.
 pub const ROOM: usize = 1 << 20;
-
-/// What a client is told before it measures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
-    /// Bytes of a request.
-    pub size: u32,
-    /// Whatever else varies; each workload says what it means.
-    pub variant: u32,
-}
 
 /// The client's end of a workload.
 pub trait Caller {
@@ -41,31 +33,6 @@ pub trait Caller {
 
     /// One call: as many units as the workload's batch.
     fn call(&mut self) -> Result<()>;
-}
-
-/// What a client saw in one block.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Samples {
-    /// Clock at the first start.
-    pub start: u64,
-    /// Clock at the last end; what was not measured in between has been left out.
-    pub end: u64,
-    /// Ticks of each call.
-    pub ticks: Vec<u64>,
-    /// Calls before those that count, and those.
-    pub calls: u64,
-    /// CPU time of the client for the calls that count, in nanoseconds. None if it cannot be told from that of
-    /// preparations.
-    pub cpu_ns: Option<u64>,
-}
-
-/// When a block ends: whichever comes first.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Limit {
-    /// After so many calls.
-    pub calls: u64,
-    /// After so many ticks.
-    pub ticks: u64,
 }
 
 /// A client's life: wait for an order, call, report.

@@ -7,10 +7,10 @@
 //! between two ticks, does not see it.
 
 use crate::cli::Common;
-use crate::crew::Answer;
-use crate::crew::Order;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Answer;
+use crate::order::Order;
 use crate::result::Cell;
 use crate::result::Count;
 use crate::result::Measured;

@@ -27,56 +27,14 @@ use nix::unistd::fork;
 use nix::unistd::ForkResult;
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
-use serde::Deserialize;
 use serde::Serialize;
 
-use crate::caller::Limit;
-use crate::caller::Samples;
-use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
-
-/// What the coordinator asks of a client.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub enum Order {
-    /// Time single calls.
-    Block {
-        /// What they are like.
-        setting: Setting,
-        /// Calls before the first that counts.
-        warmup: u64,
-        /// When to stop.
-        limit: Limit,
-    },
-    /// Make so many more of what the process is there for.
-    Make(u64),
-    /// Count calls as a whole.
-    Window {
-        /// What they are like.
-        setting: Setting,
-        /// How many.
-        calls: u64,
-    },
-}
-
-/// What a process tells the coordinator.
-#[derive(Debug, Serialize, Deserialize)]
-pub enum Answer {
-    /// Set up.
-    Ready,
-    /// A block is done.
-    Samples(Samples),
-    /// A window took so many ticks.
-    Ticks(u64),
-    /// It cannot go on.
-    Failed {
-        /// The exit code that this would be.
-        code: u8,
-        /// Why.
-        text: String,
-    },
-}
+use crate::order::Answer;
+use crate::order::Order;
+use crate::order::Samples;
 
 /// A process's end of its socket to the coordinator.
 #[derive(Debug)]

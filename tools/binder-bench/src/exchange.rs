@@ -23,10 +23,10 @@ use binder_sys::TransactionFlags;
 use zerocopy::IntoBytes;
 
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Setting;
 use crate::talk::Port;
 
 /// The code of the measured call; without meaning to anyone.

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::caller::Limit;
-use crate::caller::Samples;
 use crate::caller::ROOM;
 use crate::cli::Common;
 use crate::clock::Clock;
-use crate::crew::Answer;
-use crate::crew::Order;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Answer;
+use crate::order::Limit;
+use crate::order::Order;
+use crate::order::Samples;
 use crate::result::Block;
 use crate::result::Cell;
 use crate::result::CpuTime;

@@ -29,13 +29,13 @@ use nix::unistd::read;
 use nix::unistd::write;
 use zerocopy::FromBytes;
 
-use crate::crew::Answer;
 use crate::crew::Control;
 use crate::crew::Member;
-use crate::crew::Order;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Answer;
+use crate::order::Order;
 use crate::registry;
 use crate::stage::Stage;
 use crate::talk::unexpected;

@@ -10,19 +10,20 @@ mod gauge;
 mod makers;
 
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
 use clap::ValueEnum;
 
-use crate::cli::MemoryArgs;
-use crate::cli::RetentionArgs;
+use crate::cli::RunBasics;
 use crate::clock::Clock;
-use crate::crew::Answer;
 use crate::crew::Member;
-use crate::crew::Order;
 use crate::device::Site;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Answer;
+use crate::order::Order;
 use crate::result::Cell;
 use crate::result::Label;
 use crate::result::Level;
@@ -91,6 +92,37 @@ impl Object {
             Object::Node | Object::Reference | Object::DeathRequest => 5 * makers::NODES,
         }
     }
+}
+
+/// Which objects to weigh.
+#[derive(Args, Clone, Debug)]
+pub struct MemoryArgs {
+    /// What is the same for all measurements.
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Which objects.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Object as ValueEnum>::value_variants().to_vec())]
+    pub objects: Vec<Object>,
+    /// How often more of them are made; the line goes through so many points, and one.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
+    pub steps: u64,
+}
+
+/// Which endings to weigh.
+#[derive(Args, Clone, Debug)]
+pub struct RetentionArgs {
+    /// What is the same for all measurements.
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Which endings.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Ending as ValueEnum>::value_variants().to_vec())]
+    pub endings: Vec<Ending>,
+    /// The driver's module, without which nobody unloads it.
+    #[arg(long)]
+    pub module: Option<PathBuf>,
+    /// How often more of them are made and ended; the line goes through so many points, and one.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
+    pub steps: u64,
 }
 
 /// Weighs objects with the driver that is loaded now.

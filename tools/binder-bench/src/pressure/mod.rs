@@ -13,11 +13,13 @@ use std::ops::Range;
 use binder_sys::BinderTransactionData;
 use binder_sys::Parcel;
 use binder_sys::TransactionFlags;
+use clap::Args;
+use clap::ValueEnum;
 use nix::sched::sched_setaffinity;
 use nix::sched::CpuSet;
 use nix::unistd::Pid;
 
-use crate::cli::PressureArgs;
+use crate::cli::RunBasics;
 use crate::clock;
 use crate::clock::Clock;
 use crate::device::Site;
@@ -54,6 +56,26 @@ const PORTIONS: usize = 8;
 
 /// Calls before the first block.
 const WARMUP: usize = 200;
+
+/// How to press, and for how long.
+#[derive(Args, Clone, Debug)]
+pub struct PressureArgs {
+    /// What is the same for all measurements.
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Who wants memory back.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Kind as ValueEnum>::value_variants().to_vec())]
+    pub kinds: Vec<Kind>,
+    /// Blocks of 256 quiet calls, and of as many squeezed ones.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(BLOCKS))]
+    pub blocks: u64,
+    /// Bytes of each question and each answer.
+    #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=131_072))]
+    pub size: u32,
+    /// Count instructions instead of time: for a guest under `qemu -icount shift=0`.
+    #[arg(long)]
+    pub count: bool,
+}
 
 /// Measures the driver that is loaded now.
 pub fn run(args: &PressureArgs) -> Result<RunFile> {

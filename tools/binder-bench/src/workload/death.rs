@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 use super::Workload;
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Result;
+use crate::order::Setting;
 use crate::registry;
 use crate::result::Label;
 use crate::result::Unit;

@@ -13,10 +13,10 @@ use nix::unistd::close;
 
 use super::Workload;
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::cli::Carriers;
 use crate::error::Context;
 use crate::error::Result;
+use crate::order::Setting;
 use crate::result::Carrier;
 use crate::result::Label;
 use crate::stage::Point;

@@ -11,9 +11,9 @@ use binder_sys::TransactionFlags;
 
 use super::Workload;
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Setting;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;

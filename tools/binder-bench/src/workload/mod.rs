@@ -4,6 +4,7 @@
 //! A workload starts its processes on a [`Stage`] and adds the points that can be measured with them. Its client is a
 //! [`crate::caller::Caller`]; the loops that time and count it are the same for all.
 
+pub mod catalogue;
 pub mod death;
 pub mod fanin;
 pub mod fds;
@@ -15,8 +16,6 @@ pub mod oneway;
 pub mod rpc;
 pub mod spam;
 pub mod throughput;
-
-use clap::ArgMatches;
 
 use crate::cli::Carriers;
 use crate::error::Result;
@@ -49,29 +48,4 @@ pub trait Workload {
     fn carriers(&self) -> Carriers {
         Carriers::usual()
     }
-}
-
-/// Every workload with the options that it has when none are given. `handles` comes last: drivers put off the end of
-/// a process, and that of one with so many handles takes long enough to disturb what follows.
-pub fn all() -> Vec<Box<dyn Workload>> {
-    vec![
-        defaults::<throughput::Options>(),
-        defaults::<rpc::Options>(),
-        defaults::<oneway::Options>(),
-        defaults::<fds::Options>(),
-        defaults::<objects::Options>(),
-        defaults::<fanin::Options>(),
-        defaults::<nested::Options>(),
-        defaults::<freeze::Options>(),
-        defaults::<death::Options>(),
-        defaults::<spam::Options>(),
-        defaults::<handles::Options>(),
-    ]
-}
-
-/// What the command line makes of no options at all.
-fn defaults<O: clap::Args + Workload + 'static>() -> Box<dyn Workload> {
-    let command = O::augment_args(clap::Command::new("defaults"));
-    let matches: ArgMatches = command.get_matches_from(["defaults"]);
-    Box::new(O::from_arg_matches(&matches).expect("every option of a workload has a default"))
 }

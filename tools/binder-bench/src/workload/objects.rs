@@ -12,8 +12,8 @@ use binder_sys::TransactionFlags;
 
 use super::Workload;
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Result;
+use crate::order::Setting;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;

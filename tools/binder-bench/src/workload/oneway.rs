@@ -16,9 +16,9 @@ use binder_sys::TransactionFlags;
 
 use super::Workload;
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Result;
+use crate::order::Setting;
 use crate::result::Label;
 use crate::result::Unit;
 use crate::stage::Point;

@@ -12,10 +12,10 @@ use binder_sys::TransactionFlags;
 
 use super::Workload;
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Setting;
 use crate::registry;
 use crate::result::Label;
 use crate::result::Unit;

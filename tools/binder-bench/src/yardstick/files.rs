@@ -19,10 +19,10 @@ use nix::unistd::read;
 use nix::unistd::write;
 
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Setting;
 
 /// More than the kernel lets anyone send at once.
 const MOST: usize = 256;

@@ -20,9 +20,9 @@ use nix::unistd::read;
 use nix::unistd::write;
 
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Result;
+use crate::order::Setting;
 
 /// One page for the words, so that the payloads are aligned; the words lie on cache lines of their own.
 const HEAD: usize = 4096;

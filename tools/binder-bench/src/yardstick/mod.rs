@@ -14,10 +14,10 @@ use nix::sys::socket::SockType;
 
 use crate::caller::obey;
 use crate::cli::Carriers;
-use crate::crew::Answer;
 use crate::crew::Member;
 use crate::error::Context;
 use crate::error::Result;
+use crate::order::Answer;
 use crate::result::Carrier;
 use crate::result::Label;
 use crate::stage::Point;

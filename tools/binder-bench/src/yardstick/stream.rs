@@ -16,10 +16,10 @@ use nix::unistd::read;
 use nix::unistd::write;
 
 use crate::caller::Caller;
-use crate::caller::Setting;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::order::Setting;
 
 const HEADER: usize = 4;
 
