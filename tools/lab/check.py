@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
+from . import circles, doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -19,7 +19,9 @@ def run(report):
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
         ("shell and Python syntax", _scripts), ("links in the docs", _links), ("names in the docs", _names),
         ("places of mutations", mutations.misplaced), ("who uses whom in the driver", layers.complaints),
-        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver), ("documentation", doc.complaints), ("stack frames um", _frames),
+        ("circles of files in binder-bench", circles.complaints),
+        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
+        ("documentation", doc.complaints), ("stack frames um", _frames),
         ("32 bits", _narrow), ("checkpatch", _checkpatch),
     ):
         with say.Step(f"check: {name}"):

@@ -99,7 +99,7 @@ fn obstacles(before: &[RunFile], after: &[RunFile]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::report::samples;
-    use crate::report::Subject;
+    use crate::report::sorted::Subject;
 
     fn message(result: Result<Report>) -> String {
         match result {

@@ -7,7 +7,8 @@
 //! those files, [`compare`] sets two sides of them next to each other, [`export`] makes CSV of them; [`stats`] says what
 //! may be concluded. What things cost in kernel memory is another question, answered by [`memory`],
 //! what calls are like while memory is taken back a third: [`pressure`], and how costs grow with numbers a fourth:
-//! [`growth`].
+//! [`growth`]. [`command`] is the command line; [`workload::catalogue`] is the only file that knows every workload. No
+//! files use each other in a circle, says `make check`.
 
 use std::io::Write;
 use std::path::Path;

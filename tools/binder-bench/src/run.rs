@@ -10,6 +10,7 @@ use crate::cli::Common;
 use crate::cli::RunBasics;
 use crate::clock;
 use crate::clock::Clock;
+use crate::clock::Source;
 use crate::count;
 use crate::device::Site;
 use crate::error::Context;
@@ -17,36 +18,76 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::measure;
 use crate::result::check_writable;
+use crate::result::Cell;
 use crate::result::Environment;
 use crate::result::RunFile;
 use crate::result::SCHEMA;
 use crate::stage::Stage;
 use crate::workload::Workload;
 
+/// What every measurement has: a clock, a device, CPUs, and where its result goes.
+pub struct Session<'a> {
+    basics: &'a RunBasics,
+    /// The clock.
+    pub clock: Clock,
+    /// The device.
+    pub site: Site,
+    /// The CPUs that may be used.
+    pub cpus: Vec<usize>,
+}
+
+impl<'a> Session<'a> {
+    /// Prepares all of it; fails early when the result could not be written in the end.
+    pub fn start(basics: &'a RunBasics, clock: Wanted, cpus: Option<&[usize]>) -> Result<Session<'a>> {
+        check_output(basics)?;
+        let clock = clock.find()?;
+        let site = Site::prepare(&basics.device)?;
+        Ok(Session { basics, clock, site, cpus: self::cpus(cpus)? })
+    }
+
+    /// The result file of what was measured. The device goes back.
+    pub fn finish(self, placement: &str, cells: Vec<Cell>) -> Result<RunFile> {
+        let environment = environment(placement, &self.site, &self.clock, self.cpus)?;
+        Ok(RunFile { schema: SCHEMA, driver: self.basics.driver.clone(), environment, cells })
+    }
+}
+
+/// Which clock a measurement needs.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted {
+    /// One that tells the time: this one if it is named, else the best of the machine.
+    Time(Option<Source>),
+    /// One that counts instructions.
+    Instructions,
+}
+
+impl Wanted {
+    fn find(self) -> Result<Clock> {
+        match self {
+            Wanted::Time(source) => Clock::calibrated(source),
+            Wanted::Instructions => {
+                let clock = Clock::counting();
+                clock::require_instruction_clock(&clock)?;
+                Ok(clock)
+            }
+        }
+    }
+}
+
 /// Measures the driver that is loaded now.
 pub fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<RunFile> {
-    check_output(&common.run)?;
-    let clock = if common.count { Clock::counting() } else { Clock::calibrated(common.clock)? };
-    if common.count {
-        clock::require_instruction_clock(&clock)?;
-    }
-    let site = Site::prepare(&common.run.device)?;
-    let cpus = cpus(common.cpus.as_deref())?;
+    let clock = if common.count { Wanted::Instructions } else { Wanted::Time(common.clock) };
+    let session = Session::start(&common.run, clock, common.cpus.as_deref())?;
     let mut cells = Vec::new();
     for workload in workloads {
-        let mut stage = Stage::new(common, &site, clock, &cpus);
+        let mut stage = Stage::new(common, &session.site, session.clock, &session.cpus);
         let carriers = common.carriers.clone().unwrap_or_else(|| workload.carriers());
         workload.set_up(&carriers, &mut stage)?;
         let points = stage.points();
         let measure = if common.count { count::measure } else { measure::measure };
         cells.extend(measure(&mut stage, &points, common)?);
     }
-    Ok(RunFile {
-        schema: SCHEMA,
-        driver: common.run.driver.clone(),
-        environment: environment(common.placement.name(), &site, &clock, cpus)?,
-        cells,
-    })
+    session.finish(common.placement.name(), cells)
 }
 
 /// Fails early when the result could not be written in the end.

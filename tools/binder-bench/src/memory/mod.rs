@@ -17,9 +17,7 @@ use clap::Args;
 use clap::ValueEnum;
 
 use crate::cli::RunBasics;
-use crate::clock::Clock;
 use crate::crew::Member;
-use crate::device::Site;
 use crate::error::Error;
 use crate::error::Result;
 use crate::order::Answer;
@@ -32,7 +30,8 @@ use crate::result::Memory;
 use crate::result::Ran;
 use crate::result::RunFile;
 use crate::result::Unit;
-use crate::run;
+use crate::run::Session;
+use crate::run::Wanted;
 use crate::stage::Stage;
 use crate::stage::PATIENCE;
 use crate::stats;
@@ -127,46 +126,38 @@ pub struct RetentionArgs {
 
 /// Weighs objects with the driver that is loaded now.
 pub fn run(args: &MemoryArgs) -> Result<RunFile> {
-    run::check_output(&args.run)?;
-    let clock = Clock::calibrated(None)?;
-    let site = Site::prepare(&args.run.device)?;
-    let cpus = run::cpus(None)?;
+    let session = Session::start(&args.run, Wanted::Time(None), None)?;
     let mut objects = args.objects.clone();
     objects.sort_unstable();
     objects.dedup();
     let mut cells = Vec::new();
     for object in objects {
-        let mut stage = Stage::plain(&site, clock, &cpus);
+        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus);
         let (levels, control) = Scales { stage: &mut stage, object, steps: args.steps }.weigh()?;
         cells.push(cell(Label::new(NAME, object.name()), levels, control));
     }
-    let environment = run::environment("same", &site, &clock, cpus)?;
-    Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
+    session.finish("same", cells)
 }
 
 /// Weighs what the driver that is loaded now keeps of what has ended.
 pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
-    run::check_output(&args.run)?;
-    let clock = Clock::calibrated(None)?;
-    let site = Site::prepare(&args.run.device)?;
-    let cpus = run::cpus(None)?;
+    let session = Session::start(&args.run, Wanted::Time(None), None)?;
     let mut endings = args.endings.clone();
     endings.sort_unstable();
     endings.dedup();
     let mut cells = Vec::new();
     let unloaded = endings.pop_if(|ending| *ending == Ending::Unloaded).is_some();
     for ending in endings {
-        let mut stage = Stage::plain(&site, clock, &cpus);
+        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus);
         let maker = ending.maker(&mut stage)?;
         let levels = levels(&mut stage, maker, ending.portion(), args.steps)?;
         cells.push(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()));
     }
-    let environment = run::environment("same", &site, &clock, cpus)?;
-    drop(site);
+    let mut file = session.finish("same", cells)?;
     if let (true, Some(path)) = (unloaded, &args.module) {
-        cells.push(weigh_unloading(path, args.steps)?);
+        file.cells.push(weigh_unloading(path, args.steps)?);
     }
-    Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
+    Ok(file)
 }
 
 /// What stays when the driver is unloaded.

@@ -20,9 +20,7 @@ use nix::sched::CpuSet;
 use nix::unistd::Pid;
 
 use crate::cli::RunBasics;
-use crate::clock;
 use crate::clock::Clock;
-use crate::device::Site;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
@@ -34,7 +32,8 @@ use crate::result::Pressure;
 use crate::result::Ran;
 use crate::result::RunFile;
 use crate::result::Times;
-use crate::run;
+use crate::run::Session;
+use crate::run::Wanted;
 use crate::stage::Stage;
 use crate::stats;
 use crate::talk::Talker;
@@ -79,21 +78,15 @@ pub struct PressureArgs {
 
 /// Measures the driver that is loaded now.
 pub fn run(args: &PressureArgs) -> Result<RunFile> {
-    run::check_output(&args.run)?;
-    let clock = if args.count { Clock::counting() } else { Clock::calibrated(None)? };
-    if args.count {
-        clock::require_instruction_clock(&clock)?;
-    }
-    let site = Site::prepare(&args.run.device)?;
-    let cpus = run::cpus(None)?[..1].to_vec();
-    stay_on(&cpus)?;
+    let clock = if args.count { Wanted::Instructions } else { Wanted::Time(None) };
+    let mut session = Session::start(&args.run, clock, None)?;
+    session.cpus.truncate(1);
+    stay_on(&session.cpus)?;
     let mut kinds = args.kinds.clone();
     kinds.sort_unstable();
     kinds.dedup();
-    let cells =
-        kinds.into_iter().map(|kind| measure(kind, args, &site, clock, &cpus)).collect::<Result<_>>()?;
-    let environment = run::environment("same", &site, &clock, cpus)?;
-    Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
+    let cells = kinds.into_iter().map(|kind| measure(kind, args, &session)).collect::<Result<_>>()?;
+    session.finish("same", cells)
 }
 
 fn stay_on(cpus: &[usize]) -> Result<()> {
@@ -104,8 +97,9 @@ fn stay_on(cpus: &[usize]) -> Result<()> {
     sched_setaffinity(Pid::from_raw(0), &set).context(format!("cannot run on CPUs {cpus:?}"))
 }
 
-fn measure(kind: Kind, args: &PressureArgs, site: &Site, clock: Clock, cpus: &[usize]) -> Result<Cell> {
-    let mut stage = Stage::plain(site, clock, cpus);
+fn measure(kind: Kind, args: &PressureArgs, session: &Session) -> Result<Cell> {
+    let clock = session.clock;
+    let mut stage = Stage::plain(&session.site, clock, &session.cpus);
     let cpu = stage.seat(0).server;
     let server = stage.server("server under pressure".into(), cpu, NAME.into(), serve)?;
     let mut talker = Talker::open(&stage.device)?;

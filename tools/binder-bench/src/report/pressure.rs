@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use super::Place;
-use super::Sorted;
-use super::Subject;
+use super::sorted::Place;
+use super::sorted::Sorted;
+use super::sorted::Subject;
 use crate::result::Label;
 use crate::result::Times;
 use crate::stats;

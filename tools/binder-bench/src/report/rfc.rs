@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The two tables that Rust Binder was first proposed with: throughput by pairs, and calls by payload.
 
+use super::latency::Judged;
+use super::latency::LatencyRow;
+use super::merge::Report;
+use super::sorted::Subject;
 use super::table::new_table;
-use super::Judged;
-use super::LatencyRow;
-use super::Report;
-use super::Style;
-use super::Subject;
+use super::table::Style;
 use crate::error::Error;
 use crate::error::Result;
 use crate::workload::rpc;
@@ -56,7 +56,7 @@ fn fraction(subject: f64, base: f64) -> String {
     format!("{:.3}", subject / base)
 }
 
-fn verdict(row: &LatencyRow, pick: fn(&super::Ratios) -> &Judged) -> String {
+fn verdict(row: &LatencyRow, pick: fn(&super::latency::Ratios) -> &Judged) -> String {
     row.ratios.as_ref().map_or(String::new(), |ratios| pick(ratios).verdict.clone())
 }
 

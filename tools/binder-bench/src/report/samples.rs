@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Results made up for tests.
 
-use super::*;
 use crate::result::Block;
+use crate::result::Carrier;
+use crate::result::Cell;
+use crate::result::Count;
 use crate::result::Environment;
+use crate::result::Label;
+use crate::result::Latency;
+use crate::result::Measured;
 use crate::result::Ran;
+use crate::result::RunFile;
 use crate::result::SCHEMA;
+use crate::stats;
 
 fn environment(boot: usize) -> Environment {
     Environment {

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The report says what the files say, and no more.
 
+use super::latency::LatencyRow;
+use super::merge;
+use super::render;
+use super::rfc;
 use super::samples::boot;
 use super::samples::count;
-use super::*;
+use super::Report;
+use super::Style;
+use crate::error::Error;
+use crate::result::CpuTime;
+use crate::result::Label;
+use crate::result::Measured;
+use crate::result::RunFile;
+use crate::yardstick;
 
 fn row<'a>(report: &'a Report, name: &str) -> &'a LatencyRow {
     report.latency.iter().find(|r| r.subject.name() == name).unwrap()
