@@ -5,7 +5,6 @@ use nix::time::clock_gettime;
 use nix::time::ClockId;
 
 use crate::clock::Clock;
-use crate::crew::Control;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
@@ -14,6 +13,7 @@ use crate::order::Limit;
 use crate::order::Order;
 use crate::order::Samples;
 use crate::order::Setting;
+use crate::workers::Control;
 
 /// Room for the samples of one block: more than a block of ten seconds has.
 pub const ROOM: usize = 1 << 20;
@@ -35,8 +35,8 @@ pub trait Caller {
     fn call(&mut self) -> Result<()>;
 }
 
-/// A client's life: wait for an order, call, report.
-pub fn obey<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock) -> Result<()> {
+/// Runs a client: waits for an order, calls, reports, for ever.
+pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock) -> Result<()> {
     let mut samples = Samples { ticks: Vec::with_capacity(ROOM), ..Default::default() };
     control.answer(&Answer::Ready)?;
     loop {
@@ -46,7 +46,7 @@ pub fn obey<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock) -> R
                 counted(&mut caller, clock, warmup)?;
                 timed(&mut caller, clock, limit, &mut samples)?;
                 samples.calls = warmup + samples.ticks.len() as u64;
-                samples = control.hand_over(samples)?;
+                samples = control.answer_samples(samples)?;
             }
             Order::Window { setting, calls } => {
                 caller.set(setting)?;

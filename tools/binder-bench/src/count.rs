@@ -17,7 +17,7 @@ use crate::result::Measured;
 use crate::result::Ran;
 use crate::stage::Point;
 use crate::stage::Stage;
-use crate::stage::PATIENCE;
+use crate::stage::TIMEOUT;
 use crate::stats::lower_quartile;
 
 /// Windows of each length; `tools/report/profile.py` knows this number too.
@@ -46,8 +46,8 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
         let &[client] = &point.clients[..] else {
             return Err(Error::Protocol("instructions are counted with one client only".into()));
         };
-        stage.crew.order(client, &Order::Window { setting: point.setting, calls })?;
-        match stage.crew.collect(&[client], PATIENCE)?.pop() {
+        stage.workers.order(client, &Order::Window { setting: point.setting, calls })?;
+        match stage.workers.collect(&[client], TIMEOUT)?.pop() {
             Some(Answer::Ticks(ticks)) => Ok(ticks),
             other => Err(Error::Protocol(format!("a client answered {other:?} to a window"))),
         }

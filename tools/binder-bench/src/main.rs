@@ -23,7 +23,6 @@ mod clock;
 mod command;
 mod compare;
 mod count;
-mod crew;
 mod device;
 mod error;
 mod exchange;
@@ -40,6 +39,7 @@ mod run;
 mod stage;
 mod stats;
 mod talk;
+mod workers;
 mod workload;
 mod yardstick;
 

@@ -26,7 +26,7 @@ use crate::result::Measured;
 use crate::result::Ran;
 use crate::stage::Point;
 use crate::stage::Stage;
-use crate::stage::PATIENCE;
+use crate::stage::TIMEOUT;
 use crate::stats;
 
 /// Calls at the start of each block that only warm caches.
@@ -93,9 +93,9 @@ fn run_block(stage: &mut Stage, point: &Point, limit: Limit) -> Result<Ended> {
     let before = stage.cpu_ns(&point.servers);
     let warmup = (WARMUP / u64::from(point.label.batch)).max(1);
     for &client in &point.clients {
-        stage.crew.order(client, &Order::Block { setting: point.setting, warmup, limit })?;
+        stage.workers.order(client, &Order::Block { setting: point.setting, warmup, limit })?;
     }
-    let answers = stage.crew.collect(&point.clients, patience(limit))?;
+    let answers = stage.workers.collect(&point.clients, timeout(limit))?;
     let server_ns = stage.cpu_ns(&point.servers).saturating_sub(before);
     let samples = |answer| match answer {
         Answer::Samples(samples) => Ok(samples),
@@ -105,11 +105,11 @@ fn run_block(stage: &mut Stage, point: &Point, limit: Limit) -> Result<Ended> {
 }
 
 /// How long a block may take: a block without a time limit gets 100 ms for each call, many ticks.
-fn patience(limit: Limit) -> Duration {
+fn timeout(limit: Limit) -> Duration {
     if limit.ticks == u64::MAX {
-        PATIENCE + Duration::from_millis(100) * u32::try_from(limit.calls).unwrap_or(u32::MAX)
+        TIMEOUT + Duration::from_millis(100) * u32::try_from(limit.calls).unwrap_or(u32::MAX)
     } else {
-        PATIENCE
+        TIMEOUT
     }
 }
 

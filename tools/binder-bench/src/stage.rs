@@ -8,15 +8,12 @@ use std::time::Duration;
 use nix::time::clock_getcpuclockid;
 use nix::time::clock_gettime;
 
-use crate::caller::obey;
+use crate::caller::run_client;
 use crate::caller::Caller;
 use crate::cli::Common;
 use crate::cli::Manager;
 use crate::cli::Placement;
 use crate::clock::Clock;
-use crate::crew::Control;
-use crate::crew::Crew;
-use crate::crew::Member;
 use crate::device::Site;
 use crate::error::Result;
 use crate::order::Answer;
@@ -25,9 +22,12 @@ use crate::registry;
 use crate::result::Label;
 use crate::talk::Talker;
 use crate::talk::SPACE;
+use crate::workers::Control;
+use crate::workers::Worker;
+use crate::workers::Workers;
 
-/// A process that has not been heard of for so long is hung.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// A process that has not answered for so long is hung.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Something to be measured: a label, and who is told to do what.
 #[derive(Clone, Debug)]
@@ -37,9 +37,9 @@ pub struct Point {
     /// What its clients are told.
     pub setting: Setting,
     /// Who is measured.
-    pub clients: Vec<Member>,
+    pub clients: Vec<Worker>,
     /// Who works for them.
-    pub servers: Vec<Member>,
+    pub servers: Vec<Worker>,
 }
 
 impl Point {
@@ -56,21 +56,21 @@ impl Point {
     }
 
     /// The same with these clients.
-    pub fn clients(mut self, members: &[Member]) -> Point {
-        self.clients = members.to_vec();
+    pub fn clients(mut self, workers: &[Worker]) -> Point {
+        self.clients = workers.to_vec();
         self
     }
 
     /// The same with these servers.
-    pub fn servers(mut self, members: &[Member]) -> Point {
-        self.servers = members.to_vec();
+    pub fn servers(mut self, workers: &[Worker]) -> Point {
+        self.servers = workers.to_vec();
         self
     }
 }
 
 /// CPUs of the two sides of a pair; none is "wherever the scheduler likes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct Cpus {
     /// Of the client.
     pub client: Option<usize>,
     /// Of the server.
@@ -80,7 +80,7 @@ pub struct Seat {
 /// The processes of a workload and its points.
 pub struct Stage {
     /// The processes.
-    pub crew: Crew,
+    pub workers: Workers,
     /// The clock of the run.
     pub clock: Clock,
     /// The device of the run.
@@ -110,7 +110,7 @@ impl Stage {
     /// The same without wishes: a manager of our own, everyone on one CPU.
     pub fn plain(site: &Site, clock: Clock, cpus: &[usize]) -> Stage {
         Stage {
-            crew: Crew::default(),
+            workers: Workers::default(),
             clock,
             device: site.device.clone(),
             alone: true,
@@ -124,8 +124,8 @@ impl Stage {
     }
 
     /// Where a pair sits.
-    pub fn seat(&self, pair: u32) -> Seat {
-        place(self.placement, pair as usize, &self.cpus)
+    pub fn seat(&self, pair: u32) -> Cpus {
+        cpus_of(self.placement, pair as usize, &self.cpus)
     }
 
     /// Starts a process and waits until it is set up.
@@ -134,10 +134,10 @@ impl Stage {
         name: String,
         cpu: Option<usize>,
         body: impl FnOnce(&mut Control) -> Result<()>,
-    ) -> Result<Member> {
-        let member = self.crew.start(name, cpu, body)?;
-        self.crew.await_ready(&[member], PATIENCE)?;
-        Ok(member)
+    ) -> Result<Worker> {
+        let worker = self.workers.start(name, cpu, body)?;
+        self.workers.await_ready(&[worker], TIMEOUT)?;
+        Ok(worker)
     }
 
     /// Makes sure that there is a context manager, ours or the one that we were told to use.
@@ -163,7 +163,7 @@ impl Stage {
         cpu: Option<usize>,
         service: String,
         serve: impl FnOnce(Talker) -> Result<()>,
-    ) -> Result<Member> {
+    ) -> Result<Worker> {
         self.need_manager()?;
         let (device, space) = (self.device.clone(), self.space);
         self.start(name, cpu, move |control| {
@@ -183,7 +183,7 @@ impl Stage {
         cpu: Option<usize>,
         service: String,
         make: impl FnOnce(Talker, u32) -> Result<C>,
-    ) -> Result<Member> {
+    ) -> Result<Worker> {
         self.need_manager()?;
         let (device, space) = (self.device.clone(), self.space);
         self.caller(name, cpu, move || {
@@ -199,9 +199,9 @@ impl Stage {
         name: String,
         cpu: Option<usize>,
         make: impl FnOnce() -> Result<C>,
-    ) -> Result<Member> {
+    ) -> Result<Worker> {
         let clock = self.clock;
-        self.start(name, cpu, move |control| obey(control, make()?, &clock))
+        self.start(name, cpu, move |control| run_client(control, make()?, &clock))
     }
 
     /// Adds a point.
@@ -221,18 +221,18 @@ impl Stage {
     }
 
     /// CPU time that processes have used so far.
-    pub fn cpu_ns(&self, members: &[Member]) -> u64 {
-        let of = |&member: &Member| {
-            let time = clock_gettime(clock_getcpuclockid(self.crew.pid(member)).ok()?).ok()?;
+    pub fn cpu_ns(&self, workers: &[Worker]) -> u64 {
+        let of = |&worker: &Worker| {
+            let time = clock_gettime(clock_getcpuclockid(self.workers.pid(worker)).ok()?).ok()?;
             Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
         };
-        members.iter().filter_map(of).sum()
+        workers.iter().filter_map(of).sum()
     }
 
     /// CPUs that the threads of processes were on last.
-    pub fn seen_on(&self, members: &[Member], seen: &mut BTreeSet<usize>) {
-        for &member in members {
-            let tasks = format!("/proc/{}/task", self.crew.pid(member));
+    pub fn seen_on(&self, workers: &[Worker], seen: &mut BTreeSet<usize>) {
+        for &worker in workers {
+            let tasks = format!("/proc/{}/task", self.workers.pid(worker));
             let Ok(entries) = std::fs::read_dir(tasks) else { continue };
             let stats = entries.flatten().filter_map(|e| std::fs::read_to_string(e.path().join("stat")).ok());
             seen.extend(stats.filter_map(|stat| last_cpu(&stat)));
@@ -247,12 +247,12 @@ fn last_cpu(stat: &str) -> Option<usize> {
 }
 
 /// CPUs of the client and of the server of a pair.
-fn place(placement: Placement, pair: usize, cpus: &[usize]) -> Seat {
+fn cpus_of(placement: Placement, pair: usize, cpus: &[usize]) -> Cpus {
     let cpu = |turn: usize| cpus.get(turn % cpus.len().max(1)).copied();
     match placement {
-        Placement::Free => Seat { client: None, server: None },
-        Placement::Same => Seat { client: cpu(pair), server: cpu(pair) },
-        Placement::Other => Seat { client: cpu(2 * pair), server: cpu(2 * pair + 1) },
+        Placement::Free => Cpus { client: None, server: None },
+        Placement::Same => Cpus { client: cpu(pair), server: cpu(pair) },
+        Placement::Other => Cpus { client: cpu(2 * pair), server: cpu(2 * pair + 1) },
     }
 }
 
@@ -262,12 +262,12 @@ mod tests {
 
     #[test]
     fn pairs_take_turns_through_the_cpus() {
-        let cpus = |seat: Seat| (seat.client, seat.server);
-        assert_eq!(cpus(place(Placement::Same, 3, &[4, 5])), (Some(5), Some(5)));
-        assert_eq!(cpus(place(Placement::Other, 0, &[4, 5])), (Some(4), Some(5)));
-        assert_eq!(cpus(place(Placement::Other, 1, &[4, 5, 6, 7])), (Some(6), Some(7)));
-        assert_eq!(cpus(place(Placement::Free, 1, &[4])), (None, None));
-        assert_eq!(cpus(place(Placement::Other, 1, &[9])), (Some(9), Some(9)));
+        let cpus = |seat: Cpus| (seat.client, seat.server);
+        assert_eq!(cpus(cpus_of(Placement::Same, 3, &[4, 5])), (Some(5), Some(5)));
+        assert_eq!(cpus(cpus_of(Placement::Other, 0, &[4, 5])), (Some(4), Some(5)));
+        assert_eq!(cpus(cpus_of(Placement::Other, 1, &[4, 5, 6, 7])), (Some(6), Some(7)));
+        assert_eq!(cpus(cpus_of(Placement::Free, 1, &[4])), (None, None));
+        assert_eq!(cpus(cpus_of(Placement::Other, 1, &[9])), (Some(9), Some(9)));
     }
 
     #[test]

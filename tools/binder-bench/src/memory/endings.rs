@@ -42,7 +42,6 @@ use nix::unistd::write;
 use nix::unistd::ForkResult;
 
 use super::makers;
-use crate::crew::Member;
 use crate::device::USUAL_MOUNT;
 use crate::error::Context;
 use crate::error::Error;
@@ -52,6 +51,7 @@ use crate::stage::Stage;
 use crate::talk::unexpected;
 use crate::talk::Port;
 use crate::talk::Talker;
+use crate::workers::Worker;
 
 /// What a process maps.
 const SPACE: usize = 1 << 20;
@@ -165,7 +165,7 @@ impl Ending {
     }
 
     /// The process that makes and ends them.
-    pub fn maker(self, stage: &mut Stage) -> Result<Member> {
+    pub fn maker(self, stage: &mut Stage) -> Result<Worker> {
         match self {
             Ending::HandleReleased => makers::nodes(stage)?,
             _ => echo(stage)?,
@@ -178,7 +178,7 @@ impl Ending {
 }
 
 /// A server that answers everything, and one that answers nothing.
-fn echo(stage: &mut Stage) -> Result<Member> {
+fn echo(stage: &mut Stage) -> Result<Worker> {
     let cpu = stage.seat(0).server;
     stage.server("server that does not answer".into(), cpu, "deaf".into(), |mut talker| {
         // What it has taken it serves for ever.

@@ -29,8 +29,6 @@ use nix::unistd::read;
 use nix::unistd::write;
 use zerocopy::FromBytes;
 
-use crate::crew::Control;
-use crate::crew::Member;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
@@ -42,6 +40,8 @@ use crate::talk::unexpected;
 use crate::talk::Port;
 use crate::talk::Talker;
 use crate::talk::SPACE;
+use crate::workers::Control;
+use crate::workers::Worker;
 
 /// Nodes in one message.
 pub const NODES: u64 = 100;
@@ -79,13 +79,13 @@ pub fn start(
     stage: &mut Stage,
     name: &str,
     body: impl FnOnce(&mut Control, &Path) -> Result<()>,
-) -> Result<Member> {
+) -> Result<Worker> {
     let (cpu, device) = (stage.seat(0).client, stage.device.clone());
     stage.start(name.to_string(), cpu, move |control| body(control, &device))
 }
 
 /// Opens the device, or another file, again and again; at most `most` times.
-pub fn files(stage: &mut Stage, binder: bool, mapped: bool, most: u64) -> Result<Member> {
+pub fn files(stage: &mut Stage, binder: bool, mapped: bool, most: u64) -> Result<Worker> {
     start(stage, "process that opens files", move |control, device| {
         let (path, access) = if binder {
             (device.to_owned(), OFlag::O_RDWR)
@@ -120,7 +120,7 @@ fn make_room(files: u64) -> Result<()> {
 }
 
 /// Threads, of which so many at a time join the pool and wait for work. They are all there from the start.
-pub fn loopers(stage: &mut Stage, most: u64) -> Result<Member> {
+pub fn loopers(stage: &mut Stage, most: u64) -> Result<Worker> {
     start(stage, "process with a pool of threads", move |control, device| {
         let port = Arc::new(Port::open(device, SPACE)?);
         let body = move |talker: &mut Talker| {
@@ -133,7 +133,7 @@ pub fn loopers(stage: &mut Stage, most: u64) -> Result<Member> {
 }
 
 /// Threads that the driver knows, of which so many at a time call a server that takes no calls.
-pub fn callers(stage: &mut Stage, most: u64) -> Result<Member> {
+pub fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
     deaf_server(stage)?;
     start(stage, "process of many callers", move |control, device| {
         let mut talker = Talker::open(device)?;
@@ -217,7 +217,7 @@ fn end(why: Result<()>) {
 }
 
 /// A server that looks at nothing it is sent.
-fn deaf_server(stage: &mut Stage) -> Result<Member> {
+fn deaf_server(stage: &mut Stage) -> Result<Worker> {
     let cpu = stage.seat(0).server;
     stage.server("server that takes no calls".into(), cpu, SERVICE.into(), |_talker| loop {
         std::thread::park();
@@ -225,7 +225,7 @@ fn deaf_server(stage: &mut Stage) -> Result<Member> {
 }
 
 /// Oneway calls of a server that takes none.
-pub fn oneway_sender(stage: &mut Stage) -> Result<Member> {
+pub fn oneway_sender(stage: &mut Stage) -> Result<Worker> {
     deaf_server(stage)?;
     start(stage, "sender of oneway calls", |control, device| {
         let mut talker = Talker::open(device)?;
@@ -238,7 +238,7 @@ pub fn oneway_sender(stage: &mut Stage) -> Result<Member> {
 }
 
 /// A server that gives away [`NODES`] nodes at a time, from the one that it is asked for.
-pub fn nodes(stage: &mut Stage) -> Result<Member> {
+pub fn nodes(stage: &mut Stage) -> Result<Worker> {
     let cpu = stage.seat(0).server;
     stage.server("owner of nodes".into(), cpu, SERVICE.into(), |mut talker| loop {
         let call = talker.next_call()?;
@@ -296,7 +296,7 @@ impl Holder {
 }
 
 /// Takes hold of nodes, from the first on.
-pub fn holder(stage: &mut Stage) -> Result<Member> {
+pub fn holder(stage: &mut Stage) -> Result<Worker> {
     start(stage, "holder of references", |control, device| {
         let mut holder = Holder::new(device)?;
         obey(control, |count| (0..count / NODES).try_for_each(|_| holder.take().map(drop)))
@@ -304,7 +304,7 @@ pub fn holder(stage: &mut Stage) -> Result<Member> {
 }
 
 /// Holds `most` nodes, and asks to be told when they die.
-pub fn watcher(stage: &mut Stage, most: u64) -> Result<Member> {
+pub fn watcher(stage: &mut Stage, most: u64) -> Result<Worker> {
     start(stage, "watcher of nodes", move |control, device| {
         let mut holder = Holder::new(device)?;
         let mut handles = Vec::with_capacity(most as usize);

@@ -17,7 +17,6 @@ use clap::Args;
 use clap::ValueEnum;
 
 use crate::cli::RunBasics;
-use crate::crew::Member;
 use crate::error::Error;
 use crate::error::Result;
 use crate::order::Answer;
@@ -33,8 +32,9 @@ use crate::result::Unit;
 use crate::run::Session;
 use crate::run::Wanted;
 use crate::stage::Stage;
-use crate::stage::PATIENCE;
+use crate::stage::TIMEOUT;
 use crate::stats;
+use crate::workers::Worker;
 
 pub use endings::Ending;
 
@@ -219,17 +219,17 @@ impl Scales<'_> {
         }
     }
 
-    fn levels(&mut self, maker: Member) -> Result<Vec<Level>> {
+    fn levels(&mut self, maker: Worker) -> Result<Vec<Level>> {
         levels(self.stage, maker, self.object.portion(), self.steps)
     }
 
-    fn make(&mut self, maker: Member, count: u64) -> Result<()> {
+    fn make(&mut self, maker: Worker, count: u64) -> Result<()> {
         make(self.stage, maker, count)
     }
 }
 
 /// What the kernel uses while `maker` makes a portion of objects after the other.
-fn levels(stage: &mut Stage, maker: Member, portion: u64, steps: u64) -> Result<Vec<Level>> {
+fn levels(stage: &mut Stage, maker: Worker, portion: u64, steps: u64) -> Result<Vec<Level>> {
     levels_of(|count| make(stage, maker, count), portion, steps)
 }
 
@@ -247,9 +247,9 @@ fn levels_of(mut make: impl FnMut(u64) -> Result<()>, portion: u64, steps: u64) 
     Ok(levels)
 }
 
-fn make(stage: &mut Stage, maker: Member, count: u64) -> Result<()> {
-    stage.crew.order(maker, &Order::Make(count))?;
-    match stage.crew.collect(&[maker], PATIENCE)?.pop() {
+fn make(stage: &mut Stage, maker: Worker, count: u64) -> Result<()> {
+    stage.workers.order(maker, &Order::Make(count))?;
+    match stage.workers.collect(&[maker], TIMEOUT)?.pop() {
         Some(Answer::Ready) => Ok(()),
         other => Err(Error::Protocol(format!("a process answered {other:?} when told to make objects"))),
     }

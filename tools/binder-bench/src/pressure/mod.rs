@@ -104,7 +104,7 @@ fn measure(kind: Kind, args: &PressureArgs, session: &Session) -> Result<Cell> {
     let server = stage.server("server under pressure".into(), cpu, NAME.into(), serve)?;
     let mut talker = Talker::open(&stage.device)?;
     let handle = registry::look_up(&mut talker, NAME)?;
-    let squeezer = Squeezer::new(kind, &[Pid::this(), stage.crew.pid(server)])?;
+    let squeezer = Squeezer::new(kind, &[Pid::this(), stage.workers.pid(server)])?;
     let mut client = Client { talker, handle, clock, number: 0, room: Vec::new() };
     let mut ignored = Seen::new();
     (0..WARMUP).try_for_each(|_| client.call(args.size as usize, &mut ignored))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Death notifications: asking for one and withdrawing it, and the death of nodes that someone watches.
+//! Death notifications: asking for one and withdrawing it, and the death of watched nodes.
 //!
 //! The nodes that die belong to another open file of the watching process, which is closed: so the time is that of the
 //! driver and not of a process that exits. Opening it and watching its nodes is not measured.
@@ -63,7 +63,7 @@ impl Workload for Options {
                 registry::register(&mut talker, WATCHER, 1)?;
                 talker.out.enter_looper();
                 talker.flush()?;
-                Ok(Watcher { talker, device, nodes: 0, prey: None })
+                Ok(Watcher { talker, device, nodes: 0, dying: None })
             })?;
         for &nodes in &self.nodes {
             let mut label = Label::new(NAME, "nodes die").with("nodes", nodes);
@@ -74,7 +74,7 @@ impl Workload for Options {
     }
 }
 
-/// Asks to be told of the server's death, and takes it back.
+/// Requests a death notification of the server, and clears it.
 struct Requester {
     talker: Talker,
     handle: u32,
@@ -102,8 +102,8 @@ struct Watcher {
     talker: Talker,
     device: PathBuf,
     nodes: u32,
-    /// Who is about to die, and our handles on its nodes.
-    prey: Option<(Talker, Vec<u32>)>,
+    /// The open file that is about to be closed, and our handles on its nodes.
+    dying: Option<(Talker, Vec<u32>)>,
 }
 
 impl Caller for Watcher {
@@ -116,13 +116,13 @@ impl Caller for Watcher {
     }
 
     fn prepare(&mut self) -> Result<()> {
-        let mut prey = Talker::open(&self.device)?;
-        let handle = registry::look_up(&mut prey, WATCHER)?;
+        let mut dying = Talker::open(&self.device)?;
+        let handle = registry::look_up(&mut dying, WATCHER)?;
         let mut parcel = Parcel::new();
         for node in 1..=u64::from(self.nodes) {
             parcel.object(&FlatBinderObject::binder(node, node));
         }
-        prey.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY))?;
+        dying.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY))?;
         let call = self.talker.next_call()?;
         let mut handles = Vec::new();
         for node in 0..u64::from(self.nodes) {
@@ -132,13 +132,13 @@ impl Caller for Watcher {
         }
         self.talker.out.free_buffer(call.buffer);
         self.talker.flush()?;
-        self.prey = Some((prey, handles));
+        self.dying = Some((dying, handles));
         Ok(())
     }
 
     fn call(&mut self) -> Result<()> {
-        let Some((prey, handles)) = self.prey.take() else { return Ok(()) };
-        drop(prey);
+        let Some((dying, handles)) = self.dying.take() else { return Ok(()) };
+        drop(dying);
         for _ in &handles {
             match self.talker.next()? {
                 Return::DeadBinder(cookie) => self.talker.out.dead_binder_done(cookie).release(cookie as u32),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Freezing and thawing an idle process: alone, and with someone who wants to hear of both.
+//! Freezing and thawing an idle process: alone, and with a process that has a freeze notification.
 
 use clap::Args;
 
@@ -44,7 +44,7 @@ impl Workload for Options {
                 service.clone(),
                 |mut talker| Err(unexpected(&talker.next()?)),
             )?;
-            let pid = stage.crew.pid(server).as_raw() as u32;
+            let pid = stage.workers.pid(server).as_raw() as u32;
             let client =
                 stage.client(format!("freezer, {case}"), seat.client, service, move |talker, handle| {
                     let mut freezer = Freezer { talker, pid, notified };
@@ -71,11 +71,11 @@ impl Freezer {
             return Ok(());
         }
         self.talker.out.enter_looper().request_freeze(handle, COOKIE);
-        self.hear(false)
+        self.await_state(false)
     }
 
-    /// Waits to be told of a state, and says that it has been heard.
-    fn hear(&mut self, frozen: bool) -> Result<()> {
+    /// Waits for the notification of a state, and confirms it.
+    fn await_state(&mut self, frozen: bool) -> Result<()> {
         match self.talker.next()? {
             Return::FrozenBinder(info) if (info.is_frozen != 0) == frozen => {
                 self.talker.out.freeze_done(info.cookie);
@@ -91,7 +91,7 @@ impl Freezer {
     fn switch(&mut self, frozen: bool) -> Result<()> {
         self.talker.port().device().freeze(self.pid, frozen, TIMEOUT_MS).context("BINDER_FREEZE")?;
         if self.notified {
-            self.hear(frozen)?;
+            self.await_state(frozen)?;
         }
         Ok(())
     }

@@ -59,9 +59,9 @@ impl Workload for Options {
             let name = |role: &str| format!("{role} of {refs} handles");
             let server = stage.server(name("server"), seat.server, service.clone(), serve)?;
             let client = stage.client(name("client"), seat.client, service, move |talker, handle| {
-                let mut collector = Collector { talker, handle, previous: None };
-                collector.collect(refs)?;
-                Ok(collector)
+                let mut holder = HandleHolder { talker, handle, previous: None };
+                holder.acquire_many(refs)?;
+                Ok(holder)
             })?;
             let mut label = Label::new(NAME, "").with("refs", refs);
             label.reply = OBJECT as u32;
@@ -71,15 +71,15 @@ impl Workload for Options {
     }
 }
 
-struct Collector {
+struct HandleHolder {
     talker: Talker,
     handle: u32,
     previous: Option<u64>,
 }
 
-impl Collector {
-    /// Takes hold of so many binders.
-    fn collect(&mut self, refs: u32) -> Result<()> {
+impl HandleHolder {
+    /// Acquires so many handles.
+    fn acquire_many(&mut self, refs: u32) -> Result<()> {
         let ask = Parcel::new();
         for _ in 0..refs / PORTION {
             let reply = self.talker.call(&ask.to_handle(self.handle, MANY, TransactionFlags::empty()))?;
@@ -93,7 +93,7 @@ impl Collector {
     }
 }
 
-impl Caller for Collector {
+impl Caller for HandleHolder {
     fn set(&mut self, _setting: Setting) -> Result<()> {
         Ok(())
     }

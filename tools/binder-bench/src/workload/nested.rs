@@ -46,17 +46,17 @@ impl Workload for Options {
             // The client is there as soon as it has called.
             let call = talker.next_call()?;
             let handle = registry::look_up(&mut talker, CLIENT)?;
-            let mut diver = Diver { talker, handle, depth: 0 };
-            diver.answer(&call)?;
+            let mut side = NestedCaller { talker, handle, depth: 0 };
+            side.answer(&call)?;
             loop {
-                let call = diver.talker.next_call()?;
-                diver.answer(&call)?;
+                let call = side.talker.next_call()?;
+                side.answer(&call)?;
             }
         })?;
         let client =
             stage.client("nested client".into(), seat.client, NAME.into(), |mut talker, handle| {
                 registry::register(&mut talker, CLIENT, 1)?;
-                Ok(Diver { talker, handle, depth: 0 })
+                Ok(NestedCaller { talker, handle, depth: 0 })
             })?;
         for &depth in &self.depth {
             let mut label = Label::new(NAME, "").with("depth", depth);
@@ -68,15 +68,15 @@ impl Workload for Options {
 }
 
 /// Either side: who it calls, and at the top of all calls how deep it goes.
-struct Diver {
+struct NestedCaller {
     talker: Talker,
     handle: u32,
     depth: u32,
 }
 
-impl Diver {
+impl NestedCaller {
     /// Calls the other side, which calls back until `depth` calls are inside each other, and so does this side.
-    fn dive(&mut self, depth: u32) -> Result<()> {
+    fn call_nested(&mut self, depth: u32) -> Result<()> {
         let mut parcel = Parcel::new();
         parcel.bytes(&(depth - 1).to_ne_bytes());
         self.talker.out.transaction(&parcel.to_handle(self.handle, 1, TransactionFlags::empty()));
@@ -96,7 +96,7 @@ impl Diver {
     fn answer(&mut self, call: &BinderTransactionData) -> Result<()> {
         let deeper = u32::from_ne_bytes(self.talker.port().part(call, 0)?);
         if deeper > 0 {
-            self.dive(deeper)?;
+            self.call_nested(deeper)?;
         }
         self.talker.out.free_buffer(call.buffer);
         self.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
@@ -104,7 +104,7 @@ impl Diver {
     }
 }
 
-impl Caller for Diver {
+impl Caller for NestedCaller {
     /// The variant is the depth.
     fn set(&mut self, setting: Setting) -> Result<()> {
         self.depth = setting.variant;
@@ -112,6 +112,6 @@ impl Caller for Diver {
     }
 
     fn call(&mut self) -> Result<()> {
-        self.dive(self.depth)
+        self.call_nested(self.depth)
     }
 }

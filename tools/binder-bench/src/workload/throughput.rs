@@ -11,7 +11,6 @@ use clap::ValueEnum;
 
 use super::Workload;
 use crate::cli::Carriers;
-use crate::crew::Member;
 use crate::error::Result;
 use crate::exchange;
 use crate::exchange::BinderCaller;
@@ -21,6 +20,7 @@ use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::LARGEST_SPACE;
 use crate::talk::SPACE;
+use crate::workers::Worker;
 use crate::yardstick;
 use crate::yardstick::Exchanged;
 
@@ -147,7 +147,7 @@ fn start(
     pairs: u32,
     Exchanged { largest, echo }: Exchanged,
     stage: &mut Stage,
-) -> Result<(Vec<Member>, Vec<Member>)> {
+) -> Result<(Vec<Worker>, Vec<Worker>)> {
     let (mut clients, mut servers) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         let name = |role: &str| format!("binder {role} of pair {}", pair + 1);

@@ -12,9 +12,8 @@ use nix::sys::socket::AddressFamily;
 use nix::sys::socket::SockFlag;
 use nix::sys::socket::SockType;
 
-use crate::caller::obey;
+use crate::caller::run_client;
 use crate::cli::Carriers;
-use crate::crew::Member;
 use crate::error::Context;
 use crate::error::Result;
 use crate::order::Answer;
@@ -22,6 +21,7 @@ use crate::result::Carrier;
 use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
+use crate::workers::Worker;
 use files::FilesCaller;
 use handoff::Bells;
 use handoff::HandoffCaller;
@@ -44,7 +44,7 @@ pub fn add_to(workload: &str, carriers: &Carriers, stage: &mut Stage) -> Result<
 }
 
 /// Starts a pair that passes files over sockets: its client and its server.
-pub fn start_files(stage: &mut Stage) -> Result<(Member, Member)> {
+pub fn start_files(stage: &mut Stage) -> Result<(Worker, Worker)> {
     let (seat, clock) = (stage.seat(0), stage.clock);
     let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
         .context("SOCK_SEQPACKET socket pair")?;
@@ -57,7 +57,7 @@ pub fn start_files(stage: &mut Stage) -> Result<(Member, Member)> {
     let client = stage.start("client of files by SCM_RIGHTS".into(), seat.client, |control| {
         drop(ends.1.take());
         let file = std::fs::File::open("/dev/null").context("/dev/null")?;
-        obey(control, FilesCaller::new(ends.0.take().expect("taken once"), file), &clock)
+        run_client(control, FilesCaller::new(ends.0.take().expect("taken once"), file), &clock)
     })?;
     Ok((client, server))
 }
@@ -77,7 +77,7 @@ pub fn start(
     pairs: u32,
     exchanged: Exchanged,
     stage: &mut Stage,
-) -> Result<(Vec<Member>, Vec<Member>)> {
+) -> Result<(Vec<Worker>, Vec<Worker>)> {
     let mut started = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         let (client, server) = match carrier {
@@ -103,7 +103,7 @@ fn start_stream(
     (ours, theirs): (End, End),
     Exchanged { largest, echo }: Exchanged,
     stage: &mut Stage,
-) -> Result<(Member, Member)> {
+) -> Result<(Worker, Worker)> {
     let ([client, server], seat, clock) = (names(carrier, pair), stage.seat(pair), stage.clock);
     // Each process keeps only its own end, so that either notices when the other is gone.
     let mut ends = (Some(ours), Some(theirs));
@@ -114,7 +114,7 @@ fn start_stream(
     })?;
     let client = stage.start(client, seat.client, |control| {
         drop(ends.1.take());
-        obey(control, StreamCaller::new(ends.0.take().expect("taken once"), largest), &clock)
+        run_client(control, StreamCaller::new(ends.0.take().expect("taken once"), largest), &clock)
     })?;
     Ok((client, server))
 }
@@ -125,14 +125,14 @@ fn start_handoff(
     bells: Bells,
     Exchanged { largest, echo }: Exchanged,
     stage: &mut Stage,
-) -> Result<(Member, Member)> {
+) -> Result<(Worker, Worker)> {
     let ([client, server], seat, clock) = (names(carrier, pair), stage.seat(pair), stage.clock);
     let table = Table::new(largest, bells)?;
     let server = stage.start(server, seat.server, |control| {
         control.answer(&Answer::Ready)?;
         handoff::serve(&table, echo)
     })?;
-    let client =
-        stage.start(client, seat.client, |control| obey(control, HandoffCaller::new(&table), &clock))?;
+    let client = stage
+        .start(client, seat.client, |control| run_client(control, HandoffCaller::new(&table), &clock))?;
     Ok((client, server))
 }

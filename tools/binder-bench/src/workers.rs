@@ -52,7 +52,7 @@ impl Control {
     }
 
     /// Tells the coordinator about a block, and keeps the memory of the samples for the next one.
-    pub fn hand_over(&mut self, samples: Samples) -> Result<Samples> {
+    pub fn answer_samples(&mut self, samples: Samples) -> Result<Samples> {
         let answer = Answer::Samples(samples);
         self.answer(&answer)?;
         let Answer::Samples(samples) = answer else { unreachable!("it was made two lines above") };
@@ -81,38 +81,38 @@ struct Process {
     control: UnixStream,
 }
 
-/// A process of the crew.
+/// One of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member(usize);
+pub struct Worker(usize);
 
-/// All processes of a run. Dropping the crew ends them.
+/// All processes of a run. Dropping the workers ends them.
 #[derive(Debug)]
-pub struct Crew {
+pub struct Workers {
     coordinator: Pid,
     processes: Vec<Process>,
 }
 
-impl Default for Crew {
-    fn default() -> Crew {
-        Crew { coordinator: Pid::this(), processes: Vec::new() }
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers { coordinator: Pid::this(), processes: Vec::new() }
     }
 }
 
-impl Crew {
+impl Workers {
     /// Starts a process. `body` runs in it and should only return when something has gone wrong.
     pub fn start(
         &mut self,
         name: String,
         cpu: Option<usize>,
         body: impl FnOnce(&mut Control) -> Result<()>,
-    ) -> Result<Member> {
+    ) -> Result<Worker> {
         let (ours, theirs) = UnixStream::pair().context("control socket")?;
         // SAFETY: the coordinator has a single thread, so the child may do whatever its parent could.
         match unsafe { fork() }.context("fork")? {
             ForkResult::Child => {
                 drop(ours);
                 let mut control = Control(theirs);
-                let result = settle(cpu).and_then(|()| body(&mut control));
+                let result = set_up(cpu).and_then(|()| body(&mut control));
                 if let Err(error) = result {
                     let _ = control.answer(&Answer::Failed { code: error.code(), text: error.to_string() });
                 }
@@ -120,40 +120,40 @@ impl Crew {
             }
             ForkResult::Parent { child } => {
                 self.processes.push(Process { name, pid: child, control: ours });
-                Ok(Member(self.processes.len() - 1))
+                Ok(Worker(self.processes.len() - 1))
             }
         }
     }
 
-    /// The process of a member.
-    pub fn pid(&self, member: Member) -> Pid {
-        self.processes[member.0].pid
+    /// The process id of a worker.
+    pub fn pid(&self, worker: Worker) -> Pid {
+        self.processes[worker.0].pid
     }
 
-    /// Gives an order to a member.
-    pub fn order(&mut self, member: Member, order: &Order) -> Result<()> {
-        match send(&mut self.processes[member.0].control, order) {
+    /// Sends an order to a worker.
+    pub fn order(&mut self, worker: Worker, order: &Order) -> Result<()> {
+        match send(&mut self.processes[worker.0].control, order) {
             Ok(()) => Ok(()),
-            Err(_) => Err(self.post_mortem(member.0, None)),
+            Err(_) => Err(self.failure(worker.0, None)),
         }
     }
 
-    /// Waits until each of `wanted` has answered once; fails as soon as anyone of the crew is in trouble.
-    pub fn collect(&mut self, wanted: &[Member], patience: Duration) -> Result<Vec<Answer>> {
+    /// Waits until each of `wanted` has answered once; fails as soon as any process has failed.
+    pub fn collect(&mut self, wanted: &[Worker], timeout: Duration) -> Result<Vec<Answer>> {
         let mut answers: Vec<Option<Answer>> = wanted.iter().map(|_| None).collect();
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while let Some(missing) = answers.iter().position(Option::is_none) {
             let left = deadline.saturating_duration_since(Instant::now());
-            let news = self.news(left)?;
-            if news.is_empty() && left.is_zero() {
+            let readable = self.readable(left)?;
+            if readable.is_empty() && left.is_zero() {
                 let name = &self.processes[wanted[missing].0].name;
                 return Err(Error::PeerDied(format!(
                     "no answer from the {name} for {} s",
-                    patience.as_secs()
+                    timeout.as_secs()
                 )));
             }
-            for index in news {
-                let answer = self.hear(index)?;
+            for index in readable {
+                let answer = self.receive(index)?;
                 match wanted.iter().position(|m| m.0 == index) {
                     Some(place) if answers[place].is_none() => answers[place] = Some(answer),
                     _ => {
@@ -168,30 +168,30 @@ impl Crew {
         Ok(answers.into_iter().flatten().collect())
     }
 
-    /// Waits for members to be set up.
-    pub fn await_ready(&mut self, members: &[Member], patience: Duration) -> Result<()> {
-        self.collect(members, patience).map(drop)
+    /// Waits until workers are set up.
+    pub fn await_ready(&mut self, workers: &[Worker], timeout: Duration) -> Result<()> {
+        self.collect(workers, timeout).map(drop)
     }
 
     /// Indices of processes that have said something or are gone.
-    fn news(&self, patience: Duration) -> Result<Vec<usize>> {
+    fn readable(&self, timeout: Duration) -> Result<Vec<usize>> {
         let mut fds: Vec<PollFd> =
             self.processes.iter().map(|p| PollFd::new(p.control.as_fd(), PollFlags::POLLIN)).collect();
-        let milliseconds = patience.as_millis().min(1000) as u16;
+        let milliseconds = timeout.as_millis().min(1000) as u16;
         poll(&mut fds, PollTimeout::from(milliseconds)).context("poll")?;
         Ok(fds.iter().enumerate().filter(|(_, fd)| fd.any() == Some(true)).map(|(index, _)| index).collect())
     }
 
-    fn hear(&mut self, index: usize) -> Result<Answer> {
+    fn receive(&mut self, index: usize) -> Result<Answer> {
         match receive(&mut self.processes[index].control) {
-            Ok(Answer::Failed { code, text }) => Err(self.post_mortem(index, Some((code, text)))),
+            Ok(Answer::Failed { code, text }) => Err(self.failure(index, Some((code, text)))),
             Ok(answer) => Ok(answer),
-            Err(_) => Err(self.post_mortem(index, None)),
+            Err(_) => Err(self.failure(index, None)),
         }
     }
 
-    /// Finds out who died first: a killed server matters more than the client that noticed.
-    fn post_mortem(&mut self, index: usize, said: Option<(u8, String)>) -> Error {
+    /// The error to report when a process has failed: a killed server is named before the client that saw its death.
+    fn failure(&mut self, index: usize, said: Option<(u8, String)>) -> Error {
         std::thread::sleep(Duration::from_millis(100));
         for process in &self.processes {
             if let Ok(WaitStatus::Signaled(_, signal, _)) = waitpid(process.pid, Some(WaitPidFlag::WNOHANG)) {
@@ -206,9 +206,9 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
-        // A child that unwinds has a copy of the crew, but it is not its to end.
+        // A child that unwinds has a copy of this and must not end the others.
         if Pid::this() != self.coordinator {
             return;
         }
@@ -222,7 +222,7 @@ impl Drop for Crew {
 }
 
 /// The first steps of a child: die with the coordinator, stay on its CPU.
-fn settle(cpu: Option<usize>) -> Result<()> {
+fn set_up(cpu: Option<usize>) -> Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL).context("PR_SET_PDEATHSIG")?;
     let Some(cpu) = cpu else { return Ok(()) };
     let mut set = CpuSet::new();
