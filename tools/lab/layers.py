@@ -10,7 +10,7 @@ import dataclasses
 import pathlib
 import re
 
-from . import say
+from . import circles, say
 from .versions import ROOT
 
 TABLE = "docs/architecture.md"
@@ -163,24 +163,6 @@ def folder(unit):
     return unit.split("/")[0] if "/" in unit else "."
 
 
-def circles(units, arrows):
-    """All sets of more than one unit from each of which arrows lead to each other one."""
-    after = {unit: {to for start, to in arrows if start == unit} for unit in units}
-
-    def reached(start):
-        seen, left = set(), [start]
-        while left:
-            for to in after.get(left.pop(), ()):
-                if to not in seen:
-                    seen.add(to)
-                    left.append(to)
-        return seen
-
-    reach = {unit: reached(unit) for unit in units}
-    found = {frozenset(other for other in reach[unit] if unit in reach.get(other, ())) for unit in units}
-    return sorted((sorted(circle) for circle in found if len(circle) > 1), key=len)
-
-
 def complaints(root=ROOT):
     """What the sources do that the document does not allow; says how many arrows there are, and where they lead."""
     allowed = rules((root / TABLE).read_text())
@@ -211,7 +193,8 @@ def complaints(root=ROOT):
     if len(upward) > MOST_UPWARD:
         wrong.append(f"{len(upward)} arrows lead up, {MOST_UPWARD} may")
     # What is listed as leading up is counted there.
-    found = circles(sources.units, sources.arrows - allowed.upward)
+    after = {unit: {to for start, to in sources.arrows - allowed.upward if start == unit} for unit in sources.units}
+    found = circles.circles(after)
     wrong += _circle(found, allowed.circle)
     wrong += [f"{name} has functions of {kind}, whose home is {home}" for name, kind, home in sources.strangers()]
     say.note(f"{DRIVER}: {sources.entries} entries, {len(sources.arrows)} arrows between {len(sources.units)} units, "
