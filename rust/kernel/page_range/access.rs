@@ -4,8 +4,7 @@
 //!
 //! All accesses are made while the range's space is open. Opening it does not wait: reclaim skips a
 //! range whose space is open. No access sleeps while it is open. Only a copy from user memory that
-//! is not present has to wait; it is made with the space closed again, with a reference to the
-//! page.
+//! is not present has to wait; it is made while the space is not open, with a reference to the page.
 //!
 //! # Races
 //!
