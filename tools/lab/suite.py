@@ -490,27 +490,11 @@ def _next_to_c(tally, title, judge):
     tally.add(title, judged - len(failures), len(failures))
 
 
-def _is_emulators(result):
-    """Whether a guest died of a breakpoint in the kernel's own text, with nothing of a Binder driver on the stack."""
-    log = list(result.kernel_log)
-    at = next((n for n, line in enumerate(log) if "Oops: int3" in line), None)
-    if at is None:
-        return False
-    # Two lines name the kernel and its modules, whatever they did.
-    trace = [line for line in log[at:] if "Modules linked in" not in line and "ainted" not in line]
-    return not any("binder" in line.lower() for line in trace)
-
-
 def _run(title, name, job):
     """Boot and run one job with its progress shown, its log kept and its problems printed."""
     built = kernel.build(name)
     with say.Step(title) as step:
         result = guest.run(built, job, step.hear)
-    if _is_emulators(result):
-        # QEMU runs a breakpoint of the kernel's own text patching after the patch was done (docs/lab.md).
-        say.note(f"  {title}: the emulator ran text of the kernel's that was being patched; once more")
-        with say.Step(title) as step:
-            result = guest.run(built, job, step.hear)
     log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
     log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
     for problem in result.problems[:10]:
