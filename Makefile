@@ -10,11 +10,11 @@ GUEST ?= um
 DRIVER ?= rust
 PYTHON := /usr/bin/python3
 LAB := PYTHONPATH=tools $(PYTHON) -B -m lab
-WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
-
 ifneq ($(BUILTIN),)
 GUEST := x86_64
 endif
+
+WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
