@@ -6,7 +6,7 @@
 //! looks at all of them for each question. [`Pair`] runs the real allocator next to it and compares
 //! everything that can be observed after each step.
 
-use super::{atomic, ensure, ensure_eq, Failed};
+use super::{atomic, ensure_eq, Failed};
 use crate::range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, State};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::prelude::*;
