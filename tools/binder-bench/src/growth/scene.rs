@@ -207,14 +207,17 @@ impl<'a> Scene<'a> {
     /// Waits until an actor pauses; fails as soon as any is in trouble.
     pub fn await_pause(&mut self, actor: Actor) -> Result<()> {
         while !self.processes[actor.0].paused {
-            let mut fds: Vec<PollFd> = self.processes.iter().map(watched).collect();
+            // The socket of a dead actor has hung up, of which poll would tell at once, again and again.
+            let mut alive: Vec<&mut Process> = self.processes.iter_mut().filter(|p| p.alive).collect();
+            let mut fds: Vec<PollFd> =
+                alive.iter().map(|p| PollFd::new(p.turns.as_fd(), PollFlags::POLLIN)).collect();
             let heard = poll(&mut fds, PollTimeout::from(PATIENCE)).context("poll")?;
+            let speaking: Vec<bool> = fds.iter().map(|fd| fd.any() == Some(true)).collect();
+            for (process, _) in alive.iter_mut().zip(speaking).filter(|(_, said)| *said) {
+                process.hear()?;
+            }
             if heard == 0 {
                 return Err(Error::PeerDied(format!("no word from the {}", self.processes[actor.0].name)));
-            }
-            let speaking: Vec<bool> = fds.iter().map(|fd| fd.any() == Some(true)).collect();
-            for (process, _) in self.processes.iter_mut().zip(speaking).filter(|(p, said)| p.alive && *said) {
-                process.hear()?;
             }
         }
         Ok(())
@@ -230,12 +233,6 @@ impl<'a> Scene<'a> {
     pub fn take_phases(&mut self) -> Vec<Phase> {
         std::mem::take(&mut self.phases)
     }
-}
-
-/// A dead actor's socket is readable for ever.
-fn watched(process: &Process) -> PollFd<'_> {
-    let interest = if process.alive { PollFlags::POLLIN } else { PollFlags::empty() };
-    PollFd::new(process.turns.as_fd(), interest)
 }
 
 impl Process {
