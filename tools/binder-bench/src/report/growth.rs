@@ -116,7 +116,7 @@ fn added(growth: &Growth) -> Vec<(f64, f64)> {
 /// what is paid once does not matter.
 fn exponent(growth: &Growth) -> Option<f64> {
     let (one, points) = beyond_one(growth)?;
-    let least = (one * FLAT.0).max(FLAT.1);
+    let least = least_told(one);
     let &(_, most) = points.last()?;
     if points.len() < FITTED {
         return None;
@@ -127,10 +127,18 @@ fn exponent(growth: &Growth) -> Option<f64> {
     slope(&told(growth, least)).map(|power| power.max(0.0))
 }
 
-/// What was added, but for what is too little to be told from nothing; there are two at least.
+fn least_told(one: f64) -> f64 {
+    (one * FLAT.0).max(FLAT.1)
+}
+
+/// What was added and is enough to be told from nothing.
+fn enough(growth: &Growth, least: f64) -> Vec<(f64, f64)> {
+    added(growth).into_iter().filter(|&(_, cost)| cost >= least).collect()
+}
+
+/// The same, but there are two at least.
 fn told(growth: &Growth, least: f64) -> Vec<(f64, f64)> {
-    let added = added(growth);
-    let enough: Vec<_> = added.iter().copied().filter(|&(_, cost)| cost >= least).collect();
+    let (added, enough) = (added(growth), enough(growth, least));
     match enough.len() {
         0 | 1 => {
             added[added.len().saturating_sub(2)..].iter().map(|&(n, cost)| (n, cost.max(least))).collect()
@@ -198,6 +206,10 @@ fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
 /// Whether this grows faster than the base, and is or will be dearer.
 fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
     let count = growth.points.last()?.count as f64 * BEYOND;
+    // From one step that can be told from nothing no power can be told that were worth comparing.
+    if enough(growth, least_told(beyond_one(growth)?.0)).len() < 2 {
+        return None;
+    }
     // What is done for each is linear in the end, even if the first are dearer.
     let theirs = match exponent(base)? {
         power if power > LINEAR => power.max(1.0),
@@ -277,6 +289,20 @@ mod tests {
         assert_eq!(faults(&walk, Some(&seldom)), ["preemption off for longer with more"]);
         assert!(faults(&seldom, Some(&stretched(|_| 300))).is_empty());
         assert!(faults(&walk, Some(&walk)).is_empty());
+    }
+
+    #[test]
+    fn little_growth_is_not_compared() {
+        let measured = |instructions: [u64; 5]| {
+            let mut growth = growth(|_| 0.0);
+            growth.points.iter_mut().zip(instructions).for_each(|(point, cost)| point.instructions = cost);
+            growth
+        };
+        let ours = measured([176_149, 175_429, 180_722, 188_281, 223_673]);
+        let base = measured([190_496, 190_624, 192_278, 203_886, 229_960]);
+        assert!(faults(&ours, Some(&base)).is_empty());
+        let more = measured([176_149, 175_429, 180_722, 248_281, 623_673]);
+        assert_eq!(faults(&more, Some(&base)), ["faster than C"]);
     }
 
     #[test]
