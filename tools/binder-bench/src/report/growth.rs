@@ -116,7 +116,7 @@ fn added(growth: &Growth) -> Vec<(f64, f64)> {
 /// what is paid once does not matter.
 fn exponent(growth: &Growth) -> Option<f64> {
     let (one, points) = beyond_one(growth)?;
-    let least = least_told(one);
+    let least = (one * FLAT.0).max(FLAT.1);
     let &(_, most) = points.last()?;
     if points.len() < FITTED {
         return None;
@@ -127,18 +127,10 @@ fn exponent(growth: &Growth) -> Option<f64> {
     slope(&told(growth, least)).map(|power| power.max(0.0))
 }
 
-fn least_told(one: f64) -> f64 {
-    (one * FLAT.0).max(FLAT.1)
-}
-
-/// What was added and is enough to be told from nothing.
-fn enough(growth: &Growth, least: f64) -> Vec<(f64, f64)> {
-    added(growth).into_iter().filter(|&(_, cost)| cost >= least).collect()
-}
-
-/// The same, but there are two at least.
+/// What was added, but for what is too little to be told from nothing; there are two at least.
 fn told(growth: &Growth, least: f64) -> Vec<(f64, f64)> {
-    let (added, enough) = (added(growth), enough(growth, least));
+    let added = added(growth);
+    let enough: Vec<_> = added.iter().copied().filter(|&(_, cost)| cost >= least).collect();
     match enough.len() {
         0 | 1 => {
             added[added.len().saturating_sub(2)..].iter().map(|&(n, cost)| (n, cost.max(least))).collect()
@@ -206,8 +198,9 @@ fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
 /// Whether this grows faster than the base, and is or will be dearer.
 fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
     let count = growth.points.last()?.count as f64 * BEYOND;
-    // From one step that can be told from nothing no power can be told that were worth comparing.
-    if enough(growth, least_told(beyond_one(growth)?.0)).len() < 2 {
+    // So little growth is that of a few pages, and its power an accident.
+    let (one, points) = beyond_one(growth)?;
+    if points.last()?.1 < one {
         return None;
     }
     // What is done for each is linear in the end, even if the first are dearer.
