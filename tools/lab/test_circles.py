@@ -58,13 +58,6 @@ class Circles(unittest.TestCase):
         self.refused("list.rs, tool/deep.rs", {"tool/deep.rs": "use crate::{one::{self, One},\n    list::{all, none}};",
                                                "one.rs": ""})
 
-    def test_what_is_known(self):
-        known = circles.KNOWN[0]
-        inside = {f"{known}mod.rs": "mod a;\nuse a::A;\nconst N: u8 = 1;", f"{known}a.rs": "use super::N;"}
-        self.assertEqual(self.of(inside), [])
-        outside = {**inside, f"{known}a.rs": "use super::N;\nuse crate::one;", "one.rs": f"use crate::{known.replace('/', '::')}A;"}
-        self.assertIn("3 files", self.of(outside)[0])
-
     def test_this_tree(self):
         self.assertEqual(circles.complaints(), [])
 

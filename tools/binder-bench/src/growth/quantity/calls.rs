@@ -10,8 +10,8 @@ use nix::unistd::pipe;
 use nix::unistd::read;
 use nix::unistd::write;
 
+use super::limits::OPERATIONS;
 use super::threads::spawn;
-use super::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Actor;

@@ -10,7 +10,7 @@ use binder_sys::BinderFdObject;
 use binder_sys::ObjectType;
 use binder_sys::Parcel;
 
-use super::allow_files;
+use super::limits::allow_files;
 use super::pointers::led;
 use super::pointers::sent;
 use crate::error::Context;

@@ -5,8 +5,8 @@ use binder_sys::FlatBinderObject;
 use binder_sys::Parcel;
 use binder_sys::Return;
 
+use super::limits::OPERATIONS;
 use super::notices;
-use super::OPERATIONS;
 use crate::error::Result;
 use crate::growth::scene::Scene;
 use crate::growth::service;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use binder_sys::Return;
 
-use super::allow_files;
+use super::limits::allow_files;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Scene;

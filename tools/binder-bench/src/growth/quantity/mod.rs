@@ -4,6 +4,7 @@
 mod calls;
 mod files;
 mod handles;
+mod limits;
 mod links;
 mod nesting;
 mod notices;
@@ -12,23 +13,8 @@ mod opens;
 mod pointers;
 mod threads;
 
-use nix::sys::resource::setrlimit;
-use nix::sys::resource::Resource;
-
 use super::scene::Scene;
-use crate::error::Context;
 use crate::error::Result;
-
-/// Operations of a phase that does not depend on how many there are.
-const OPERATIONS: u64 = 16;
-
-/// Open files that are enough for the largest number, twice.
-const FILES: u64 = 4096;
-
-/// Lets the coordinator, and whom it starts from now on, open [`FILES`].
-fn allow_files() -> Result<()> {
-    setrlimit(Resource::RLIMIT_NOFILE, FILES, FILES).context("RLIMIT_NOFILE")
-}
 
 /// Something that there can be more and more of.
 pub struct Quantity {

@@ -9,7 +9,7 @@ use binder_sys::Parcel;
 use binder_sys::Return;
 use binder_sys::TransactionFlags;
 
-use super::OPERATIONS;
+use super::limits::OPERATIONS;
 use crate::error::Result;
 use crate::growth::scene::Actor;
 use crate::growth::scene::Scene;

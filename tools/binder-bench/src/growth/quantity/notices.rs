@@ -3,7 +3,7 @@
 
 use binder_sys::Return;
 
-use super::OPERATIONS;
+use super::limits::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Actor;

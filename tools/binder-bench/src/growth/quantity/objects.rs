@@ -5,7 +5,7 @@ use binder_sys::Parcel;
 use binder_sys::TransactionFlags;
 use nix::poll::PollFlags;
 
-use super::OPERATIONS;
+use super::limits::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Scene;

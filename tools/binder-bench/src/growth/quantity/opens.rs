@@ -12,8 +12,8 @@ use nix::sys::epoll::EpollEvent;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::epoll::EpollTimeout;
 
-use super::allow_files;
-use super::OPERATIONS;
+use super::limits::allow_files;
+use super::limits::OPERATIONS;
 use crate::error::Context;
 use crate::error::Result;
 use crate::growth::scene::Scene;

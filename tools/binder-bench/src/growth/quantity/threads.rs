@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::OPERATIONS;
+use super::limits::OPERATIONS;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
