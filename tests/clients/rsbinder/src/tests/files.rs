@@ -61,12 +61,13 @@ pub fn none_is_left_open() -> Result<String> {
         service.workshop.slurp(&filled_pipe("again")?)?;
         drop(service.workshop.pipes(10)?);
     }
-    // A descriptor in a buffer is closed when its buffer is freed, which may be after the answer.
+    // A descriptor in a buffer is closed when its buffer is freed, which may be after the answer: also that of the
+    // first call, so there may be fewer than before.
     let mut after = (0, 0);
     eventually("all descriptors are closed", || {
         after = (open_files()?, service.workshop.openFiles()?);
-        Ok(after == before)
+        Ok(after.0 <= before.0 && after.1 <= before.1)
     })
     .map_err(|error| error.context(format!("before {before:?}, after {after:?}")))?;
-    Ok("1200 descriptors, as many open as before on both sides".into())
+    Ok("1200 descriptors, no more open than before on either side".into())
 }
