@@ -92,7 +92,7 @@ def retention():
 def retention_of_few():
     """The same for `make test`, of a few that were once kept, or are likely to be: (how many, what is wrong)."""
     program = programs.build(CRATE)
-    words = ["--endings", ",".join(FEW_ENDINGS), "--steps", "4"]
+    words = ["--endings", ",".join(FEW_ENDINGS), "--steps", "16"]
     key = cache.key(str(kernel.build("x86_64").folder), hashlib.sha256(program.read_bytes()).hexdigest(), words)
 
     def weigh(driver):
