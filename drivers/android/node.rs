@@ -16,8 +16,8 @@ use crate::{
     process::{Process, ProcessState},
     pure::{
         node_counts::{NodeCounts, NodeUpdate, Uncounted},
-        priority_rules::NodePriority, //
-        registrations::{Place, Popped, Registrations},
+        priority_rules::NodePriority,
+        registrations::{Place, Popped, Registrations}, //
     },
     thread::Thread,
     transaction::{Transaction, Turn},

@@ -49,7 +49,7 @@ pub(crate) type FreezeNotification = Notification<FreezeNotificationState<WorkTi
 /// What a notification is about: the state machine that knows what is still to be notified.
 pub(crate) trait Subject: Sized {
     /// What user space reads.
-    type Told: Copy;
+    type Message: Copy;
 
     /// The kind by which notifications of this subject are counted.
     const KIND: Kind;
@@ -60,7 +60,7 @@ pub(crate) trait Subject: Sized {
 
     /// Reads what was queued, and takes back its ticket. Returns what to write for user space, if
     /// it is still to be notified.
-    fn read(&mut self, ticket: WorkTicket) -> Option<Self::Told>;
+    fn read(&mut self, ticket: WorkTicket) -> Option<Self::Message>;
 
     /// Records that the handle is removed: user space is not notified any more (contract NODE-10).
     fn cancel(&mut self);
@@ -71,12 +71,11 @@ pub(crate) trait Subject: Sized {
     /// Whether something was delivered that user space has not confirmed.
     fn is_delivered(&self) -> bool;
 
-    /// Whether user space confirms `told`, and a read ends after it.
-    fn is_confirmed(told: Self::Told) -> bool;
+    /// Whether user space confirms `message`, and a read ends after it.
+    fn is_confirmed(message: Self::Message) -> bool;
 
-    /// Returns the code and the payload that user space reads; of the payload, as many bytes as the
-    /// code has.
-    fn encode(told: Self::Told, cookie: u64) -> (Return, [u8; 16]);
+    /// Returns the code that user space reads, and the word behind the cookie, for codes that have one.
+    fn code(message: Self::Message) -> (Return, u32);
 
     /// Returns the notifications of this subject that are delivered to a process and not confirmed
     /// yet.
@@ -179,16 +178,26 @@ impl<S: Subject> Notification<S> {
         self: &Arc<Self>,
         ticket: WorkTicket,
         holder: &mut ProcessState,
-    ) -> Option<S::Told> {
+    ) -> Option<S::Message> {
         let state = self.state(holder);
-        let told = state.subject.read(ticket)?;
-        if S::is_confirmed(told) {
+        let message = state.subject.read(ticket)?;
+        if S::is_confirmed(message) {
             // Present: it came with the event, or was put back with the last confirmation.
             let place = state.place.take()?;
             let number = S::delivered(holder).insert(self, self.cookie, place);
             self.state(holder).number = number;
         }
-        Some(told)
+        Some(message)
+    }
+
+    /// Returns the code and the payload that user space reads; of the payload, as many bytes as the code
+    /// has.
+    pub(crate) fn encode(&self, message: S::Message) -> (Return, [u8; 16]) {
+        let (code, word) = S::code(message);
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&self.cookie.to_ne_bytes());
+        payload[8..12].copy_from_slice(&word.to_ne_bytes());
+        (code, payload)
     }
 
     /// Cancels the notification, because its handle is removed; user space is not notified of that

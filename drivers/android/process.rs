@@ -21,7 +21,6 @@ use crate::{
         closable::{Closable, Open},
         open_file::OpenFile,
         page_range::PageRange,
-        park::WakeHint,
         pid::GroupPid,
         sched, //
     },
@@ -32,8 +31,8 @@ use crate::{
         freeze_state::{FreezeState, WakeFreezers},
         node_counts::Uncounted,
         pool::Pool,
-        priority_rules::Priority, //
-        registrations::{DeliveredNotifications, Place, Registrations},
+        priority_rules::Priority,
+        registrations::{DeliveredNotifications, Place, Registrations}, //
     },
     scheduling::{
         idle::{IdlePlace, IdleThreads},
@@ -103,7 +102,7 @@ pub(crate) struct Process {
     /// What a thread for which a call is [reserved](WaitState::Reserved) waits on, if something
     /// else wakes it before the call is queued.
     #[pin]
-    pub(crate) promises: CondVar,
+    pub(crate) reservations: CondVar,
     /// Nothing more can be queued for the process. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
     _counted: Counted,
@@ -316,7 +315,7 @@ impl Process {
                 pages,
                 pollers,
                 freezers <- new_condvar!("Process::freezers"),
-                promises <- new_condvar!("Process::promises"),
+                reservations <- new_condvar!("Process::reservations"),
                 has_ended: AtomicFlag::new(false),
                 _counted: Counted::new(Kind::Process),
             }),
@@ -436,28 +435,6 @@ impl Process {
             has_strong_ref,
             has_weak_ref,
         }
-    }
-
-    /// Makes all threads return to user space, because a descriptor of the device is closed.
-    pub(crate) fn flush(&self) {
-        let mut next = Pid::MIN;
-        while let Some(thread) = self.flush_thread(next) {
-            next = thread.id + 1;
-        }
-    }
-
-    /// Makes the first thread whose number is at least `from` return to user space. Returns that
-    /// thread.
-    fn flush_thread(&self, from: Pid) -> Option<Arc<Thread>> {
-        let mut state = self.lock_state();
-        let thread = state.threads.first_from(&from)?;
-        thread.must_return.store(true, Relaxed);
-        let was_asleep = state.stop_waiting(&thread);
-        drop(state);
-        if was_asleep {
-            thread.wake(WakeHint::Anywhere);
-        }
-        Some(thread)
     }
 
     /// Wakes the tasks that poll the device.

@@ -440,7 +440,7 @@ impl Thread {
 
     /// Queues for the thread the error of its last command, and records the extended error. To be
     /// called with no lock held.
-    pub(crate) fn fail(self: &Arc<Self>, id: u32, error: TransactionError) {
+    pub(crate) fn queue_transaction_error(self: &Arc<Self>, id: u32, error: TransactionError) {
         let mut process = self.process.lock_state();
         self.state(&mut process).set_error(id, error);
         self.queue_error_and_wake(process, error.return_code);

@@ -49,7 +49,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     };
     if let Err(error) = called {
         report("call", id, request, error);
-        thread.fail(id, error);
+        thread.queue_transaction_error(id, error);
     }
 }
 
@@ -378,7 +378,7 @@ fn submit(
     };
     drop(state);
     if reserved_for.is_some() {
-        target.promises.notify_all();
+        target.reservations.notify_all();
     }
     Ok(Submitted { wake, admission })
 }
@@ -390,10 +390,10 @@ fn submit(
 pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let id = next_debug_id();
-    let Some((mut transaction, is_told)) = begin_reply(thread, request, id) else {
+    let Some((mut transaction, is_completion_queued)) = begin_reply(thread, request, id) else {
         let error = TransactionError::failed(EPROTO);
         report("reply", id, request, error);
-        return thread.fail(id, error);
+        return thread.queue_transaction_error(id, error);
     };
     let error = match fill_reply(&mut transaction, sender, request) {
         Ok(()) => None,
@@ -405,8 +405,8 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
         }
     };
     match error {
-        None if is_told => {}
-        Some(_) if is_told => thread.stop_until_completion(),
+        None if is_completion_queued => {}
+        Some(_) if is_completion_queued => thread.stop_until_completion(),
         _ => thread.end_reply(error.is_some()),
     }
     let saved_priority = transaction.saved_priority;
@@ -431,14 +431,17 @@ fn begin_reply(
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
-    let is_told = request.offsets_size == 0 && state.spare_ticket.is_some();
-    let transaction = if is_told {
+    let is_completion_queued = request.offsets_size == 0 && state.spare_ticket.is_some();
+    let transaction = if is_completion_queued {
         state.stack.pop_incoming()?
     } else {
         state.stack.begin_reply()?
     };
     let surplus = state.stack.take_surplus();
-    let wake = match is_told.then(|| state.spare_ticket.take()).flatten() {
+    let wake = match is_completion_queued
+        .then(|| state.spare_ticket.take())
+        .flatten()
+    {
         Some(ticket) => thread.complete_reply(&mut process, ticket),
         None => ThreadWake::Nobody,
     };
@@ -447,7 +450,7 @@ fn begin_reply(
     drop(surplus);
     wake.now(thread, WakeHint::Anywhere);
     thread.process.wake_freezers(freezers);
-    Some((transaction, is_told))
+    Some((transaction, is_completion_queued))
 }
 
 /// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the

@@ -33,8 +33,8 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::Node, "nodes"),
     (Kind::Ref, "refs"),
     (Kind::Transaction, "transactions"),
-    (Kind::DeathNotification, "death links"),
-    (Kind::FreezeNotification, "freeze links"),
+    (Kind::DeathNotification, "death notifications"),
+    (Kind::FreezeNotification, "freeze notifications"),
 ];
 
 static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(FIRST_COUNT) }; KINDS.len()];

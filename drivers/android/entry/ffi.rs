@@ -185,7 +185,8 @@ unsafe extern "C" fn binder_flush(
     _owner: bindings::fl_owner_t,
 ) -> c_int {
     // SAFETY: Guaranteed by the VFS.
-    unsafe { process_of(file) }.flush();
+    let process = unsafe { process_of(file) };
+    threads::flush(&process);
     0
 }
 

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Makes and looks up the record of a thread ([`Thread`]). It is made by the first ioctl or poll that
-//! needs one.
+//! The records of the threads of a process ([`Thread`]): made by the first ioctl or poll that needs one,
+//! looked up, and made to return to user space.
 
 use crate::{
     common::limits::limits,
+    kernel_ext::park::WakeHint,
     lifecycle::teardown::end_thread,
-    process::Process,
+    process::{Pid, Process},
     thread::Thread, //
 };
 use kernel::{
     prelude::*,
     rbtree::RBTreeNodeReservation,
-    sync::{Arc, ArcBorrow}, //
+    sync::{
+        atomic::Relaxed,
+        Arc,
+        ArcBorrow, //
+    }, //
 };
 
 /// Returns the record of the calling task, and makes one if it has none. No lock may be held.
@@ -62,4 +67,26 @@ fn end_exited_thread(process: &Process) -> bool {
     let exited = exited.cloned();
     drop(state);
     exited.inspect(end_thread).is_some()
+}
+
+/// Makes all threads of a process return to user space, because a descriptor of the device is closed.
+/// No lock may be held.
+pub(crate) fn flush(process: &Process) {
+    let mut next = Pid::MIN;
+    while let Some(thread) = flush_thread(process, next) {
+        next = thread.id + 1;
+    }
+}
+
+/// Makes the first thread whose number is at least `from` return to user space. Returns that thread.
+fn flush_thread(process: &Process, from: Pid) -> Option<Arc<Thread>> {
+    let mut state = process.lock_state();
+    let thread = state.threads.first_from(&from)?;
+    thread.must_return.store(true, Relaxed);
+    let was_asleep = state.stop_waiting(&thread);
+    drop(state);
+    if was_asleep {
+        thread.wake(WakeHint::Anywhere);
+    }
+    Some(thread)
 }

@@ -25,7 +25,7 @@ use kernel::{
 };
 
 impl Subject for DeathState<WorkTicket> {
-    type Told = DeathReturn;
+    type Message = DeathReturn;
 
     const KIND: Kind = Kind::DeathNotification;
 
@@ -49,18 +49,15 @@ impl Subject for DeathState<WorkTicket> {
         self.is_delivered()
     }
 
-    fn is_confirmed(told: DeathReturn) -> bool {
-        told == DeathReturn::Dead
+    fn is_confirmed(message: DeathReturn) -> bool {
+        message == DeathReturn::Dead
     }
 
-    fn encode(told: DeathReturn, cookie: u64) -> (Return, [u8; 16]) {
-        let mut payload = [0; 16];
-        payload[..8].copy_from_slice(&cookie.to_ne_bytes());
-        let code = match told {
-            DeathReturn::Dead => Return::DeadBinder,
-            DeathReturn::ClearDone => Return::ClearDeathNotificationDone,
-        };
-        (code, payload)
+    fn code(message: DeathReturn) -> (Return, u32) {
+        match message {
+            DeathReturn::Dead => (Return::DeadBinder, 0),
+            DeathReturn::ClearDone => (Return::ClearDeathNotificationDone, 0),
+        }
     }
 
     fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<DeathNotification> {

@@ -30,7 +30,7 @@ use kernel::{
 };
 
 impl Subject for FreezeNotificationState<WorkTicket> {
-    type Told = FreezeReturn;
+    type Message = FreezeReturn;
 
     const KIND: Kind = Kind::FreezeNotification;
 
@@ -54,21 +54,15 @@ impl Subject for FreezeNotificationState<WorkTicket> {
         self.is_delivered()
     }
 
-    fn is_confirmed(told: FreezeReturn) -> bool {
-        matches!(told, FreezeReturn::Frozen(_))
+    fn is_confirmed(message: FreezeReturn) -> bool {
+        matches!(message, FreezeReturn::Frozen(_))
     }
 
-    fn encode(told: FreezeReturn, cookie: u64) -> (Return, [u8; 16]) {
-        let mut payload = [0; 16];
-        payload[..8].copy_from_slice(&cookie.to_ne_bytes());
-        let code = match told {
-            FreezeReturn::Frozen(is_frozen) => {
-                payload[8..12].copy_from_slice(&u32::from(is_frozen).to_ne_bytes());
-                Return::FrozenBinder
-            }
-            FreezeReturn::ClearDone => Return::ClearFreezeNotificationDone,
-        };
-        (code, payload)
+    fn code(message: FreezeReturn) -> (Return, u32) {
+        match message {
+            FreezeReturn::Frozen(is_frozen) => (Return::FrozenBinder, is_frozen.into()),
+            FreezeReturn::ClearDone => (Return::ClearFreezeNotificationDone, 0),
+        }
     }
 
     fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<FreezeNotification> {

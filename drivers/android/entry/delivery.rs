@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Delivery of a call or a reply: it is written to user space, and given to the thread that reads it.
+//!
+//! A transaction takes effect only after it has been written, so that it is either delivered as a whole
+//! or not at all (lesson C15).
+
+use crate::{
+    allocation::{Buffer, Purpose},
+    buffers::file_slots::ReservedNumbers,
+    common::{debug::binder_debug, error::TransactionError},
+    defs::{NodeName, Return, TransactionData},
+    entry::read_buffer::ReadBuffer,
+    kernel_ext::park::WakeHint,
+    process::StateGuard,
+    scheduling::priority,
+    thread::Thread,
+    transaction::{Content, Transaction}, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Returns what user space reads of a transaction whose data is in `buffer`, without the node and the
+/// caller's pid.
+fn transaction_data(
+    thread: &Thread,
+    transaction: &Transaction,
+    buffer: &Buffer,
+) -> TransactionData {
+    // A process that receives has mapped its space.
+    let start = thread.process.pages.address().unwrap_or(0);
+    let data = (start + buffer.offset()) as u64;
+    TransactionData {
+        node: NodeName::default(),
+        code: transaction.code,
+        flags: transaction.flags,
+        sender_pid: 0,
+        sender_euid: transaction.sender_euid.into_uid_in_current_ns(),
+        data_size: buffer.layout.data_size() as u64,
+        offsets_size: buffer.layout.offsets_size() as u64,
+        data,
+        offsets: data + buffer.layout.offsets_at() as u64,
+    }
+}
+
+/// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
+/// numbers for the files of the call. Returns the numbers. Fails when there is no memory or no free
+/// number. No lock may be held.
+pub(super) fn prepare(
+    thread: &Thread,
+    transaction: &Transaction,
+    has_room_on_stack: bool,
+) -> Result<Option<KBox<ReservedNumbers>>> {
+    if !has_room_on_stack {
+        thread.make_room_on_stack()?;
+    }
+    match transaction.buffer() {
+        Some(buffer) => buffer.reserve_numbers(&thread.process),
+        None => Ok(None),
+    }
+}
+
+/// Delivers a call to the thread, which serves it from then on, unless the call is oneway. Returns the
+/// locked state.
+///
+/// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
+/// error then.
+pub(super) fn deliver_call<'a>(
+    thread: &'a Arc<Thread>,
+    mut transaction: KBox<Transaction>,
+    numbers: Option<KBox<ReservedNumbers>>,
+    output: &mut ReadBuffer,
+) -> Result<StateGuard<'a>> {
+    let (node, buffer, caller_pid) = match transaction.content() {
+        Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
+        Content::Oneway { node, buffer, .. } => (node, buffer, 0),
+        // Work that is queued as a call has one of these two contents. One that has neither must not
+        // stay among the pending calls.
+        _ => {
+            fail_delivery(thread, transaction);
+            return Err(EINVAL);
+        }
+    };
+    let mut data = transaction_data(thread, &transaction, buffer);
+    data.node = node.name;
+    data.sender_pid = caller_pid;
+    match buffer.context_at() {
+        None => output.put(Return::Transaction, &data.encode()),
+        Some(at) => {
+            let context = data.data + at as u64;
+            let message = data.encode_with_context(context);
+            output.put(Return::TransactionSecCtx, &message);
+        }
+    }
+    if let Err(error) = output.flush() {
+        binder_debug!(
+            FailedTransaction,
+            "call {} cannot be written to its receiver",
+            transaction.id
+        );
+        fail_delivery(thread, transaction);
+        return Err(error);
+    }
+    match transaction.take_content() {
+        Content::Call { node, buffer } => {
+            let own = priority::begin_service(transaction.caller_priority, &node.priority);
+            transaction.saved_priority.keep_first(own);
+            deliver_buffer(thread, buffer, numbers, Purpose::Call(node));
+        }
+        Content::Oneway { node, buffer, .. } => {
+            priority::begin_oneway_service(&node.priority);
+            deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
+            drop(transaction);
+            return Ok(drop_pending_call(thread, lock_after_transaction(thread)));
+        }
+        _ => {}
+    }
+    let mut process = thread.process.lock_state();
+    thread.state(&mut process).serve(transaction);
+    Ok(process)
+}
+
+/// Fails a call that cannot be delivered to the calling thread, and restores the priority that the
+/// thread had before the call. No lock may be held.
+pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
+    let saved_priority = transaction.saved_priority.take();
+    transaction.fail(TransactionError::UNDELIVERABLE);
+    drop(drop_pending_call(thread, thread.process.lock_state()));
+    if let Some(saved) = saved_priority {
+        priority::end_service(saved);
+    }
+}
+
+/// Removes a pending call that does not go onto the stack, because it is oneway or cannot be delivered.
+/// Queues the outcome that was kept until then, if any. Returns the locked state, which it may release
+/// in between.
+fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
+    thread.state(&mut process).pending_calls -= 1;
+    let wake = thread.queue_kept_outcome(&mut process);
+    if wake.is_needed() {
+        drop(process);
+        wake.now(thread, WakeHint::Anywhere);
+        process = thread.process.lock_state();
+    }
+    process
+}
+
+/// Delivers a buffer whose address has been written to user space: installs its files, and allows the
+/// process to free it.
+#[inline]
+fn deliver_buffer(
+    thread: &Thread,
+    mut buffer: Buffer,
+    numbers: Option<KBox<ReservedNumbers>>,
+    purpose: Purpose,
+) {
+    if let Some(numbers) = numbers {
+        buffer.install_files(numbers);
+    }
+    thread.process.deliver_buffer(buffer, purpose);
+}
+
+/// Delivers a reply to the thread that made the call. Returns the locked state.
+///
+/// Fails with `EFAULT` when the reply cannot be written to user space.
+pub(super) fn deliver_reply<'a>(
+    thread: &'a Arc<Thread>,
+    mut transaction: KBox<Transaction>,
+    output: &mut ReadBuffer,
+) -> Result<StateGuard<'a>> {
+    let mut numbers = None;
+    if let Content::Reply { buffer, .. } = transaction.content() {
+        match buffer.reserve_numbers(&thread.process) {
+            Ok(reserved) => {
+                numbers = reserved;
+                let data = transaction_data(thread, &transaction, buffer);
+                output.put(Return::Reply, &data.encode());
+            }
+            Err(_) => {
+                // The call has ended nevertheless, and its caller must be notified of that (lesson
+                // R19).
+                transaction.release_content();
+                output.put(Return::FailedReply, &[]);
+            }
+        }
+    }
+    output.flush()?;
+    let mut process = match transaction.take_content() {
+        Content::Reply { buffer, .. } => {
+            deliver_buffer(thread, buffer, numbers, Purpose::Reply);
+            lock_after_transaction(thread)
+        }
+        _ => thread.process.lock_state(),
+    };
+    let spare = &mut thread.state(&mut process).spare_transaction;
+    let superfluous = spare.replace(transaction);
+    if superfluous.is_some() {
+        drop(process);
+        drop(superfluous);
+        process = thread.process.lock_state();
+    }
+    Ok(process)
+}
+
+/// Locks the state and ends a transaction that was outstanding for the process and has been delivered.
+/// Returns the locked state, which it may release in between.
+fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
+    let mut process = thread.process.lock_state();
+    let freezers = process.freeze.end_transaction();
+    if freezers.is_needed() {
+        drop(process);
+        thread.process.wake_freezers(freezers);
+        process = thread.process.lock_state();
+    }
+    process
+}
