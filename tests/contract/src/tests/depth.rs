@@ -334,7 +334,7 @@ fn lesson_s06_costs_grow_no_faster_than_the_depth(t: &Stage) {
     let arena = Arena::new();
     let (mut once, mut four) = (costs_at(t, &arena, DEPTH), costs_at(t, &arena, 4 * DEPTH));
     // Who was disturbed tries again.
-    for _ in 0..2 {
+    for _ in 0..5 {
         if let Some(wrong) = grown_too_fast(once, four) {
             eprintln!("{wrong}");
             four = four.best(costs_at(t, &arena, 4 * DEPTH));
