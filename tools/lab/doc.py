@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """The driver's and `rust/kernel/`'s documentation, private items included, as rustdoc makes it: warnings are errors."""
 
-import re
 import shlex
 import subprocess
 
 from . import kernel, module, proc, say, toolchain
-from .versions import BUILD, ROOT
+from .versions import BUILD, PINNED, ROOT
 
 OUT = BUILD / "doc"
-RUSTDOC = "/usr/bin/rustdoc"
-# What the compiler is told of its output, and rustdoc has no use for.
-_OUTPUT = re.compile(r"--(out-dir|emit|crate-type|remap-path-scope)\b|-Cembed-bitcode|-Clto|-Csplit-debuginfo")
+# What the compiler is told of its output, and rustdoc has no use for; after some of it comes a word that belongs to it.
+_OUTPUT = ("--emit=", "--remap-path-scope", "-Cembed-bitcode", "-Clto", "-Csplit-debuginfo")
+_OUTPUT_PAIRS = ("--out-dir", "--crate-type")
 
 
 def run():
@@ -36,14 +35,15 @@ def complaints():
 def _command(out):
     """The call of rustdoc that corresponds to how kbuild compiled the module in folder `out`."""
     saved = (out / ".rust_binder.o.cmd").read_text().splitlines()[0].partition(" := ")[2]
-    words = shlex.split(saved)
-    compiler = next(at for at, word in enumerate(words) if word.endswith("rustc"))
-    options, skip = [], False
-    for word in words[compiler + 1:]:
-        if skip or _OUTPUT.match(word):
-            skip = not skip and word in ("--out-dir", "--emit", "--crate-type")
-            continue
-        options.append(word)
-    return [RUSTDOC, *options, "--crate-name", "rust_binder", "--document-private-items",
-            # The pages are for who reads the driver, not for who uses it: private items are there.
+    words = iter(shlex.split(saved))
+    # What comes before is for kbuild's sake.
+    next(word for word in words if word.endswith("rustc"))
+    options = []
+    for word in words:
+        if word in _OUTPUT_PAIRS:
+            next(words)
+        elif not word.startswith(_OUTPUT):
+            options.append(word)
+    # The pages are for who reads the driver, not for who uses it: private items are there.
+    return [PINNED["rust"]["rustdoc"], *options, "--crate-name", "rust_binder", "--document-private-items",
             "--output", str(OUT), "-Dwarnings", "-Arustdoc::private_intra_doc_links"]
