@@ -21,8 +21,8 @@ use crate::{
     notifications::freeze::notify_all,
     process::{Pid, Process, ProcessState},
     pure::{
-        few::OneOrMany,
         freeze_state::{Attempt, FreezeProgress}, //
+        one_or_many::OneOrMany,
     }, //
 };
 use kernel::{

@@ -10,7 +10,7 @@ use crate::{
     context::Context,
     node::Node,
     process::{Pid, Process},
-    pure::{few::OneOrMany, numbers::FIRST_LONG_NUMBER}, //
+    pure::{numbers::FIRST_LONG_NUMBER, one_or_many::OneOrMany}, //
 };
 use kernel::{
     cred::Credential,

@@ -10,13 +10,13 @@ pub(crate) mod call_stack;
 pub(crate) mod chunked_stack;
 pub(crate) mod counted_tree;
 pub(crate) mod death_state;
-pub(crate) mod few;
 pub(crate) mod freeze_notification_state;
 pub(crate) mod freeze_state;
 #[allow(dead_code)] // What prints the tables is to come with the logs.
 pub(crate) mod handle_table;
 pub(crate) mod node_counts;
 pub(crate) mod numbers;
+pub(crate) mod one_or_many;
 pub(crate) mod pointer_area;
 pub(crate) mod pool;
 pub(crate) mod priority_rules;
