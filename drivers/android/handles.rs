@@ -10,7 +10,7 @@
 use crate::{
     common::{
         limits::limits,
-        stats::{Counted, Kind}, //
+        stats::{next_debug_id, Counted, Kind}, //
     },
     defs::{NodeInfoForRef, Strength},
     node::Node,
@@ -33,6 +33,9 @@ use kernel::{
 /// What one process holds on a node.
 pub(crate) struct Ref {
     pub(crate) node: Arc<Node>,
+    /// Its number in logs and trace events; see [`Node::debug_id`].
+    #[allow(dead_code)] // The logs will print it.
+    pub(crate) debug_id: u32,
     strong: u32,
     weak: u32,
     /// The death notification that the process has requested, if any.
@@ -267,6 +270,7 @@ impl Ref {
     fn first(node: &Arc<Node>, strength: Strength, sender: Option<&Arc<Thread>>) -> Result<Self> {
         let mut reference = Self {
             node: node.clone(),
+            debug_id: next_debug_id(),
             strong: 0,
             weak: 0,
             death: None,

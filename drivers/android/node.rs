@@ -9,7 +9,7 @@
 //! by the owner's state lock, also after the owner's death.
 
 use crate::{
-    common::stats::{Counted, Kind},
+    common::stats::{next_debug_id, Counted, Kind},
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     notification::DeathNotification,
@@ -31,6 +31,8 @@ use kernel::{
 
 /// An object that a process offers.
 pub(crate) struct Node {
+    /// Its number in logs and trace events; not unique for ever, so it identifies nothing in the driver.
+    pub(crate) debug_id: u32,
     /// The name that the owner gave it.
     pub(crate) name: NodeName,
     /// The flags that the owner sent when the node became known.
@@ -127,6 +129,7 @@ impl Node {
         let priority = NodePriority::new(flags);
         // Initialised in place, because it is large.
         let node = init!(Self {
+            debug_id: next_debug_id(),
             name,
             flags,
             priority,

@@ -9,3 +9,4 @@
 #include "../../rust/kernel_ext/mm.c"
 #include "../../rust/kernel_ext/sched.c"
 #include "../../rust/kernel_ext/tasks.c"
+#include "../../rust/kernel_ext/time.c"

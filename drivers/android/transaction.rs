@@ -24,7 +24,7 @@ use crate::{
         stats::{Counted, Kind}, //
     },
     defs::{transaction_flags, Return, TransactionRequest},
-    kernel_ext::park::WakeHint,
+    kernel_ext::{park::WakeHint, ticks::Ticks},
     node::Node,
     process::{Pid, ProcessState, StateGuard},
     pure::{
@@ -55,6 +55,8 @@ pub(crate) struct Transaction {
     pub(crate) sender_euid: Kuid,
     /// The thread that made the call.
     pub(crate) caller: Arc<Thread>,
+    /// When the call or its reply was sent.
+    pub(crate) start: Ticks,
     /// The priority of the caller when it made the call.
     pub(crate) caller_priority: Priority,
     /// The priority of the serving thread before the call; none until it begins to change.
@@ -141,6 +143,7 @@ impl Transaction {
             flags: 0,
             sender_euid: Kuid::current_euid(),
             caller: caller.clone(),
+            start: Ticks::now(),
             caller_priority: Priority::default(),
             saved_priority: SavedPriority::NONE,
             content: Content::Empty,
@@ -159,6 +162,7 @@ impl Transaction {
         self.code = request.code;
         self.flags = request.flags;
         self.sender_euid = Kuid::current_euid();
+        self.start = Ticks::now();
     }
 
     /// Records the frame that the call has on its caller's stack.

@@ -22,3 +22,5 @@ pub(crate) mod park;
 pub(crate) mod pid;
 pub(crate) mod sched;
 pub(crate) mod stack_bytes;
+#[allow(dead_code)] // The logs will use what converts to milliseconds.
+pub(crate) mod ticks;

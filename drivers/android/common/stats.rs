@@ -70,8 +70,8 @@ pub(crate) fn report_leaks() {
 
 static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(FIRST_DEBUG_ID);
 
-/// Returns the next debug id, by which the extended error names a call or a reply. The C driver
-/// numbers nodes and refs from the same counter (contract NODE-15); here they have no such number.
+/// Returns the next debug id, by which logs, trace events and the extended error name a call, a reply,
+/// a node or a ref: all from one counter (contract NODE-15).
 pub(crate) fn next_debug_id() -> u32 {
     LAST_DEBUG_ID.fetch_add(1, Relaxed).wrapping_add(1) as u32
 }

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What rust/kernel/ticks.rs calls.
+ */
+#ifndef _KERNEL_EXT_TIME_H
+#define _KERNEL_EXT_TIME_H
+
+#include <linux/types.h>
+
+/* Returns how long a number of jiffies takes. */
+u64 kernel_ext_milliseconds(u64 ticks);
+
+#endif /* _KERNEL_EXT_TIME_H */
