@@ -4,6 +4,7 @@
 Threads may speak at once: whole lines come out, and those of a lane (lanes.py) say which one it is.
 """
 
+import collections
 import contextlib
 import re
 import sys
@@ -39,9 +40,24 @@ def note(text):
 
 
 def lines(*texts):
-    """Several lines that stay together."""
+    """Several lines that stay together. The last of them can be asked for again."""
     mark = f"{_head()} " if _lane() else ""
-    _say("".join(f"{mark}{line}\n" for text in texts for line in text.splitlines()))
+    told = [line for text in texts for line in text.splitlines()]
+    _recent().extend(told)
+    _say("".join(f"{mark}{line}\n" for line in told))
+
+
+def take_recent():
+    """The last lines that this thread said since it was asked this."""
+    told = list(_recent())
+    _recent().clear()
+    return told
+
+
+def _recent():
+    if not hasattr(_own, "recent"):
+        _own.recent = collections.deque(maxlen=40)
+    return _own.recent
 
 
 def _say(text):

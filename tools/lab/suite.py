@@ -63,26 +63,36 @@ class Tally:
 
     def __init__(self):
         self.rows = []
+        # What was said of each row that failed.
+        self.reasons = []
         # How often the kernel called what it calls of our driver, in the debugging guest.
         self.calls = collections.Counter()
 
     def add(self, name, passed, failed, counts=True):
         self.rows.append((name, passed, failed, counts))
+        reasons = say.take_recent()
+        if failed and counts:
+            self.reasons.append((name, reasons))
         extra = "" if counts else " (for comparison, not counted)"
         say.note(f"  {name}: {passed} passed, {failed} failed{extra}")
 
     def take(self, other):
         """What another one has counted comes after what this one has."""
         self.rows += other.rows
+        self.reasons += other.reasons
         self.calls.update(other.calls)
 
     def finish(self):
-        """Print the table and the sum; the exit status."""
+        """Print the table, what failed and the sum; the exit status."""
         width = max((len(row[0]) for row in self.rows), default=0)
         print()
         for name, passed, failed, counts in self.rows:
             extra = "" if counts else "   for comparison, not counted"
             print(f"  {name:<{width}} {passed:>5} passed {failed:>5} failed{extra}")
+        for name, reasons in self.reasons:
+            print(f"\n  {name} failed:")
+            for line in reasons:
+                print(f"    {line.strip()}")
         passed = sum(row[1] for row in self.rows if row[3])
         failed = sum(row[2] for row in self.rows if row[3])
         print(f"\n{passed} passed, {failed} failed")

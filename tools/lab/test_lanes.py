@@ -35,6 +35,23 @@ class Lanes(unittest.TestCase):
         run(*(lanes.Stage("a", str(n), lambda tally, n=n: order.append(n)) for n in range(5)))
         self.assertEqual(order, [0, 1, 2, 3, 4])
 
+    def test_what_failed_is_said_again_at_the_end(self):
+        def failing(tally):
+            say.lines("    of the one before")
+            tally.add("one", 1, 0)
+            say.lines("    why the other failed")
+            tally.add("other", 0, 1)
+
+        tally = suite.Tally()
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            for part in lanes.run([lanes.Stage("a", "both", failing)], suite.Tally):
+                tally.take(part)
+            status = tally.finish()
+        end = said.getvalue().split("nothing left to do")[1]
+        self.assertEqual(status, 1)
+        self.assertIn("  other failed:\n    why the other failed\n", end)
+        self.assertNotIn("of the one before", end)
+
     def test_the_table_has_the_order_of_the_stages(self):
         ended = threading.Event()
 
