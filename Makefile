@@ -18,7 +18,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module check doc install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module binderctl check doc install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -107,6 +107,9 @@ kernel: $(PYTHON) ## build a guest's kernel
 
 module: $(PYTHON) ## build our driver as a module for a guest
 	@$(LAB) module $(WHERE)
+
+binderctl: $(PYTHON) ## build tools/binderctl as a static program, build/programs/binderctl, to be copied to /usr/local/bin
+	@$(LAB) binderctl
 
 check: $(PYTHON) ## format, clippy, checkpatch, docs
 	@$(LAB) check

@@ -110,6 +110,7 @@ def _parser():
     exact.add_argument("--rounds", type=int, default=3)
     command("clean", _clean, "remove what was built in this tree")
     command("purge", _purge, "remove the cache, shared by all checkouts")
+    command("binderctl", lambda _: print(programs.build("tools/binderctl")), "build the tool that looks at Binder")
     install = command("install", _install, "lay the driver into a kernel tree")
     install.add_argument("tree")
     return parser

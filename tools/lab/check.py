@@ -19,7 +19,7 @@ def run(report):
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
         ("shell and Python syntax", _scripts), ("links in the docs", _links), ("names in the docs", _names),
         ("places of mutations", mutations.misplaced), ("who uses whom in the driver", layers.complaints),
-        ("circles of files in binder-bench", circles.complaints),
+        ("circles of files in binder-bench and binderctl", circles.complaints),
         ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
         ("documentation", doc.complaints), ("stack frames um", _frames),
         ("32 bits", _narrow), ("checkpatch", _checkpatch),

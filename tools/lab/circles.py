@@ -9,7 +9,7 @@ import re
 
 from .versions import ROOT
 
-CRATE = "tools/binder-bench/src"
+CRATES = ("tools/binder-bench/src", "tools/binderctl/src")
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _STRING = re.compile(r'b?"(?:[^"\\]|\\.)*"', re.S)
@@ -20,9 +20,9 @@ _INSIDE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod \w+ \{.*?^\}", re.M | re.S)
 
 
 def complaints(root=ROOT):
-    """The circles of the crate's files, each as a line."""
-    return [f"{CRATE}: {len(circle)} files use each other in a circle: {', '.join(circle)}"
-            for circle in circles(arrows(root / CRATE))]
+    """The circles of each crate's files, each as a line."""
+    return [f"{crate}: {len(circle)} files use each other in a circle: {', '.join(circle)}"
+            for crate in CRATES for circle in circles(arrows(root / crate))]
 
 
 def arrows(source):

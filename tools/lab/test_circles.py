@@ -21,13 +21,13 @@ class Circles(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name, text in {**SOURCES, **(change or {})}.items():
-                path = root / circles.CRATE / name
+                path = root / circles.CRATES[0] / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             return circles.complaints(root)
 
     def refused(self, files, change):
-        self.assertEqual(self.of(change), [f"{circles.CRATE}: {files.count(',') + 1} files use each other in a circle: {files}"])
+        self.assertEqual(self.of(change), [f"{circles.CRATES[0]}: {files.count(',') + 1} files use each other in a circle: {files}"])
 
     def test_no_circle(self):
         self.assertEqual(self.of(), [])

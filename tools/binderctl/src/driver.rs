@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which Binder driver the kernel has, and what tells.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// One of the drivers that this program knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The kernel's driver in C.
+    C,
+    /// This project's.
+    Ours,
+    /// The kernel's own driver in Rust.
+    Upstream,
+    /// There is a driver, but it is none of those.
+    Unknown,
+}
+
+impl Kind {
+    /// Its name in a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "the C driver",
+            Self::Ours => "Rust Binder",
+            Self::Upstream => "upstream's Rust driver",
+            Self::Unknown => "an unknown driver",
+        }
+    }
+}
+
+/// The kernel's Binder driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Driver {
+    /// Which one.
+    pub kind: Kind,
+    /// The module's folder in `/sys/module`, if it has one.
+    pub module: Option<String>,
+    /// Whether it is a part of the kernel instead of a loaded module.
+    pub built_in: Option<bool>,
+    /// What it was recognised by.
+    pub evidence: String,
+}
+
+/// Where modules are, with the name of each driver's. C's is named after the kernel's configuration: Debian's carries the
+/// suffix, a built-in one goes by its source.
+const MODULES: [(&str, Kind); 4] = [
+    ("binder_rust", Kind::Ours),
+    ("rust_binder", Kind::Upstream),
+    ("binder_linux", Kind::C),
+    ("binder", Kind::C),
+];
+
+/// The driver that the running kernel has; none if it has none.
+pub fn detect() -> Option<Driver> {
+    detect_in(Path::new("/"))
+}
+
+fn detect_in(root: &Path) -> Option<Driver> {
+    let registered = registered_device(root);
+    for (module, kind) in MODULES {
+        let folder = root.join("sys/module").join(module);
+        // Two drivers may be built in, of which one was first: the name of its device numbers tells which.
+        let rival = registered.as_deref() == Some("binder") && kind == Kind::Upstream
+            || registered.as_deref() == Some("rust_binder") && kind != Kind::Upstream;
+        if !folder.is_dir() || rival {
+            continue;
+        }
+        let built_in = !folder.join("initstate").exists();
+        let how = if built_in { "built in" } else { "loaded" };
+        return Some(Driver {
+            kind,
+            module: Some(module.to_owned()),
+            built_in: Some(built_in),
+            evidence: format!("/sys/module/{module} is there ({how})"),
+        });
+    }
+    let (kind, evidence) = match registered?.as_str() {
+        "rust_binder" => (Kind::Upstream, "/proc/devices has rust_binder"),
+        _ => (Kind::Unknown, "/proc/devices has binder, /sys/module has no driver that is known"),
+    };
+    Some(Driver { kind, module: None, built_in: None, evidence: evidence.to_owned() })
+}
+
+/// The name under which binderfs has its device numbers.
+fn registered_device(root: &Path) -> Option<String> {
+    let devices = fs::read_to_string(root.join("proc/devices")).ok()?;
+    let mut names = devices.lines().filter_map(|line| line.split_whitespace().nth(1));
+    names.find(|name| ["binder", "rust_binder"].contains(name)).map(str::to_owned)
+}
+
+impl Driver {
+    /// A parameter of the module as it is set now.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        let path = self.parameter_path(name)?;
+        Some(fs::read_to_string(path).ok()?.trim_end_matches('\n').to_owned())
+    }
+
+    /// Where a parameter of the module stands.
+    pub fn parameter_path(&self, name: &str) -> Option<PathBuf> {
+        Some(Path::new("/sys/module").join(self.module.as_ref()?).join("parameters").join(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(name: &str, devices: &str, folders: &[&str]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("binderctl-driver-{}-{name}", std::process::id()));
+        fs::create_dir_all(root.join("proc")).unwrap();
+        fs::write(root.join("proc/devices"), devices).unwrap();
+        for folder in folders {
+            fs::create_dir_all(root.join("sys/module").join(folder)).unwrap();
+        }
+        root
+    }
+
+    fn kind(name: &str, devices: &str, folders: &[&str]) -> Option<Kind> {
+        detect_in(&root(name, devices, folders)).map(|driver| driver.kind)
+    }
+
+    #[test]
+    fn drivers_are_told_apart() {
+        assert_eq!(kind("none", "  1 mem\n", &["ext4"]), None);
+        assert_eq!(kind("c", "240 binder\n", &["binder_linux"]), Some(Kind::C));
+        assert_eq!(kind("ours", "240 binder\n", &["binder_rust"]), Some(Kind::Ours));
+        assert_eq!(kind("upstream", "240 rust_binder\n", &["rust_binder"]), Some(Kind::Upstream));
+        assert_eq!(kind("other", "240 binder\n", &[]), Some(Kind::Unknown));
+    }
+
+    #[test]
+    fn of_two_that_are_built_in_the_one_counts_that_has_the_devices() {
+        assert_eq!(kind("both-c", "240 binder\n", &["binder", "rust_binder"]), Some(Kind::C));
+        assert_eq!(kind("both-rust", "240 rust_binder\n", &["binder", "rust_binder"]), Some(Kind::Upstream));
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What ends a command early: one line that says what was tried and why it failed, often another with the next step, and
+//! an exit code that scripts can rely on.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use nix::errno::Errno;
+use serde::Serialize;
+
+/// How a command that ran to its end came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it was asked, and found nothing wrong.
+    Fine,
+    /// It was asked to look for trouble, and found some.
+    Found,
+}
+
+impl Outcome {
+    /// [`Outcome::Found`] if there is something.
+    pub fn of(found: bool) -> Self {
+        if found {
+            Self::Found
+        } else {
+            Self::Fine
+        }
+    }
+
+    /// The exit code: 0 or 1.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(self as u8)
+    }
+}
+
+/// What kind of failure it is. The numbers are the exit codes that `--help` and the documentation list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The arguments make no sense. clap exits with the same code.
+    Usage = 2,
+    /// Rights are missing.
+    Permission = 3,
+    /// What the command is about is not there: a driver, a mount, a device, a process.
+    NotThere = 4,
+    /// The driver that is loaded does not offer it.
+    NotOffered = 5,
+    /// The kernel refuses: a name that exists or is too long, a quota that is reached.
+    Refused = 6,
+    /// It was there when the command started to watch it, and is gone.
+    Gone = 7,
+    /// Something could not be read or written, or has content that cannot be understood.
+    Io = 8,
+}
+
+/// A failure that ends the command.
+#[derive(Debug, thiserror::Error)]
+pub struct Error {
+    /// Its kind, from which the exit code follows.
+    pub kind: Kind,
+    /// What was tried, and why it failed.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The result of everything that can fail here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A failure without a next step.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None }
+    }
+
+    /// The same failure with a next step.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same failure with a next step that helps where rights are missing.
+    pub fn hint_if_denied(self, hint: &str) -> Self {
+        match self.kind {
+            Kind::Permission => self.hint(hint),
+            _ => self,
+        }
+    }
+
+    /// A failed system call about a path. `what` says what was tried: "read", "remove".
+    pub fn at(what: &str, path: &Path, error: impl Into<io::Error>) -> Self {
+        let error = error.into();
+        let kind = match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EACCES | Errno::EPERM | Errno::EROFS) => Kind::Permission,
+            Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO | Errno::ESRCH) => {
+                Kind::NotThere
+            }
+            Some(Errno::EEXIST | Errno::ENOSPC | Errno::ENAMETOOLONG | Errno::EBUSY) => Kind::Refused,
+            _ => Kind::Io,
+        };
+        Self::new(kind, format!("cannot {what} {}: {}", path.display(), reason(&error)))
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What the system says of an error, without its number.
+pub fn reason(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => Errno::from_raw(number).desc().to_owned(),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_about_paths_have_the_documented_codes() {
+        for (errno, code) in [(Errno::EACCES, 3), (Errno::ENOENT, 4), (Errno::EEXIST, 6), (Errno::EIO, 8)] {
+            assert_eq!(Error::at("read", Path::new("/x"), errno).kind as u8, code, "{errno}");
+        }
+    }
+
+    #[test]
+    fn the_message_has_no_number_of_the_error() {
+        let error = Error::at("open", Path::new("/dev/x"), Errno::EACCES);
+        assert_eq!(error.to_string(), "cannot open /dev/x: Permission denied");
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Text from elsewhere, made safe for a terminal.
+//!
+//! Anybody may choose the name of a process or a device, with escape sequences in it, line ends, and characters that
+//! turn the direction of writing. All text that is printed goes through here, so none of that reaches a terminal.
+
+use std::fmt::Write;
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::Formatter;
+
+/// The text with everything in it that is no visible character written as `\x1b` or `\u{202e}`.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => shown.push_str("\\\\"),
+            c if !is_hidden(c) => shown.push(c),
+            c if (c as u32) < 0x100 => {
+                write!(shown, "\\x{:02x}", c as u32).expect("a String takes everything")
+            }
+            c => write!(shown, "\\u{{{:x}}}", c as u32).expect("a String takes everything"),
+        }
+    }
+    shown
+}
+
+/// Whether a character acts on a terminal instead of being shown, or changes how others are shown.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// JSON on one line, in whose strings hidden characters are escaped as well: JSON demands that of the first 32 only.
+pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let mut bytes = Vec::new();
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Visible))?;
+    Ok(String::from_utf8(bytes).expect("JSON is UTF-8"))
+}
+
+struct Visible;
+
+impl Formatter for Visible {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for c in fragment.chars() {
+            let mut units = [0; 2];
+            if !is_hidden(c) {
+                write!(writer, "{c}")?;
+                continue;
+            }
+            for unit in c.encode_utf16(&mut units) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "a\x1b[31mb\nc\u{9b}2J\u{202e}d\x7f\u{e0041}é";
+
+    #[test]
+    fn nothing_that_acts_on_a_terminal_is_left() {
+        assert_eq!(visible(HOSTILE), "a\\x1b[31mb\\x0ac\\x9b2J\\u{202e}d\\x7f\\u{e0041}é");
+        assert!(!json(&HOSTILE).unwrap().chars().any(is_hidden));
+    }
+
+    #[test]
+    fn an_escaped_text_is_no_other_text() {
+        assert_ne!(visible("\\x1b"), visible("\x1b"));
+    }
+
+    #[test]
+    fn json_says_the_same_as_before() {
+        assert_eq!(serde_json::from_str::<String>(&json(&HOSTILE).unwrap()).unwrap(), HOSTILE);
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The mounted instances of binderfs, and their devices.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use binder_sys::fs::CONTROL;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::error::Kind;
+use crate::error::Result;
+use crate::options::Options;
+use crate::output::Page;
+use crate::output::Report;
+
+/// Where binderfs usually is.
+pub const USUAL: &str = "/dev/binderfs";
+
+/// One mounted binderfs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Where it is mounted.
+    pub directory: PathBuf,
+    /// How many devices it may have, as far as the mount says.
+    pub max: Option<u32>,
+    /// Whether it was mounted with `stats=global`, and has log files if the driver has any.
+    pub logs: bool,
+    /// Whether nothing can be changed in it through this mount.
+    pub read_only: bool,
+    /// Tells instances apart that are mounted in several places.
+    pub filesystem: String,
+}
+
+/// A device of an instance, or one that stands in `/dev` by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Device {
+    /// Its name, which logs call its context.
+    pub name: String,
+    /// Its path.
+    pub path: PathBuf,
+    /// Major number.
+    pub major: u64,
+    /// Minor number.
+    pub minor: u64,
+    /// Permissions, such as `0600`.
+    pub mode: String,
+    /// Number of the owner.
+    pub uid: u32,
+    /// Number of the owning group.
+    pub gid: u32,
+}
+
+/// All instances that are mounted where this process can see them.
+pub fn mounted() -> Result<Vec<Instance>> {
+    let path = Path::new("/proc/self/mountinfo");
+    let text = fs::read(path).map_err(|error| Error::at("read", path, error))?;
+    Ok(parse(&text))
+}
+
+/// The instance that a command is about: the one asked for, the usual one, or the only one.
+pub fn chosen(options: &Options) -> Result<Instance> {
+    let mut all = mounted()?;
+    let wanted = options.binderfs.as_deref().unwrap_or(Path::new(USUAL));
+    // Of two that are mounted on one place the later one is seen.
+    if let Some(found) = all.iter().rposition(|instance| same(&instance.directory, wanted)) {
+        return Ok(all.swap_remove(found));
+    }
+    match (&options.binderfs, all.len()) {
+        (Some(directory), _) => {
+            Err(Error::new(Kind::NotThere, format!("{} is not a mounted binderfs", directory.display()))
+                .hint("`binderctl list` shows what is mounted, `binderctl mount DIR` mounts one"))
+        }
+        (None, 0) => Err(Error::new(Kind::NotThere, "no binderfs is mounted")
+            .hint(format!("as root: binderctl mount {USUAL}"))),
+        (None, 1) => Ok(all.remove(0)),
+        (None, n) => Err(Error::new(
+            Kind::Usage,
+            format!("{n} instances of binderfs are mounted, none of them on {USUAL}"),
+        )
+        .hint("choose one with --binderfs DIR; `binderctl list` shows them")),
+    }
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    one == other || fs::canonicalize(other).is_ok_and(|path| path == one)
+}
+
+/// Reads `/proc/self/mountinfo`, whose fields end at blanks; those in names are written as octal numbers.
+fn parse(mountinfo: &[u8]) -> Vec<Instance> {
+    let lines = mountinfo.split(|&byte| byte == b'\n');
+    let mut found: Vec<_> = lines.filter_map(instance).collect();
+    found.sort_by(|one, other| one.directory.cmp(&other.directory));
+    found
+}
+
+fn instance(line: &[u8]) -> Option<Instance> {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+    let end = fields.iter().position(|field| field == b"-")?;
+    let [filesystem, root, directory, flags] = *fields.get(2..6)?.first_chunk()?;
+    // A device that is bound to a place of its own is no instance.
+    if fields.get(end + 1) != Some(&binder_sys::fs::TYPE.as_bytes()) || root != b"/" {
+        return None;
+    }
+    let options = std::str::from_utf8(fields.get(end + 3)?).ok()?;
+    let value =
+        |name: &str| options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+    Some(Instance {
+        directory: PathBuf::from(std::ffi::OsString::from_vec(unescape(directory))),
+        max: value("max").and_then(|max| max.parse().ok()),
+        logs: value("stats") == Some("global"),
+        read_only: flags.split(|&byte| byte == b',').any(|flag| flag == b"ro"),
+        filesystem: String::from_utf8_lossy(filesystem).into_owned(),
+    })
+}
+
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, others)) = rest.split_first() {
+        let octal =
+            others.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match octal.filter(|_| first == b'\\') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = others;
+            }
+        }
+    }
+    bytes
+}
+
+impl Instance {
+    /// Its devices by name, without `binder-control`.
+    pub fn devices(&self) -> Result<Vec<Device>> {
+        let failed = |error: io::Error| Error::at("read", &self.directory, error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // What is removed meanwhile is not listed.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.file_type().is_char_device() && entry.file_name() != CONTROL {
+                found.push(Device::new(entry.path(), &metadata));
+            }
+        }
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(found)
+    }
+
+    /// The device of a name, which has to be a name and no path to elsewhere.
+    pub fn device(&self, name: &str) -> Result<Device> {
+        let name = self.local_name(name)?;
+        if name == CONTROL {
+            return Err(Error::new(
+                Kind::Usage,
+                format!("{CONTROL} is not a Binder device; it adds devices"),
+            ));
+        }
+        let path = self.directory.join(name);
+        let metadata = fs::symlink_metadata(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::new(
+                Kind::NotThere,
+                format!("there is no device {name} in {}", self.directory.display()),
+            )
+            .hint("`binderctl list` shows the devices that are there"),
+            _ => Error::at("look at", &path, error),
+        })?;
+        if !metadata.file_type().is_char_device() {
+            return Err(Error::new(Kind::Usage, format!("{} is not a Binder device", path.display())));
+        }
+        Ok(Device::new(path, &metadata))
+    }
+
+    /// The devices of these names; none of them if one is not there.
+    pub fn devices_named(&self, names: &[String]) -> Result<Vec<Device>> {
+        names.iter().map(|name| self.device(name)).collect()
+    }
+
+    /// A name, also given as a path into this instance.
+    pub fn local_name<'a>(&self, name: &'a str) -> Result<&'a str> {
+        let (directory, base) = name.rsplit_once('/').unwrap_or(("", name));
+        if !directory.is_empty() && !same(&self.directory, Path::new(directory))
+            || name.starts_with('/') && directory.is_empty()
+        {
+            return Err(Error::new(Kind::Usage, format!("{name} is not in {}", self.directory.display()))
+                .hint("choose the instance with --binderfs DIR"));
+        }
+        Ok(base)
+    }
+}
+
+/// Devices after something was done to them.
+#[derive(Serialize)]
+pub struct Changed {
+    /// What was done.
+    pub what: &'static str,
+    /// How they are now, or were before they were removed.
+    pub devices: Vec<Device>,
+}
+
+impl Report for Changed {
+    const SCHEMA: &'static str = "binderctl.devices/1";
+
+    fn show(&self, page: &mut Page) {
+        for device in &self.devices {
+            page.say(format!("{} {}", self.what, device.path.display()));
+        }
+    }
+}
+
+impl Device {
+    fn new(path: PathBuf, metadata: &fs::Metadata) -> Self {
+        let name = path.file_name().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+        Self {
+            name: name.unwrap_or_default(),
+            path,
+            major: nix::sys::stat::major(metadata.rdev()),
+            minor: nix::sys::stat::minor(metadata.rdev()),
+            mode: format!("{:04o}", metadata.mode() & 0o7777),
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "22 1 0:20 / /proc rw,relatime - proc proc rw
+30 1 0:31 / /dev/binder\\040fs\\134x ro,relatime shared:5 - binder binder rw,max=7,stats=global
+31 1 0:32 / /dev/binderfs rw,relatime - binder binder rw,max=1048576
+32 1 0:32 /binder /dev/binder rw,relatime - binder binder rw,max=1048576
+broken line
+";
+
+    #[test]
+    fn instances_are_found_among_mounts() {
+        let found = parse(MOUNTS.as_bytes());
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].directory, Path::new("/dev/binder fs\\x"));
+        assert_eq!((found[0].max, found[0].logs, found[0].read_only), (Some(7), true, true));
+        assert_eq!((found[1].max, found[1].logs, found[1].read_only), (Some(1 << 20), false, false));
+    }
+
+    #[test]
+    fn a_name_may_be_a_path_into_the_instance_only() {
+        let instance = parse(MOUNTS.as_bytes()).remove(1);
+        assert_eq!(instance.local_name("binder").unwrap(), "binder");
+        assert_eq!(instance.local_name("/dev/binderfs/binder").unwrap(), "binder");
+        for name in ["/dev/null", "../null", "/null"] {
+            assert_eq!(instance.local_name(name).unwrap_err().kind, Kind::Usage, "{name}");
+        }
+    }
+}

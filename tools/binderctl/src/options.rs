@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Options that every command has.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What to look at, and how to say it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Print JSON, one object a line, instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The device to look at, by its name or its path. All of them by default.
+    #[arg(long, global = true, value_name = "NAME|PATH")]
+    pub device: Option<String>,
+    /// The mounted binderfs to use. By default /dev/binderfs, or the only one that is mounted.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub binderfs: Option<PathBuf>,
+    /// Print without colour, as if NO_COLOR were set or the output were no terminal.
+    #[arg(long, global = true)]
+    pub no_color: bool,
+}
+
+impl Options {
+    /// The name of the device that was asked for, without its directory: what logs call its context.
+    pub fn device_name(&self) -> Option<&str> {
+        self.device.as_deref().map(|device| device.rsplit('/').next().unwrap_or(device))
+    }
+}
