@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Files as the drivers printed them under load, some processes of each (`tests/recorded/`).
+
+use binder_logs::*;
+
+macro_rules! recorded {
+    ($driver:literal, $file:literal) => {
+        include_str!(concat!("recorded/", $driver, "/", $file))
+    };
+}
+
+/// A file of the C driver's: it is understood to the last word, so it can be printed again.
+fn assert_known<T: Log>(file: &str, text: &str) -> T {
+    let found = T::parse(file, text.as_bytes(), Mode::Strict).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(found.to_string(), text, "{file}");
+    found
+}
+
+#[test]
+fn c_state() {
+    let state: State = assert_known("state", recorded!("c", "state"));
+    assert_eq!(state.dead_nodes[1].holders, [133, 69, 68, 67, 66]);
+    let process = &state.processes[0];
+    assert_eq!((process.pid, process.context.as_str()), (133, "mesh"));
+    assert_known::<State>("state_hashed", recorded!("c", "state_hashed"));
+}
+
+#[test]
+fn c_transactions() {
+    let text = recorded!("c", "transactions");
+    let transactions: Transactions = assert_known("transactions", text);
+    assert!(transactions.processes.iter().all(|process| process.references.is_empty()));
+    assert_known::<Transactions>("transactions_hashed", recorded!("c", "transactions_hashed"));
+}
+
+#[test]
+fn c_stats() {
+    let stats: Stats = assert_known("stats", recorded!("c", "stats"));
+    assert_eq!(stats.total.count("BC_TRANSACTION"), 6129);
+    assert_eq!(stats.total.count("BC_EXIT_LOOPER"), 0);
+    assert_eq!(stats.total.objects("proc"), (15, 27));
+    let process = &stats.processes[0];
+    assert_eq!(process.requested_threads, Some(RequestedThreads { outstanding: 1, started: 0, max: 4 }));
+    assert_eq!(process.references, Some(ReferenceCounts { count: 2, strong: 2, weak: 0 }));
+    assert_eq!(process.pages, Some(Pages { active: 1, lru: 0, free: 511 }));
+    assert_eq!(process.counters.count("BR_SPAWN_LOOPER"), 1);
+}
+
+#[test]
+fn c_transaction_logs() {
+    let log: TransactionLog = assert_known("transaction_log", recorded!("c", "transaction_log"));
+    assert_eq!(log.entries.len(), 32);
+    assert_eq!(log.entries[0].kind, Kind::Reply);
+    let log: TransactionLog = assert_known("failed", recorded!("c", "failed_transaction_log"));
+    let first = &log.entries[0];
+    assert_eq!(first.from, Task { process: 135, thread: 139 });
+    assert_eq!((first.return_error, first.errno, first.line), (29189, -22, 3253));
+}
+
+/// A file of upstream's: it is understood, though not in the C driver's words.
+fn assert_understood<T: Log>(file: &str, text: &str) -> T {
+    assert!(T::parse(file, text.as_bytes(), Mode::Strict).is_err());
+    T::parse(file, text.as_bytes(), Mode::Lenient).unwrap_or_else(|why| panic!("{why}"))
+}
+
+#[test]
+fn upstream_state() {
+    let state: State = assert_understood("state", recorded!("upstream", "state"));
+    assert_eq!(state.unknown, []);
+    let all = || state.processes.iter();
+    assert!(all()
+        .all(|process| process.nodes.iter().all(|node| matches!(node.counts, NodeCounts::Summed { .. }))));
+    assert!(all().any(|process| process.references.len() > 1), "those of one line are told apart");
+    assert!(all().any(|process| process.buffers.iter().any(|buffer| buffer.sender.is_some())));
+    assert!(all().any(|process| process.threads.iter().any(|thread| !thread.stack.is_empty())));
+}
+
+#[test]
+fn upstream_transactions() {
+    let transactions: Transactions = assert_understood("transactions", recorded!("upstream", "transactions"));
+    assert_eq!(transactions.unknown, []);
+}
+
+#[test]
+fn upstream_stats() {
+    let stats: Stats = assert_understood("stats", recorded!("upstream", "stats"));
+    assert_eq!(stats.unknown, []);
+    let process = &stats.processes[0];
+    assert_eq!((process.threads, process.free_async_space), (Some(1), Some(520192)));
+    assert_eq!((process.pages, process.outstanding_transactions), (None, Some(0)));
+    assert_eq!(stats.total.count("BR_NOOP"), 10523);
+}
