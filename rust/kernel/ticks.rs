@@ -19,7 +19,7 @@ impl Ticks {
     pub(crate) fn now() -> Self {
         // SAFETY: `jiffies` is an aligned word that exists as long as the kernel runs. It is written as
         // a whole, so a volatile read, which is one load, gives a value that it has had.
-        Self(unsafe { (&raw const bindings::jiffies).read_volatile() } as usize)
+        Self(unsafe { (&raw const bindings::jiffies).read_volatile() })
     }
 
     /// Returns the milliseconds that have passed since this moment, to the precision of a tick.

@@ -31,7 +31,7 @@ _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",
 GUESTS = {
     g.name: g
     for g in (
-        Guest("um", "um", ("common", "um"), flags=_UML_MODULES),
+        Guest("um", "um", ("common", "um", "trace"), flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64")),
         Guest("x86_64-compat", "x86_64", ("common", "x86_64", "compat")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
