@@ -9,6 +9,7 @@ use kernel::{
     new_spinlock,
     prelude::*,
     security,
+    str::{CStr, CString},
     sync::{
         lock::{mutex::MutexBackend, Guard},
         Arc,
@@ -21,6 +22,8 @@ use kernel::{
 /// One device, whose context manager is a node of type `N`.
 #[pin_data]
 pub(crate) struct Context<N> {
+    /// The name that the device was made with.
+    name: CString,
     /// The node that handle 0 means. This is the innermost of all locks; it is held only while the
     /// pointer is copied.
     #[pin]
@@ -48,15 +51,22 @@ impl<N> Vacancy<'_, N> {
 
 impl<N> Context<N> {
     /// Allocates the context of a device that is not open.
-    pub(crate) fn new() -> Result<Arc<Self>> {
+    pub(crate) fn new(name: &CStr) -> Result<Arc<Self>> {
+        let name = name.to_cstring()?;
         Arc::pin_init(
             pin_init!(Self {
+                name,
                 manager <- new_spinlock!(None, "Context::manager"),
                 manager_uid <- new_mutex!(None, "Context::manager_uid"),
                 _counted: Counted::new(Kind::Context),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Returns the name that the device was made with; renaming the device does not change it.
+    pub(crate) fn name(&self) -> &CStr {
+        &self.name
     }
 
     /// Returns the node that handle 0 means, if there is one.

@@ -36,6 +36,7 @@ mod defs;
 mod entry;
 mod handles;
 mod lifecycle;
+mod logs;
 mod node;
 mod notification;
 mod notifications;

@@ -133,6 +133,8 @@ binderfs_new_mount(struct user_namespace *user_ns,
 	mount->stats = options->stats;
 	mount->max = options->max;
 	spin_lock_init(&mount->quota_lock);
+	atomic64_set(&mount->last_ino, BINDERFS_INO_LAST_DEVICE);
+	rust_binder_log_dir_init(&mount->processes);
 	return mount;
 }
 

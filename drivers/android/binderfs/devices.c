@@ -223,8 +223,10 @@ int rust_binderfs_init(void)
 	if (ret)
 		return ret;
 
+	rust_binder_debugfs_init();
 	ret = binder_misc_add_all();
 	if (ret) {
+		rust_binder_debugfs_exit();
 		rust_binderfs_unregister();
 		binder_wait_for_refused();
 		return ret;
@@ -237,4 +239,5 @@ void rust_binderfs_exit(void)
 {
 	binder_misc_remove_all();
 	rust_binderfs_unregister();
+	rust_binder_debugfs_exit();
 }

@@ -26,7 +26,6 @@
 #define BINDERFS_INO_ROOT		1
 #define BINDERFS_INO_CONTROL		2
 #define BINDERFS_INO_DEVICE		3 /* plus the minor */
-#define BINDERFS_INO_LAST_DEVICE	(BINDERFS_INO_DEVICE + BINDERFS_MINORS)
 
 /* Devices, with and without an inode */
 
@@ -141,25 +140,33 @@ static struct inode *binderfs_new_dir(struct super_block *sb, u64 ino,
 	return inode;
 }
 
-static struct dentry *binderfs_add_dir(struct dentry *parent, const char *name)
+/* A number that no other inode of the mount has had. */
+static u64 binderfs_next_ino(struct super_block *sb)
+{
+	return atomic64_inc_return(&binderfs_mount(sb)->last_ino);
+}
+
+struct dentry *rust_binderfs_add_dir(struct dentry *parent, const char *name)
 {
 	struct super_block *sb = parent->d_sb;
 
 	return binderfs_add(parent, name,
-			    binderfs_new_dir(sb, iunique(sb, BINDERFS_INO_LAST_DEVICE),
+			    binderfs_new_dir(sb, binderfs_next_ino(sb),
 					     &simple_dir_inode_operations));
 }
 
-static struct dentry *binderfs_add_file(struct dentry *parent, const char *name,
-					const struct file_operations *fops)
+struct dentry *rust_binderfs_add_file(struct dentry *parent, const char *name,
+				      const struct file_operations *fops,
+				      void *data)
 {
 	struct super_block *sb = parent->d_sb;
 	struct inode *inode;
 
-	inode = binderfs_new_inode(sb, iunique(sb, BINDERFS_INO_LAST_DEVICE),
-				   S_IFREG | 0444);
-	if (inode)
+	inode = binderfs_new_inode(sb, binderfs_next_ino(sb), S_IFREG | 0444);
+	if (inode) {
 		inode->i_fop = fops;
+		inode->i_private = data;
+	}
 	return binderfs_add(parent, name, inode);
 }
 
@@ -293,29 +300,19 @@ static int binderfs_add_features(struct super_block *sb)
 		/* No netlink family exists that would report. */
 		{ "transaction_report", &binderfs_absent_fops },
 	};
-	struct dentry *dir = binderfs_add_dir(sb->s_root, "features");
+	struct dentry *dir = rust_binderfs_add_dir(sb->s_root, "features");
 	struct dentry *file;
 
 	if (IS_ERR(dir))
 		return PTR_ERR(dir);
 
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
-		file = binderfs_add_file(dir, features[i].name, features[i].fops);
+		file = rust_binderfs_add_file(dir, features[i].name,
+					      features[i].fops, NULL);
 		if (IS_ERR(file))
 			return PTR_ERR(file);
 	}
 	return 0;
-}
-
-/* binder_logs/, if the mount option demands it */
-
-static int binderfs_add_logs(struct super_block *sb)
-{
-	struct dentry *dir = binderfs_add_dir(sb->s_root, "binder_logs");
-
-	if (IS_ERR(dir))
-		return PTR_ERR(dir);
-	return PTR_ERR_OR_ZERO(binderfs_add_dir(dir, "proc"));
 }
 
 /* The root directory and the end of an inode */
@@ -349,7 +346,7 @@ int rust_binderfs_populate(struct super_block *sb)
 	if (!ret)
 		ret = binderfs_add_features(sb);
 	if (!ret && binderfs_mount(sb)->stats)
-		ret = binderfs_add_logs(sb);
+		ret = rust_binderfs_add_logs(sb);
 	return ret;
 }
 

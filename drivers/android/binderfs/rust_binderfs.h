@@ -9,9 +9,12 @@
 #ifndef _RUST_BINDERFS_H
 #define _RUST_BINDERFS_H
 
+#include <linux/types.h>
+
 struct file;
 struct file_operations;
 struct inode;
+struct seq_file;
 
 /* Called by the driver */
 
@@ -33,6 +36,13 @@ void rust_binderfs_exit(void);
 const void *rust_binderfs_device_context(const struct inode *inode,
 					 const struct file *file);
 
+/*
+ * A device is opened for a pid, or closed again: makes and removes the log
+ * files of the pid. The pid is a number in the initial namespace.
+ */
+void rust_binder_logs_opened(const struct inode *device, pid_t pid);
+void rust_binder_logs_closed(const struct inode *device, pid_t pid);
+
 /* Provided by the driver */
 
 /* The operations of all devices; their owner is the module. */
@@ -43,5 +53,30 @@ void *rust_binder_context_create(const char *name);
 
 /* Releases the reference of the device. May sleep. */
 void rust_binder_context_release(void *context);
+
+/* What a log file shows, as numbered in Rust (logs/mod.rs). */
+enum rust_binder_log {
+	RUST_BINDER_LOG_STATE,
+	RUST_BINDER_LOG_STATE_HASHED,
+	RUST_BINDER_LOG_TRANSACTIONS,
+	RUST_BINDER_LOG_TRANSACTIONS_HASHED,
+	RUST_BINDER_LOG_PROCESS,
+};
+
+/*
+ * Makes the reader of a log file; @pid is for %RUST_BINDER_LOG_PROCESS. %NULL if
+ * memory is short. One thread at a time uses a reader.
+ */
+void *rust_binder_log_open(enum rust_binder_log log, pid_t pid);
+void rust_binder_log_close(void *reader);
+
+/*
+ * The records of a log, for a struct seq_operations: each of them is written as
+ * often as the buffer turns out to be too small for it. Start begins anew if
+ * @position is 0; start and next return whether there is a record. May sleep.
+ */
+bool rust_binder_log_start(void *reader, loff_t position);
+bool rust_binder_log_next(void *reader);
+int rust_binder_show_log(struct seq_file *seq, void *reader);
 
 #endif /* _RUST_BINDERFS_H */

@@ -13,8 +13,9 @@ use crate::{
     entry::ioctls::{self, Opened},
     kernel_ext::descriptors::{Descriptors, OpenedAs},
     lifecycle::{registry, teardown::end_process, threads},
+    logs::{Log, Reader},
     node::Node,
-    process::Process,
+    process::{Pid, Process},
     LocalModule, //
 };
 use kernel::{
@@ -24,6 +25,8 @@ use kernel::{
     fs::File,
     mm::virt::VmaNew,
     prelude::*,
+    seq_file::SeqFile,
+    str::CStr,
     sync::{
         atomic::{AtomicFlag, Relaxed},
         poll::PollTable,
@@ -37,6 +40,8 @@ extern "C" {
     fn rust_binderfs_init() -> c_int;
     fn rust_binderfs_exit();
     fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
+    fn rust_binder_logs_opened(device: *const c_void, pid: Pid);
+    fn rust_binder_logs_closed(device: *const c_void, pid: Pid);
 }
 
 /// The devices. They can be opened as long as this value exists.
@@ -81,10 +86,14 @@ impl Drop for Devices {
 
 /// Makes the context of a new device, for the C files. Returns null when no memory is available.
 ///
-/// The name is meant for printing contexts, and unused as yet.
+/// # Safety
+///
+/// `name` must be a string that ends with a zero byte.
 #[no_mangle]
-extern "C" fn rust_binder_context_create(_name: *const c_char) -> *mut c_void {
-    match Context::<Node>::new() {
+unsafe extern "C" fn rust_binder_context_create(name: *const c_char) -> *mut c_void {
+    // SAFETY: Guaranteed by the caller; the string is copied during this call.
+    let name = unsafe { CStr::from_char_ptr(name) };
+    match Context::<Node>::new(name) {
         Ok(context) => context.into_foreign(),
         Err(_) => core::ptr::null_mut(),
     }
@@ -169,6 +178,9 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
         // SAFETY: This call opens the file and cannot fail from here on, so `binder_release` will be
         // called with it. None of the operations in `rust_binder_fops` uses a position.
         unsafe { process.file.set(file) };
+        // SAFETY: The inode is valid during this call, and that of a device. `binder_release` calls the
+        // counterpart, with the same inode and pid.
+        unsafe { rust_binder_logs_opened(inode.cast(), process.pid()) };
         // SAFETY: As for `from_raw_file` above: `file` is valid, and nothing else uses it yet.
         unsafe { (*file).private_data = process.into_foreign() };
         Ok(0)
@@ -196,14 +208,85 @@ unsafe extern "C" fn binder_flush(
 ///
 /// Called by the VFS once, when nothing can use the file any more.
 unsafe extern "C" fn binder_release(
-    _inode: *mut bindings::inode,
+    inode: *mut bindings::inode,
     file: *mut bindings::file,
 ) -> c_int {
     // SAFETY: `private_data` was returned by `into_foreign`, and nothing uses the file after this call.
     let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
     process.file.clear();
+    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call there.
+    unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     end_process(&process);
     0
+}
+
+/// Makes the reader of a log file, for the C files. Returns null when no memory is available.
+#[no_mangle]
+extern "C" fn rust_binder_log_open(log: c_uint, pid: Pid) -> *mut c_void {
+    let reader = Log::of(log, pid).map(|log| KBox::new(Reader::new(log), GFP_KERNEL));
+    match reader {
+        Some(Ok(reader)) => reader.into_foreign(),
+        _ => core::ptr::null_mut(),
+    }
+}
+
+/// Frees the reader of a log file.
+///
+/// # Safety
+///
+/// `reader` must have been returned by [`rust_binder_log_open`], and not have been freed.
+#[no_mangle]
+unsafe extern "C" fn rust_binder_log_close(reader: *mut c_void) {
+    // SAFETY: Guaranteed by the caller.
+    drop(unsafe { KBox::<Reader>::from_foreign(reader) });
+}
+
+/// Begins to read records: anew, if `position` is 0. Returns whether there is one.
+///
+/// # Safety
+///
+/// `reader` must have been returned by [`rust_binder_log_open`] and not have been freed, and no other
+/// thread may use it during this call.
+#[no_mangle]
+unsafe extern "C" fn rust_binder_log_start(
+    reader: *mut c_void,
+    position: bindings::loff_t,
+) -> bool {
+    // SAFETY: Guaranteed by the caller.
+    let reader = unsafe { KBox::<Reader>::borrow_mut(reader) };
+    if position == 0 {
+        reader.rewind();
+    }
+    reader.has_record()
+}
+
+/// Goes to the next record. Returns whether there is one.
+///
+/// # Safety
+///
+/// As for [`rust_binder_log_start`].
+#[no_mangle]
+unsafe extern "C" fn rust_binder_log_next(reader: *mut c_void) -> bool {
+    // SAFETY: Guaranteed by the caller.
+    let reader = unsafe { KBox::<Reader>::borrow_mut(reader) };
+    reader.advance();
+    reader.has_record()
+}
+
+/// Writes a record.
+///
+/// # Safety
+///
+/// As for [`rust_binder_log_start`]; also `seq` must be valid, and no other thread may use it during
+/// this call.
+#[no_mangle]
+unsafe extern "C" fn rust_binder_show_log(
+    seq: *mut bindings::seq_file,
+    reader: *mut c_void,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    let (out, reader) = unsafe { (SeqFile::from_raw(seq), KBox::<Reader>::borrow_mut(reader)) };
+    from_result(|| reader.show(out).map(|()| 0))
 }
 
 /// The `mmap` operation: maps the space in which the process receives data.

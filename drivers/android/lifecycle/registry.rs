@@ -2,8 +2,8 @@
 
 //! All processes (opened devices) of all contexts, by the pid that opened them.
 //!
-//! Operations on all processes of a pid look them up here: freezing, and printing what a pid has open.
-//! Calls do not use it.
+//! Operations on all processes of a pid look them up here: freezing, and the log files. Calls do not
+//! use it.
 
 use crate::{
     common::debug::binder_debug,
@@ -23,7 +23,7 @@ use kernel::{
 };
 
 /// The order of the processes: by pid, and those of one pid in the order of opening.
-type Key = (Pid, i64);
+pub(crate) type Key = (Pid, i64);
 
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
@@ -46,7 +46,7 @@ fn next_opening() -> i64 {
     LAST_OPENING.fetch_add(1, Relaxed)
 }
 
-fn key(process: &Process) -> Key {
+pub(crate) fn key(process: &Process) -> Key {
     (process.pid(), process.opening)
 }
 
@@ -67,6 +67,13 @@ pub(crate) fn remove(process: &Process) {
     };
     drop(opened);
     drop(node);
+}
+
+/// Returns the first process whose key is not less than `from`.
+pub(crate) fn first_from(from: Key) -> Option<Arc<Process>> {
+    let opened = OPENED.lock();
+    let cursor = (*opened).as_ref()?.cursor_lower_bound(&from)?;
+    Some(cursor.current().1.clone())
 }
 
 /// Returns `of` each process of this pid, in the order of opening. Fails with `ENOMEM`. `of` is called

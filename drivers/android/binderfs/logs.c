@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The log files: what the driver knows of processes, threads, nodes and
+ * transactions, as text. Rust writes the text, record by record; what is here
+ * are the files.
+ *
+ * They exist in binder_logs/ of each mount that has the option stats=global,
+ * and in the directory binder/ of debugfs, for devices without binderfs. Both
+ * have a directory proc/ with one file for each pid that has a device open: in
+ * a mount, one of its own devices; in debugfs, any.
+ *
+ * A file names what it shows by a number, never by a pointer: so it can be read
+ * while a process ends and after that, when it is empty, and nothing waits for
+ * a reader. An open file keeps its mount and the module.
+ */
+
+#include <linux/debugfs.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "rust_binderfs.h"
+#include "internal.h"
+
+/* Files */
+
+static const struct binder_log {
+	const char *name;
+	enum rust_binder_log what;
+} binder_logs[] = {
+	{ "state", RUST_BINDER_LOG_STATE },
+	{ "state_hashed", RUST_BINDER_LOG_STATE_HASHED },
+	{ "transactions", RUST_BINDER_LOG_TRANSACTIONS },
+	{ "transactions_hashed", RUST_BINDER_LOG_TRANSACTIONS_HASHED },
+};
+
+static void *binder_log_start(struct seq_file *seq, loff_t *position)
+{
+	return rust_binder_log_start(seq->private, *position) ? seq : NULL;
+}
+
+static void *binder_log_next(struct seq_file *seq, void *record,
+			     loff_t *position)
+{
+	++*position;
+	return rust_binder_log_next(seq->private) ? seq : NULL;
+}
+
+static void binder_log_stop(struct seq_file *seq, void *record)
+{
+}
+
+static int binder_log_show(struct seq_file *seq, void *record)
+{
+	return rust_binder_show_log(seq, seq->private);
+}
+
+static const struct seq_operations binder_log_records = {
+	.start = binder_log_start,
+	.next = binder_log_next,
+	.stop = binder_log_stop,
+	.show = binder_log_show,
+};
+
+static int binder_log_open_as(struct file *file, enum rust_binder_log what,
+			      pid_t pid)
+{
+	void *reader = rust_binder_log_open(what, pid);
+	int ret;
+
+	if (!reader)
+		return -ENOMEM;
+
+	ret = seq_open(file, &binder_log_records);
+	if (ret) {
+		rust_binder_log_close(reader);
+		return ret;
+	}
+	((struct seq_file *)file->private_data)->private = reader;
+	return 0;
+}
+
+static int binder_log_open(struct inode *inode, struct file *file)
+{
+	const struct binder_log *log = inode->i_private;
+
+	return binder_log_open_as(file, log->what, 0);
+}
+
+static int binder_log_open_process(struct inode *inode, struct file *file)
+{
+	return binder_log_open_as(file, RUST_BINDER_LOG_PROCESS,
+				  (pid_t)(long)inode->i_private);
+}
+
+static int binder_log_release(struct inode *inode, struct file *file)
+{
+	struct seq_file *seq = file->private_data;
+
+	rust_binder_log_close(seq->private);
+	return seq_release(inode, file);
+}
+
+static const struct file_operations binder_log_fops = {
+	.owner = THIS_MODULE,
+	.open = binder_log_open,
+	.read_iter = seq_read_iter,
+	.splice_read = copy_splice_read,
+	.llseek = seq_lseek,
+	.release = binder_log_release,
+};
+
+static const struct file_operations binder_log_process_fops = {
+	.owner = THIS_MODULE,
+	.open = binder_log_open_process,
+	.read_iter = seq_read_iter,
+	.splice_read = copy_splice_read,
+	.llseek = seq_lseek,
+	.release = binder_log_release,
+};
+
+/* proc/, a directory with a file for each pid */
+
+/* The devices that a pid has open, and their file. */
+struct binder_log_pid {
+	unsigned int openings;
+	/* %NULL if it could not be made. */
+	struct dentry *file;
+};
+
+static struct dentry *binder_log_add_pid(struct binder_log_dir *dir, pid_t pid)
+{
+	void *data = (void *)(long)pid;
+	struct dentry *file;
+	char name[12];
+
+	scnprintf(name, sizeof(name), "%d", pid);
+	if (dir->in_debugfs)
+		/*
+		 * Not protected by debugfs, whose protection would make the end
+		 * of a process wait for a reader: reading needs nothing that
+		 * ends with the file.
+		 */
+		file = debugfs_create_file_unsafe(name, 0444, dir->dentry, data,
+						  &binder_log_process_fops);
+	else
+		file = rust_binderfs_add_file(dir->dentry, name,
+					      &binder_log_process_fops, data);
+	return IS_ERR(file) ? NULL : file;
+}
+
+static void binder_log_remove_pid(struct binder_log_dir *dir,
+				  struct dentry *file)
+{
+	if (!file)
+		return;
+	if (dir->in_debugfs)
+		debugfs_remove(file);
+	else
+		simple_recursive_removal(file, NULL);
+}
+
+void rust_binder_log_dir_init(struct binder_log_dir *dir)
+{
+	mutex_init(&dir->lock);
+	xa_init(&dir->pids);
+}
+
+/* A device is opened, whether or not its file can be made. */
+static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
+{
+	struct binder_log_pid *entry;
+
+	if (!dir->dentry)
+		return;
+
+	mutex_lock(&dir->lock);
+	entry = xa_load(&dir->pids, pid);
+	if (!entry) {
+		entry = kzalloc_obj(*entry);
+		if (!entry)
+			goto unlock;
+		if (xa_err(xa_store(&dir->pids, pid, entry, GFP_KERNEL))) {
+			kfree(entry);
+			goto unlock;
+		}
+	}
+	if (!entry->file)
+		entry->file = binder_log_add_pid(dir, pid);
+	entry->openings++;
+unlock:
+	mutex_unlock(&dir->lock);
+}
+
+static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
+{
+	struct binder_log_pid *entry;
+
+	if (!dir->dentry)
+		return;
+
+	mutex_lock(&dir->lock);
+	entry = xa_load(&dir->pids, pid);
+	if (entry && !--entry->openings) {
+		xa_erase(&dir->pids, pid);
+		binder_log_remove_pid(dir, entry->file);
+		kfree(entry);
+	}
+	mutex_unlock(&dir->lock);
+}
+
+/* binder_logs/ of a mount */
+
+int rust_binderfs_add_logs(struct super_block *sb)
+{
+	struct dentry *dir = rust_binderfs_add_dir(sb->s_root, "binder_logs");
+	struct dentry *entry;
+
+	if (IS_ERR(dir))
+		return PTR_ERR(dir);
+
+	for (size_t i = 0; i < ARRAY_SIZE(binder_logs); i++) {
+		entry = rust_binderfs_add_file(dir, binder_logs[i].name,
+					       &binder_log_fops,
+					       (void *)&binder_logs[i]);
+		if (IS_ERR(entry))
+			return PTR_ERR(entry);
+	}
+
+	entry = rust_binderfs_add_dir(dir, "proc");
+	if (IS_ERR(entry))
+		return PTR_ERR(entry);
+	binderfs_mount(sb)->processes.dentry = entry;
+	return 0;
+}
+
+/* binder/ of debugfs */
+
+static struct dentry *binder_debugfs;
+static struct binder_log_dir binder_debugfs_processes;
+
+void rust_binder_debugfs_init(void)
+{
+	struct dentry *dir = debugfs_create_dir("binder", NULL);
+
+	rust_binder_log_dir_init(&binder_debugfs_processes);
+	binder_debugfs_processes.in_debugfs = true;
+	binder_debugfs = dir;
+	if (IS_ERR(dir))
+		return;
+
+	for (size_t i = 0; i < ARRAY_SIZE(binder_logs); i++)
+		debugfs_create_file_unsafe(binder_logs[i].name, 0444, dir,
+					   (void *)&binder_logs[i],
+					   &binder_log_fops);
+
+	dir = debugfs_create_dir("proc", dir);
+	if (!IS_ERR(dir))
+		binder_debugfs_processes.dentry = dir;
+}
+
+void rust_binder_debugfs_exit(void)
+{
+	debugfs_remove(binder_debugfs);
+}
+
+/* The interface to the driver */
+
+static struct binder_log_dir *binder_log_dir_of(const struct inode *device)
+{
+	return binderfs_is_device(device) ?
+		       &binderfs_mount(device->i_sb)->processes :
+		       NULL;
+}
+
+void rust_binder_logs_opened(const struct inode *device, pid_t pid)
+{
+	struct binder_log_dir *dir = binder_log_dir_of(device);
+
+	binder_log_dir_opened(&binder_debugfs_processes, pid);
+	if (dir)
+		binder_log_dir_opened(dir, pid);
+}
+
+void rust_binder_logs_closed(const struct inode *device, pid_t pid)
+{
+	struct binder_log_dir *dir = binder_log_dir_of(device);
+
+	if (dir)
+		binder_log_dir_closed(dir, pid);
+	binder_log_dir_closed(&binder_debugfs_processes, pid);
+}
