@@ -20,6 +20,7 @@
 
 #include <uapi/linux/android/binderfs.h>
 
+#include "../common/netlink.h"
 #include "rust_binderfs.h"
 #include "internal.h"
 
@@ -281,12 +282,13 @@ static int binderfs_present_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(binderfs_present);
 
-static int binderfs_absent_show(struct seq_file *seq, void *unused)
+/* A family of another driver may keep ours from being registered. */
+static int binderfs_reports_show(struct seq_file *seq, void *unused)
 {
-	seq_puts(seq, "0\n");
+	seq_puts(seq, rust_binder_netlink_is_registered() ? "1\n" : "0\n");
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(binderfs_absent);
+DEFINE_SHOW_ATTRIBUTE(binderfs_reports);
 
 static int binderfs_add_features(struct super_block *sb)
 {
@@ -297,8 +299,7 @@ static int binderfs_add_features(struct super_block *sb)
 		{ "oneway_spam_detection", &binderfs_present_fops },
 		{ "extended_error", &binderfs_present_fops },
 		{ "freeze_notification", &binderfs_present_fops },
-		/* No netlink family exists that would report. */
-		{ "transaction_report", &binderfs_absent_fops },
+		{ "transaction_report", &binderfs_reports_fops },
 	};
 	struct dentry *dir = rust_binderfs_add_dir(sb->s_root, "features");
 	struct dentry *file;

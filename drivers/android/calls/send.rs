@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `BC_TRANSACTION` and `BC_REPLY`: makes calls, and replies to them.
+//! `BC_TRANSACTION`: makes calls.
 //!
-//! Both find the process that receives the data, reserve a buffer in its space, copy the data directly
-//! into the buffer, and queue the transaction. A call that fails leaves nothing behind but the `BR_*`
-//! that its sender reads. A reply that fails still ends the call.
+//! Finds the process that receives the data, reserves a buffer in its space, copies the data directly
+//! into the buffer, and queues the transaction. A call that fails leaves nothing behind but the `BR_*`
+//! that its sender reads.
 
 use crate::{
     calls::{
+        failure::{report_queued, Failure},
         sender::Sender,
         translate::{copy_in, Route}, //
     },
-    common::{debug::binder_debug, error::TransactionError, limits::limits, stats::next_debug_id},
+    common::{error::TransactionError, limits::limits, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     kernel_ext::park::WakeHint,
     node::Node,
@@ -24,7 +25,7 @@ use crate::{
     scheduling::priority,
     thread::{Completion, Thread, ThreadState},
     transaction::{Content, Transaction, Waiter},
-    work::{ThreadWake, Urgency, Wake, Work, WorkTicket}, //
+    work::{Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -41,30 +42,16 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let id = next_debug_id();
     let called = match find_target(sender, request.handle) {
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
         Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
             call_oneway(sender, request, node, id)
         }
         Ok(node) => call_and_expect(sender, request, node, id),
     };
-    if let Err(error) = called {
-        report("call", id, request, error);
-        thread.queue_transaction_error(id, error);
+    if let Err(failure) = called {
+        failure.tell(sender, request, id, false);
+        thread.queue_transaction_error(id, failure.error);
     }
-}
-
-/// Logs why a call or a reply fails.
-fn report(what: &str, id: u32, request: &TransactionRequest, error: TransactionError) {
-    binder_debug!(
-        FailedTransaction,
-        "{what} {id} to handle {} with code {}, {} bytes and {} of offsets: {:#x}, {}",
-        request.handle,
-        request.code,
-        request.data_size,
-        request.offsets_size,
-        error.return_code.code(),
-        error.param
-    );
 }
 
 /// Returns the node that a call through `handle` is for.
@@ -103,7 +90,7 @@ fn call_and_expect(
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
-) -> Result<(), TransactionError> {
+) -> Result<(), Failure> {
     let thread = sender.thread;
     let target = node.owner.clone();
     let Begun {
@@ -120,7 +107,8 @@ fn call_and_expect(
         }
         Err(error) => {
             stop_expecting_reply(thread, &expectation);
-            Err(error)
+            let route = route.as_ref().map(|waiter| &*waiter.thread);
+            Err(Failure::on_the_way_to(&target, route, error))
         }
     }
 }
@@ -284,6 +272,19 @@ fn call_oneway(
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
+) -> Result<(), Failure> {
+    let target = node.owner.clone();
+    queue_oneway(sender, request, node, &target, id)
+        .map_err(|error| Failure::on_the_way_to(&target, None, error))
+}
+
+/// Queues a oneway call at `target`, the owner of `node`, and what the sender reads of that.
+fn queue_oneway(
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+    node: Arc<Node>,
+    target: &Arc<Process>,
+    id: u32,
 ) -> Result<(), TransactionError> {
     let thread = sender.thread;
     let ticket = {
@@ -296,7 +297,6 @@ fn call_oneway(
         Some(spare) => spare,
         None => WorkTicket::new(GFP_KERNEL)?,
     };
-    let target = node.owner.clone();
     let mut transaction = Transaction::new(thread)?;
     let kind = CallKind::Oneway {
         sender: thread.process.pid(),
@@ -305,10 +305,18 @@ fn call_oneway(
     fill(&mut transaction, sender, request, node, kind)?;
     transaction.describe(id, request);
     let acknowledgement = transaction.acknowledgement();
-    let submitted = submit(transaction, &target, None)?;
-    submitted.wake.now(&target, WakeHint::Anywhere);
+    // Reported even if the sender has not asked to read it (contract NL-3).
+    if acknowledgement == Return::OnewaySpamSuspect {
+        report_queued(sender, request, target, acknowledgement);
+    }
+    let submitted = submit(transaction, target, None)?;
+    submitted.wake.now(target, WakeHint::Anywhere);
     let answer = match submitted.admission {
-        Admission::Pending => Return::TransactionPendingFrozen,
+        Admission::Pending => {
+            let answer = Return::TransactionPendingFrozen;
+            report_queued(sender, request, target, answer);
+            answer
+        }
         Admission::Accepted | Admission::Rejected => acknowledgement,
     };
     thread.queue_return_code(ticket, answer);
@@ -381,100 +389,4 @@ fn submit(
         target.reservations.notify_all();
     }
     Ok(Submitted { wake, admission })
-}
-
-/// Replies to the call that the thread serves: `BC_REPLY`. No lock may be held.
-///
-/// If the thread serves a call, that call ends even if the reply fails: its outcome is returned to the
-/// caller, and the thread itself reads a completion (contract TXN-25).
-pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
-    let thread = sender.thread;
-    let id = next_debug_id();
-    let Some((mut transaction, is_completion_queued)) = begin_reply(thread, request, id) else {
-        let error = TransactionError::failed(EPROTO);
-        report("reply", id, request, error);
-        return thread.queue_transaction_error(id, error);
-    };
-    let error = match fill_reply(&mut transaction, sender, request) {
-        Ok(()) => None,
-        Err(error) => {
-            report("reply", id, request, error);
-            transaction.release_content();
-            transaction.put_content(Content::Failed(error));
-            Some((id, error))
-        }
-    };
-    match error {
-        None if is_completion_queued => {}
-        Some(_) if is_completion_queued => thread.stop_until_completion(),
-        _ => thread.end_reply(error.is_some()),
-    }
-    let saved_priority = transaction.saved_priority;
-    transaction.return_to_caller(error, sender.hint);
-    // The priority is restored only now: until the caller runs, it waits for this thread.
-    if let Some(saved) = saved_priority.get() {
-        priority::end_service(saved);
-    }
-}
-
-/// Takes the call that the thread serves off its stack. Returns it, and whether the completion of the
-/// reply is queued already, which must come after node updates, as with calls. If it is not queued, the
-/// thread stays [replying](Frame::Replying), because no outcome of another call may be queued before
-/// the completion.
-///
-/// Returns `None` when the thread serves no call. No lock may be held.
-fn begin_reply(
-    thread: &Arc<Thread>,
-    request: &TransactionRequest,
-    id: u32,
-) -> Option<(KBox<Transaction>, bool)> {
-    let mut process = thread.process.lock_state();
-    let state = thread.state(&mut process);
-    state.extended_error = ExtendedError::none(id);
-    let is_completion_queued = request.offsets_size == 0 && state.spare_ticket.is_some();
-    let transaction = if is_completion_queued {
-        state.stack.pop_incoming()?
-    } else {
-        state.stack.begin_reply()?
-    };
-    let surplus = state.stack.take_surplus();
-    let wake = match is_completion_queued
-        .then(|| state.spare_ticket.take())
-        .flatten()
-    {
-        Some(ticket) => thread.complete_reply(&mut process, ticket),
-        None => ThreadWake::Nobody,
-    };
-    let freezers = process.freeze.end_transaction();
-    drop(process);
-    drop(surplus);
-    wake.now(thread, WakeHint::Anywhere);
-    thread.process.wake_freezers(freezers);
-    Some((transaction, is_completion_queued))
-}
-
-/// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the
-/// thread has served, owns the buffer afterwards, even if the copy fails.
-fn fill_reply(
-    transaction: &mut Transaction,
-    sender: &Sender<'_>,
-    request: &TransactionRequest,
-) -> Result<(), TransactionError> {
-    if transaction.caller.has_ended.load(Relaxed) {
-        return Err(TransactionError::DIED);
-    }
-    let caller = &transaction.caller.process;
-    // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
-    let mut buffer = caller.reserve_buffer(request, 0, CallKind::Sync)?;
-    let route = Route {
-        sender,
-        receiver: caller,
-        accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
-    };
-    let copied = copy_in(request, route, &mut buffer).map_err(|error| caller.dead_or(error));
-    let is_queued = false;
-    transaction.put_content(Content::Reply { buffer, is_queued });
-    copied?;
-    transaction.describe(transaction.id, request);
-    Ok(())
 }

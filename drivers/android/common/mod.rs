@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the whole driver uses: transaction errors, limits, counters of objects, debug messages.
+//! What the whole driver uses: transaction errors, limits, counters of objects, debug messages, reports
+//! over netlink.
 
 pub(crate) mod debug;
 pub(crate) mod error;
 pub(crate) mod limits;
+#[allow(unsafe_code)] // It calls `netlink.c`.
+pub(crate) mod netlink;
 pub(crate) mod stats;

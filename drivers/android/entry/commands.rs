@@ -8,6 +8,7 @@
 use crate::{
     allocation::AfterFree,
     calls::{
+        reply,
         send,
         sender::Sender, //
     },
@@ -132,7 +133,7 @@ fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
         }
         Command::Reply => {
             let request = TransactionRequest::decode(source.payload()?);
-            send::reply(sender, &request);
+            reply::reply(sender, &request);
         }
         Command::FreeBuffer => free_buffer(sender, source)?,
         _ => execute_other(sender, command, source)?,
@@ -154,7 +155,7 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         }
         Command::ReplySg => {
             let request = TransactionRequest::decode_sg(source.payload()?);
-            send::reply(sender, &request);
+            reply::reply(sender, &request);
         }
         Command::IncRefs => add_count(process, handle(source)?, Strength::Weak)?,
         Command::Acquire => add_count(process, handle(source)?, Strength::Strong)?,

@@ -8,7 +8,7 @@
 
 use crate::{
     buffers::space,
-    common::stats,
+    common::{netlink, stats},
     context::Context,
     entry::ioctls::{self, Opened},
     kernel_ext::descriptors::{Descriptors, OpenedAs},
@@ -46,15 +46,16 @@ extern "C" {
 
 /// The devices. They can be opened as long as this value exists.
 pub(crate) struct Devices {
-    // Dropped after `Drop::drop` has removed the devices.
+    // Both are dropped after `Drop::drop` has removed the devices.
     _pool: space::PoolHandle,
+    _reports: netlink::Family,
 }
 
 /// Whether [`Devices::make`] has been called since the module was loaded.
 static ARE_MADE: AtomicFlag = AtomicFlag::new(false);
 
 impl Devices {
-    /// Registers the filesystem, and makes the devices that the module's parameters ask for.
+    /// Registers the filesystem and the family of reports, and makes the devices that the module's parameters ask for.
     /// `charges_buffers` is the value of the parameter `charge_buffers`.
     ///
     /// Fails with `EBUSY` when it has been called before since the module was loaded.
@@ -68,10 +69,14 @@ impl Devices {
         // SAFETY: As above; this lock, too, is used only by processes that open a device.
         unsafe { space::POOL.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
+        let reports = netlink::Family::register();
         // SAFETY: Called from module init, in process context. What the functions that the devices call
         // back need is ready: the registry is initialised, the pool exists, and they need nothing else.
         to_result(unsafe { rust_binderfs_init() })?;
-        Ok(Self { _pool: pool })
+        Ok(Self {
+            _pool: pool,
+            _reports: reports,
+        })
     }
 }
 

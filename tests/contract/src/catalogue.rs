@@ -58,9 +58,6 @@ pub const REASONS: &[(&str, &str)] = &[
         "an alignment of 8 is what every test of layout sees; there is no 32-bit kernel to compare with",
     ),
     ("LOOP-1", "the numbers of a looper's bits show in the logs alone, which are a later issue"),
-    ("NL-1", "netlink reports are a later issue"),
-    ("NL-2", "netlink reports are a later issue"),
-    ("NL-3", "netlink reports are a later issue"),
     (
         "NODE-15",
         "numbers of nodes and handles show in the logs and tracepoints alone, which are a later issue",

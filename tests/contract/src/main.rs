@@ -26,6 +26,7 @@ mod linger;
 mod load;
 mod loading;
 mod mesh;
+mod netlink;
 mod news;
 mod ops;
 mod pids;

@@ -2,6 +2,7 @@
 //! binderfs: what a mount contains, its options, and adding, removing and renaming devices.
 
 use crate::cases;
+use crate::netlink::binder_family;
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::fs::{add_device, add_device_raw, mount_at};
@@ -104,8 +105,8 @@ fn owners_modes_and_inodes(t: &Stage) {
 fn lesson_s23_features_say_what_there_is(t: &Stage) {
     for name in names(&t.device("features")) {
         let text = std::fs::read_to_string(t.device("features").join(&name)).expect("read a feature");
-        // Reports travel by netlink. The C driver has a family for that, ours has none yet.
-        let is_there = name != "transaction_report" || t.driver != Driver::Rust;
+        // Reports travel by netlink.
+        let is_there = name != "transaction_report" || binder_family().expect("ask").is_some();
         assert_eq!(text, if is_there { "1\n" } else { "0\n" }, "{name}");
     }
 }

@@ -33,19 +33,19 @@ cases! { "failures":
 const SPACE: usize = 64 << 10;
 
 /// Whom a request can be sent to.
-struct World {
-    manager: Port,
-    client: Port,
+pub(super) struct World {
+    pub(super) manager: Port,
+    pub(super) client: Port,
     good: u32,
     weak: u32,
     dead: u32,
     unmapped: u32,
     /// A second device of the manager's process.
     managers_other: Port,
-    servers: Vec<Port>,
+    pub(super) servers: Vec<Port>,
 }
 
-fn world(t: &Stage) -> World {
+pub(super) fn world(t: &Stage) -> World {
     let (manager, client) = (t.manager_with(SPACE), t.client());
     let node = FlatBinderObject::binder(0x100, 0x200);
     let servers = [t.server(), t.server(), t.server(), t.server()];
@@ -78,14 +78,14 @@ fn introduce_weakly(manager: &Port, owner: &Port, holder: &Port) -> u32 {
 }
 
 /// What is sent.
-struct Request {
-    data: BinderTransactionData,
+pub(super) struct Request {
+    pub(super) data: BinderTransactionData,
     /// Room for what pointers point to, if it is said.
     buffers_size: Option<u64>,
 }
 
 impl Request {
-    fn commands(&self, is_reply: bool) -> Commands {
+    pub(super) fn commands(&self, is_reply: bool) -> Commands {
         let mut commands = Commands::new();
         let data = self.data;
         match (self.buffers_size, is_reply) {
@@ -117,7 +117,7 @@ fn objects(first: FlatBinderObject, second: FlatBinderObject) -> Vec<u8> {
 }
 
 /// One way to be refused: its name, the request, what is read, and the errno behind it (0: none).
-type Row<'a> = (&'a str, Request, Return, i32);
+pub(super) type Row<'a> = (&'a str, Request, Return, i32);
 
 const EINVAL: i32 = Errno::EINVAL as i32;
 const EFAULT: i32 = Errno::EFAULT as i32;
@@ -129,7 +129,7 @@ const EPROTO: i32 = Errno::EPROTO as i32;
 const KERNEL: u64 = u64::MAX - 4095;
 
 /// Requests whose content is wrong, wherever they go.
-fn wrong_content(port: &Port) -> Vec<Row<'static>> {
+pub(super) fn wrong_content(port: &Port) -> Vec<Row<'static>> {
     use Return::FailedReply;
     let node = FlatBinderObject::binder(0x1000, 0x2000);
     let other_cookie = FlatBinderObject::binder(0x1000, 0x2001);
@@ -190,7 +190,7 @@ fn wrong_content(port: &Port) -> Vec<Row<'static>> {
 }
 
 /// Failures of calls that depend on whom they are for.
-fn wrong_target(world: &World) -> Vec<Row<'static>> {
+pub(super) fn wrong_target(world: &World) -> Vec<Row<'static>> {
     use Return::{DeadReply, FailedReply};
     let to = |handle| plain(world.client.place(handle, 0, &bytes(b"data")));
     let oneway = |handle, size: usize| {

@@ -50,6 +50,7 @@ mod quota;
 mod realtime;
 mod reclaim;
 mod replies;
+mod reports;
 mod retention;
 mod security;
 mod signals;
@@ -123,6 +124,7 @@ pub const GROUPS: &[Group] = &[
     quota::GROUP,
     faults::GROUP,
     messages::GROUP,
+    reports::GROUP,
     unload::GROUP,
 ];
 

@@ -32,9 +32,9 @@ cases! { "spam":
 
 /// The receiver's space in most tests. With [`LENGTH`] bytes a call, the 53rd is the first after which
 /// less than a tenth of it is left for oneway calls.
-const SPACE: usize = 128 << 10;
-const LENGTH: usize = 1000;
-const FIRST: usize = 53;
+pub(super) const SPACE: usize = 128 << 10;
+pub(super) const LENGTH: usize = 1000;
+pub(super) const FIRST: usize = 53;
 
 fn detect(port: &Port, enable: u32) {
     port.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, enable).expect("choose detection");

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `BC_REPLY`: replies to the call that the thread serves.
+//!
+//! As with a call, the data are copied directly into a buffer of the process that receives them. The
+//! reply is the same transaction as the call, on its way back. A reply that fails still ends the call.
+
+use crate::{
+    calls::{
+        failure::Failure,
+        sender::Sender,
+        translate::{copy_in, Route}, //
+    },
+    common::{error::TransactionError, stats::next_debug_id},
+    defs::{transaction_flags, ExtendedError, TransactionRequest},
+    kernel_ext::park::WakeHint,
+    range_alloc::CallKind,
+    scheduling::priority,
+    thread::Thread,
+    transaction::{Content, Transaction},
+    work::ThreadWake, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    }, //
+};
+
+/// Replies to the call that the thread serves: `BC_REPLY`. No lock may be held.
+///
+/// If the thread serves a call, that call ends even if the reply fails: its outcome is returned to the
+/// caller, and the thread itself reads a completion (contract TXN-25).
+pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
+    let thread = sender.thread;
+    let id = next_debug_id();
+    let Some((mut transaction, is_completion_queued)) = begin_reply(thread, request, id) else {
+        let error = TransactionError::failed(EPROTO);
+        Failure::from(error).tell(sender, request, id, true);
+        return thread.queue_transaction_error(id, error);
+    };
+    let error = match fill_reply(&mut transaction, sender, request) {
+        Ok(()) => None,
+        Err(failure) => {
+            failure.tell(sender, request, id, true);
+            let error = failure.error;
+            transaction.release_content();
+            transaction.put_content(Content::Failed(error));
+            Some((id, error))
+        }
+    };
+    match error {
+        None if is_completion_queued => {}
+        Some(_) if is_completion_queued => thread.stop_until_completion(),
+        _ => thread.end_reply(error.is_some()),
+    }
+    let saved_priority = transaction.saved_priority;
+    transaction.return_to_caller(error, sender.hint);
+    // The priority is restored only now: until the caller runs, it waits for this thread.
+    if let Some(saved) = saved_priority.get() {
+        priority::end_service(saved);
+    }
+}
+
+/// Takes the call that the thread serves off its stack. Returns it, and whether the completion of the
+/// reply is queued already, which must come after node updates, as with calls. If it is not queued, the
+/// thread stays [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may be queued before
+/// the completion.
+///
+/// Returns `None` when the thread serves no call. No lock may be held.
+fn begin_reply(
+    thread: &Arc<Thread>,
+    request: &TransactionRequest,
+    id: u32,
+) -> Option<(KBox<Transaction>, bool)> {
+    let mut process = thread.process.lock_state();
+    let state = thread.state(&mut process);
+    state.extended_error = ExtendedError::none(id);
+    let is_completion_queued = request.offsets_size == 0 && state.spare_ticket.is_some();
+    let transaction = if is_completion_queued {
+        state.stack.pop_incoming()?
+    } else {
+        state.stack.begin_reply()?
+    };
+    let surplus = state.stack.take_surplus();
+    let wake = match is_completion_queued
+        .then(|| state.spare_ticket.take())
+        .flatten()
+    {
+        Some(ticket) => thread.complete_reply(&mut process, ticket),
+        None => ThreadWake::Nobody,
+    };
+    let freezers = process.freeze.end_transaction();
+    drop(process);
+    drop(surplus);
+    wake.now(thread, WakeHint::Anywhere);
+    thread.process.wake_freezers(freezers);
+    Some((transaction, is_completion_queued))
+}
+
+/// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the
+/// thread has served, owns the buffer afterwards, even if the copy fails.
+fn fill_reply(
+    transaction: &mut Transaction,
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+) -> Result<(), Failure> {
+    if transaction.caller.has_ended.load(Relaxed) {
+        return Err(TransactionError::DIED.into());
+    }
+    copy_reply(transaction, sender, request).map_err(|error| {
+        let caller = &transaction.caller;
+        Failure::on_the_way_to(&caller.process, Some(caller), error)
+    })
+}
+
+/// The same for a caller that has not ended.
+fn copy_reply(
+    transaction: &mut Transaction,
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+) -> Result<(), TransactionError> {
+    let caller = &transaction.caller.process;
+    // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
+    let mut buffer = caller.reserve_buffer(request, 0, CallKind::Sync)?;
+    let route = Route {
+        sender,
+        receiver: caller,
+        accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
+    };
+    let copied = copy_in(request, route, &mut buffer).map_err(|error| caller.dead_or(error));
+    let is_queued = false;
+    transaction.put_content(Content::Reply { buffer, is_queued });
+    copied?;
+    transaction.describe(transaction.id, request);
+    Ok(())
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reports of calls and replies that fail, over generic netlink, for whoever has joined the group
+//! `report` of the family `binder` (contract NL-1 to NL-3).
+//!
+//! `common/netlink.c` has the family and builds the messages. As long as nobody listens, a call that
+//! fails pays for the question whether somebody does, and nothing else is done.
+
+use crate::defs::{Return, TransactionRequest};
+use kernel::{
+    ffi::c_char,
+    prelude::*,
+    str::CStrExt, //
+};
+
+unsafe extern "C" {
+    safe fn rust_binder_netlink_register();
+    safe fn rust_binder_netlink_unregister();
+    safe fn rust_binder_netlink_has_listeners() -> bool;
+    fn rust_binder_netlink_send(message: &Message);
+}
+
+/// The family, registered as long as this value exists, if its name is not taken by another driver.
+pub(crate) struct Family(());
+
+impl Family {
+    /// Registers the family. If it cannot be registered, a message says why, and nothing is reported.
+    /// In process context; only one value may exist at a time.
+    pub(crate) fn register() -> Self {
+        rust_binder_netlink_register();
+        Self(())
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        rust_binder_netlink_unregister();
+    }
+}
+
+/// A task of a process of Binder, by its numbers in the initial pid namespace.
+#[derive(Clone, Copy)]
+pub(crate) struct Party {
+    pub(crate) pid: i32,
+    /// 0 if any thread of the process is meant.
+    pub(crate) tid: i32,
+}
+
+/// One report.
+pub(crate) struct Report<'a> {
+    /// The name of the device.
+    pub(crate) context: &'a CStr,
+    pub(crate) from: Party,
+    /// Whom the data was for, if the call came far enough for that to be known.
+    pub(crate) to: Option<Party>,
+    pub(crate) is_reply: bool,
+    pub(crate) request: &'a TransactionRequest,
+    /// What the sender reads.
+    pub(crate) outcome: Return,
+}
+
+/// The same, in the layout of `struct rust_binder_report` of `common/netlink.h`.
+#[repr(C)]
+struct Message {
+    context: *const c_char,
+    error: u32,
+    from_pid: u32,
+    from_tid: u32,
+    to_pid: u32,
+    to_tid: u32,
+    is_reply: u32,
+    flags: u32,
+    code: u32,
+    data_size: u32,
+}
+
+impl Report<'_> {
+    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory is
+    /// short is lost.
+    pub(crate) fn send(&self) {
+        if !rust_binder_netlink_has_listeners() {
+            return;
+        }
+        let to = self.to.unwrap_or(Party { pid: 0, tid: 0 });
+        let message = Message {
+            context: self.context.as_char_ptr(),
+            error: self.outcome.code(),
+            from_pid: self.from.pid as u32,
+            from_tid: self.from.tid as u32,
+            to_pid: to.pid as u32,
+            to_tid: to.tid as u32,
+            is_reply: self.is_reply.into(),
+            flags: self.request.flags,
+            code: self.request.code,
+            // CAST: the attribute has 32 bits, and more than that no space has room for.
+            data_size: self.request.data_size as u32,
+        };
+        // SAFETY: `context` points to a string that ends with a NUL and that `self` borrows for longer
+        // than this call, which keeps no pointer. No lock is held, so it may sleep.
+        unsafe { rust_binder_netlink_send(&message) };
+    }
+}

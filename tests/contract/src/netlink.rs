@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Whoever listens to the reports of a Binder driver over generic netlink.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The family and the group that have to be asked for by name.
+const FAMILY: &str = "binder";
+const GROUP: &str = "report";
+
+/// Of the family that names all others.
+const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
+const GET_FAMILY: u8 = libc::CTRL_CMD_GETFAMILY as u8;
+
+/// The flag and the mask of an attribute's type.
+const TYPE_MASK: u16 = libc::NLA_TYPE_MASK as u16;
+
+/// `struct nlmsghdr` and `struct genlmsghdr`.
+const HEADER: usize = 16;
+const GENERIC_HEADER: usize = 4;
+
+/// What the kernel says of a family.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Family {
+    pub id: u16,
+    pub version: u32,
+    pub header_size: u32,
+    pub has_operations: bool,
+    /// The name of each group, and its number.
+    pub groups: Vec<(String, u32)>,
+}
+
+/// One report, with the attributes that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub error: u32,
+    pub context: String,
+    pub from: (u32, u32),
+    pub to_pid: Option<u32>,
+    pub to_tid: Option<u32>,
+    pub is_reply: bool,
+    pub flags: u32,
+    pub code: u32,
+    pub data_size: u32,
+}
+
+/// A socket that has joined the group.
+pub struct Listener {
+    socket: OwnedFd,
+    family: u16,
+}
+
+impl Listener {
+    /// Joins the group, as the calling thread.
+    pub fn join() -> io::Result<Self> {
+        let socket = socket()?;
+        let family = family(&socket)?.ok_or(io::ErrorKind::NotFound)?;
+        let group = family.groups.iter().find(|(name, _)| name == GROUP).ok_or(io::ErrorKind::NotFound)?.1;
+        // SAFETY: The option's value is the number behind the pointer, of the size that is named.
+        let joined = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_NETLINK,
+                libc::NETLINK_ADD_MEMBERSHIP,
+                (&raw const group).cast(),
+                size_of_val(&group) as libc::socklen_t,
+            )
+        };
+        match joined {
+            0 => Ok(Self { socket, family: family.id }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The reports since the last time. A driver has sent those of a call before the call returns.
+    #[track_caller]
+    pub fn news(&self) -> Vec<Report> {
+        let mut found = Vec::new();
+        while let Some(message) = receive(&self.socket, libc::MSG_DONTWAIT).expect("read the socket") {
+            assert_eq!(half(&message, 4), self.family, "a message of another family");
+            // BINDER_CMD_REPORT, and the version of the family.
+            assert_eq!(message[HEADER..HEADER + 2], [1, 1], "command and version");
+            found.push(decode(&message[HEADER + GENERIC_HEADER..]));
+        }
+        found
+    }
+
+    /// The only report since the last time.
+    #[track_caller]
+    pub fn only(&self) -> Report {
+        let news = self.news();
+        assert_eq!(news.len(), 1, "{news:?}");
+        news[0].clone()
+    }
+}
+
+/// What the kernel says of Binder's family; none where no driver has registered it.
+pub fn binder_family() -> io::Result<Option<Family>> {
+    family(&socket()?)
+}
+
+/// Reads a report, whose attributes have to come in the order of their numbers.
+#[track_caller]
+fn decode(bytes: &[u8]) -> Report {
+    let attributes: Vec<_> = attributes(bytes).collect();
+    assert!(attributes.is_sorted_by(|a, b| a.0 < b.0), "{attributes:?}");
+    let find = |number: u16| attributes.iter().find(|(kind, _)| *kind == number).map(|(_, value)| *value);
+    let number = |attribute: u16| find(attribute).map(|value| word(value, 0));
+    let must = |attribute: u16| number(attribute).unwrap_or_else(|| panic!("no attribute {attribute}"));
+    assert!(attributes.iter().all(|(kind, _)| (1..=10).contains(kind)), "{attributes:?}");
+    Report {
+        error: must(1),
+        context: string(find(2).expect("a context")),
+        from: (must(3), must(4)),
+        to_pid: number(5),
+        to_tid: number(6),
+        is_reply: find(7).is_some_and(|value| {
+            assert_eq!(value, [0u8; 0], "a flag has no value");
+            true
+        }),
+        flags: must(8),
+        code: must(9),
+        data_size: must(10),
+    }
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: A system call without pointers.
+    match unsafe { libc::socket(libc::AF_NETLINK, flags, libc::NETLINK_GENERIC) } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: The descriptor is new, and nobody else's.
+        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+    }
+}
+
+/// Asks for Binder's family.
+fn family(socket: &OwnedFd) -> io::Result<Option<Family>> {
+    let name = [FAMILY.as_bytes(), &[0]].concat();
+    let attribute = attribute(libc::CTRL_ATTR_FAMILY_NAME as u16, &name);
+    let length = (HEADER + GENERIC_HEADER + attribute.len()) as u32;
+    let mut request = length.to_ne_bytes().to_vec();
+    request.extend(CONTROLLER.to_ne_bytes());
+    request.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend([GET_FAMILY, 1, 0, 0]);
+    request.extend(&attribute);
+    nix::sys::socket::send(socket.as_raw_fd(), &request, nix::sys::socket::MsgFlags::empty())?;
+    let answer = receive(socket, 0)?.expect("an answer");
+    if half(&answer, 4) == libc::NLMSG_ERROR as u16 {
+        return match -(word(&answer, HEADER) as i32) {
+            libc::ENOENT => Ok(None),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        };
+    }
+    let mut family = Family { id: 0, version: 0, header_size: 0, has_operations: false, groups: Vec::new() };
+    for (kind, value) in attributes(&answer[HEADER + GENERIC_HEADER..]) {
+        match i32::from(kind) {
+            libc::CTRL_ATTR_FAMILY_ID => family.id = half(value, 0),
+            libc::CTRL_ATTR_VERSION => family.version = word(value, 0),
+            libc::CTRL_ATTR_HDRSIZE => family.header_size = word(value, 0),
+            libc::CTRL_ATTR_OPS => family.has_operations = true,
+            libc::CTRL_ATTR_MCAST_GROUPS => {
+                family.groups = attributes(value).map(|(_, one)| group(one)).collect()
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(family))
+}
+
+fn group(bytes: &[u8]) -> (String, u32) {
+    let (mut name, mut number) = (String::new(), 0);
+    for (kind, value) in attributes(bytes) {
+        match i32::from(kind) {
+            libc::CTRL_ATTR_MCAST_GRP_NAME => name = string(value),
+            libc::CTRL_ATTR_MCAST_GRP_ID => number = word(value, 0),
+            _ => {}
+        }
+    }
+    (name, number)
+}
+
+/// One message; none if there is none and the flags say not to wait.
+fn receive(socket: &OwnedFd, flags: libc::c_int) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; 8192];
+    let flags = nix::sys::socket::MsgFlags::from_bits_retain(flags);
+    match nix::sys::socket::recv(socket.as_raw_fd(), &mut bytes, flags) {
+        Ok(length) => {
+            assert_eq!(word(&bytes, 0) as usize, length, "one message at a time");
+            bytes.truncate(length);
+            Ok(Some(bytes))
+        }
+        Err(nix::errno::Errno::EAGAIN) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = 4 + value.len();
+    let mut bytes = (length as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(length.next_multiple_of(4), 0);
+    bytes
+}
+
+/// The attributes that lie one behind the other: type and value of each.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = (bytes.len() >= 4).then(|| usize::from(half(bytes, 0)))?;
+        let (kind, value) = (half(bytes, 2) & TYPE_MASK, &bytes[4..length]);
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+        Some((kind, value))
+    })
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// A string that ends with a NUL.
+fn string(value: &[u8]) -> String {
+    let (nul, text) = value.split_last().expect("a string");
+    assert_eq!(*nul, 0, "a string ends with a NUL");
+    String::from_utf8(text.to_vec()).expect("a string")
+}
