@@ -14,6 +14,7 @@ use crate::commands::list;
 use crate::commands::man;
 use crate::commands::mount;
 use crate::commands::rm;
+use crate::commands::trace;
 use crate::error::Outcome;
 use crate::error::Result;
 use crate::options::Options;
@@ -59,6 +60,8 @@ enum Command {
     Mount(mount::Arguments),
     /// Look for what is missing or wrong, and say what to do about it.
     Doctor,
+    /// Follow calls live, with how long they take.
+    Trace(trace::Arguments),
     /// Print the completions of a shell.
     Completions(completions::Arguments),
     /// Print manual pages, or write all of them into a directory.
@@ -83,6 +86,7 @@ impl Cli {
             Command::Chown(arguments) => chown::run(arguments, options, output),
             Command::Mount(arguments) => mount::run(arguments, output),
             Command::Doctor => doctor::run(options, output),
+            Command::Trace(arguments) => trace::run(arguments, options),
             Command::Completions(arguments) => completions::run(arguments, Self::command(), output),
             Command::Man(arguments) => man::run(arguments, Self::command(), output),
         }

@@ -10,3 +10,4 @@ pub mod list;
 pub mod man;
 pub mod mount;
 pub mod rm;
+pub mod trace;
