@@ -10,11 +10,11 @@ use crate::commands::chmod;
 use crate::commands::chown;
 use crate::commands::completions;
 use crate::commands::doctor;
+use crate::commands::explain;
 use crate::commands::list;
 use crate::commands::man;
 use crate::commands::mount;
 use crate::commands::rm;
-use crate::commands::trace;
 use crate::error::Outcome;
 use crate::error::Result;
 use crate::options::Options;
@@ -59,9 +59,9 @@ enum Command {
     /// Mount a binderfs.
     Mount(mount::Arguments),
     /// Look for what is missing or wrong, and say what to do about it.
-    Doctor,
-    /// Follow calls live, with how long they take.
-    Trace(trace::Arguments),
+    Doctor(doctor::Arguments),
+    /// Say why calls failed, what that means and what to do about it.
+    Explain(explain::Arguments),
     /// Print the completions of a shell.
     Completions(completions::Arguments),
     /// Print manual pages, or write all of them into a directory.
@@ -85,8 +85,8 @@ impl Cli {
             Command::Chmod(arguments) => chmod::run(arguments, options, output),
             Command::Chown(arguments) => chown::run(arguments, options, output),
             Command::Mount(arguments) => mount::run(arguments, output),
-            Command::Doctor => doctor::run(options, output),
-            Command::Trace(arguments) => trace::run(arguments, options),
+            Command::Doctor(arguments) => doctor::run(arguments, options, output),
+            Command::Explain(arguments) => explain::run(arguments, options, output),
             Command::Completions(arguments) => completions::run(arguments, Self::command(), output),
             Command::Man(arguments) => man::run(arguments, Self::command(), output),
         }

@@ -71,12 +71,12 @@ fn detect_in(root: &Path) -> Option<Driver> {
             continue;
         }
         let built_in = !folder.join("initstate").exists();
-        let how = if built_in { "built in" } else { "loaded" };
+        let how = if built_in { "is built into the kernel" } else { "is loaded" };
         return Some(Driver {
             kind,
             module: Some(module.to_owned()),
             built_in: Some(built_in),
-            evidence: format!("/sys/module/{module} is there ({how})"),
+            evidence: format!("module {module} {how}"),
         });
     }
     let (kind, evidence) = match registered?.as_str() {

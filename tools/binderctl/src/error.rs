@@ -56,7 +56,7 @@ pub enum Kind {
 }
 
 /// A failure that ends the command.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub struct Error {
     /// Its kind, from which the exit code follows.
     pub kind: Kind,

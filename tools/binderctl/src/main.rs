@@ -3,14 +3,15 @@
 //!
 //! A reader starts with [`cli`], the command line, which calls one of the [`commands`]. A command finds out what it is
 //! asked from [`driver`] and [`instances`], `doctor` from [`checks`] as well, and prints a report through [`output`], as
-//! text or JSON; text from elsewhere is made safe by [`escape`]. What is followed live comes from [`trace`]. What goes
-//! wrong is an [`error::Error`], from which the exit code follows. No files use each other in a circle, says `make check`.
+//! text or JSON; text from elsewhere is made safe by [`escape`]. What goes wrong is an [`error::Error`], from which the
+//! exit code follows. No files use each other in a circle, says `make check`.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 mod accounts;
+mod causes;
 mod checks;
 mod cli;
 mod commands;
@@ -18,11 +19,14 @@ mod driver;
 mod error;
 mod escape;
 mod instances;
+mod kernel_log;
+mod logs;
+mod netlink;
 mod options;
 mod output;
-mod signals;
-mod size;
-mod trace;
+mod tasks;
+mod waiting;
+mod words;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();

@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use crate::waiting::Call;
+
 /// One question and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
@@ -50,6 +52,9 @@ pub struct Finding {
     /// The device that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// The calls that it is about, each made by who serves the one before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Call>,
 }
 
 impl State {

@@ -8,11 +8,12 @@ use crate::error::Result;
 use crate::instances;
 use crate::instances::Device;
 use crate::instances::Instance;
+use crate::words;
 
 /// Whether the kernel has a driver.
 pub fn driver(driver: Option<&Driver>) -> State {
     match driver {
-        Some(driver) => State::of(Vec::new(), format!("{}, since {}", driver.kind.name(), driver.evidence)),
+        Some(driver) => State::of(Vec::new(), format!("{} ({})", driver.kind.name(), driver.evidence)),
         None => State::of(
             vec![Finding {
                 message: "the kernel has no Binder driver".into(),
@@ -52,29 +53,31 @@ pub fn modes(places: &[(&Instance, Result<Vec<Device>>)], wanted: Option<&str>) 
                 continue;
             }
         };
-        for device in devices.iter().filter(|device| wanted.is_none_or(|name| name == device.name)) {
-            count += 1;
-            findings.extend(closed(instance, device));
-        }
+        let devices: Vec<&Device> =
+            devices.iter().filter(|device| wanted.is_none_or(|name| name == device.name)).collect();
+        count += devices.len();
+        findings.extend(closed(instance, &devices));
     }
     match count {
         0 if findings.is_empty() => State::Skipped { why: "there are no devices".into() },
-        count => State::of(findings, format!("{count} devices")),
+        count => State::of(findings, words::count(count, "device")),
     }
 }
 
-/// A device that neither its group nor others may both read and write.
-fn closed(instance: &Instance, device: &Device) -> Option<Finding> {
-    let mode = u32::from_str_radix(&device.mode, 8).ok()?;
-    let open = device.uid != 0 || mode & 0o060 == 0o060 || mode & 0o006 == 0o006;
-    (!open).then(|| Finding {
-        message: format!("only root may open {} (mode {})", device.path.display(), device.mode),
+/// The devices that neither their group nor others may both read and write, though they are root's.
+fn closed(instance: &Instance, devices: &[&Device]) -> Option<Finding> {
+    let is_closed = |device: &&&Device| {
+        let mode = u32::from_str_radix(&device.mode, 8).unwrap_or(0);
+        device.uid == 0 && mode & 0o060 != 0o060 && mode & 0o006 != 0o006
+    };
+    let names: Vec<&str> = devices.iter().filter(is_closed).map(|device| device.name.as_str()).collect();
+    let place = instance.directory.display();
+    (!names.is_empty()).then(|| Finding {
+        message: format!("in {place} only root may open {}", names.join(", ")),
         next_step: format!(
-            "if others are to use it: binderctl --binderfs {} chmod 0666 {}",
-            instance.directory.display(),
-            device.name
+            "if others are to use them: binderctl --binderfs {place} chmod 0666 {}",
+            names.join(" ")
         ),
-        device: Some(device.name.clone()),
         ..Default::default()
     })
 }
@@ -89,7 +92,7 @@ mod tests {
         let filesystem = "0:1".to_owned();
         let instance = Instance { directory, max: None, logs: false, read_only: false, filesystem };
         let (name, path, mode) = ("x".to_owned(), PathBuf::from("/b/x"), mode.to_owned());
-        closed(&instance, &Device { name, path, major: 1, minor: 2, mode, uid, gid: 0 })
+        closed(&instance, &[&Device { name, path, major: 1, minor: 2, mode, uid, gid: 0 }])
     }
 
     #[test]

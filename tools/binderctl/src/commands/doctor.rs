@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl doctor`: is everything there, is anything wrong, and what is the next step for each finding.
 
+use clap::Args;
 use serde::Serialize;
 
 use crate::checks;
 use crate::checks::finding::Check;
 use crate::checks::finding::State;
+use crate::checks::Limits;
 use crate::driver;
 use crate::driver::Driver;
 use crate::error::Outcome;
@@ -16,6 +18,18 @@ use crate::output::Page;
 use crate::output::Report;
 use crate::output::Span;
 use crate::output::Style;
+use crate::words;
+
+/// From when on something counts as wrong.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// For how many milliseconds a thread may wait for a reply.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(0..))]
+    waiting: i64,
+    /// How many percent of a process's space for oneway calls have to be free.
+    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(i64).range(0..=100))]
+    free: i64,
+}
 
 #[derive(Serialize)]
 struct Diagnosis {
@@ -24,9 +38,10 @@ struct Diagnosis {
 }
 
 /// Makes all checks.
-pub fn run(options: &Options, output: Output) -> Result<Outcome> {
+pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<Outcome> {
     let driver = driver::detect();
-    let checks = checks::all(driver.as_ref(), options)?;
+    let limits = Limits { waiting_ms: arguments.waiting, free_percent: arguments.free };
+    let checks = checks::all(driver.as_ref(), options, limits)?;
     let found = checks.iter().any(|check| matches!(check.state, State::Found { .. }));
     output.print(&Diagnosis { driver, checks })?;
     Ok(Outcome::of(found))
@@ -53,6 +68,10 @@ impl Report for Diagnosis {
         let found: usize = self.checks.iter().map(|check| check.state.findings().len()).sum();
         let skipped = self.checks.iter().filter(|check| matches!(check.state, State::Skipped { .. })).count();
         page.gap();
-        page.say(format!("{} checks, {found} findings, {skipped} skipped", self.checks.len()));
+        page.say(format!(
+            "{}, {}, {skipped} skipped",
+            words::count(self.checks.len(), "check"),
+            words::count(found, "finding")
+        ));
     }
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What Binder drivers have told the kernel's log about a process.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+
+use crate::error::Error;
+use crate::error::Result;
+
+/// What messages of drivers begin with: the names of their modules, and of the C driver's allocator.
+const PREFIXES: [&str; 5] =
+    ["binder: ", "binder_alloc: ", "binder_linux: ", "binder_rust: ", "rust_binder: "];
+
+/// The messages about a process, the oldest first.
+pub fn about(pid: i32) -> Result<Vec<String>> {
+    let path = Path::new("/dev/kmsg");
+    let failed = |error: io::Error| {
+        Error::at("read", path, error)
+            .hint_if_denied("root may, or everybody: sysctl kernel.dmesg_restrict=0")
+    };
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).map_err(failed)?;
+    let mut found = Vec::new();
+    // One read gives one record, of which none is longer.
+    let mut record = [0; 8192];
+    loop {
+        match file.read(&mut record) {
+            Ok(length) => found.extend(message(&String::from_utf8_lossy(&record[..length]), pid)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(found),
+            // Records were overwritten before they could be read.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// The text of a record if it is a driver's and names the process; what follows in further lines is about its origin.
+fn message(record: &str, pid: i32) -> Option<String> {
+    let text = record.split_once(';')?.1.lines().next()?;
+    let rest = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    let number = pid.to_string();
+    // A process is named alone, or before its thread.
+    let names = rest.split([' ', ',', ';']).any(|word| word.split(':').next() == Some(&number));
+    names.then(|| unescaped(text))
+}
+
+/// Records have what is not ASCII, and backslashes, as `\x` and two digits; so it is what was printed that is shown.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\\x") {
+        bytes.extend(&rest.as_bytes()[..at]);
+        match rest.get(at + 2..at + 4).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &rest[at + 4..];
+            }
+            None => {
+                bytes.extend(b"\\x");
+                rest = &rest[at + 2..];
+            }
+        }
+    }
+    bytes.extend(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_drivers_about_the_process_are_found() {
+        let about = |record| message(record, 12);
+        assert_eq!(
+            about("6,1,2,-;binder: 12:13 transaction failed\n X=1\n").as_deref(),
+            Some("binder: 12:13 transaction failed")
+        );
+        assert!(about("6,1,2,-;binder_rust: 7:7 call to 12:0 was refused").is_some());
+        assert!(about("6,1,2,-;binder: 112:12 transaction failed").is_none(), "12 is a thread");
+        assert!(about("6,1,2,-;usb: 12:13 is no binder").is_none());
+    }
+
+    #[test]
+    fn escapes_of_the_log_are_undone() {
+        assert_eq!(unescaped("a\\x1bb\\x5cx \\xzz \\x"), "a\x1bb\\x \\xzz \\x");
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What `/proc` says of processes and threads: their names, and what they do.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Names of processes and threads, each read once.
+#[derive(Debug)]
+pub struct Names {
+    root: &'static str,
+    processes: HashMap<i32, Option<String>>,
+    threads: HashMap<(i32, i32), Option<String>>,
+}
+
+impl Names {
+    /// Those that this machine knows.
+    pub fn new() -> Self {
+        Self::at("/proc")
+    }
+
+    /// None at all, so that a test says the same on every machine.
+    #[cfg(test)]
+    pub fn none() -> Self {
+        Self::at("/nonexistent")
+    }
+
+    fn at(root: &'static str) -> Self {
+        Self { root, processes: HashMap::new(), threads: HashMap::new() }
+    }
+
+    /// The name of a process, if it is there.
+    pub fn process(&mut self, pid: i32) -> Option<&str> {
+        self.processes.entry(pid).or_insert_with(|| comm(&format!("{}/{pid}/comm", self.root))).as_deref()
+    }
+
+    /// A process as it is called in a sentence: `12 (surfaceflinger)`.
+    pub fn of_process(&mut self, pid: i32) -> String {
+        match self.process(pid) {
+            Some(name) => format!("{pid} ({name})"),
+            None => pid.to_string(),
+        }
+    }
+
+    /// A thread as it is called in a sentence: `12:13 (surfaceflinger)`.
+    pub fn of_thread(&mut self, pid: i32, tid: i32) -> String {
+        let path = || comm(&format!("{}/{pid}/task/{tid}/comm", self.root));
+        match self.threads.entry((pid, tid)).or_insert_with(path) {
+            Some(name) => format!("{pid}:{tid} ({name})"),
+            None => format!("{pid}:{tid}"),
+        }
+    }
+}
+
+/// Names end at a line end, and may hold any other byte.
+fn comm(path: &str) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// What a thread does at this moment, in words.
+pub fn activity(pid: i32, tid: i32) -> String {
+    let folder = format!("/proc/{pid}/task/{tid}");
+    let Some(state) = fs::read(format!("{folder}/stat")).ok().and_then(|stat| state_of(&stat)) else {
+        return "has ended".to_owned();
+    };
+    let place =
+        fs::read_to_string(format!("{folder}/wchan")).ok().filter(|name| !name.is_empty() && name != "0");
+    let place = place.map(|name| format!(" in {name}")).unwrap_or_default();
+    match state {
+        'R' => "is running".to_owned(),
+        'S' => format!("sleeps{place}"),
+        'D' => format!("waits for the kernel{place}"),
+        'T' | 't' => "is stopped by a signal or a debugger".to_owned(),
+        'Z' | 'X' => "has ended".to_owned(),
+        other => format!("is in state {other}"),
+    }
+}
+
+/// Whether a process is stopped, so that it answers nobody.
+pub fn is_stopped(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/stat"))
+        .ok()
+        .and_then(|stat| state_of(&stat))
+        .is_some_and(|state| "Tt".contains(state))
+}
+
+/// The state stands behind the name, which may have any characters in it, parentheses too.
+fn state_of(stat: &[u8]) -> Option<char> {
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    stat.get(end + 2).map(|&byte| char::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_is_found_behind_any_name() {
+        assert_eq!(state_of(b"12 (a) R b) S 1 2"), Some('S'));
+        assert_eq!(state_of(b"12 (a"), None);
+    }
+
+    #[test]
+    fn this_process_has_a_name_and_runs() {
+        let pid = std::process::id() as i32;
+        assert!(Names::new().of_process(pid).starts_with(&format!("{pid} (")));
+        assert_eq!(activity(pid, 0), "has ended");
+        assert!(!is_stopped(pid));
+    }
+}
