@@ -15,6 +15,7 @@ use crate::commands::list;
 use crate::commands::man;
 use crate::commands::mount;
 use crate::commands::rm;
+use crate::commands::trace;
 use crate::error::Outcome;
 use crate::error::Result;
 use crate::options::Options;
@@ -62,6 +63,8 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Say why calls failed, what that means and what to do about it.
     Explain(explain::Arguments),
+    /// Follow calls live, with how long they take.
+    Trace(trace::Arguments),
     /// Print the completions of a shell.
     Completions(completions::Arguments),
     /// Print manual pages, or write all of them into a directory.
@@ -87,6 +90,7 @@ impl Cli {
             Command::Mount(arguments) => mount::run(arguments, output),
             Command::Doctor(arguments) => doctor::run(arguments, options, output),
             Command::Explain(arguments) => explain::run(arguments, options, output),
+            Command::Trace(arguments) => trace::run(arguments, options),
             Command::Completions(arguments) => completions::run(arguments, Self::command(), output),
             Command::Man(arguments) => man::run(arguments, Self::command(), output),
         }

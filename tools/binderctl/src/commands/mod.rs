@@ -11,3 +11,4 @@ pub mod list;
 pub mod man;
 pub mod mount;
 pub mod rm;
+pub mod trace;

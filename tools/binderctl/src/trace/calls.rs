@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Follows calls through the events: from the caller to the thread that serves, and back with the reply.
+//!
+//! Which call an event is about follows from the number of the transaction, or from what its thread is doing: each thread
+//! has a stack of the calls that it makes and serves, the innermost last, as in the driver. A call that is made while its
+//! thread serves another one is nested in that one. What began before the trace has no beginning here; it is counted and
+//! left out. Where events are missing, nobody knows how the calls that were open then went on; they are forgotten, and
+//! counted, too.
+
+use std::collections::hash_map::Entry;
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::event::Event;
+use super::event::Id;
+use super::event::Pid;
+use super::event::Sent;
+use super::event::Size;
+use super::event::What;
+
+/// As many calls may be open. More are so many that the oldest will hardly end: their processes may be gone.
+const OPEN_MAX: usize = 1 << 16;
+
+/// Of so many threads those are forgotten that do nothing.
+const THREADS_MAX: usize = 2 * OPEN_MAX;
+
+/// As many nested calls are kept until the outermost one ends. Further ones are told as they end.
+const NESTED_MAX: usize = 256;
+
+/// The flag of a call without a reply.
+pub const ONEWAY: u32 = binder_sys::TransactionFlags::ONE_WAY.bits();
+
+/// A thread and its process; 0 where that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Task {
+    /// The process.
+    pub process: Pid,
+    /// The thread.
+    pub thread: Pid,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its caller has the reply.
+    Replied,
+    /// A thread has taken it; that is all there is of a oneway call.
+    Taken,
+    /// The caller was told that it failed, by this `BR_*` code.
+    Failed(u32),
+    /// The same, and the driver had not even begun to send it: of this call nothing else is known.
+    Refused(u32),
+    /// A newer one took the place of this oneway call.
+    Superseded,
+    /// Its caller ended first.
+    CallerEnded,
+    /// It had not ended when the trace did.
+    Open,
+}
+
+impl End {
+    /// Whether it did not go as the caller wanted.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Refused(_) | Self::CallerEnded)
+    }
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its number; 0 for one that was refused.
+    pub id: Id,
+    /// In how many others it is nested.
+    pub depth: usize,
+    /// The call that it is nested in, right above; 0: none.
+    pub parent: Id,
+    /// Who calls.
+    pub caller: Task,
+    /// Who serves. The thread is 0 as long as none has taken it.
+    pub server: Task,
+    /// The node that is called.
+    pub node: Id,
+    /// What is asked for.
+    pub code: u32,
+    /// Its `TF_*` flags.
+    pub flags: u32,
+    /// What it carries.
+    pub size: Option<Size>,
+    /// What its reply carries.
+    pub reply_size: Option<Size>,
+    /// When it was sent.
+    pub sent: u64,
+    /// When a thread took it.
+    pub received: Option<u64>,
+    /// When that sent the reply.
+    pub replied: Option<u64>,
+    /// When it ended, or the trace.
+    pub ended: u64,
+    /// How.
+    pub end: End,
+}
+
+impl Call {
+    /// Whether it has no reply.
+    pub fn is_oneway(&self) -> bool {
+        self.flags & ONEWAY != 0
+    }
+
+    /// Nanoseconds until a thread took it.
+    pub fn queued(&self) -> Option<u64> {
+        Some(self.received?.saturating_sub(self.sent))
+    }
+
+    /// Nanoseconds until there was a reply, from when a thread had taken it.
+    pub fn served(&self) -> Option<u64> {
+        Some(self.replied?.saturating_sub(self.received?))
+    }
+
+    /// Nanoseconds from beginning to end.
+    pub fn total(&self) -> u64 {
+        self.ended.saturating_sub(self.sent)
+    }
+}
+
+/// What could not be followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Gaps {
+    /// Calls that had begun when the trace did.
+    pub begun_before: u64,
+    /// Events that are missing, at least.
+    pub lost_events: u64,
+    /// Calls that were open when events were missing, or that were too many.
+    pub cut_off: u64,
+}
+
+/// Who knows which process a thread is of.
+pub trait Processes {
+    /// The process of a thread; 0 where that is not known.
+    fn process_of(&mut self, thread: Pid) -> Pid;
+}
+
+/// A call that has ended, and before the next one those that were nested in it, in the order in which they ended.
+pub type Ended = Vec<Call>;
+
+/// The calls that are open, and what the threads do.
+#[derive(Debug, Default)]
+pub struct Calls {
+    open: HashMap<Id, Open>,
+    /// The call that a reply answers.
+    replies: HashMap<Id, Id>,
+    threads: HashMap<Pid, Thread>,
+    gaps: Gaps,
+}
+
+#[derive(Debug)]
+struct Open {
+    call: Call,
+    nested: Vec<Call>,
+    /// The number of its reply.
+    reply: Option<Id>,
+    /// Whether it will not go through.
+    is_undone: bool,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    stack: Vec<Frame>,
+    /// The oneway call that it sent last.
+    last_oneway: Option<Id>,
+    /// It was given something that had begun before the trace.
+    serves_unknown: bool,
+}
+
+/// What a thread does in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    Makes(Id),
+    Serves(Id),
+}
+
+impl Calls {
+    /// What could not be followed until now.
+    pub fn gaps(&self) -> Gaps {
+        self.gaps
+    }
+
+    /// Goes one event further. `end` is given what ends by it.
+    pub fn take(&mut self, event: &Event, processes: &mut impl Processes, end: &mut impl FnMut(Ended)) {
+        let Event { time, thread, what } = *event;
+        match what {
+            What::Sent(sent) if sent.is_reply => self.reply_sent(time, thread, &sent),
+            What::Sent(sent) => self.call_sent(time, thread, &sent, processes),
+            What::Received(id) => self.received(time, Task { process: 0, thread }, id, end),
+            What::Buffer(id, size) => self.sized(id, size),
+            What::Undone(id) => {
+                if let Some(open) = self.open.get_mut(&id) {
+                    open.is_undone = true;
+                }
+            }
+            What::Superseded(id) => self.end(id, time, End::Superseded, end),
+            What::Failed(code) => self.failed(time, thread, code, processes, end),
+            What::Ended => self.thread_ended(time, thread, end),
+            What::Lost(count) => {
+                self.gaps.lost_events += count;
+                self.forget_all();
+            }
+        }
+    }
+
+    /// Takes what is open out, outermost calls first, as it is at a time.
+    pub fn finish(&mut self, time: u64) -> Ended {
+        let mut left: Ended = self.open.drain().map(|(_, open)| open.call).collect();
+        left.sort_by_key(|call| (call.sent, call.id));
+        left.iter_mut().for_each(|call| call.ended = time);
+        self.threads.clear();
+        self.replies.clear();
+        left
+    }
+
+    fn call_sent(&mut self, time: u64, thread: Pid, sent: &Sent, processes: &mut impl Processes) {
+        if self.open.len() >= OPEN_MAX {
+            self.forget_all();
+        }
+        if self.threads.len() >= THREADS_MAX {
+            self.threads.retain(|_, thread| !thread.stack.is_empty());
+        }
+        let state = self.threads.entry(thread).or_default();
+        let served = state.stack.iter().rev().find_map(|frame| match frame {
+            Frame::Serves(id) => Some(*id),
+            Frame::Makes(_) => None,
+        });
+        let outer = served.and_then(|id| self.open.get(&id));
+        let call = Call {
+            id: sent.id,
+            depth: outer.map_or(0, |outer| outer.call.depth + 1),
+            parent: outer.map_or(0, |outer| outer.call.id),
+            caller: Task { process: processes.process_of(thread), thread },
+            server: Task { process: sent.to_process, thread: sent.to_thread },
+            node: sent.node,
+            code: sent.code,
+            flags: sent.flags,
+            size: None,
+            reply_size: None,
+            sent: time,
+            received: None,
+            replied: None,
+            ended: time,
+            end: End::Open,
+        };
+        match call.is_oneway() {
+            true => state.last_oneway = Some(sent.id),
+            false => state.stack.push(Frame::Makes(sent.id)),
+        }
+        self.open.insert(sent.id, Open { call, nested: Vec::new(), reply: None, is_undone: false });
+    }
+
+    fn reply_sent(&mut self, time: u64, thread: Pid, sent: &Sent) {
+        let state = self.threads.entry(thread).or_default();
+        // Whatever it made meanwhile has ended; if not, its end was missed.
+        while let Some(Frame::Makes(id)) = state.stack.pop_if(|frame| matches!(frame, Frame::Makes(_))) {
+            self.gaps.cut_off += u64::from(self.open.remove(&id).is_some());
+        }
+        match state.stack.pop() {
+            Some(Frame::Serves(id)) => {
+                if let Some(open) = self.open.get_mut(&id) {
+                    open.call.replied = Some(time);
+                    open.reply = Some(sent.id);
+                    if open.call.caller.process == 0 {
+                        open.call.caller.process = sent.to_process;
+                    }
+                    self.replies.insert(sent.id, id);
+                }
+            }
+            _ => {
+                let is_counted = std::mem::take(&mut state.serves_unknown);
+                self.gaps.begun_before += u64::from(!is_counted);
+                // The caller's receipt is about a call that is counted already.
+                self.replies.insert(sent.id, 0);
+            }
+        }
+    }
+
+    fn received(&mut self, time: u64, by: Task, id: Id, end: &mut impl FnMut(Ended)) {
+        if let Some(call) = self.replies.remove(&id) {
+            return self.end(call, time, End::Replied, end);
+        }
+        let state = self.threads.entry(by.thread).or_default();
+        let Some(open) = self.open.get_mut(&id) else {
+            // A call that it will answer, a oneway call, or a reply.
+            state.serves_unknown = true;
+            self.gaps.begun_before += 1;
+            return;
+        };
+        open.call.received = Some(time);
+        open.call.server.thread = by.thread;
+        if open.call.is_oneway() {
+            return self.end(id, time, End::Taken, end);
+        }
+        state.stack.push(Frame::Serves(id));
+    }
+
+    fn sized(&mut self, id: Id, size: Size) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.call.size = Some(size);
+        } else if let Some(open) = self.replies.get(&id).and_then(|call| self.open.get_mut(call)) {
+            open.call.reply_size = Some(size);
+        }
+    }
+
+    fn failed(
+        &mut self,
+        time: u64,
+        thread: Pid,
+        code: u32,
+        processes: &mut impl Processes,
+        end: &mut impl FnMut(Ended),
+    ) {
+        let state = self.threads.entry(thread).or_default();
+        let innermost = state.stack.last().copied();
+        let last_oneway = state.last_oneway;
+        if let Some(Frame::Makes(id)) = innermost {
+            return self.end(id, time, End::Failed(code), end);
+        }
+        if let Some(Frame::Serves(id)) = innermost {
+            // Its caller is gone, and it is told so when it replies.
+            if !self.open.contains_key(&id) {
+                state.stack.pop();
+                return;
+            }
+        }
+        let is_failed =
+            |id: &Id| self.open.get(id).is_some_and(|open| open.is_undone || open.call.size.is_none());
+        match last_oneway.filter(is_failed) {
+            Some(id) => self.end(id, time, End::Failed(code), end),
+            None => end(vec![refused(time, Task { process: processes.process_of(thread), thread }, code)]),
+        }
+    }
+
+    fn thread_ended(&mut self, time: u64, thread: Pid, end: &mut impl FnMut(Ended)) {
+        let frames = self.threads.remove(&thread).map_or_else(Vec::new, |state| state.stack);
+        for frame in frames.into_iter().rev() {
+            if let Frame::Makes(id) = frame {
+                self.end(id, time, End::CallerEnded, end);
+            }
+        }
+    }
+
+    /// Ends a call, which goes to the one that it is nested in if that is open.
+    fn end(&mut self, id: Id, time: u64, how: End, end: &mut impl FnMut(Ended)) {
+        let Entry::Occupied(entry) = self.open.entry(id) else { return };
+        let Open { mut call, nested, reply, .. } = entry.remove();
+        reply.map(|reply| self.replies.remove(&reply));
+        (call.ended, call.end) = (time, how);
+        if let Some(state) = self.threads.get_mut(&call.caller.thread) {
+            state.stack.retain(|frame| *frame != Frame::Makes(id));
+            state.last_oneway = state.last_oneway.filter(|last| *last != id);
+        }
+        let outer = self.open.get_mut(&call.parent).filter(|_| !call.is_oneway());
+        let mut all = nested;
+        all.insert(0, call);
+        match outer.filter(|outer| outer.nested.len() + all.len() <= NESTED_MAX) {
+            Some(outer) => outer.nested.append(&mut all),
+            None => end(all),
+        }
+    }
+
+    fn forget_all(&mut self) {
+        self.gaps.cut_off += self.open.len() as u64;
+        self.open.clear();
+        self.replies.clear();
+        self.threads.clear();
+    }
+}
+
+fn refused(time: u64, caller: Task, code: u32) -> Call {
+    Call {
+        id: 0,
+        depth: 0,
+        parent: 0,
+        caller,
+        server: Task::default(),
+        node: 0,
+        code: 0,
+        flags: 0,
+        size: None,
+        reply_size: None,
+        sent: time,
+        received: None,
+        replied: None,
+        ended: time,
+        end: End::Refused(code),
+    }
+}
+
+#[cfg(test)]
+mod tests;
