@@ -32,7 +32,7 @@ GUESTS = {
     g.name: g
     for g in (
         Guest("um", "um", ("common", "um", "trace"), flags=_UML_MODULES),
-        Guest("x86_64", "x86_64", ("common", "x86_64")),
+        Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-compat", "x86_64", ("common", "x86_64", "compat")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "builtin"), builtin=True),
