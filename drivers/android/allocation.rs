@@ -11,14 +11,17 @@
 use crate::{
     buffers::{
         file_slots::{FileSlot, ReservedNumbers},
-        space::Buffers, //
+        layout::{aligned, Layout, SMALL},
+        space::Buffers,
+        traced_pages::trace_all_freed, //
     },
     common::{debug::binder_debug, error::TransactionError},
     defs::{transaction_flags, Strength, TransactionRequest},
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::Node,
     process::Process,
-    range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, State}, //
+    range_alloc::{CallKind, RangeAllocator, Reserved, State},
+    trace, //
 };
 use core::mem::size_of;
 use kernel::{
@@ -31,6 +34,8 @@ use kernel::{
 
 /// The size of the largest space, however much a process maps (contract MMAP-4).
 const LARGEST_SPACE: usize = SZ_4M;
+
+const _: () = assert!(SMALL > LARGEST_SPACE as u64);
 
 /// An object that the data of a transaction names, and that stays valid until its buffer is freed.
 pub(crate) enum HeldObject {
@@ -49,100 +54,6 @@ struct BufferObjects {
     files: KVVec<FileSlot<Process>>,
     /// Descriptors of the receiver that are closed when the buffer is freed.
     to_close: Option<DeferredClose>,
-}
-
-/// The layout of a transaction in its buffer; all sizes in bytes, none larger than the largest
-/// space.
-#[derive(Clone, Copy)]
-pub(crate) struct Layout {
-    data_size: u32,
-    offsets_size: u32,
-    /// The size of the part at the end for the sender's security context; 0 if there is none.
-    context_size: u32,
-    total: u32,
-}
-
-/// Sizes below this are added up without checks for overflow.
-const SMALL: u64 = 1 << 24;
-
-const _: () = assert!(SMALL > LARGEST_SPACE as u64);
-
-impl Layout {
-    /// Returns the layout for a request with a security context of this size (contract OBJ-3).
-    /// `EINVAL` if the total exceeds what can be counted, `ENOSPC` if it exceeds every space.
-    #[inline]
-    fn of(request: &TransactionRequest, context_size: usize) -> Result<Self> {
-        let all = request.data_size | request.offsets_size | request.buffers_size;
-        if all | context_size as u64 >= SMALL {
-            return Err(Self::why_too_large(request, context_size));
-        }
-        // CAST: they are less than `SMALL`.
-        let data_size = request.data_size as u32;
-        let offsets_size = request.offsets_size as u32;
-        let buffers_size = request.buffers_size as u32;
-        let context_size = aligned_to::<u64>(context_size as u32);
-        Ok(Self {
-            data_size,
-            offsets_size,
-            context_size,
-            total: aligned(data_size)
-                + aligned(offsets_size)
-                + aligned(buffers_size)
-                + context_size,
-        })
-    }
-
-    #[cold]
-    fn why_too_large(request: &TransactionRequest, context_size: usize) -> Error {
-        let sizes = [
-            request.data_size,
-            request.offsets_size,
-            request.buffers_size,
-        ];
-        let mut total = context_size;
-        for size in sizes {
-            let size = usize::try_from(size).ok();
-            let size = size.and_then(|size| size.checked_next_multiple_of(size_of::<usize>()));
-            match size.and_then(|size| total.checked_add(size)) {
-                Some(sum) => total = sum,
-                None => return EINVAL,
-            }
-        }
-        ENOSPC
-    }
-
-    /// Returns the size of the data.
-    pub(crate) fn data_size(&self) -> usize {
-        self.data_size as usize
-    }
-
-    /// Returns the size of the array of offsets.
-    pub(crate) fn offsets_size(&self) -> usize {
-        self.offsets_size as usize
-    }
-
-    /// Returns the start of the array of offsets, relative to the data.
-    pub(crate) fn offsets_at(&self) -> usize {
-        aligned(self.data_size) as usize
-    }
-
-    /// Returns the start and the end of the pointer area: it lies between the offsets and the
-    /// security context.
-    pub(crate) fn pointers(&self) -> (usize, usize) {
-        let start = aligned(self.data_size) + aligned(self.offsets_size);
-        (start as usize, (self.total - self.context_size) as usize)
-    }
-}
-
-/// Rounds up to the size of a pointer.
-fn aligned(size: u32) -> u32 {
-    aligned_to::<usize>(size)
-}
-
-/// Rounds a [small](SMALL) size up to the size of a `T`.
-fn aligned_to<T>(size: u32) -> u32 {
-    let last = size_of::<T>() as u32 - 1;
-    (size + last) & !last
 }
 
 /// A reserved range of a target's space. Its owner fills it, and then has to pass it to
@@ -196,13 +107,14 @@ impl Buffer {
         self.named()?.files.push(slot, GFP_KERNEL)
     }
 
-    /// Reserves a number for each file in the data, in the file descriptor table of the calling
-    /// task, which belongs to `receiver`, and writes the numbers into the data. `None` if there are
+    /// Reserves a number for each file in the data of transaction `id`, in the file descriptor table
+    /// of the calling task, which belongs to `receiver`, and writes the numbers into the data. `None` if there are
     /// no files.
     ///
     /// `EMFILE` if the task may not have that many.
     pub(crate) fn reserve_numbers(
         &self,
+        id: u32,
         receiver: &Process,
     ) -> Result<Option<KBox<ReservedNumbers>>> {
         let slots = self.named.as_ref().map_or(&[][..], |named| &named.files);
@@ -210,8 +122,10 @@ impl Buffer {
             return Ok(None);
         }
         let start = self.offset();
-        ReservedNumbers::reserve(slots, &receiver.pages, start, |device| device.file.get())
-            .map(Some)
+        ReservedNumbers::reserve(id, slots, &receiver.pages, start, |device| {
+            device.file.get()
+        })
+        .map(Some)
     }
 
     /// Installs the files under their numbers. The descriptors that are to be closed with the
@@ -222,27 +136,51 @@ impl Buffer {
         }
     }
 
+    /// Returns what trace events say of the buffer of transaction `id`.
+    pub(crate) fn traced(&self, id: u32) -> trace::BufferOf {
+        self.layout.traced(id)
+    }
+
     /// Returns the offset of the sender's security context from the start of the buffer, if the
     /// buffer has one.
     pub(crate) fn context_at(&self) -> Option<usize> {
-        let Layout {
-            context_size,
-            total,
-            ..
-        } = self.layout;
-        (context_size != 0).then(|| (total - context_size) as usize)
+        self.layout.context_at()
     }
 }
 
 /// What the target's allocator keeps of a buffer that the target may free.
 pub(crate) struct Delivered {
-    purpose: Purpose,
-    named: Option<KBox<BufferObjects>>,
+    /// The debug id of the call or reply whose data it has.
+    pub(crate) id: u32,
+    pub(crate) data_size: u32,
+    pub(crate) offsets_size: u32,
+    /// The node of a call, which is in use until the buffer is freed (contract TXN-8).
+    pub(crate) node: Option<Arc<Node>>,
+    /// The node is also busy until then (contract TXN-22).
+    is_oneway: bool,
     is_cleared: bool,
+    named: Option<KBox<BufferObjects>>,
 }
 
 // See [`crate::range_alloc::FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048);
+
+impl Delivered {
+    /// Returns what trace events say of the buffer, whose size in the space is `size`.
+    fn traced(&self, size: usize) -> trace::BufferOf {
+        let before = aligned(self.data_size) + aligned(self.offsets_size);
+        trace::BufferOf {
+            id: self.id,
+            data_size: self.data_size as usize,
+            offsets_size: self.offsets_size as usize,
+            // A buffer without any data has the size of a pointer, so that it has an address.
+            extra_size: match before {
+                0 if size == size_of::<usize>() => 0,
+                before => size - before as usize,
+            },
+        }
+    }
+}
 
 /// What the task that has freed a buffer does next.
 #[must_use]
@@ -253,12 +191,20 @@ pub(crate) enum AfterFree {
     ReturnSoon,
 }
 
-/// What a delivered buffer was for. The node of a call is in use until the call's buffer is freed
-/// (contract TXN-8), and the node of a oneway call is also busy until then (TXN-22).
+/// What a delivered buffer was for.
 pub(crate) enum Purpose {
     Call(Arc<Node>),
     Oneway(Arc<Node>),
     Reply,
+}
+
+/// Returns the transaction error for a buffer that could not be reserved.
+fn error_of_reservation(error: Error) -> TransactionError {
+    if error == ESRCH {
+        TransactionError::dead(error)
+    } else {
+        TransactionError::failed(error)
+    }
 }
 
 impl Process {
@@ -298,7 +244,9 @@ impl Process {
             return Err(TransactionError::dead(ESRCH));
         }
         let layout = Layout::of(request, context_size)?;
-        let reserved = self.reserve_range(layout.total as usize, kind)?;
+        let total = layout.total as usize;
+        let reserved = self.buffers.reserve(total, kind, &self.pages);
+        let reserved = reserved.map_err(error_of_reservation)?;
         let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
             // CAST: the offset is within a space.
@@ -308,15 +256,12 @@ impl Process {
             is_spam_suspect: reserved.oneway_spam_suspect,
             named: None,
         };
-        match self.pages.populate(offset, offset + size) {
+        let end = offset + size;
+        match self.pages.populate_observed(offset, end, &*self.buffers) {
             Ok(()) => Ok(buffer),
             Err(error) => {
-                self.release_range(offset, None);
-                Err(if error == ESRCH {
-                    TransactionError::dead(error)
-                } else {
-                    TransactionError::failed(error)
-                })
+                self.buffers.abort(offset, size, &self.pages);
+                Err(error_of_reservation(error))
             }
         }
     }
@@ -329,28 +274,22 @@ impl Process {
         }
     }
 
-    fn reserve_range(&self, size: usize, kind: CallKind) -> Result<Reserved, TransactionError> {
-        let mut spare = Spare::new();
-        loop {
-            let reserved = match &mut *self.buffers.lock() {
-                Some(ranges) => ranges.reserve(size, kind, &mut spare),
-                None => return Err(TransactionError::dead(ESRCH)),
-            };
-            match reserved {
-                Ok(reserved) => return Ok(reserved),
-                Err(ReserveError::NoSpace) => return Err(TransactionError::failed(ENOSPC)),
-                Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL)?,
-            }
-        }
-    }
-
-    /// Delivers `buffer`: this process may free it from now on.
+    /// Delivers `buffer` with the data of transaction `id`: this process may free it from now on.
     #[inline]
-    pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
+    pub(crate) fn deliver_buffer(&self, buffer: Buffer, id: u32, purpose: Purpose) {
+        let (node, is_oneway) = match purpose {
+            Purpose::Call(node) => (Some(node), false),
+            Purpose::Oneway(node) => (Some(node), true),
+            Purpose::Reply => (None, false),
+        };
         let delivered = Delivered {
-            purpose,
-            named: buffer.named,
+            id,
+            data_size: buffer.layout.data_size,
+            offsets_size: buffer.layout.offsets_size,
+            node,
+            is_oneway,
             is_cleared: buffer.is_cleared,
+            named: buffer.named,
         };
         let offset = buffer.offset as usize;
         let unknown = match &mut *self.buffers.lock() {
@@ -372,21 +311,12 @@ impl Process {
             ..
         } = buffer;
         let _ = self.release_named(named, None);
-        let clear = is_cleared.then_some(layout.total as usize);
-        self.release_range(offset as usize, clear);
-    }
-
-    /// Ends a reservation, after zeroing `clear` bytes, if any.
-    fn release_range(&self, offset: usize, clear: Option<usize>) {
-        if let Some(size) = clear {
+        let offset = offset as usize;
+        if is_cleared {
             // Fails only for pages that are absent, which hold nothing to be zeroed.
-            let _ = self.pages.zero(offset, size);
+            let _ = self.pages.zero(offset, layout.total as usize);
         }
-        // If the process has ended meanwhile, the reservation has ended with it.
-        let mut buffers = self.buffers.lock();
-        let leftover = (*buffers).as_mut().map(|ranges| ranges.abort(offset));
-        drop(buffers);
-        drop(leftover);
+        self.buffers.abort(offset, layout.size(), &self.pages);
     }
 
     /// Frees the buffer at this address for the calling task, which belongs to this process.
@@ -403,10 +333,14 @@ impl Process {
         let mut buffers = self.buffers.lock();
         let ranges = (*buffers).as_mut()?;
         let (size, delivered) = ranges.take(offset)?;
+        trace::transaction_buffer_release(|| delivered.traced(size));
         if delivered.is_cleared {
             drop(buffers);
             let _ = self.pages.zero(offset, size);
-            self.release_taken(offset);
+            self.buffers.release_taken(offset, size, &self.pages);
+        } else if trace::are_pages_on() {
+            drop(buffers);
+            self.buffers.release_taken(offset, size, &self.pages);
         } else {
             let leftover = ranges.release(offset);
             drop(buffers);
@@ -415,13 +349,11 @@ impl Process {
             }
         }
         let after = self.release_named(delivered.named, Some(descriptors));
-        match delivered.purpose {
-            Purpose::Call(node) => node.drop_local(Strength::Strong),
-            Purpose::Oneway(node) => {
+        if let Some(node) = delivered.node {
+            if delivered.is_oneway {
                 node.end_oneway();
-                node.drop_local(Strength::Strong);
             }
-            Purpose::Reply => {}
+            node.drop_local(Strength::Strong);
         }
         Some(after)
     }
@@ -431,20 +363,12 @@ impl Process {
         let Some(ranges) = self.buffers.close() else {
             return;
         };
+        trace_all_freed(&ranges, self.pid(), &self.pages);
         for range in ranges.ranges() {
             if matches!(range.state, State::Delivered(delivered) if delivered.is_cleared) {
                 let _ = self.pages.zero(range.offset, range.size);
             }
         }
-    }
-
-    /// Ends a range that was taken by [`RangeAllocator::take`].
-    #[cold]
-    fn release_taken(&self, offset: usize) {
-        let mut buffers = self.buffers.lock();
-        let leftover = (*buffers).as_mut().map(|ranges| ranges.release(offset));
-        drop(buffers);
-        drop(leftover);
     }
 
     /// Releases the objects that the data of a buffer names. Descriptors are closed in the calling

@@ -34,7 +34,6 @@ use kernel::{
 pub(crate) struct Ref {
     pub(crate) node: Arc<Node>,
     /// Its number in logs and trace events; see [`Node::debug_id`].
-    #[allow(dead_code)] // The logs will print it.
     pub(crate) debug_id: u32,
     strong: u32,
     weak: u32,
@@ -146,6 +145,15 @@ impl Process {
             return None;
         }
         Some(reference.node.clone())
+    }
+
+    /// Returns the debug id of the ref behind a handle.
+    pub(crate) fn debug_id_of_handle(&self, handle: u32) -> Option<u32> {
+        let handles = self.handles.lock();
+        handles
+            .table
+            .get(handle)
+            .map(|reference| reference.debug_id)
     }
 
     /// Adds a count on `node`, through the handle that the process has on it or a new one. Returns

@@ -296,7 +296,7 @@ impl Process {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
         let pool = space::pool()?;
-        let buffers = Buffers::new()?;
+        let buffers = Buffers::new(task.tgid())?;
         let pages = PageRange::new(mm, pool, buffers.clone());
         let pages = Arc::pin_init(pages, GFP_KERNEL)?;
         let pollers = PollCondVarBox::new(c"Process::pollers", kernel::static_lock_class!())?;

@@ -46,6 +46,7 @@ mod pure;
 mod range_alloc;
 mod scheduling;
 mod thread;
+mod trace;
 mod transaction;
 mod work;
 

@@ -26,7 +26,7 @@ use crate::{
     defs::{transaction_flags, Return, TransactionRequest},
     kernel_ext::{park::WakeHint, ticks::Ticks},
     node::Node,
-    process::{Pid, ProcessState, StateGuard},
+    process::{Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::FrameId,
         freeze_state::Admission,
@@ -34,6 +34,7 @@ use crate::{
         priority_rules::{Priority, SavedPriority}, //
     },
     thread::Thread,
+    trace,
     work::{Urgency, Work, WorkTicket}, //
 };
 use kernel::{
@@ -155,14 +156,49 @@ impl Transaction {
         Ok(KBox::new(transaction, GFP_KERNEL)?)
     }
 
-    /// Records the request and the sender. The id stays that of the call while its reply is on its
-    /// way.
+    /// Records the request and the sender. While a reply is on its way, this is about the reply.
     pub(crate) fn describe(&mut self, id: u32, request: &TransactionRequest) {
         self.id = id;
         self.code = request.code;
         self.flags = request.flags;
         self.sender_euid = Kuid::current_euid();
         self.start = Ticks::now();
+    }
+
+    /// Returns what trace events say of the end of this call or reply, which was for thread `thread`
+    /// of process `process`. From whom it was is not known then, as in the C driver.
+    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
+        trace::Ended {
+            id: self.id,
+            from_process: 0,
+            from_thread: 0,
+            to_process: process,
+            to_thread: thread,
+            code: self.code,
+            flags: self.flags,
+        }
+    }
+
+    /// The same for a call that is not queued, because something fails.
+    pub(crate) fn ended_as_draft(&self, target: &Process) -> trace::Ended {
+        let ended = self.ended_at(target.pid(), 0);
+        if self.is_oneway() {
+            return ended;
+        }
+        trace::Ended {
+            from_process: self.caller.process.pid(),
+            from_thread: self.caller.id,
+            ..ended
+        }
+    }
+
+    /// Frees a oneway call whose place a newer one has taken.
+    #[cold]
+    pub(crate) fn supersede(mut self: KBox<Self>) {
+        if let Some(buffer) = self.buffer() {
+            trace::transaction_update_buffer_release(|| buffer.traced(self.id));
+        }
+        self.release_content();
     }
 
     /// Records the frame that the call has on its caller's stack.
@@ -434,16 +470,15 @@ impl Transaction {
             false => stack.keep_outcome(frame, self),
             true => Err(self),
         };
-        let Err(mut unwanted) = kept else {
+        let Err(unwanted) = kept else {
             return;
         };
         drop(process);
-        binder_debug!(
-            DeadTransaction,
-            "nobody waits for the reply to call {}",
-            unwanted.id
-        );
-        unwanted.release_content();
+        binder_debug!(DeadTransaction, "nobody waits for outcome {}", unwanted.id);
+        if let Some(buffer) = unwanted.buffer() {
+            trace::transaction_failed_buffer_release(|| buffer.traced(unwanted.id));
+        }
+        drop(unwanted);
     }
 
     /// Counts a reply as outstanding for the process of its caller, until the caller has it.
@@ -457,6 +492,23 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.release_content();
+        match &self.content {
+            Content::Empty | Content::Failed(_) => {}
+            Content::Draft { node, buffer } => {
+                trace::transaction_failed_buffer_release(|| buffer.traced(self.id));
+                let to = node.owner.clone();
+                self.release_content();
+                trace::txn_latency_free(|| self.ended_as_draft(&to));
+            }
+            Content::Call { node, .. } | Content::Oneway { node, .. } => {
+                trace::txn_latency_free(|| self.ended_at(node.owner.pid(), 0));
+                self.release_content();
+            }
+            Content::Reply { .. } => {
+                let caller = &self.caller;
+                trace::txn_latency_free(|| self.ended_at(caller.process.pid(), caller.id));
+                self.release_content();
+            }
+        }
     }
 }

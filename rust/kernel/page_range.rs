@@ -118,6 +118,20 @@ const NEVER: isize = -2;
 /// The mapping no longer exists, or was moved. It does not come back.
 const GONE: isize = -1;
 
+/// Observes which pages are added to a range.
+pub trait Observer {
+    /// A page is missing, and is going to be allocated.
+    fn begins_to_add(&self, index: usize);
+    /// The page is mapped.
+    fn has_added(&self, index: usize);
+}
+
+/// Observes nothing.
+impl Observer for () {
+    fn begins_to_add(&self, _index: usize) {}
+    fn has_added(&self, _index: usize) {}
+}
+
 /// Pages for one process's read-only mapping. See the [module](self).
 ///
 /// Everything here may be called from any thread of any process. The methods that may sleep say so
@@ -351,23 +365,28 @@ impl PageRange {
     /// - `ESRCH` if no mapping exists (any more), or the process has died.
     /// - `EFAULT` if the mapping is smaller than `end`.
     /// - `ENOMEM`.
-    #[inline]
     pub fn populate(&self, start: usize, end: usize) -> Result {
+        self.populate_observed(start, end, &())
+    }
+
+    /// The same; `observer` is told which of the pages were missing.
+    #[inline]
+    pub fn populate_observed(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
         match usize::try_from(self.frontier.load(ordering::Acquire)) {
             Ok(present) if end <= present => Ok(()),
-            _ => self.populate_slow(start, end),
+            _ => self.populate_slow(start, end, observer),
         }
     }
 
     #[cold]
-    fn populate_slow(&self, start: usize, end: usize) -> Result {
+    fn populate_slow(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
         let Some((mm, pages)) = self.missing(start, end)? else {
             return Ok(());
         };
         let _charge = self.pool.charge(&mm);
         let result = pages
             .clone()
-            .try_for_each(|index| self.add_page(&mm, index));
+            .try_for_each(|index| self.add_page(&mm, index, observer));
         self.advance_frontier();
         result
     }
@@ -391,15 +410,22 @@ impl PageRange {
     }
 
     /// Allocates and maps a page if it is missing.
-    fn add_page(&self, mm: &MmWithUser, index: usize) -> Result {
-        if self.has_page(index)? {
+    fn add_page(&self, mm: &MmWithUser, index: usize, observer: &impl Observer) -> Result {
+        if self.has_page(index) {
             return Ok(());
         }
+        observer.begins_to_add(index);
+        self.add_missing_page(mm, index)?;
+        observer.has_added(index);
+        Ok(())
+    }
+
+    fn add_missing_page(&self, mm: &MmWithUser, index: usize) -> Result {
         // With no lock held: where memory is short, reclaim may take idle pages of this very range
         // (lesson S17).
         let record = OwnedRecord::new(&self.pool, self, index)?;
         let _populating = self.populating.lock();
-        if self.has_page(index)? {
+        if self.has_page(index) {
             return Ok(());
         }
         let address = self.address.load(ordering::Relaxed) + (index << PAGE_SHIFT);
@@ -410,11 +436,12 @@ impl PageRange {
         unsafe { mapping.slots[index].fill(record, &self.pool) }
     }
 
-    /// Whether a page is present. `ESRCH` if the range is closed.
-    fn has_page(&self, index: usize) -> Result<bool> {
-        let space = self.space.open().ok_or(ESRCH)?;
-        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
-        Ok(mapping.slots.get(index).is_some_and(Slot::is_filled))
+    /// Whether a page is present, at this moment. `false` if the range is closed.
+    pub fn has_page(&self, index: usize) -> bool {
+        let space = self.space.open();
+        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
+        let slot = mapping.and_then(|mapping| mapping.slots.get(index));
+        slot.is_some_and(Slot::is_filled)
     }
 
     /// Maps a page at `address` in the process.

@@ -9,7 +9,8 @@ from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
-_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/rust_binder.rs", "drivers/android/common/netlink.rs", "drivers/android/entry/ffi.rs")
+_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/rust_binder.rs", "drivers/android/common/netlink.rs",
+                 "drivers/android/entry/ffi.rs", "drivers/android/trace/ffi.rs")
 
 
 def run(report):
@@ -98,9 +99,15 @@ def _frames():
 def _checkpatch():
     script = kernel.build("um").tree / "scripts/checkpatch.pl"
     sources = _files("drivers/android/**/*.[ch]", "rust/**/*.[ch]", "include/**/*.h", "tests/layouts/*.[ch]", "tests/watch/*.c")
-    return _complaints(["perl", script, "--strict", "--no-tree", "--no-summary", "--terse",
-                        "--showfile", "--ignore", "NEW_TYPEDEFS", "-f", *sources],
-                       env=proc.environment(), cwd=ROOT)
+    events = _files("drivers/android/trace/events.h")
+    wrong = []
+    # Definitions of trace events have a form of their own, in which the kernel's files are laid out, too.
+    for files, ignored in (([p for p in sources if p not in events], "NEW_TYPEDEFS"),
+                           (events, "OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT")):
+        wrong += _complaints(["perl", script, "--strict", "--no-tree", "--no-summary", "--terse",
+                              "--showfile", "--ignore", ignored, "-f", *files],
+                             env=proc.environment(), cwd=ROOT)
+    return wrong
 
 
 def _spdx():

@@ -25,7 +25,10 @@
 //!
 //! `P` is the type of an open file of a device of Binder: a process.
 
-use crate::kernel_ext::{deferred_close::DeferredClose, page_range::PageRange};
+use crate::{
+    kernel_ext::{deferred_close::DeferredClose, page_range::PageRange},
+    trace, //
+};
 use kernel::{
     fs::{
         file::{flags, FileDescriptorReservation},
@@ -71,13 +74,14 @@ pub(crate) struct ReservedNumbers {
 }
 
 impl ReservedNumbers {
-    /// Reserves a number for each file of a buffer that lies at `start` of the receiver's `pages`,
-    /// in the table of the calling task, and writes the numbers into the data. `file_of` returns
-    /// the file of a device that is open.
+    /// Reserves a number for each file of transaction `id`, whose buffer lies at `start` of the
+    /// receiver's `pages`, in the table of the calling task, and writes the numbers into the data.
+    /// `file_of` returns the file of a device that is open.
     ///
     /// `EMFILE` if the task may not have that many, `EBADF` if a device is closed.
     #[cold]
     pub(crate) fn reserve<P>(
+        id: u32,
         slots: &[FileSlot<P>],
         pages: &PageRange,
         start: usize,
@@ -95,6 +99,7 @@ impl ReservedNumbers {
                 devices.push(file_of(device).ok_or(EBADF)?, GFP_KERNEL)?;
             }
             let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
+            trace::transaction_fd_recv(id, number.reserved_fd(), slot.at);
             if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
                 closing.push(number.reserved_fd());
             }

@@ -3,10 +3,16 @@
 //! The space that a process receives data in, as far as it is divided into buffers; and the pool of
 //! pages, which the spaces of all processes share.
 
-use crate::{kernel_ext::page_range, range_alloc::RangeAllocator};
+use crate::{
+    buffers::traced_pages::OwnPages,
+    kernel_ext::page_range::{self, PageRange},
+    range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare},
+    trace, //
+};
 use core::ops::Range;
 use kernel::{
     new_spinlock,
+    page::PAGE_SHIFT,
     prelude::*,
     sync::{
         lock::{spinlock::SpinLockBackend, Guard},
@@ -48,6 +54,8 @@ impl Drop for PoolHandle {
 /// The ranges of a process's space that hold buffers, and a `D` for each buffer that was delivered.
 #[pin_data]
 pub(crate) struct Buffers<D> {
+    /// The number of the process in the initial pid namespace, for trace events.
+    pid: i32,
     /// Present while a space exists: from the time when the process maps one until the process
     /// ends.
     #[pin]
@@ -58,9 +66,10 @@ pub(crate) struct Buffers<D> {
 pub(crate) type Ranges<D> = KBox<RangeAllocator<D>>;
 
 impl<D> Buffers<D> {
-    /// Allocates this for a process that has no space yet.
-    pub(crate) fn new() -> Result<Arc<Self>> {
+    /// Allocates this for process `pid`, which has no space yet.
+    pub(crate) fn new(pid: i32) -> Result<Arc<Self>> {
         let init = pin_init!(Self {
+            pid,
             ranges <- new_spinlock!(None, "Buffers::ranges"),
         });
         Arc::pin_init(init, GFP_KERNEL)
@@ -94,16 +103,115 @@ impl<D> Buffers<D> {
     }
 }
 
+impl<D> Buffers<D> {
+    /// Reserves a range for a buffer of `size` bytes. `pages` are those of the space.
+    ///
+    /// `ESRCH` if no space exists, `ENOSPC` if it has no room, `ENOMEM`.
+    pub(crate) fn reserve(
+        &self,
+        size: usize,
+        kind: CallKind,
+        pages: &PageRange,
+    ) -> Result<Reserved> {
+        if trace::are_pages_on() {
+            return self.reserve_traced(size, kind, pages);
+        }
+        self.reserve_and(size, kind, |_, _| ())
+            .map(|(reserved, ())| reserved)
+    }
+
+    #[cold]
+    fn reserve_traced(&self, size: usize, kind: CallKind, pages: &PageRange) -> Result<Reserved> {
+        let own_pages = |ranges: &RangeAllocator<D>, reserved: &Reserved| {
+            OwnPages::of(ranges, reserved.offset, reserved.size)
+        };
+        let (reserved, own) = self.reserve_and(size, kind, own_pages)?;
+        own.trace_taken(self.pid, pages);
+        Ok(reserved)
+    }
+
+    /// Reserves a range, and calls `look` before the lock is released.
+    #[inline]
+    fn reserve_and<T>(
+        &self,
+        size: usize,
+        kind: CallKind,
+        look: impl Fn(&RangeAllocator<D>, &Reserved) -> T,
+    ) -> Result<(Reserved, T)> {
+        let mut spare = Spare::new();
+        loop {
+            let reserved = match &mut *self.ranges.lock() {
+                Some(ranges) => ranges
+                    .reserve(size, kind, &mut spare)
+                    .map(|reserved| (reserved, look(ranges, &reserved))),
+                None => return Err(ESRCH),
+            };
+            match reserved {
+                Ok(reserved) => return Ok(reserved),
+                Err(ReserveError::NoSpace) => return Err(ENOSPC),
+                Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL)?,
+            }
+        }
+    }
+
+    /// Ends a reservation whose buffer was not delivered; nothing if the space has ended meanwhile,
+    /// and the reservation with it.
+    #[cold]
+    pub(crate) fn abort(&self, offset: usize, size: usize, pages: &PageRange) {
+        self.end(offset, size, pages, RangeAllocator::abort);
+    }
+
+    /// Ends a range that was taken by [`RangeAllocator::take`].
+    #[cold]
+    pub(crate) fn release_taken(&self, offset: usize, size: usize, pages: &PageRange) {
+        self.end(offset, size, pages, RangeAllocator::release);
+    }
+
+    fn end<T>(
+        &self,
+        offset: usize,
+        size: usize,
+        pages: &PageRange,
+        end: impl FnOnce(&mut RangeAllocator<D>, usize) -> T,
+    ) {
+        let mut buffers = self.ranges.lock();
+        let ended = (*buffers).as_mut().map(|ranges| {
+            let own = trace::are_pages_on().then(|| OwnPages::of(ranges, offset, size));
+            (end(ranges, offset), own)
+        });
+        drop(buffers);
+        if let Some((_leftover, Some(own))) = ended {
+            own.trace_freed(self.pid, pages);
+        }
+    }
+}
+
+impl<D> page_range::Observer for Buffers<D> {
+    fn begins_to_add(&self, index: usize) {
+        trace::alloc_page_start(self.pid, index);
+    }
+
+    fn has_added(&self, index: usize) {
+        trace::alloc_page_end(self.pid, index);
+    }
+}
+
 impl<D: Send> page_range::Owner for Buffers<D> {
-    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut()) {
+    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut() -> bool) {
         let Some(mut ranges) = self.ranges.try_lock() else {
             return;
         };
         let is_idle = (*ranges)
             .as_mut()
             .is_some_and(|ranges| ranges.is_idle(bytes.start, bytes.end, round));
-        if is_idle {
-            evict();
+        if is_idle && evict() {
+            trace::unmap_kernel(self.pid, bytes.start >> PAGE_SHIFT);
         }
+    }
+
+    fn unmap(&self, index: usize, unmap: &mut dyn FnMut()) {
+        trace::unmap_user_start(self.pid, index);
+        unmap();
+        trace::unmap_user_end(self.pid, index);
     }
 }

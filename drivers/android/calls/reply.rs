@@ -17,6 +17,7 @@ use crate::{
     range_alloc::CallKind,
     scheduling::priority,
     thread::Thread,
+    trace,
     transaction::{Content, Transaction},
     work::ThreadWake, //
 };
@@ -40,13 +41,13 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
         Failure::from(error).tell(sender, request, id, true);
         return thread.queue_transaction_error(id, error);
     };
-    let error = match fill_reply(&mut transaction, sender, request) {
+    let error = match fill_reply(&mut transaction, sender, request, id) {
         Ok(()) => None,
         Err(failure) => {
             failure.tell(sender, request, id, true);
             let error = failure.error;
-            transaction.release_content();
             transaction.put_content(Content::Failed(error));
+            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
             Some((id, error))
         }
     };
@@ -100,31 +101,70 @@ fn begin_reply(
 }
 
 /// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the
-/// thread has served, owns the buffer afterwards, even if the copy fails.
+/// thread has served, owns the buffer afterwards.
 fn fill_reply(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
     request: &TransactionRequest,
+    id: u32,
 ) -> Result<(), Failure> {
     if transaction.caller.has_ended.load(Relaxed) {
         return Err(TransactionError::DIED.into());
     }
-    copy_reply(transaction, sender, request).map_err(|error| {
+    trace::transaction(|| trace::Sent {
+        id,
+        node: 0,
+        process: transaction.caller.process.pid(),
+        thread: transaction.caller.id,
+        is_reply: true,
+        code: request.code,
+        flags: request.flags,
+    });
+    let copied = copy_reply(transaction, sender, request, id);
+    if let Err(error) = copied {
+        release_failed(transaction, request, id);
         let caller = &transaction.caller;
-        Failure::on_the_way_to(&caller.process, Some(caller), error)
-    })
+        return Err(Failure::on_the_way_to(&caller.process, Some(caller), error));
+    }
+    trace::txn_latency_free(|| {
+        let replier = sender.thread;
+        transaction.ended_at(replier.process.pid(), replier.id)
+    });
+    transaction.describe(id, request);
+    Ok(())
 }
 
-/// The same for a caller that has not ended.
+/// Releases what is left of reply `id`, which cannot be copied to its receiver.
+#[cold]
+fn release_failed(transaction: &mut Transaction, request: &TransactionRequest, id: u32) {
+    if let Some(buffer) = transaction.buffer() {
+        trace::transaction_failed_buffer_release(|| buffer.traced(id));
+    }
+    transaction.release_content();
+    trace::txn_latency_free(|| trace::Ended {
+        id,
+        from_process: 0,
+        from_thread: 0,
+        to_process: transaction.caller.process.pid(),
+        to_thread: transaction.caller.id,
+        code: request.code,
+        flags: request.flags,
+    });
+}
+
+/// Copies the data. The transaction owns the buffer, even if the copy fails.
 fn copy_reply(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
     request: &TransactionRequest,
+    id: u32,
 ) -> Result<(), TransactionError> {
     let caller = &transaction.caller.process;
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
     let mut buffer = caller.reserve_buffer(request, 0, CallKind::Sync)?;
+    trace::transaction_alloc_buf(|| buffer.traced(id));
     let route = Route {
+        id,
         sender,
         receiver: caller,
         accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
@@ -132,7 +172,5 @@ fn copy_reply(
     let copied = copy_in(request, route, &mut buffer).map_err(|error| caller.dead_or(error));
     let is_queued = false;
     transaction.put_content(Content::Reply { buffer, is_queued });
-    copied?;
-    transaction.describe(transaction.id, request);
-    Ok(())
+    copied
 }

@@ -24,6 +24,7 @@ use crate::{
     range_alloc::CallKind,
     scheduling::priority,
     thread::{Completion, Thread, ThreadState},
+    trace,
     transaction::{Content, Transaction, Waiter},
     work::{Urgency, Wake, Work, WorkTicket}, //
 };
@@ -98,6 +99,10 @@ fn call_and_expect(
         mut expectation,
         route,
     } = begin_call(thread, &target, request, id)?;
+    trace::transaction(|| {
+        let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
+        sent(request, id, &node, thread)
+    });
     match prepare_call(sender, request, node, id, transaction, &mut expectation)
         .and_then(|transaction| submit(transaction, &target, route.as_ref()))
     {
@@ -196,8 +201,8 @@ fn prepare_call(
         Some(spare) => spare,
         None => Transaction::new(thread)?,
     };
-    fill(&mut transaction, sender, request, node, CallKind::Sync)?;
     transaction.describe(id, request);
+    fill(&mut transaction, sender, request, node, CallKind::Sync)?;
     transaction.caller_priority = priority::current_priority();
     let frame = match expectation {
         Expectation::Recorded(frame) => *frame,
@@ -232,8 +237,15 @@ fn fill(
         None
     };
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
-    let mut buffer = node.owner.reserve_buffer(request, context.len(), kind)?;
+    let mut buffer = node
+        .owner
+        .reserve_buffer(request, context.len(), kind)
+        .inspect_err(|_| {
+            trace::txn_latency_free(|| transaction.ended_as_draft(&node.owner));
+        })?;
+    trace::transaction_alloc_buf(|| buffer.traced(transaction.id));
     let route = Route {
+        id: transaction.id,
         sender,
         receiver: &node.owner,
         accepts_files: node.flags.accepts_fds(),
@@ -302,8 +314,9 @@ fn queue_oneway(
         sender: thread.process.pid(),
         quota: limits().oneway_quota(),
     };
-    fill(&mut transaction, sender, request, node, kind)?;
     transaction.describe(id, request);
+    trace::transaction(|| sent(request, id, &node, 0));
+    fill(&mut transaction, sender, request, node, kind)?;
     let acknowledgement = transaction.acknowledgement();
     // Reported even if the sender has not asked to read it (contract NL-3).
     if acknowledgement == Return::OnewaySpamSuspect {
@@ -364,7 +377,9 @@ fn submit(
         };
         node.push_waiting_oneway(&mut state, ticket, transaction);
         drop(state);
-        drop(superseded);
+        if let Some((Work::Call(call), _)) = superseded {
+            call.supersede();
+        }
         let wake = Wake::Nobody;
         return Ok(Submitted { wake, admission });
     }
@@ -389,4 +404,17 @@ fn submit(
         target.reservations.notify_all();
     }
     Ok(Submitted { wake, admission })
+}
+
+/// Returns what trace events say of a call whose target is known.
+fn sent(request: &TransactionRequest, id: u32, node: &Node, thread: i32) -> trace::Sent {
+    trace::Sent {
+        id,
+        node: node.debug_id,
+        process: node.owner.pid(),
+        thread,
+        is_reply: false,
+        code: request.code,
+        flags: request.flags,
+    }
 }

@@ -36,6 +36,8 @@ const OBJECT_ALIGNMENT: u64 = 4;
 /// The two ends of a transaction, and what may be sent between them.
 #[derive(Clone, Copy)]
 pub(crate) struct Route<'a> {
+    /// The debug id of the call or reply.
+    pub(crate) id: u32,
     pub(crate) sender: &'a Sender<'a>,
     pub(crate) receiver: &'a Arc<Process>,
     /// Whether the receiver takes file descriptors.

@@ -6,7 +6,10 @@
 //! `common/netlink.c` has the family and builds the messages. As long as nobody listens, a call that
 //! fails pays for the question whether somebody does, and nothing else is done.
 
-use crate::defs::{Return, TransactionRequest};
+use crate::{
+    defs::{Return, TransactionRequest},
+    trace, //
+};
 use kernel::{
     ffi::c_char,
     prelude::*,
@@ -82,6 +85,18 @@ impl Report<'_> {
             return;
         }
         let to = self.to.unwrap_or(Party { pid: 0, tid: 0 });
+        trace::netlink_report(|| trace::Report {
+            context: self.context,
+            error: self.outcome.code(),
+            from_pid: self.from.pid,
+            from_tid: self.from.tid,
+            to_pid: to.pid,
+            to_tid: to.tid,
+            is_reply: self.is_reply,
+            flags: self.request.flags,
+            code: self.request.code,
+            data_size: self.request.data_size as usize,
+        });
         let message = Message {
             context: self.context.as_char_ptr(),
             error: self.outcome.code(),

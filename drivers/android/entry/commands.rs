@@ -17,7 +17,8 @@ use crate::{
     kernel_ext::stack_bytes::StackBytes,
     notifications::{death, freeze},
     process::Process,
-    thread::Thread, //
+    thread::Thread,
+    trace, //
 };
 use kernel::{
     prelude::*,
@@ -79,6 +80,7 @@ impl Source {
     fn command(&mut self) -> Result<Command> {
         self.require(size_of::<u32>())?;
         let code = u32::from_ne_bytes(*self.bytes(0)?);
+        trace::command(code);
         let command = Command::from_code(code).ok_or(EINVAL)?;
         self.require(size_of::<u32>() + command.payload_size())?;
         Ok(command)

@@ -10,11 +10,12 @@ use crate::{
     buffers::file_slots::ReservedNumbers,
     common::{debug::binder_debug, error::TransactionError},
     defs::{NodeName, Return, TransactionData},
-    entry::read_buffer::ReadBuffer,
+    entry::read_buffer::{trace_transaction, ReadBuffer},
     kernel_ext::park::WakeHint,
     process::StateGuard,
     scheduling::priority,
     thread::Thread,
+    trace,
     transaction::{Content, Transaction}, //
 };
 use kernel::{
@@ -57,7 +58,7 @@ pub(super) fn prepare(
         thread.make_room_on_stack()?;
     }
     match transaction.buffer() {
-        Some(buffer) => buffer.reserve_numbers(&thread.process),
+        Some(buffer) => buffer.reserve_numbers(transaction.id, &thread.process),
         None => Ok(None),
     }
 }
@@ -86,14 +87,18 @@ pub(super) fn deliver_call<'a>(
     let mut data = transaction_data(thread, &transaction, buffer);
     data.node = node.name;
     data.sender_pid = caller_pid;
-    match buffer.context_at() {
-        None => output.put(Return::Transaction, &data.encode()),
+    let code = match buffer.context_at() {
+        None => {
+            output.put_transaction(Return::Transaction, &data.encode());
+            Return::Transaction
+        }
         Some(at) => {
             let context = data.data + at as u64;
             let message = data.encode_with_context(context);
-            output.put(Return::TransactionSecCtx, &message);
+            output.put_transaction(Return::TransactionSecCtx, &message);
+            Return::TransactionSecCtx
         }
-    }
+    };
     if let Err(error) = output.flush() {
         binder_debug!(
             FailedTransaction,
@@ -103,15 +108,23 @@ pub(super) fn deliver_call<'a>(
         fail_delivery(thread, transaction);
         return Err(error);
     }
+    trace_transaction(transaction.id, code);
     match transaction.take_content() {
         Content::Call { node, buffer } => {
             let own = priority::begin_service(transaction.caller_priority, &node.priority);
             transaction.saved_priority.keep_first(own);
-            deliver_buffer(thread, buffer, numbers, Purpose::Call(node));
+            deliver_buffer(thread, buffer, transaction.id, numbers, Purpose::Call(node));
         }
         Content::Oneway { node, buffer, .. } => {
+            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
             priority::begin_oneway_service(&node.priority);
-            deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
+            deliver_buffer(
+                thread,
+                buffer,
+                transaction.id,
+                numbers,
+                Purpose::Oneway(node),
+            );
             drop(transaction);
             return Ok(drop_pending_call(thread, lock_after_transaction(thread)));
         }
@@ -126,6 +139,10 @@ pub(super) fn deliver_call<'a>(
 /// thread had before the call. No lock may be held.
 pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
     let saved_priority = transaction.saved_priority.take();
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
+    if let Some(buffer) = transaction.buffer() {
+        trace::transaction_buffer_release(|| buffer.traced(transaction.id));
+    }
     transaction.fail(TransactionError::UNDELIVERABLE);
     drop(drop_pending_call(thread, thread.process.lock_state()));
     if let Some(saved) = saved_priority {
@@ -153,13 +170,14 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
 fn deliver_buffer(
     thread: &Thread,
     mut buffer: Buffer,
+    id: u32,
     numbers: Option<KBox<ReservedNumbers>>,
     purpose: Purpose,
 ) {
     if let Some(numbers) = numbers {
         buffer.install_files(numbers);
     }
-    thread.process.deliver_buffer(buffer, purpose);
+    thread.process.deliver_buffer(buffer, id, purpose);
 }
 
 /// Delivers a reply to the thread that made the call. Returns the locked state.
@@ -172,15 +190,17 @@ pub(super) fn deliver_reply<'a>(
 ) -> Result<StateGuard<'a>> {
     let mut numbers = None;
     if let Content::Reply { buffer, .. } = transaction.content() {
-        match buffer.reserve_numbers(&thread.process) {
+        match buffer.reserve_numbers(transaction.id, &thread.process) {
             Ok(reserved) => {
                 numbers = reserved;
                 let data = transaction_data(thread, &transaction, buffer);
-                output.put(Return::Reply, &data.encode());
+                output.put_transaction(Return::Reply, &data.encode());
             }
             Err(_) => {
                 // The call has ended nevertheless, and its caller must be notified of that (lesson
                 // R19).
+                trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
+                trace::transaction_buffer_release(|| buffer.traced(transaction.id));
                 transaction.release_content();
                 output.put(Return::FailedReply, &[]);
             }
@@ -189,7 +209,9 @@ pub(super) fn deliver_reply<'a>(
     output.flush()?;
     let mut process = match transaction.take_content() {
         Content::Reply { buffer, .. } => {
-            deliver_buffer(thread, buffer, numbers, Purpose::Reply);
+            trace_transaction(transaction.id, Return::Reply);
+            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
+            deliver_buffer(thread, buffer, transaction.id, numbers, Purpose::Reply);
             lock_after_transaction(thread)
         }
         _ => thread.process.lock_state(),

@@ -23,7 +23,8 @@ use crate::{
     lifecycle::{freeze, teardown::end_thread, threads::current_thread},
     process::Process,
     pure::node_counts::Uncounted,
-    thread::Thread, //
+    thread::Thread,
+    trace, //
 };
 use kernel::{
     cred::Credential,
@@ -50,6 +51,7 @@ pub(crate) struct Opened<'a> {
 /// Runs an ioctl of the calling task. Fails with `EINVAL` for a command that does not exist. No lock
 /// may be held.
 pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
+    trace::ioctl(command, argument);
     let result = dispatch(opened, command, argument);
     if let Err(error) = result {
         // A wait that ends without work is usual, and not logged.
@@ -61,6 +63,7 @@ pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result 
             );
         }
     }
+    trace::ioctl_done(&result);
     result
 }
 
@@ -149,10 +152,14 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             descriptors: opened.descriptors,
             hint,
         };
-        commands::run(&sender, io).inspect_err(|_| io.read_consumed = 0)?;
+        let written = commands::run(&sender, io).inspect_err(|_| io.read_consumed = 0);
+        trace::write_done(&written);
+        written?;
     }
     if io.read_size > 0 {
-        returns::read(thread, io, opened.may_wait)?;
+        let read = returns::read(thread, io, opened.may_wait);
+        trace::read_done(&read);
+        read?;
     }
     Ok(())
 }

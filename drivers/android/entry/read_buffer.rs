@@ -5,7 +5,8 @@
 
 use crate::{
     defs::{Return, WriteRead, LARGEST_RETURN},
-    kernel_ext::stack_bytes::StackBytes, //
+    kernel_ext::stack_bytes::StackBytes,
+    trace, //
 };
 use kernel::{
     prelude::*,
@@ -58,22 +59,38 @@ impl ReadBuffer {
         self.piece.room() < LARGEST_RETURN
     }
 
+    /// Adds the code that a read begins with, which tells nothing.
+    pub(crate) fn put_placeholder(&mut self) {
+        self.push(Return::Noop, &[]);
+    }
+
     /// Adds an item. The piece must have room for it.
+    #[inline(always)]
     pub(crate) fn put(&mut self, code: Return, payload: &[u8]) {
+        self.push(code, payload);
+        trace::return_code(code.code());
+    }
+
+    /// Adds a call or a reply. The piece must have room for it. Once it is flushed,
+    /// [`trace_transaction`] is to follow.
+    pub(crate) fn put_transaction(&mut self, code: Return, payload: &[u8]) {
+        self.push(code, payload);
+    }
+
+    fn push(&mut self, code: Return, payload: &[u8]) {
         let _ = self.piece.push(&code.code().to_ne_bytes());
         let _ = self.piece.push(payload);
     }
 
     /// Replaces the first code of the buffer (contract WR-10). Fails with `EFAULT`.
     pub(crate) fn put_first(&mut self, code: Return) -> Result {
-        let code = code.code().to_ne_bytes();
-        if self.flushed == 0 {
-            if let Some(first) = self.piece.as_mut_slice().first_chunk_mut() {
-                *first = code;
-                return Ok(());
-            }
+        let bytes = code.code().to_ne_bytes();
+        match self.piece.as_mut_slice().first_chunk_mut() {
+            Some(first) if self.flushed == 0 => *first = bytes,
+            _ => write(self.address, &bytes)?,
         }
-        write(self.address, &code)
+        trace::return_code(code.code());
+        Ok(())
     }
 
     /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
@@ -87,6 +104,13 @@ impl ReadBuffer {
         }
         Ok(())
     }
+}
+
+/// Emits what there is to trace of call or reply `id`, which user space has as `code` now.
+#[inline(always)]
+pub(crate) fn trace_transaction(id: u32, code: Return) {
+    trace::transaction_received(id);
+    trace::return_code(code.code());
 }
 
 /// Writes to the memory of the calling process. Fails with `EFAULT`.

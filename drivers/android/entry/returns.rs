@@ -18,6 +18,7 @@ use crate::{
     pure::node_counts::NodeUpdate,
     scheduling::{idle::IdleThreads, priority},
     thread::{Completion, Thread, ThreadState, WaitState},
+    trace::{self, Waiting},
     transaction::{Content, Transaction},
     work::{Wake, Work, WorkTicket}, //
 };
@@ -36,7 +37,7 @@ use kernel::{
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
     let mut output = ReadBuffer::new(io)?;
     if io.read_consumed == 0 {
-        output.put(Return::Noop, &[]);
+        output.put_placeholder();
     }
     let mut process = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
@@ -74,6 +75,14 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
     let mut process = thread.process.lock_state();
     let mut takes_common_work = thread.state(&mut process).is_available();
+    trace::wait_for_work(|| {
+        let own = thread.state(&mut process);
+        Waiting {
+            takes_common_work,
+            has_calls: !own.stack.is_empty(),
+            has_own_work: !own.work.is_empty(),
+        }
+    });
     let default = thread.process.default_priority;
     if takes_common_work && priority::current_priority() != default {
         drop(process);

@@ -23,6 +23,7 @@ use crate::{
     },
     scheduling::priority,
     thread::Thread,
+    trace,
     transaction::Transaction,
     work::{Wake, Work, WorkTicket}, //
 };
@@ -55,6 +56,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
             if let Some(saved) = transaction.saved_priority.get() {
                 end_service(thread, saved);
             }
+            trace::txn_latency_free(|| transaction.ended_at(0, 0));
             transaction.fail(TransactionError::DIED);
         }
         // The number of frames is limited only by memory.
@@ -152,6 +154,7 @@ impl Leftover {
             Self::Work(Work::Call(mut call), ticket) => {
                 call.put_ticket(ticket);
                 binder_debug!(DeadTransaction, "call {} ends with its target", call.id);
+                trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
                 call.fail(TransactionError::DIED);
             }
             Self::Work(work, _) => drop(work),

@@ -68,14 +68,18 @@ pub(super) enum Need {
 /// [populated](PageRange::populate) and about to be used, that use fails with `EFAULT`.
 pub trait Owner: Send + Sync {
     /// Calls `evict` if none of `bytes`, which are those of one page, is in use or is likely to be
-    /// soon. No use of them may begin before `evict` returns: it is to be called with the lock held
-    /// under which uses begin.
+    /// soon. No use of them may begin before `evict` returns, which it does with whether the page
+    /// was taken: it is to be called with the lock held under which uses begin.
     ///
     /// `round` is another number when reclaim has asked for all pages of the range and begins anew.
     ///
     /// Must not wait for anything: this is called in any context in which memory is allocated.
     /// `evict` does not wait either, and may be called under a spinlock.
-    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut());
+    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut() -> bool);
+
+    /// Calls `unmap`, which removes page `index`, evicted before, from the process's page table. An
+    /// owner may observe how long that takes.
+    fn unmap(&self, index: usize, unmap: &mut dyn FnMut());
 }
 
 impl PagePool {
@@ -166,13 +170,15 @@ impl PageRange {
         mapping: &Mapping,
         record: Taken<'_>,
     ) -> Option<OwnedRecord> {
-        let address = mapping.address_of(record.record().index as usize);
+        let index = record.record().index as usize;
+        let address = mapping.address_of(index);
         let evicted = self.withdraw_if_idle(mapping, record)?;
         // Another mapping at this address must not change. The mapping of this range is gone in
         // that case, and the page is out of the page table with it; or it was moved, and holds a
         // reference of its own.
         if vma_ops::shows(vma, self) {
-            vma.zap_vma_range(address, PAGE_SIZE);
+            self.owner
+                .unmap(index, &mut || vma.zap_vma_range(address, PAGE_SIZE));
         }
         Some(evicted)
     }
@@ -193,6 +199,7 @@ impl PageRange {
                 // `populating`, which the caller holds.
                 evicted = unsafe { mapping.slots[index].clear(record, || self.space.is_open()) };
             }
+            evicted.is_some()
         };
         self.owner
             .evict_if_idle(start..start + PAGE_SIZE, round, &mut evict);

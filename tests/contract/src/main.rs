@@ -41,6 +41,7 @@ mod stage;
 mod suite;
 mod tests;
 mod threads;
+mod traced;
 mod userfault;
 
 use clap::{Args, Parser, Subcommand};
@@ -86,6 +87,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Load the driver with many processes that call each other, and see that no call is refused
     Mesh(mesh::MeshArgs),
+    /// Play scenes with the driver's trace events on, and print what they say
+    Trace(traced::TraceArgs),
 }
 
 #[derive(Args)]
@@ -159,6 +162,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Soak(args) => soak::run(&args)?,
         Command::Mesh(args) => mesh::run(&args)?,
+        Command::Trace(args) => traced::run(&args)?,
     }
     Ok(())
 }

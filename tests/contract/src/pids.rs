@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How deep below the initial namespace a test runs.
 const DEPTH: usize = 1;
@@ -19,8 +19,20 @@ impl GlobalPids {
 
     /// The number in the initial namespace of a process of the test's namespace.
     pub fn of(&self, pid: i32) -> u32 {
-        let proc = PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()));
-        let entries = std::fs::read_dir(&proc).expect("list the runner's /proc");
+        self.among(&self.root(), pid)
+    }
+
+    /// The same of a thread of a process.
+    pub fn of_thread(&self, pid: i32, tid: i32) -> u32 {
+        self.among(&self.root().join(format!("{}/task", self.of(pid))), tid)
+    }
+
+    fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    fn among(&self, proc: &Path, pid: i32) -> u32 {
+        let entries = std::fs::read_dir(proc).expect("list the runner's /proc");
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let mut global = names.filter_map(|name| name.parse::<u32>().ok());
         let found = global.find(|number| {

@@ -78,6 +78,16 @@ impl Stage {
         self.pids.of(actor.pid())
     }
 
+    /// The thread of a port, likewise.
+    pub fn global_tid(&self, port: &Port) -> u32 {
+        self.pids.of_thread(port.actor.pid(), port.actor.tid())
+    }
+
+    /// The calling process, likewise.
+    pub fn own_pid(&self) -> u32 {
+        self.pids.of(nix::unistd::getpid().as_raw())
+    }
+
     /// A device's path.
     pub fn device(&self, name: &str) -> PathBuf {
         self.root.join(name)

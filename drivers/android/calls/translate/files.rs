@@ -11,7 +11,8 @@ use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
     common::error::TransactionError,
     defs::{FileArrayObject, FileObject},
-    process::Process, //
+    process::Process,
+    trace, //
 };
 use kernel::{
     prelude::*,
@@ -32,11 +33,13 @@ impl Translation<'_> {
         object: FileObject,
     ) -> Result<FileObject, TransactionError> {
         let file = self.passed_file(object.fd)?;
+        let at = at + FileObject::FD_AT;
         self.buffer.hold_file(FileSlot {
-            at: at + FileObject::FD_AT,
+            at,
             file,
             closer: Closer::Receiver,
         })?;
+        trace::transaction_fd_send(self.route.id, object.fd, at);
         Ok(FileObject { fd: 0, ..object })
     }
 
@@ -58,12 +61,15 @@ impl Translation<'_> {
         // CAST: a gap lies within the buffer.
         let mut numbers = UserSlice::new(source, size as usize).reader();
         for index in 0..array.count as usize {
-            let file = self.passed_file(numbers.read().map_err(|_| EINVAL)?)?;
+            let fd = numbers.read().map_err(|_| EINVAL)?;
+            let file = self.passed_file(fd)?;
+            let at = gap.at + index * FD_SIZE as usize;
             self.buffer.hold_file(FileSlot {
-                at: gap.at + index * FD_SIZE as usize,
+                at,
                 file,
                 closer: Closer::Driver,
             })?;
+            trace::transaction_fd_send(self.route.id, fd, at);
         }
         Ok(())
     }

@@ -7,7 +7,9 @@ use super::{Route, Translation};
 use crate::{
     allocation::HeldObject,
     common::error::TransactionError,
-    defs::{FlatObject, NodeFlags, Strength}, //
+    defs::{FlatObject, NodeFlags, Strength},
+    process::Process,
+    trace::{self, NodeNamed, RefNamed}, //
 };
 use kernel::{
     prelude::*,
@@ -30,7 +32,10 @@ impl Translation<'_> {
         object: FlatObject,
     ) -> Result<(FlatObject, HeldObject), TransactionError> {
         let Route {
-            sender, receiver, ..
+            id,
+            sender,
+            receiver,
+            ..
         } = self.route;
         let from = &sender.thread.process;
         match object {
@@ -44,7 +49,13 @@ impl Translation<'_> {
                     .may_transfer_node()
                     .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
                 node.unpin();
-                Ok(as_handle(handle.map_err(error)?, strength, flags))
+                let to = handle.map_err(error)?;
+                let ptr = name.ptr;
+                trace::transaction_node_to_ref(id, || {
+                    let id = node.debug_id;
+                    (NodeNamed { id, ptr }, named(receiver, to))
+                });
+                Ok(as_handle(to, strength, flags))
             }
             FlatObject::Handle {
                 strength,
@@ -56,6 +67,10 @@ impl Translation<'_> {
                 if Arc::ptr_eq(&node.owner, receiver) {
                     node.add_local(strength).map_err(|_| EINVAL)?;
                     let name = node.name;
+                    trace::transaction_ref_to_node(id, || {
+                        let (id, ptr) = (node.debug_id, name.ptr);
+                        (named(from, handle), NodeNamed { id, ptr })
+                    });
                     let binder = FlatObject::Binder {
                         strength,
                         flags,
@@ -63,8 +78,11 @@ impl Translation<'_> {
                     };
                     return Ok((binder, HeldObject::Node(node, strength)));
                 }
-                let handle = receiver.hold_node(&node, strength, None);
-                Ok(as_handle(handle.map_err(error)?, strength, flags))
+                let to = receiver.hold_node(&node, strength, None).map_err(error)?;
+                trace::transaction_ref_to_ref(id, node.debug_id, || {
+                    (named(from, handle), named(receiver, to))
+                });
+                Ok(as_handle(to, strength, flags))
             }
         }
     }
@@ -74,6 +92,12 @@ impl Translation<'_> {
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
         security::binder_transfer_binder(from, to).map_err(|_| EPERM)
     }
+}
+
+/// Returns what trace events say of the ref behind a handle. Takes the handles lock.
+fn named(process: &Process, handle: u32) -> RefNamed {
+    let id = process.debug_id_of_handle(handle).unwrap_or(0);
+    RefNamed { id, handle }
 }
 
 /// Returns a handle of the receiver, as object and as held object.

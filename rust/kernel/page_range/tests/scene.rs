@@ -53,7 +53,7 @@ pub(super) struct Books {
 }
 
 impl Owner for Books {
-    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut()) {
+    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut() -> bool) {
         let page = bytes.start >> PAGE_SHIFT;
         self.asked_for.store(page as u64, ordering::Relaxed);
         self.asked.fetch_add(1, ordering::Relaxed);
@@ -62,8 +62,12 @@ impl Owner for Books {
         self.chances
             .store(chances.saturating_sub(1), ordering::Relaxed);
         if chances == 0 && self.used.load(ordering::Relaxed) & 1 << page == 0 {
-            evict();
+            let _ = evict();
         }
+    }
+
+    fn unmap(&self, _index: usize, unmap: &mut dyn FnMut()) {
+        unmap();
     }
 }
 

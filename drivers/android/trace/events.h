@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The trace events. To those who read traces the names, fields, sizes and print
+ * formats of the C driver's are an interface, so these are the same, and so are
+ * the names of the event classes, by which BPF programs find the types of
+ * records. What the events are given differs: plain values, because the objects
+ * that they are about are Rust's.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM binder
+
+#if !defined(_RUST_BINDER_TRACE_EVENTS_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _RUST_BINDER_TRACE_EVENTS_H
+
+#include <linux/tracepoint.h>
+#include <linux/types.h>
+
+/* ioctls, and the two halves of BINDER_WRITE_READ */
+
+TRACE_EVENT(binder_ioctl,
+	TP_PROTO(unsigned int command, unsigned long argument),
+	TP_ARGS(command, argument),
+	TP_STRUCT__entry(
+		__field(unsigned int, cmd)
+		__field(unsigned long, arg)
+	),
+	TP_fast_assign(
+		__entry->arg = argument;
+		__entry->cmd = command;
+	),
+	TP_printk("cmd=0x%x arg=0x%lx", __entry->cmd, __entry->arg)
+);
+
+DECLARE_EVENT_CLASS(binder_function_return_class,
+	TP_PROTO(int result),
+	TP_ARGS(result),
+	TP_STRUCT__entry(
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->ret = result;
+	),
+	TP_printk("ret=%d", __entry->ret)
+);
+
+#define RETURN_EVENT(name)					\
+	DEFINE_EVENT(binder_function_return_class, name,	\
+		TP_PROTO(int result), TP_ARGS(result))
+RETURN_EVENT(binder_ioctl_done);
+RETURN_EVENT(binder_read_done);
+RETURN_EVENT(binder_write_done);
+#undef RETURN_EVENT
+
+TRACE_EVENT(binder_command,
+	TP_PROTO(u32 code),
+	TP_ARGS(code),
+	TP_STRUCT__entry(
+		__field(uint32_t, cmd)
+	),
+	TP_fast_assign(
+		__entry->cmd = code;
+	),
+	TP_printk("cmd=0x%x %s", __entry->cmd,
+		_IOC_NR(__entry->cmd) < ARRAY_SIZE(binder_command_strings) ?
+			binder_command_strings[_IOC_NR(__entry->cmd)] : "unknown")
+);
+
+TRACE_EVENT(binder_return,
+	TP_PROTO(u32 code),
+	TP_ARGS(code),
+	TP_STRUCT__entry(
+		__field(uint32_t, cmd)
+	),
+	TP_fast_assign(
+		__entry->cmd = code;
+	),
+	TP_printk("cmd=0x%x %s", __entry->cmd,
+		_IOC_NR(__entry->cmd) < ARRAY_SIZE(binder_return_strings) ?
+			binder_return_strings[_IOC_NR(__entry->cmd)] : "unknown")
+);
+
+TRACE_EVENT(binder_wait_for_work,
+	TP_PROTO(bool takes_common_work, bool has_calls, bool has_own_work),
+	TP_ARGS(takes_common_work, has_calls, has_own_work),
+	TP_STRUCT__entry(
+		__field(bool, proc_work)
+		__field(bool, transaction_stack)
+		__field(bool, thread_todo)
+	),
+	TP_fast_assign(
+		__entry->thread_todo = has_own_work;
+		__entry->transaction_stack = has_calls;
+		__entry->proc_work = takes_common_work;
+	),
+	TP_printk("proc_work=%d transaction_stack=%d thread_todo=%d",
+		__entry->proc_work, __entry->transaction_stack, __entry->thread_todo)
+);
+
+/* Calls and replies */
+
+TRACE_EVENT(binder_transaction,
+	TP_PROTO(int id, int node, int process, int thread, bool is_reply, u32 code, u32 flags),
+	TP_ARGS(id, node, process, thread, is_reply, code, flags),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(int, target_node)
+		__field(int, to_proc)
+		__field(int, to_thread)
+		__field(int, reply)
+		__field(unsigned int, code)
+		__field(unsigned int, flags)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+		__entry->reply = is_reply;
+		__entry->target_node = node;
+		__entry->to_thread = thread;
+		__entry->to_proc = process;
+		__entry->flags = flags;
+		__entry->code = code;
+	),
+	TP_printk("transaction=%d dest_node=%d dest_proc=%d dest_thread=%d reply=%d flags=0x%x code=0x%x",
+		__entry->debug_id, __entry->target_node, __entry->to_proc,
+		__entry->to_thread, __entry->reply, __entry->flags, __entry->code)
+);
+
+TRACE_EVENT(binder_transaction_received,
+	TP_PROTO(int id),
+	TP_ARGS(id),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+	),
+	TP_printk("transaction=%d", __entry->debug_id)
+);
+
+/* Code and flags are printed under each other's names: the format is what it is. */
+TRACE_EVENT(binder_txn_latency_free,
+	TP_PROTO(int id, int from_process, int from_thread, int to_process, int to_thread,
+		 u32 code, u32 flags),
+	TP_ARGS(id, from_process, from_thread, to_process, to_thread, code, flags),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(int, from_proc)
+		__field(int, from_thread)
+		__field(int, to_proc)
+		__field(int, to_thread)
+		__field(unsigned int, code)
+		__field(unsigned int, flags)
+	),
+	TP_fast_assign(
+		__entry->flags = flags;
+		__entry->code = code;
+		__entry->debug_id = id;
+		__entry->to_thread = to_thread;
+		__entry->to_proc = to_process;
+		__entry->from_thread = from_thread;
+		__entry->from_proc = from_process;
+	),
+	TP_printk("transaction=%d from %d:%d to %d:%d flags=0x%x code=0x%x",
+		__entry->debug_id, __entry->from_proc, __entry->from_thread,
+		__entry->to_proc, __entry->to_thread, __entry->code, __entry->flags)
+);
+
+TRACE_EVENT(binder_netlink_report,
+	TP_PROTO(const char *device, u32 answer, int from_process, int from_thread, int to_process,
+		 int to_thread, bool is_reply, u32 flags, u32 code, size_t size),
+	TP_ARGS(device, answer, from_process, from_thread, to_process, to_thread, is_reply, flags,
+		code, size),
+	TP_STRUCT__entry(
+		__field(const char *, context)
+		__field(u32, error)
+		__field(int, from_pid)
+		__field(int, from_tid)
+		__field(int, to_pid)
+		__field(int, to_tid)
+		__field(bool, is_reply)
+		__field(unsigned int, flags)
+		__field(unsigned int, code)
+		__field(size_t, data_size)
+	),
+	TP_fast_assign(
+		__entry->context = kept_name(device);
+		__entry->is_reply = is_reply;
+		__entry->data_size = size;
+		__entry->code = code;
+		__entry->flags = flags;
+		__entry->error = answer;
+		__entry->to_tid = to_thread;
+		__entry->to_pid = to_process;
+		__entry->from_tid = from_thread;
+		__entry->from_pid = from_process;
+	),
+	TP_printk("from %d:%d to %d:%d context=%s error=%d is_reply=%d flags=0x%x code=0x%x size=%zu",
+		__entry->from_pid, __entry->from_tid, __entry->to_pid, __entry->to_tid,
+		__entry->context, __entry->error, __entry->is_reply, __entry->flags,
+		__entry->code, __entry->data_size)
+);
+
+/* Objects in the data of a call or a reply */
+
+TRACE_EVENT(binder_transaction_node_to_ref,
+	TP_PROTO(int id, int node, u64 pointer, int ref, u32 handle),
+	TP_ARGS(id, node, pointer, ref, handle),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(int, node_debug_id)
+		__field(binder_uintptr_t, node_ptr)
+		__field(int, ref_debug_id)
+		__field(uint32_t, ref_desc)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+		__entry->ref_desc = handle;
+		__entry->ref_debug_id = ref;
+		__entry->node_ptr = pointer;
+		__entry->node_debug_id = node;
+	),
+	TP_printk("transaction=%d node=%d src_ptr=0x%016llx ==> dest_ref=%d dest_desc=%d",
+		__entry->debug_id, __entry->node_debug_id, (u64)__entry->node_ptr,
+		__entry->ref_debug_id, __entry->ref_desc)
+);
+
+TRACE_EVENT(binder_transaction_ref_to_node,
+	TP_PROTO(int id, int ref, u32 handle, int node, u64 pointer),
+	TP_ARGS(id, ref, handle, node, pointer),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(int, ref_debug_id)
+		__field(uint32_t, ref_desc)
+		__field(int, node_debug_id)
+		__field(binder_uintptr_t, node_ptr)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+		__entry->node_ptr = pointer;
+		__entry->node_debug_id = node;
+		__entry->ref_desc = handle;
+		__entry->ref_debug_id = ref;
+	),
+	TP_printk("transaction=%d node=%d src_ref=%d src_desc=%d ==> dest_ptr=0x%016llx",
+		__entry->debug_id, __entry->node_debug_id, __entry->ref_debug_id,
+		__entry->ref_desc, (u64)__entry->node_ptr)
+);
+
+TRACE_EVENT(binder_transaction_ref_to_ref,
+	TP_PROTO(int id, int node, int from_ref, u32 from_handle, int to_ref, u32 to_handle),
+	TP_ARGS(id, node, from_ref, from_handle, to_ref, to_handle),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(int, node_debug_id)
+		__field(int, src_ref_debug_id)
+		__field(uint32_t, src_ref_desc)
+		__field(int, dest_ref_debug_id)
+		__field(uint32_t, dest_ref_desc)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+		__entry->dest_ref_desc = to_handle;
+		__entry->dest_ref_debug_id = to_ref;
+		__entry->src_ref_desc = from_handle;
+		__entry->src_ref_debug_id = from_ref;
+		__entry->node_debug_id = node;
+	),
+	TP_printk("transaction=%d node=%d src_ref=%d src_desc=%d ==> dest_ref=%d dest_desc=%d",
+		__entry->debug_id, __entry->node_debug_id, __entry->src_ref_debug_id,
+		__entry->src_ref_desc, __entry->dest_ref_debug_id, __entry->dest_ref_desc)
+);
+
+TRACE_EVENT(binder_transaction_fd_send,
+	TP_PROTO(int id, int number, size_t at),
+	TP_ARGS(id, number, at),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(int, fd)
+		__field(size_t, offset)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+		__entry->offset = at;
+		__entry->fd = number;
+	),
+	TP_printk("transaction=%d src_fd=%d offset=%zu",
+		__entry->debug_id, __entry->fd, __entry->offset)
+);
+
+TRACE_EVENT(binder_transaction_fd_recv,
+	TP_PROTO(int id, int number, size_t at),
+	TP_ARGS(id, number, at),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(int, fd)
+		__field(size_t, offset)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+		__entry->offset = at;
+		__entry->fd = number;
+	),
+	TP_printk("transaction=%d dest_fd=%d offset=%zu",
+		__entry->debug_id, __entry->fd, __entry->offset)
+);
+
+/* Buffers, and the pages behind them */
+
+DECLARE_EVENT_CLASS(binder_buffer_class,
+	TP_PROTO(int id, size_t data, size_t offsets, size_t extra),
+	TP_ARGS(id, data, offsets, extra),
+	TP_STRUCT__entry(
+		__field(int, debug_id)
+		__field(size_t, data_size)
+		__field(size_t, offsets_size)
+		__field(size_t, extra_buffers_size)
+	),
+	TP_fast_assign(
+		__entry->debug_id = id;
+		__entry->extra_buffers_size = extra;
+		__entry->offsets_size = offsets;
+		__entry->data_size = data;
+	),
+	TP_printk("transaction=%d data_size=%zd offsets_size=%zd extra_buffers_size=%zd",
+		__entry->debug_id, __entry->data_size, __entry->offsets_size,
+		__entry->extra_buffers_size)
+);
+
+#define BUFFER_EVENT(name)						\
+	DEFINE_EVENT(binder_buffer_class, name,				\
+		TP_PROTO(int id, size_t data, size_t offsets, size_t extra),	\
+		TP_ARGS(id, data, offsets, extra))
+BUFFER_EVENT(binder_transaction_alloc_buf);
+BUFFER_EVENT(binder_transaction_buffer_release);
+BUFFER_EVENT(binder_transaction_failed_buffer_release);
+BUFFER_EVENT(binder_transaction_update_buffer_release);
+#undef BUFFER_EVENT
+
+TRACE_EVENT_FN(binder_update_page_range,
+	TP_PROTO(int process, bool are_taken, size_t at, size_t bytes),
+	TP_ARGS(process, are_taken, at, bytes),
+	TP_STRUCT__entry(
+		__field(int, proc)
+		__field(bool, allocate)
+		__field(size_t, offset)
+		__field(size_t, size)
+	),
+	TP_fast_assign(
+		__entry->proc = process;
+		__entry->size = bytes;
+		__entry->offset = at;
+		__entry->allocate = are_taken;
+	),
+	TP_printk("proc=%d allocate=%d offset=%zu size=%zu",
+		__entry->proc, __entry->allocate, __entry->offset, __entry->size),
+	page_event_on, page_event_off
+);
+
+DECLARE_EVENT_CLASS(binder_lru_page_class,
+	TP_PROTO(int process, size_t index),
+	TP_ARGS(process, index),
+	TP_STRUCT__entry(
+		__field(int, proc)
+		__field(size_t, page_index)
+	),
+	TP_fast_assign(
+		__entry->proc = process;
+		__entry->page_index = index;
+	),
+	TP_printk("proc=%d page_index=%zu", __entry->proc, __entry->page_index)
+);
+
+#define PAGE_EVENT(name)						\
+	DEFINE_EVENT(binder_lru_page_class, name,			\
+		TP_PROTO(int process, size_t index), TP_ARGS(process, index))
+PAGE_EVENT(binder_alloc_page_start);
+PAGE_EVENT(binder_alloc_page_end);
+PAGE_EVENT(binder_unmap_kernel_start);
+PAGE_EVENT(binder_unmap_kernel_end);
+PAGE_EVENT(binder_unmap_user_start);
+PAGE_EVENT(binder_unmap_user_end);
+#undef PAGE_EVENT
+
+/* These have to be found out first, which one key for all of them turns on. */
+#define BUFFER_PAGE_EVENT(name)						\
+	DEFINE_EVENT_FN(binder_lru_page_class, name,			\
+		TP_PROTO(int process, size_t index), TP_ARGS(process, index),	\
+		page_event_on, page_event_off)
+BUFFER_PAGE_EVENT(binder_alloc_lru_start);
+BUFFER_PAGE_EVENT(binder_alloc_lru_end);
+BUFFER_PAGE_EVENT(binder_free_lru_start);
+BUFFER_PAGE_EVENT(binder_free_lru_end);
+#undef BUFFER_PAGE_EVENT
+
+#endif /* _RUST_BINDER_TRACE_EVENTS_H */
+
+#undef TRACE_INCLUDE_PATH
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_FILE events
+#include <trace/define_trace.h>

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Scenes that are played while the driver's trace events are on, and what each task's events say, so that
+//! the traces of two drivers can be compared.
+//!
+//! What differs from run to run is given names: tasks are called by their parts, debug ids are numbered in the
+//! order in which they appear, and addresses of user space are left out.
+
+use crate::freezer::Freezer;
+use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port};
+use crate::runner::{in_namespaces, private_mounts, SCRATCH};
+use crate::sg::{array_bytes, file_object, SgParcel};
+use crate::shrinker::Shrinker;
+use crate::stage::Stage;
+use crate::suite::Driver;
+use anyhow::Context;
+use binder_sys::*;
+use clap::Args;
+use nix::mount::{mount, MsFlags};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub struct TraceArgs {
+    /// The driver that is loaded
+    #[arg(long, value_enum, default_value_t = Driver::Rust)]
+    driver: Driver,
+    /// Only the scenes whose names contain this
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+type Scene = fn(&Stage, &mut Recorder);
+
+const SCENES: &[(&str, Scene)] = &[
+    ("call", call),
+    ("threads", threads),
+    ("nodes", nodes),
+    ("files", files),
+    ("pointers", pointers),
+    ("oneway", oneway),
+    ("nested", nested),
+    ("refused", refused),
+    ("failed reply", failed_reply),
+    ("update", update),
+    ("death", death),
+    ("thread exit", thread_exit),
+    ("dead callee", dead_callee),
+    ("pages", pages),
+    ("reclaim", reclaim),
+];
+
+/// Plays the scenes, and prints what each of them has traced.
+pub fn run(args: &TraceArgs) -> anyhow::Result<()> {
+    for (name, scene) in SCENES.iter().filter(|(name, _)| name.contains(&args.only)) {
+        in_namespaces(|| {
+            let pids = crate::pids::GlobalPids::new();
+            private_mounts();
+            let stage = Stage::new(args.driver, Path::new(SCRATCH), pids);
+            let mut recorder = Recorder::new(&stage)?;
+            crate::child::caught(|| scene(&stage, &mut recorder)).map_err(anyhow::Error::msg)?;
+            print!("== {name}\n{}", recorder.tasks());
+            Ok(String::new())
+        })
+        .with_context(|| format!("scene {name}"))?;
+    }
+    Ok(())
+}
+
+/// Records the events of a scene.
+struct Recorder {
+    tracing: PathBuf,
+    /// The names of the tasks, in the order in which their events are told.
+    cast: Vec<(u32, String)>,
+    trace: String,
+}
+
+impl Recorder {
+    fn new(t: &Stage) -> anyhow::Result<Self> {
+        let tracing = t.directory("tracing");
+        mount(Some("tracefs"), &tracing, Some("tracefs"), MsFlags::empty(), None::<&str>)
+            .context("mount tracefs")?;
+        let recorder = Self { tracing, cast: Vec::new(), trace: String::new() };
+        recorder.set("tracing_on", "0");
+        recorder.set("trace", "");
+        // One order for all CPUs, however coarse the guest's clock.
+        recorder.set("trace_clock", "counter");
+        recorder.set("set_event", "binder:*");
+        Ok(recorder)
+    }
+
+    fn set(&self, file: &str, value: &str) {
+        std::fs::write(self.tracing.join(file), value).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+
+    /// Records what these tasks trace from now on.
+    fn start(&mut self, t: &Stage, cast: &[(&str, &Port)]) {
+        for (name, port) in cast {
+            self.cast.push((t.global_tid(port), name.to_string()));
+        }
+        self.set("tracing_on", "1");
+    }
+
+    /// Records what the task that conducts the scene traces, too.
+    fn with_conductor(&mut self, t: &Stage) {
+        self.cast.push((t.own_pid(), "conductor".to_string()));
+    }
+
+    /// Ends the record; what comes after is not part of the scene.
+    fn stop(&mut self) {
+        self.set("tracing_on", "0");
+        self.trace = std::fs::read_to_string(self.tracing.join("trace")).expect("the trace");
+        self.set("set_event", "!binder:*");
+    }
+
+    /// The events of each task of the cast.
+    fn tasks(&self) -> String {
+        let mut names = Names { cast: &self.cast, ids: BTreeMap::new() };
+        let mut told = String::new();
+        let events: Vec<Event> = self.trace.lines().filter_map(Event::parse).collect();
+        for (pid, name) in &self.cast {
+            told += &format!("-- {name}\n");
+            for event in events.iter().filter(|event| event.pid == *pid) {
+                let words: Vec<String> = event.words.split(' ').map(|word| names.name(word)).collect();
+                told += &format!("{} {}\n", event.name, words.join(" "));
+            }
+        }
+        told
+    }
+}
+
+/// One line of a trace.
+struct Event<'a> {
+    pid: u32,
+    name: &'a str,
+    words: &'a str,
+}
+
+impl<'a> Event<'a> {
+    /// `contract-81  [001] .....  1.5: binder_command: cmd=0x40046304 BC_INCREFS`
+    fn parse(line: &'a str) -> Option<Self> {
+        let (task, rest) = line.split_once(" [")?;
+        let pid = task.trim_end().rsplit('-').next()?.parse().ok()?;
+        let (_, event) = rest.split_once(": ")?;
+        let (name, words) = event.split_once(": ")?;
+        Some(Self { pid, name, words })
+    }
+}
+
+/// What stands for numbers that differ from run to run.
+struct Names<'a> {
+    cast: &'a [(u32, String)],
+    ids: BTreeMap<String, usize>,
+}
+
+impl Names<'_> {
+    fn name(&mut self, word: &str) -> String {
+        if let Some((first, second)) = word.split_once(':') {
+            return format!("{}:{}", self.task(first), self.task(second));
+        }
+        match word.split_once('=') {
+            Some(("arg", _)) => "arg=...".to_string(),
+            Some((key @ ("proc" | "dest_proc" | "dest_thread"), pid)) => format!("{key}={}", self.task(pid)),
+            Some((key @ ("transaction" | "node" | "dest_node" | "src_ref" | "dest_ref"), id)) => {
+                format!("{key}={}", self.id(id))
+            }
+            _ => word.to_string(),
+        }
+    }
+
+    fn task(&self, pid: &str) -> String {
+        let known = self.cast.iter().find(|(number, _)| number.to_string() == pid);
+        match known {
+            Some((_, name)) => name.clone(),
+            None if pid == "0" => "0".to_string(),
+            None => "another".to_string(),
+        }
+    }
+
+    fn id(&mut self, id: &str) -> String {
+        if id == "0" {
+            return "0".to_string();
+        }
+        let next = self.ids.len() + 1;
+        format!("#{}", self.ids.entry(id.to_string()).or_insert(next))
+    }
+}
+
+fn call(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    record.start(t, &[("server", &server), ("client", &client)]);
+    server.park();
+    client.round_trip(0, &server, &bytes(b"a question"), &bytes(b"an answer, which is longer"));
+    client.round_trip(0, &server, &empty(), &empty());
+    record.stop();
+}
+
+fn threads(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    server.ioctl(ioctl::BINDER_SET_MAX_THREADS, 2u32).expect("a pool of two");
+    record.start(t, &[("server", &server), ("client", &client)]);
+    client.start_call(0, 0, &empty());
+    let call = server.wait_call();
+    server.free(&call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    record.stop();
+    server.ignore_passed();
+}
+
+fn nodes(t: &Stage, record: &mut Recorder) {
+    let (manager, owner, holder) = (t.manager(), t.client(), t.client());
+    record.start(t, &[("manager", &manager), ("owner", &owner), ("holder", &holder)]);
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x11), &holder);
+    // Back to the owner, as its node.
+    holder.start_call(0, 7, &object(FlatBinderObject::strong_handle(handle)));
+    let call = manager.wait_call();
+    let again = manager.object(&call).handle();
+    manager.send(|c| c.acquire(again));
+    manager.free(&call);
+    manager.reply(&empty());
+    holder.free(&holder.wait_reply());
+    owner.start_call(0, 8, &empty());
+    manager.free(&manager.wait_call());
+    manager.reply(&object(FlatBinderObject::strong_handle(again)));
+    owner.free(&owner.wait_reply());
+    record.stop();
+}
+
+fn files(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.file_manager(), t.client());
+    let (ours, theirs) = nix::unistd::pipe().expect("a pipe");
+    let (first, second) = (client.actor.give(&ours), client.actor.give(&theirs));
+    record.start(t, &[("server", &server), ("client", &client)]);
+    let mut parcel = bytes(b"lead");
+    parcel.object(&file_object(first)).object(&file_object(second));
+    let call =
+        BinderTransactionData { flags: TransactionFlags::ACCEPT_FDS.bits(), ..client.place(0, 3, &parcel) };
+    client.start_transaction(&call);
+    let call = server.wait_call();
+    let fd = server.received_fd(&call, 0);
+    server.free(&call);
+    let mut answer = empty();
+    answer.object(&file_object(fd));
+    server.reply(&answer);
+    client.free(&client.wait_reply());
+    record.stop();
+}
+
+fn pointers(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.file_manager(), t.client());
+    let (ours, _theirs) = nix::unistd::pipe().expect("a pipe");
+    let fd = client.actor.give(&ours);
+    record.start(t, &[("server", &server), ("client", &client)]);
+    let mut parcel = SgParcel::new();
+    let block = parcel.block(&client.arena, &array_bytes(&[fd, fd]));
+    parcel.array(block, 0, 2);
+    client.start_sg(&parcel.call(&client));
+    let call = server.wait_call();
+    server.free(&call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    record.stop();
+}
+
+fn oneway(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    record.start(t, &[("server", &server), ("client", &client)]);
+    for code in [1, 2] {
+        let call = BinderTransactionData {
+            flags: TransactionFlags::ONE_WAY.bits(),
+            ..client.place(0, code, &bytes(b"told"))
+        };
+        client.start_transaction(&call);
+        client.wait_for(Return::TransactionComplete);
+    }
+    // The second is queued when the first is freed.
+    for code in [1, 2] {
+        let call = server.wait_call();
+        assert_eq!(call.code, code);
+        server.free(&call);
+    }
+    record.stop();
+}
+
+fn nested(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    let handle = give_in_a_call(&server, &client, FlatBinderObject::binder(0x10, 0));
+    record.start(t, &[("server", &server), ("client", &client)]);
+    client.start_call(0, 1, &empty());
+    let call = server.wait_call();
+    server.start_call(handle, 2, &empty());
+    let back = client.wait_call();
+    client.free(&back);
+    client.reply(&empty());
+    server.free(&server.wait_reply());
+    server.free(&call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    record.stop();
+}
+
+fn refused(t: &Stage, record: &mut Recorder) {
+    let (_server, client) = (t.manager(), t.client());
+    record.start(t, &[("client", &client)]);
+    assert_eq!(client.refused(&client.place(77, 1, &empty())), Return::FailedReply);
+    // No object begins there.
+    let mut parcel = bytes(&[0; 32]);
+    parcel.offsets.push(8);
+    assert_eq!(client.refused(&client.place(0, 2, &parcel)), Return::FailedReply);
+    // Larger than any space.
+    let large = BinderTransactionData { data_size: 1 << 23, ..client.place(0, 3, &bytes(b"x")) };
+    assert_eq!(client.refused(&large), Return::FailedReply);
+    let oneway =
+        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(0, 4, &parcel) };
+    assert_eq!(client.refused(&oneway), Return::FailedReply);
+    record.stop();
+}
+
+fn failed_reply(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    record.start(t, &[("server", &server), ("client", &client)]);
+    client.start_call(0, 1, &empty());
+    let call = server.wait_call();
+    server.free(&call);
+    let mut answer = bytes(&[0; 32]);
+    answer.offsets.push(8);
+    server.reply(&answer);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    record.stop();
+}
+
+fn update(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    let freezer = Freezer::of(t, &server);
+    let call = |flags: TransactionFlags, data: &[u8]| BinderTransactionData {
+        flags: flags.bits(),
+        ..client.place(0, 1, &bytes(data))
+    };
+    client.start_transaction(&call(TransactionFlags::ONE_WAY, b"first"));
+    client.wait_for(Return::TransactionComplete);
+    let first = server.wait_call();
+    freezer.freeze(0).expect("freeze");
+    record.start(t, &[("server", &server), ("client", &client)]);
+    let updating = TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN;
+    for data in [&b"old"[..], b"newer"] {
+        client.start_transaction(&call(updating, data));
+        client.wait_for(Return::TransactionPendingFrozen);
+    }
+    freezer.thaw().expect("thaw");
+    server.free(&first);
+    server.free(&server.wait_call());
+    record.stop();
+}
+
+fn death(t: &Stage, record: &mut Recorder) {
+    let (manager, owner, holder) = (t.manager(), t.client(), t.server());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x11), &holder);
+    let other = introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0x21), &holder);
+    record.start(t, &[("holder", &holder)]);
+    holder.send(|c| c.request_death(handle, 0x123));
+    holder.send(|c| c.request_death(other, 0x456));
+    holder.start(Commands::new().clear_death(other, 0x456));
+    holder.wait_for(Return::ClearDeathNotificationDone(0x456));
+    holder.park();
+    owner.kill();
+    holder.wait_for(Return::DeadBinder(0x123));
+    holder.send(|c| c.dead_binder_done(0x123));
+    record.stop();
+}
+
+fn thread_exit(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    let helper = server.looper();
+    record.start(t, &[("helper", &helper), ("client", &client)]);
+    client.start_call(0, 1, &empty());
+    helper.wait_call();
+    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    record.stop();
+}
+
+fn dead_callee(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    record.start(t, &[("client", &client)]);
+    client.start_call(0, 1, &empty());
+    client.actor.expect_blocked();
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::DeadReply);
+    record.stop();
+}
+
+fn pages(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    record.start(t, &[("server", &server), ("client", &client)]);
+    // Many pages; then fewer, which are there; then two that share one.
+    client.round_trip(0, &server, &bytes(&[1; 20_000]), &empty());
+    client.round_trip(0, &server, &bytes(&[2; 6_000]), &empty());
+    client.start_call(0, 0, &bytes(&[3; 6_000]));
+    let call = server.wait_call();
+    let other = t.client();
+    other.start_call(0, 0, &bytes(&[4; 6_000]));
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    let second = server.wait_call();
+    server.free(&call);
+    server.free(&second);
+    server.reply(&empty());
+    other.wait_reply();
+    record.stop();
+}
+
+fn reclaim(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.client());
+    let shrinker = Shrinker::find(&t.directory("debugfs")).expect("a shrinker");
+    client.round_trip(0, &server, &bytes(&[1; 6_000]), &empty());
+    record.with_conductor(t);
+    record.start(t, &[("server", &server), ("client", &client)]);
+    shrinker.squeeze();
+    record.stop();
+}
