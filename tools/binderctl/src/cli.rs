@@ -11,6 +11,7 @@ use crate::commands::chown;
 use crate::commands::completions;
 use crate::commands::doctor;
 use crate::commands::explain;
+use crate::commands::graph;
 use crate::commands::list;
 use crate::commands::man;
 use crate::commands::mount;
@@ -65,6 +66,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Follow calls live, with how long they take.
     Trace(trace::Arguments),
+    /// Show who calls whom and who holds whose objects, as text or a picture.
+    Graph(graph::Arguments),
     /// Print the completions of a shell.
     Completions(completions::Arguments),
     /// Print manual pages, or write all of them into a directory.
@@ -91,6 +94,7 @@ impl Cli {
             Command::Doctor(arguments) => doctor::run(arguments, options, output),
             Command::Explain(arguments) => explain::run(arguments, options, output),
             Command::Trace(arguments) => trace::run(arguments, options),
+            Command::Graph(arguments) => graph::run(arguments, options, output),
             Command::Completions(arguments) => completions::run(arguments, Self::command(), output),
             Command::Man(arguments) => man::run(arguments, Self::command(), output),
         }

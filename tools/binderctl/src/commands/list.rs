@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use binder_logs::State;
 use serde::Serialize;
 
 use crate::accounts;
@@ -13,12 +14,15 @@ use crate::error::Result;
 use crate::instances;
 use crate::instances::Device;
 use crate::instances::Instance;
+use crate::logs::Logs;
+use crate::managers;
 use crate::options::Options;
 use crate::output::Output;
 use crate::output::Page;
 use crate::output::Report;
 use crate::output::Span;
 use crate::output::Style;
+use crate::tasks::Names;
 
 #[derive(Serialize)]
 struct Listing {
@@ -34,7 +38,15 @@ struct Place {
     logs: bool,
     read_only: bool,
     error: Option<String>,
-    devices: Vec<Device>,
+    devices: Vec<Entry>,
+}
+
+/// A device, and who its context manager is, if the driver's logs tell.
+#[derive(Serialize)]
+struct Entry {
+    #[serde(flatten)]
+    device: Device,
+    managers: Option<Vec<i32>>,
 }
 
 /// Lists all instances, or the one asked for.
@@ -44,19 +56,22 @@ pub fn run(options: &Options, output: Output) -> Result<Outcome> {
         None => instances::mounted()?,
     };
     let wanted = options.device_name();
-    let instances = all.iter().map(|instance| place(instance, wanted)).collect();
+    // Who may not read the logs is not told who the managers are.
+    let state = Logs::find(options).and_then(|logs| logs.state()).ok();
+    let instances = all.iter().map(|instance| place(instance, wanted, state.as_ref())).collect();
     output.print(&Listing { driver: driver::detect(), instances })?;
     Ok(Outcome::Fine)
 }
 
-fn place(instance: &Instance, wanted: Option<&str>) -> Place {
+fn place(instance: &Instance, wanted: Option<&str>, state: Option<&State>) -> Place {
     let (mut devices, error) = match instance.devices() {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error.message)),
     };
     devices.retain(|device| wanted.is_none_or(|name| name == device.name));
     let Instance { directory, max, logs, read_only, .. } = instance.clone();
-    Place { directory, max, logs, read_only, error, devices }
+    let entry = |device| Entry { managers: state.map(|state| managers::of(&device, state)), device };
+    Place { directory, max, logs, read_only, error, devices: devices.into_iter().map(entry).collect() }
 }
 
 impl Report for Listing {
@@ -98,12 +113,19 @@ impl Place {
             page.line([Span::new(Style::Bad, format!("  {error}"))]);
             return;
         }
-        let rows: Vec<[Span; 4]> = self.devices.iter().map(row).collect();
-        page.table(2, ["DEVICE", "NUMBERS", "MODE", "OWNER"], &rows);
+        let mut names = Names::new();
+        let rows: Vec<[Span; 5]> = self.devices.iter().map(|entry| row(entry, &mut names)).collect();
+        page.table(2, ["DEVICE", "NUMBERS", "MODE", "OWNER", "CONTEXT MANAGER"], &rows);
     }
 }
 
-fn row(device: &Device) -> [Span; 4] {
+fn row(entry: &Entry, names: &mut Names) -> [Span; 5] {
+    let Entry { device, managers } = entry;
+    let managers = match managers.as_deref() {
+        None => "?".to_owned(),
+        Some([]) => "-".to_owned(),
+        Some(some) => some.iter().map(|&pid| names.of_process(pid)).collect::<Vec<_>>().join(" or "),
+    };
     let owner =
         format!("{}:{}", accounts::Kind::User.name(device.uid), accounts::Kind::Group.name(device.gid));
     [
@@ -111,5 +133,6 @@ fn row(device: &Device) -> [Span; 4] {
         format!("{}:{}", device.major, device.minor).into(),
         device.mode.as_str().into(),
         owner.into(),
+        managers.into(),
     ]
 }

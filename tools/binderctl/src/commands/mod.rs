@@ -7,6 +7,7 @@ pub mod chown;
 pub mod completions;
 pub mod doctor;
 pub mod explain;
+pub mod graph;
 pub mod list;
 pub mod man;
 pub mod mount;
