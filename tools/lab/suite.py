@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from . import bench, callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, unload
+from . import bench, callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, unload
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -151,6 +151,8 @@ def stages():
         stage(_lane(name), f"unload {name}", functools.partial(unloading, name=name))
     stage("host", "module parameters", _parameters)
     stage("host", "binder-bench's errors", _bench_errors)
+    for driver in ("c",):
+        stage("host", f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
     stage("qemu", "instructions next to C's", _gate)
     stage("qemu", "growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
     stage("qemu", "memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
@@ -460,6 +462,11 @@ def _tool_tests(tally):
         if done.returncode:
             say.lines(done.stderr)
         tally.add(title, int(not done.returncode), int(bool(done.returncode)))
+
+
+def _terminals(tally, driver):
+    passed, failed, _ = screens.run("um", driver)
+    tally.add(f"binderctl in terminals um {driver}", passed, failed)
 
 
 def _bench_errors(tally):

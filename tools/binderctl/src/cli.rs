@@ -16,6 +16,7 @@ use crate::commands::list;
 use crate::commands::man;
 use crate::commands::mount;
 use crate::commands::rm;
+use crate::commands::top;
 use crate::commands::trace;
 use crate::error::Outcome;
 use crate::error::Result;
@@ -64,6 +65,8 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Say why calls failed, what that means and what to do about it.
     Explain(explain::Arguments),
+    /// Show processes live: threads, calls a second, oneway space, how long calls take.
+    Top(top::Arguments),
     /// Follow calls live, with how long they take.
     Trace(trace::Arguments),
     /// Show who calls whom and who holds whose objects, as text or a picture.
@@ -93,6 +96,7 @@ impl Cli {
             Command::Mount(arguments) => mount::run(arguments, output),
             Command::Doctor(arguments) => doctor::run(arguments, options, output),
             Command::Explain(arguments) => explain::run(arguments, options, output),
+            Command::Top(arguments) => top::run(arguments, options, output),
             Command::Trace(arguments) => trace::run(arguments, options),
             Command::Graph(arguments) => graph::run(arguments, options, output),
             Command::Completions(arguments) => completions::run(arguments, Self::command(), output),

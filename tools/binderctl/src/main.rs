@@ -3,8 +3,9 @@
 //!
 //! A reader starts with [`cli`], the command line, which calls one of the [`commands`]. A command finds out what it is
 //! asked from [`driver`] and [`instances`], `doctor` from [`checks`] as well, and prints a report through [`output`], as
-//! text or JSON; text from elsewhere is made safe by [`escape`]. What is followed live comes from [`trace`]. What goes
-//! wrong is an [`error::Error`], from which the exit code follows. No files use each other in a circle, says `make check`.
+//! text or JSON; text from elsewhere is made safe by [`escape`]. What is followed live comes from [`trace`], and [`top`]
+//! has what is drawn. What goes wrong is an [`error::Error`], from which the exit code follows. No files use each other in
+//! a circle, says `make check`.
 
 use std::process::ExitCode;
 
@@ -28,9 +29,10 @@ mod netlink;
 mod options;
 mod output;
 mod signals;
-mod size;
 mod svg;
 mod tasks;
+mod terminal;
+mod top;
 mod trace;
 mod waiting;
 mod words;

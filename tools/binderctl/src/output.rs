@@ -177,6 +177,11 @@ impl Output {
         Self { json: options.json, colour: !refused && std::io::stdout().is_terminal() }
     }
 
+    /// Whether colours are wanted and can be shown.
+    pub fn has_colour(&self) -> bool {
+        self.colour
+    }
+
     /// Prints a report.
     pub fn print<T: Report>(&self, report: &T) -> Result<()> {
         if self.json {

@@ -12,4 +12,5 @@ pub mod list;
 pub mod man;
 pub mod mount;
 pub mod rm;
+pub mod top;
 pub mod trace;

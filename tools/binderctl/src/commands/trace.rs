@@ -6,16 +6,12 @@ use std::io;
 use std::io::BufWriter;
 use std::io::IsTerminal;
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
 use clap::Args;
-use nix::poll::poll;
-use nix::poll::PollFd;
-use nix::poll::PollFlags;
 
 use crate::error::Error;
 use crate::error::Kind;
@@ -24,7 +20,7 @@ use crate::error::Result;
 use crate::escape;
 use crate::options::Options;
 use crate::signals;
-use crate::size;
+use crate::terminal;
 use crate::trace::calls::Call;
 use crate::trace::calls::Calls;
 use crate::trace::calls::Ended;
@@ -103,23 +99,13 @@ pub fn run(arguments: &Arguments, options: &Options) -> Result<Outcome> {
     let deadline = arguments.duration.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     while !stop.load(Ordering::Relaxed) && !is_over() && !follower.is_done() {
-        reader_left_within(INTERVAL, &mut follower);
+        follower.nobody_reads |= terminal::reader_leaves_within(INTERVAL);
         follower.take(&source.read()?)?;
     }
     if !follower.is_done() {
         follower.take(&source.finish()?)?;
     }
     follower.finish(source::now())
-}
-
-/// Waits, and notices meanwhile if nobody reads what is printed.
-fn reader_left_within(milliseconds: u16, follower: &mut Follower) {
-    let out = io::stdout();
-    let mut fds = [PollFd::new(out.as_fd(), PollFlags::empty())];
-    // A signal ends it early, and is looked at by the caller.
-    if poll(&mut fds, milliseconds).is_ok_and(|ready| ready > 0) {
-        follower.nobody_reads = true;
-    }
 }
 
 /// Shows calls as they end.
@@ -164,7 +150,7 @@ impl Follower {
             out: BufWriter::new(io::stdout()),
             perfetto,
             start,
-            width: io::stdout().is_terminal().then(|| size::of_terminal().0.into()),
+            width: io::stdout().is_terminal().then(|| terminal::size().0.into()),
             ended: 0,
             shown: 0,
             most: arguments.count.unwrap_or(u64::MAX),

@@ -15,7 +15,7 @@ pub mod names;
 pub mod perfetto;
 pub mod record;
 #[cfg(test)]
-mod recorded;
+pub mod recorded;
 pub mod ring;
 pub mod source;
 pub mod text;

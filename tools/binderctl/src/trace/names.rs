@@ -23,6 +23,11 @@ impl Names {
         })
     }
 
+    /// Processes may have got other names.
+    pub fn forget_names(&mut self) {
+        self.names.clear();
+    }
+
     /// A thread has ended, and its number may be given to another one.
     pub fn forget(&mut self, thread: Pid) {
         self.processes.remove(&thread);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs `binderctl` in terminals, while a load that is known runs on the driver, and looks at what stands on the screen.
+//!
+//! [`load`] has the processes, [`session`] the terminal, [`sessions`] what is typed and what has to be seen.
+
+mod load;
+mod picture;
+mod session;
+mod sessions;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+use clap::Subcommand;
+
+#[derive(Parser)]
+#[command(about = "What stands on the screen while binderctl watches a load that is known")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start the load, run the sessions, and say which went as they should.
+    Run(sessions::Arguments),
+    /// Be a process of the load.
+    #[command(hide = true)]
+    Part {
+        /// Which one.
+        part: load::Part,
+        /// The device.
+        device: PathBuf,
+    },
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Part { part, device } => load::play(part, &device),
+        Command::Run(arguments) => {
+            let failed = sessions::run(&arguments)?;
+            std::process::exit(i32::from(failed > 0));
+        }
+    }
+}
