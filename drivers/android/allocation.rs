@@ -8,10 +8,12 @@
 //! What the transaction holds on to through its objects is recorded here, in the kernel, and never
 //! read back from the data that the target maps (lesson R04).
 
+mod logged;
+
 use crate::{
     buffers::{
         file_slots::{FileSlot, ReservedNumbers},
-        layout::{aligned, Layout, SMALL},
+        layout::{Layout, SMALL},
         space::Buffers,
         traced_pages::trace_all_freed, //
     },
@@ -20,7 +22,7 @@ use crate::{
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::Node,
     process::Process,
-    range_alloc::{CallKind, RangeAllocator, Reserved, State},
+    range_alloc::{CallKind, Label, RangeAllocator, Reserved, State},
     trace, //
 };
 use core::mem::size_of;
@@ -150,12 +152,8 @@ impl Buffer {
 
 /// What the target's allocator keeps of a buffer that the target may free.
 pub(crate) struct Delivered {
-    /// The debug id of the call or reply whose data it has.
-    pub(crate) id: u32,
-    pub(crate) data_size: u32,
-    pub(crate) offsets_size: u32,
     /// The node of a call, which is in use until the buffer is freed (contract TXN-8).
-    pub(crate) node: Option<Arc<Node>>,
+    node: Option<Arc<Node>>,
     /// The node is also busy until then (contract TXN-22).
     is_oneway: bool,
     is_cleared: bool,
@@ -164,23 +162,6 @@ pub(crate) struct Delivered {
 
 // See [`crate::range_alloc::FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048);
-
-impl Delivered {
-    /// Returns what trace events say of the buffer, whose size in the space is `size`.
-    fn traced(&self, size: usize) -> trace::BufferOf {
-        let before = aligned(self.data_size) + aligned(self.offsets_size);
-        trace::BufferOf {
-            id: self.id,
-            data_size: self.data_size as usize,
-            offsets_size: self.offsets_size as usize,
-            // A buffer without any data has the size of a pointer, so that it has an address.
-            extra_size: match before {
-                0 if size == size_of::<usize>() => 0,
-                before => size - before as usize,
-            },
-        }
-    }
-}
 
 /// What the task that has freed a buffer does next.
 #[must_use]
@@ -196,6 +177,16 @@ pub(crate) enum Purpose {
     Call(Arc<Node>),
     Oneway(Arc<Node>),
     Reply,
+}
+
+/// Returns what trace events say of a buffer, whose size in the space is `size`.
+fn traced(label: Label, size: usize) -> trace::BufferOf {
+    trace::BufferOf {
+        id: label.id,
+        data_size: label.data_size as usize,
+        offsets_size: label.offsets_size as usize,
+        extra_size: label.extra_size(size),
+    }
 }
 
 /// Returns the transaction error for a buffer that could not be reserved.
@@ -233,9 +224,10 @@ impl Process {
     }
 
     /// Reserves a range of this process's space for a request with a security context of this size,
-    /// and the pages for it.
+    /// and the pages for it. `id` is that of the transaction.
     pub(crate) fn reserve_buffer(
         &self,
+        id: u32,
         request: &TransactionRequest,
         context_size: usize,
         kind: CallKind,
@@ -245,7 +237,8 @@ impl Process {
         }
         let layout = Layout::of(request, context_size)?;
         let total = layout.total as usize;
-        let reserved = self.buffers.reserve(total, kind, &self.pages);
+        let label = layout.label(id);
+        let reserved = self.buffers.reserve(total, kind, label, &self.pages);
         let reserved = reserved.map_err(error_of_reservation)?;
         let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
@@ -274,18 +267,15 @@ impl Process {
         }
     }
 
-    /// Delivers `buffer` with the data of transaction `id`: this process may free it from now on.
+    /// Delivers `buffer`: this process may free it from now on.
     #[inline]
-    pub(crate) fn deliver_buffer(&self, buffer: Buffer, id: u32, purpose: Purpose) {
+    pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
         let (node, is_oneway) = match purpose {
             Purpose::Call(node) => (Some(node), false),
             Purpose::Oneway(node) => (Some(node), true),
             Purpose::Reply => (None, false),
         };
         let delivered = Delivered {
-            id,
-            data_size: buffer.layout.data_size,
-            offsets_size: buffer.layout.offsets_size,
             node,
             is_oneway,
             is_cleared: buffer.is_cleared,
@@ -333,7 +323,10 @@ impl Process {
         let mut buffers = self.buffers.lock();
         let ranges = (*buffers).as_mut()?;
         let (size, delivered) = ranges.take(offset)?;
-        trace::transaction_buffer_release(|| delivered.traced(size));
+        trace::transaction_buffer_release(|| {
+            let range = ranges.first_from(offset);
+            traced(range.map_or(Label::NONE, |range| range.label), size)
+        });
         if delivered.is_cleared {
             drop(buffers);
             let _ = self.pages.zero(offset, size);

@@ -7,6 +7,8 @@
 //! weak counts that the process holds through it, and the node that is updated when they begin and
 //! end. The lock of a table is taken before the state lock of a node's owner, never after one.
 
+mod logged;
+
 use crate::{
     common::{
         limits::limits,

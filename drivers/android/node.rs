@@ -8,6 +8,8 @@
 //! [`crate::handles`]; an `Arc<Node>` alone keeps the memory, not the object. The state is guarded
 //! by the owner's state lock, also after the owner's death.
 
+mod logged;
+
 use crate::{
     common::stats::{next_debug_id, Counted, Kind},
     defs::{NodeFlags, NodeName, Strength},
@@ -346,6 +348,7 @@ impl Node {
         transaction: KBox<Transaction>,
     ) {
         let waiting = &mut self.state.access_mut(owner).waiting;
+        waiting.become_numbered();
         waiting.push_back(ticket, Work::Call(transaction));
     }
 

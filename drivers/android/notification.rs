@@ -154,6 +154,14 @@ impl<S: Subject> Notification<S> {
         self.state.access_mut(holder)
     }
 
+    /// The same, to be read.
+    pub(crate) fn state_shared<'a>(&'a self, holder: &'a ProcessState) -> &'a NotificationState<S>
+    where
+        NotificationState<S>: Sync,
+    {
+        self.state.access(holder)
+    }
+
     /// Notifies the holder of something, if it has not ended. `change` records it in the state, and
     /// returns the place in the queue if user space is to read of it now. Returns the wake for it.
     /// No state lock may be held.

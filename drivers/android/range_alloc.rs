@@ -36,6 +36,10 @@
 mod accounts;
 #[path = "range_alloc/array.rs"]
 mod array;
+#[path = "range_alloc/label.rs"]
+mod label;
+#[path = "range_alloc/reach.rs"]
+mod reach;
 #[path = "range_alloc/spare.rs"]
 mod spare;
 #[path = "range_alloc/tree.rs"]
@@ -43,6 +47,8 @@ mod tree;
 
 use accounts::Holding;
 use array::Array;
+pub(crate) use label::Label;
+use reach::Reach;
 use spare::Scraps;
 pub(crate) use spare::{Leftover, Spare};
 use tree::Tree;
@@ -157,6 +163,7 @@ enum Phase {
 struct Claim {
     size: u32,
     oneway_sender: Option<i32>,
+    label: Label,
 }
 
 /// A range in use, as shown by [`RangeAllocator::ranges`].
@@ -168,6 +175,8 @@ pub(crate) struct Range<'a, T> {
     pub(crate) size: usize,
     /// The sending process, for a oneway call.
     pub(crate) oneway_sender: Option<i32>,
+    /// What it was reserved for.
+    pub(crate) label: Label,
     /// Its state.
     pub(crate) state: &'a State<T>,
 }
@@ -189,38 +198,6 @@ pub(crate) struct RangeAllocator<T, const FEW_RANGES: usize = FEW> {
     /// A spam suspect was reported, and space has been low ever since.
     spam_reported: bool,
     reach: Reach,
-}
-
-/// The highest end of the ranges that were reserved in this round and in the one before.
-///
-/// The lowest gap is preferred, so a steady use of the space stays below this offset. A new
-/// [round](RangeAllocator::is_idle) begins whenever reclaim of idle memory begins again.
-struct Reach {
-    /// In this round.
-    now: u32,
-    /// In the round before.
-    before: u32,
-    round: u32,
-}
-
-impl Reach {
-    const NOWHERE: Self = Reach {
-        now: 0,
-        before: 0,
-        round: 0,
-    };
-
-    /// Whether what begins at `start` was beyond reach in `round` and the one before.
-    fn is_beyond(&mut self, start: usize, round: u32) -> bool {
-        if round != self.round {
-            *self = Reach {
-                now: 0,
-                before: self.now,
-                round,
-            };
-        }
-        start >= self.now.max(self.before) as usize
-    }
 }
 
 impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
@@ -258,6 +235,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         &mut self,
         size: usize,
         kind: CallKind,
+        label: Label,
         spare: &mut Spare<T>,
     ) -> Result<Reserved, ReserveError> {
         let size = rounded(size).ok_or(ReserveError::NoSpace)?;
@@ -276,6 +254,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         let claim = Claim {
             size,
             oneway_sender,
+            label,
         };
 
         let offset = if self.tree.is_some() {
@@ -381,6 +360,15 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<'_, T>> {
         // Not `.chain()`: the kernel's prelude has an `Init::chain` as well.
         Iterator::chain(self.array.iter(), self.tree.iter().flat_map(Tree::iter))
+    }
+
+    /// Returns the first range in use that does not begin before `offset`.
+    pub(crate) fn first_from(&self, offset: usize) -> Option<Range<'_, T>> {
+        let offset = u32::try_from(offset).ok()?;
+        match &self.tree {
+            None => self.array.first_from(offset),
+            Some(tree) => tree.first_from(offset),
+        }
     }
 
     fn state_mut(&mut self, offset: usize) -> Option<&mut State<T>> {

@@ -8,5 +8,6 @@
 #include "../../rust/kernel_ext/layouts.c"
 #include "../../rust/kernel_ext/mm.c"
 #include "../../rust/kernel_ext/sched.c"
+#include "../../rust/kernel_ext/seq.c"
 #include "../../rust/kernel_ext/tasks.c"
 #include "../../rust/kernel_ext/time.c"

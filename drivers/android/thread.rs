@@ -108,6 +108,10 @@ pub(crate) struct Looper {
     pub(crate) entered: bool,
     /// Polls the device.
     pub(crate) polls: bool,
+    /// Has declared that it leaves the pool, which has no effect.
+    pub(crate) exited: bool,
+    /// Has joined in a way that the protocol does not have.
+    pub(crate) is_invalid: bool,
 }
 
 impl Looper {
@@ -291,6 +295,11 @@ impl Thread {
     /// Returns the state. The caller holds the state lock of the process.
     pub(crate) fn state<'a>(&'a self, process: &'a mut ProcessState) -> &'a mut ThreadState {
         self.state.access_mut(process)
+    }
+
+    /// The same, to be read.
+    pub(crate) fn state_shared<'a>(&'a self, process: &'a ProcessState) -> &'a ThreadState {
+        self.state.access(process)
     }
 
     /// Whether the thread makes or serves a call.

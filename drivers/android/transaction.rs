@@ -89,8 +89,13 @@ pub(crate) enum Content {
         buffer: Buffer,
         turn: Turn,
     },
-    /// A reply on its way back, and whether it is queued for the caller.
-    Reply { buffer: Buffer, is_queued: bool },
+    /// A reply on its way back, the numbers of the process and the thread that it is from, and whether
+    /// it is queued for the caller.
+    Reply {
+        buffer: Buffer,
+        from: (Pid, Pid),
+        is_queued: bool,
+    },
     /// The error that the caller reads instead of a reply.
     Failed(TransactionError),
 }
@@ -409,7 +414,9 @@ impl Transaction {
                 }
                 node.end_call();
             }
-            Content::Reply { buffer, is_queued } => {
+            Content::Reply {
+                buffer, is_queued, ..
+            } => {
                 let process = &self.caller.process;
                 process.give_back_buffer(buffer);
                 if is_queued {

@@ -32,7 +32,8 @@ use kernel::{
     },
     sync::{
         atomic::{Atomic, Relaxed},
-        Arc, //
+        Arc,
+        ArcBorrow, //
     },
 };
 
@@ -170,6 +171,36 @@ impl<T> BoxQueue<T> {
         seat.value.as_ref()
     }
 
+    /// Returns the values behind the one in the place that `after` belongs to, or all values if that
+    /// place is not in this queue: values are mostly taken from the front, so what was queued before
+    /// that one has gone, too. Only for a numbered queue may there be an `after`.
+    pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
+        let is_here = |position: &&Position<T>| {
+            self.number != NO_NUMBER && position.0.queue.load(Relaxed) == self.number
+        };
+        // INVARIANT: By the type invariant of queues `first` is a cell of this one, and by another one
+        // any cell with its number is, and so is the one behind it.
+        let next = match after.filter(is_here) {
+            None => self.first,
+            // SAFETY: By the type invariant only cells of this queue have its number. The queue may use
+            // them, and `&self` keeps them from being changed meanwhile.
+            Some(position) => unsafe { &*position.0.seat.get() }.next,
+        };
+        Iter {
+            next,
+            last: None,
+            _queue: PhantomData,
+        }
+    }
+
+    /// Gives a queue a number, so that [`take`](Self::take) and [`iter`](Self::iter) work on it, if it
+    /// is empty and has none.
+    pub(crate) fn become_numbered(&mut self) {
+        if self.number == NO_NUMBER && self.is_empty() {
+            *self = Self::numbered();
+        }
+    }
+
     /// Queues `value` behind all others, in the place of `ticket`.
     #[inline]
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {
@@ -283,6 +314,42 @@ impl<T> BoxQueue<T> {
         // a pointer; it was in one queue, and has left that, so this is done once.
         let ticket = Ticket(unsafe { Arc::from_raw(cell.as_ptr()) });
         Some((value?, ticket))
+    }
+}
+
+/// The values of a queue, in their order.
+///
+/// # Invariants
+///
+/// `next` and `last` are cells of the queue, which is not changed while the iterator lives.
+pub(crate) struct Iter<'a, T> {
+    next: Option<NonNull<Cell<T>>>,
+    last: Option<NonNull<Cell<T>>>,
+    _queue: PhantomData<&'a BoxQueue<T>>,
+}
+
+impl<'a, T> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        let cell = self.next?;
+        // SAFETY: By the type invariant this is a cell of a queue that is not changed for `'a`, which
+        // may use it; other references that are made meanwhile are shared ones, too.
+        let seat = unsafe { &*cell.as_ref().seat.get() };
+        // INVARIANT: By the type invariant of queues what follows a cell is another one of the queue.
+        self.next = seat.next;
+        self.last = Some(cell);
+        seat.value.as_ref()
+    }
+}
+
+impl<T> Iter<'_, T> {
+    /// Returns the position of the value that was returned last, to go on behind it later.
+    pub(crate) fn position(&self) -> Option<Position<T>> {
+        // SAFETY: By the type invariants this is a cell of a queue that is not changed meanwhile. It
+        // comes from an `Arc` that was turned into a pointer, whose count the queue owns.
+        let cell = unsafe { ArcBorrow::from_raw(self.last?.as_ptr()) };
+        Some(Position(cell.into()))
     }
 }
 

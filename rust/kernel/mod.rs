@@ -14,6 +14,7 @@ pub(crate) mod deferred_close;
 pub(crate) mod descriptors;
 #[cfg(kunit_suites)]
 pub(crate) mod expect;
+pub(crate) mod hashed;
 pub(crate) mod layouts;
 pub(crate) mod open_file;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
@@ -22,5 +23,4 @@ pub(crate) mod park;
 pub(crate) mod pid;
 pub(crate) mod sched;
 pub(crate) mod stack_bytes;
-#[allow(dead_code)] // The logs will use what converts to milliseconds.
 pub(crate) mod ticks;

@@ -24,7 +24,6 @@ extern "C" {
     fn kernel_ext_pid_task(pid: *mut c_void) -> *mut c_void;
     fn kernel_ext_pid_wake(pid: *mut c_void, handoff: bool);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
-    fn kernel_ext_pid_nr(pid: *mut c_void) -> i32;
 }
 
 /// A counted `struct pid`.
@@ -39,15 +38,6 @@ struct Counted(NonNull<c_void>);
 unsafe impl Send for Counted {}
 // SAFETY: As above.
 unsafe impl Sync for Counted {}
-
-impl Counted {
-    /// Returns its number in the pid namespace of the calling thread, also when its task is gone; 0 if it
-    /// has none there.
-    fn number(&self) -> i32 {
-        // SAFETY: By the type invariants the pid is valid.
-        unsafe { kernel_ext_pid_nr(self.0.as_ptr()) }
-    }
-}
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -133,11 +123,5 @@ impl GroupPid {
     pub(crate) fn number_for_current(&self) -> i32 {
         // SAFETY: By the type invariants the pid is valid.
         unsafe { kernel_ext_pid_group_nr(self.0 .0.as_ptr()) }
-    }
-
-    /// Returns the number by which the calling thread knows, or knew, the group; 0 if its pid namespace
-    /// does not have it. In any context.
-    pub(crate) fn number_seen(&self) -> i32 {
-        self.0.number()
     }
 }

@@ -104,11 +104,6 @@ pid_t kernel_ext_pid_group_nr(struct pid *pid)
 	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
 }
 
-pid_t kernel_ext_pid_nr(struct pid *pid)
-{
-	return pid_vnr(pid);
-}
-
 /* The parameters of Rust's module! macro cannot be written. */
 unsigned int kernel_ext_debug_mask = 0x7;
 module_param_named(debug_mask, kernel_ext_debug_mask, uint, 0644);

@@ -43,12 +43,6 @@ void kernel_ext_pid_wake(struct pid *pid, bool handoff);
  */
 pid_t kernel_ext_pid_group_nr(struct pid *pid);
 
-/*
- * Returns the number that the calling task's pid namespace has for it, also when the task is
- * gone; 0 if it has none there.
- */
-pid_t kernel_ext_pid_nr(struct pid *pid);
-
 /* The parameter debug_mask. */
 extern unsigned int kernel_ext_debug_mask;
 

@@ -5,6 +5,7 @@
 
 use crate::{
     defs::TransactionRequest,
+    range_alloc::Label,
     trace, //
 };
 use kernel::prelude::*;
@@ -91,6 +92,15 @@ impl Layout {
     /// Returns the size of the buffer, which has at least the size of a pointer.
     pub(crate) fn size(&self) -> usize {
         usize::max(self.total as usize, size_of::<usize>())
+    }
+
+    /// Returns what is noted of the buffer of transaction `id` in the space.
+    pub(crate) fn label(&self, id: u32) -> Label {
+        Label {
+            id,
+            data_size: self.data_size,
+            offsets_size: self.offsets_size,
+        }
     }
 
     /// Returns what trace events say of the buffer of transaction `id`. The security context counts

@@ -6,7 +6,7 @@
 use crate::{
     buffers::traced_pages::OwnPages,
     kernel_ext::page_range::{self, PageRange},
-    range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare},
+    range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare},
     trace, //
 };
 use core::ops::Range;
@@ -104,28 +104,36 @@ impl<D> Buffers<D> {
 }
 
 impl<D> Buffers<D> {
-    /// Reserves a range for a buffer of `size` bytes. `pages` are those of the space.
+    /// Reserves a range for a buffer of `size` bytes. `pages` are those of the space; `label` is for
+    /// the logs and trace events.
     ///
     /// `ESRCH` if no space exists, `ENOSPC` if it has no room, `ENOMEM`.
     pub(crate) fn reserve(
         &self,
         size: usize,
         kind: CallKind,
+        label: Label,
         pages: &PageRange,
     ) -> Result<Reserved> {
         if trace::are_pages_on() {
-            return self.reserve_traced(size, kind, pages);
+            return self.reserve_traced(size, kind, label, pages);
         }
-        self.reserve_and(size, kind, |_, _| ())
+        self.reserve_and(size, kind, label, |_, _| ())
             .map(|(reserved, ())| reserved)
     }
 
     #[cold]
-    fn reserve_traced(&self, size: usize, kind: CallKind, pages: &PageRange) -> Result<Reserved> {
+    fn reserve_traced(
+        &self,
+        size: usize,
+        kind: CallKind,
+        label: Label,
+        pages: &PageRange,
+    ) -> Result<Reserved> {
         let own_pages = |ranges: &RangeAllocator<D>, reserved: &Reserved| {
             OwnPages::of(ranges, reserved.offset, reserved.size)
         };
-        let (reserved, own) = self.reserve_and(size, kind, own_pages)?;
+        let (reserved, own) = self.reserve_and(size, kind, label, own_pages)?;
         own.trace_taken(self.pid, pages);
         Ok(reserved)
     }
@@ -136,13 +144,14 @@ impl<D> Buffers<D> {
         &self,
         size: usize,
         kind: CallKind,
+        label: Label,
         look: impl Fn(&RangeAllocator<D>, &Reserved) -> T,
     ) -> Result<(Reserved, T)> {
         let mut spare = Spare::new();
         loop {
             let reserved = match &mut *self.ranges.lock() {
                 Some(ranges) => ranges
-                    .reserve(size, kind, &mut spare)
+                    .reserve(size, kind, label, &mut spare)
                     .map(|reserved| (reserved, look(ranges, &reserved))),
                 None => return Err(ESRCH),
             };

@@ -161,7 +161,7 @@ fn copy_reply(
 ) -> Result<(), TransactionError> {
     let caller = &transaction.caller.process;
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
-    let mut buffer = caller.reserve_buffer(request, 0, CallKind::Sync)?;
+    let mut buffer = caller.reserve_buffer(id, request, 0, CallKind::Sync)?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
     let route = Route {
         id,
@@ -170,7 +170,10 @@ fn copy_reply(
         accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
     };
     let copied = copy_in(request, route, &mut buffer).map_err(|error| caller.dead_or(error));
-    let is_queued = false;
-    transaction.put_content(Content::Reply { buffer, is_queued });
+    transaction.put_content(Content::Reply {
+        buffer,
+        from: (sender.thread.process.pid(), sender.thread.id),
+        is_queued: false,
+    });
     copied
 }

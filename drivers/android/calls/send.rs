@@ -103,8 +103,16 @@ fn call_and_expect(
         let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
         sent(request, id, &node, thread)
     });
-    match prepare_call(sender, request, node, id, transaction, &mut expectation)
-        .and_then(|transaction| submit(transaction, &target, route.as_ref()))
+    match prepare_call(
+        sender,
+        request,
+        node,
+        id,
+        &target,
+        transaction,
+        &mut expectation,
+    )
+    .and_then(|transaction| submit(transaction, &target, route.as_ref()))
     {
         Ok(submitted) => {
             submitted.wake.now(&target, sender.hint);
@@ -161,7 +169,7 @@ fn begin_call(
     // NODE-7). They are not known before the data is translated; a call without objects has none.
     let expectation = match state.spare_ticket.take() {
         Some(ticket) if state.stack.has_room() && request.offsets_size == 0 => {
-            Expectation::Recorded(expect_reply(state, ticket))
+            Expectation::Recorded(expect_reply(state, ticket, target))
         }
         ticket => Expectation::Unrecorded(ticket),
     };
@@ -193,6 +201,7 @@ fn prepare_call(
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
+    target: &Process,
     transaction: Option<KBox<Transaction>>,
     expectation: &mut Expectation,
 ) -> Result<KBox<Transaction>, TransactionError> {
@@ -213,7 +222,7 @@ fn prepare_call(
             };
             thread.make_room_on_stack()?;
             let mut process = thread.process.lock_state();
-            let frame = expect_reply(thread.state(&mut process), ticket);
+            let frame = expect_reply(thread.state(&mut process), ticket, target);
             *expectation = Expectation::Recorded(frame);
             frame
         }
@@ -239,7 +248,7 @@ fn fill(
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
     let mut buffer = node
         .owner
-        .reserve_buffer(request, context.len(), kind)
+        .reserve_buffer(transaction.id, request, context.len(), kind)
         .inspect_err(|_| {
             trace::txn_latency_free(|| transaction.ended_as_draft(&node.owner));
         })?;
@@ -257,14 +266,14 @@ fn fill(
     copied
 }
 
-/// Records in the caller that a call is about to be queued: queues the completion, and pushes a frame,
-/// which it returns. The stack must have room. The state lock is held.
+/// Records in the caller that a call to `target` is about to be queued: queues the completion, and
+/// pushes a frame, which it returns. The stack must have room. The state lock is held.
 #[inline]
-fn expect_reply(state: &mut ThreadState, ticket: WorkTicket) -> FrameId {
+fn expect_reply(state: &mut ThreadState, ticket: WorkTicket, target: &Process) -> FrameId {
     state.completions.add();
     // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
     state.work.push_back(ticket, Work::Completion);
-    state.stack.push_outgoing()
+    state.stack.push_outgoing(target.pid())
 }
 
 /// Undoes [`expect_reply`] for a call that is not queued, if it was called. Takes the state lock.

@@ -174,7 +174,10 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         Command::RegisterLooper => register_looper(thread),
         Command::EnterLooper => enter_looper(thread),
         // The thread stays in the pool until it ends (contract LOOP-4).
-        Command::ExitLooper => {}
+        Command::ExitLooper => {
+            let mut process = thread.process.lock_state();
+            thread.state(&mut process).looper.exited = true;
+        }
     }
     Ok(())
 }
@@ -298,6 +301,7 @@ fn register_looper(thread: &Thread) {
     let is_expected = process.pool.is_thread_requested;
     let looper = &mut thread.state(&mut process).looper;
     looper.registered = true;
+    looper.is_invalid |= looper.entered || !is_expected;
     if !looper.entered && is_expected {
         process.pool.is_thread_requested = false;
         process.pool.started += 1;
@@ -314,6 +318,7 @@ fn enter_looper(thread: &Thread) {
     let looper = &mut thread.state(&mut process).looper;
     looper.entered = true;
     let has_registered = looper.registered;
+    looper.is_invalid |= has_registered;
     drop(process);
     if has_registered {
         binder_debug!(UserError, "a thread enters the pool that has registered");

@@ -113,18 +113,12 @@ pub(super) fn deliver_call<'a>(
         Content::Call { node, buffer } => {
             let own = priority::begin_service(transaction.caller_priority, &node.priority);
             transaction.saved_priority.keep_first(own);
-            deliver_buffer(thread, buffer, transaction.id, numbers, Purpose::Call(node));
+            deliver_buffer(thread, buffer, numbers, Purpose::Call(node));
         }
         Content::Oneway { node, buffer, .. } => {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
             priority::begin_oneway_service(&node.priority);
-            deliver_buffer(
-                thread,
-                buffer,
-                transaction.id,
-                numbers,
-                Purpose::Oneway(node),
-            );
+            deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
             drop(transaction);
             return Ok(drop_pending_call(thread, lock_after_transaction(thread)));
         }
@@ -170,14 +164,13 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
 fn deliver_buffer(
     thread: &Thread,
     mut buffer: Buffer,
-    id: u32,
     numbers: Option<KBox<ReservedNumbers>>,
     purpose: Purpose,
 ) {
     if let Some(numbers) = numbers {
         buffer.install_files(numbers);
     }
-    thread.process.deliver_buffer(buffer, id, purpose);
+    thread.process.deliver_buffer(buffer, purpose);
 }
 
 /// Delivers a reply to the thread that made the call. Returns the locked state.
@@ -211,7 +204,7 @@ pub(super) fn deliver_reply<'a>(
         Content::Reply { buffer, .. } => {
             trace_transaction(transaction.id, Return::Reply);
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
-            deliver_buffer(thread, buffer, transaction.id, numbers, Purpose::Reply);
+            deliver_buffer(thread, buffer, numbers, Purpose::Reply);
             lock_after_transaction(thread)
         }
         _ => thread.process.lock_state(),

@@ -11,8 +11,19 @@
 //! two records is shown as it is then: each line is right by itself, all of them together are not one
 //! moment's.
 
+mod buffers;
+mod dead_nodes;
+mod nodes;
+mod pointers;
 mod processes;
+mod queue;
+mod refs;
+mod search;
+mod slice;
 mod state;
+mod threads;
+mod transactions;
+mod work;
 
 use crate::{
     kernel_ext::sched,

@@ -4,18 +4,21 @@
 
 use super::Log;
 use crate::{
-    lifecycle::registry::{self, key},
+    lifecycle::registry,
     process::Process, //
 };
 use kernel::sync::Arc;
 
-pub(super) use registry::Key;
+pub(super) use registry::{key, Key};
+
+/// A key that is not greater than that of any process.
+pub(super) const FIRST: Key = (i32::MIN, i64::MIN);
 
 /// Returns the key of the first process that a log may show.
 pub(super) fn first_key(log: Log) -> Key {
     match log {
         Log::Process(pid) => (pid, i64::MIN),
-        _ => (i32::MIN, i64::MIN),
+        _ => FIRST,
     }
 }
 
@@ -28,9 +31,12 @@ pub(super) fn first_from(log: Log, from: Key) -> Option<Arc<Process>> {
     }
 }
 
-/// Returns a key that is greater than that of `process`, and not greater than that of any other process
-/// behind it.
-pub(super) fn key_behind(process: &Process) -> Key {
-    let (pid, opening) = key(process);
+/// Returns the process of a key, unless it has ended.
+pub(super) fn of_key(wanted: Key) -> Option<Arc<Process>> {
+    registry::first_from(wanted).filter(|process| key(process) == wanted)
+}
+
+/// Returns the least key that is greater.
+pub(super) fn behind((pid, opening): Key) -> Key {
     (pid, opening + 1)
 }

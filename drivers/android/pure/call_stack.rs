@@ -15,9 +15,14 @@ use kernel::alloc::AllocError;
 
 /// One level of a thread's call stack; `T` is a transaction.
 pub(crate) enum Frame<T> {
-    /// A call that the thread made and waits for; the number is the serial number of its
-    /// [`FrameId`].
-    Outgoing(u64),
+    /// A call that the thread made and waits for.
+    Outgoing {
+        /// The serial number of its [`FrameId`].
+        serial: u64,
+        /// The pid of the process that it is for. It names that process only for people, and for
+        /// searches that find out by the serial number whether they are right.
+        target: i32,
+    },
     /// A call that the thread made and whose outcome arrived before the thread has replied to a
     /// call made in the course of it, because a process or thread in between died. The thread reads
     /// the outcome after its reply (contract TXN-26).
@@ -29,8 +34,11 @@ pub(crate) enum Frame<T> {
     Replying,
 }
 
+// As small as without what is of use only to searches: a page has room for as many calls as ever.
+const _: () = assert!(size_of::<Frame<&()>>() == 16);
+
 /// Names a frame of an outgoing call, and thereby the call.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId {
     /// The place of the frame on the stack.
     pub(crate) place: u32,
@@ -88,6 +96,16 @@ impl<T> CallStack<T> {
         self.frames.last()
     }
 
+    /// Returns the number of frames, which is the place of the next one.
+    pub(crate) fn depth(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Returns the frame at a place, in a time that hardly grows with the stack.
+    pub(crate) fn get(&self, place: usize) -> Option<&Frame<T>> {
+        self.frames.get(place)
+    }
+
     /// Whether the stack has room for another frame.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
@@ -114,15 +132,17 @@ impl<T> CallStack<T> {
         self.frames.take_surplus()
     }
 
-    /// Pushes a call that the thread makes, and returns its id. The stack must have room.
+    /// Pushes a call that the thread makes to the process of this pid, and returns its id. The stack
+    /// must have room.
     #[inline]
-    pub(crate) fn push_outgoing(&mut self) -> FrameId {
+    pub(crate) fn push_outgoing(&mut self, target: i32) -> FrameId {
         self.last_serial += 1;
         let frame = FrameId {
             place: self.frames.len() as u32,
             serial: self.last_serial,
         };
-        let _ = self.frames.push(Frame::Outgoing(frame.serial));
+        let serial = frame.serial;
+        let _ = self.frames.push(Frame::Outgoing { serial, target });
         frame
     }
 
@@ -185,8 +205,9 @@ impl<T> CallStack<T> {
     /// whether it did.
     #[inline]
     pub(crate) fn pop_outgoing(&mut self, frame: FrameId) -> bool {
+        let innermost = self.frames.last();
         let is_it =
-            matches!(self.frames.last(), Some(Frame::Outgoing(serial)) if *serial == frame.serial);
+            matches!(innermost, Some(Frame::Outgoing { serial, .. }) if *serial == frame.serial);
         if is_it {
             // Such a frame has nothing to drop; the compiler would call a function to find that
             // out.
@@ -198,7 +219,8 @@ impl<T> CallStack<T> {
     /// Whether the thread waits for the outcome of the call of this frame, which may be any frame
     /// of the stack.
     pub(crate) fn waits_for(&self, frame: FrameId) -> bool {
-        matches!(self.frames.get(frame.place()), Some(Frame::Outgoing(serial)) if *serial == frame.serial)
+        let at = self.frames.get(frame.place());
+        matches!(at, Some(Frame::Outgoing { serial, .. }) if *serial == frame.serial)
     }
 
     /// Keeps the outcome of the call of this frame until the thread has replied to those made in
@@ -206,7 +228,8 @@ impl<T> CallStack<T> {
     /// (see [`Self::waits_for`]).
     pub(crate) fn keep_outcome(&mut self, of: FrameId, outcome: T) -> Result<(), T> {
         match self.frames.get_mut(of.place()) {
-            Some(frame) if matches!(&*frame, Frame::Outgoing(serial) if *serial == of.serial) => {
+            Some(frame) if matches!(&*frame, Frame::Outgoing { serial, .. } if *serial == of.serial) =>
+            {
                 *frame = Frame::Ended(outcome);
                 Ok(())
             }
@@ -218,7 +241,9 @@ impl<T> CallStack<T> {
     /// still waits for the latter.
     pub(crate) fn served_during(&self, frame: FrameId) -> Option<&T> {
         match self.frames.get_with_previous(frame.place())? {
-            (Frame::Outgoing(serial), Frame::Incoming(served)) if *serial == frame.serial => {
+            (Frame::Outgoing { serial, .. }, Frame::Incoming(served))
+                if *serial == frame.serial =>
+            {
                 Some(served)
             }
             _ => None,

@@ -130,6 +130,16 @@ impl<T> FreezeNotificationState<T> {
         }
     }
 
+    /// Whether user space has cleared the request.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.subscription == Subscription::Withdrawn
+    }
+
+    /// Whether the notification is queued, and user space is told of something when it is read.
+    pub(crate) fn is_queued(&self) -> bool {
+        matches!(self.stage, Stage::Queued)
+    }
+
     /// Whether something was delivered to user space that it has not confirmed.
     pub(crate) fn is_delivered(&self) -> bool {
         matches!(self.stage, Stage::Delivered { .. })

@@ -178,6 +178,21 @@ impl<R> HandleTable<R> {
         Some(((self.index.leaves.len() - 1) * LEAF) as u32 + entry)
     }
 
+    /// Returns the handles in use of the leaf that `from` is in, and from that on, in ascending order,
+    /// with their entries; and the first handle of the next leaf. Nothing if `from` is behind the last
+    /// leaf.
+    pub(crate) fn leaf_from(&self, from: u32) -> Option<(impl Iterator<Item = (u32, &R)>, u64)> {
+        let (at, first) = position(from);
+        let leaf = self.index.leaves.get(at)?;
+        let start = (at * LEAF) as u64;
+        let entries = leaf.entries.iter().enumerate().skip(first);
+        let used = entries.filter_map(move |(entry, value)| {
+            // CAST: There are at most `MAX_LEAVES` leaves.
+            Some(((at * LEAF + entry) as u32, value.as_ref()?))
+        });
+        Some((used, start + LEAF as u64))
+    }
+
     /// Returns the number of handles in use.
     pub(crate) fn len(&self) -> usize {
         self.len

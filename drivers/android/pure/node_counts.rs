@@ -124,12 +124,28 @@ impl NodeCounts {
     /// Returns how many strong counts keep the node in use, and how many local weak counts need its
     /// name.
     pub(crate) fn totals(&self) -> (u32, u32) {
+        let (strong, weak) = self.locals();
+        (self.strong_refs.saturating_add(strong), weak)
+    }
+
+    /// Returns how many handles keep the node in use, and how many there are.
+    pub(crate) fn refs(&self) -> (u32, u32) {
+        (self.strong_refs, self.refs)
+    }
+
+    /// Returns the strong and the weak counts of buffers and the context. An owner that has yet to
+    /// confirm a count has one, too.
+    pub(crate) fn locals(&self) -> (u32, u32) {
         let is_pending = |owner| u32::from(owner == OwnerRef::Pending);
-        let strong = self.strong_refs.saturating_add(self.local_strong);
         (
-            strong.saturating_add(is_pending(self.strong)),
+            self.local_strong.saturating_add(is_pending(self.strong)),
             self.local_weak.saturating_add(is_pending(self.weak)),
         )
+    }
+
+    /// Returns how many transactions under construction name the node.
+    pub(crate) fn pins(&self) -> u32 {
+        self.pins
     }
 
     /// Whether the owner has to be notified of anything now.

@@ -133,7 +133,7 @@ impl Priority {
         self.0 & Self::POLICY
     }
 
-    const fn nice(self) -> i16 {
+    pub(crate) const fn nice(self) -> i16 {
         (self.0 >> 16 & 0xff) as i16 - 20
     }
 

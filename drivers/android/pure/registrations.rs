@@ -130,6 +130,11 @@ impl<N> DeliveredNotifications<N> {
         }
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.notifications.is_empty()
+    }
+
     /// Adds a notification that is being delivered. Returns its number.
     pub(crate) fn insert(&mut self, notification: &Arc<N>, cookie: u64, place: Place<N>) -> u64 {
         self.last_number += 1;

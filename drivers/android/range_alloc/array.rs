@@ -5,7 +5,7 @@
 //! What is searched and shifted (`spans`) is small and separate from what is only read and written
 //! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
 
-use super::{accounts::Holding, Claim, Phase, Range, State};
+use super::{accounts::Holding, Claim, Label, Phase, Range, State};
 use core::mem;
 
 /// At most `N` ranges.
@@ -28,6 +28,7 @@ struct Span {
     offset: u32,
     size: u32,
     slot: u8,
+    is_oneway: bool,
 }
 
 impl Span {
@@ -35,21 +36,30 @@ impl Span {
         offset: 0,
         size: 0,
         slot: 0,
+        is_oneway: false,
     };
 
     fn end(&self) -> u32 {
         self.offset + self.size
     }
+
+    /// Returns the process that is charged for the range, whose slot this is.
+    fn sender<T>(&self, slot: &Slot<T>) -> Option<i32> {
+        self.is_oneway.then_some(slot.sender)
+    }
 }
 
 struct Slot<T> {
-    oneway_sender: Option<i32>,
+    /// Of use only if the range is oneway.
+    sender: i32,
+    label: Label,
     state: State<T>,
 }
 
 impl<T> Slot<T> {
     const EMPTY: Self = Slot {
-        oneway_sender: None,
+        sender: 0,
+        label: Label::NONE,
         state: State::Freeing,
     };
 }
@@ -108,7 +118,8 @@ impl<T, const N: usize> Array<T, N> {
     pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
         let slot = self.slots_used.trailing_ones() as usize;
         let entry = self.slots.get_mut(slot).ok_or(Full)?;
-        entry.oneway_sender = claim.oneway_sender;
+        entry.sender = claim.oneway_sender.unwrap_or(0);
+        entry.label = claim.label;
         // The state of an unused slot has no payload, but the compiler cannot know that, and would
         // look for one to drop.
         mem::forget(mem::replace(&mut entry.state, State::Reserved));
@@ -121,6 +132,7 @@ impl<T, const N: usize> Array<T, N> {
             offset: gap.offset,
             size: claim.size,
             slot: slot as u8,
+            is_oneway: claim.oneway_sender.is_some(),
         };
         self.len += 1;
         Ok(gap.offset)
@@ -144,7 +156,8 @@ impl<T, const N: usize> Array<T, N> {
         }
         let claim = Claim {
             size: span.size,
-            oneway_sender: slot.oneway_sender,
+            oneway_sender: span.sender(slot),
+            label: slot.label,
         };
         self.slots_used &= !(1 << span.slot);
         if index + 1 < self.len {
@@ -159,15 +172,13 @@ impl<T, const N: usize> Array<T, N> {
         self.len = self.len.checked_sub(1)?;
         let span = self.spans[self.len];
         self.slots_used &= !(1 << span.slot);
-        let Slot {
-            oneway_sender,
-            state,
-        } = mem::replace(&mut self.slots[span.slot as usize], Slot::EMPTY);
+        let slot = mem::replace(&mut self.slots[span.slot as usize], Slot::EMPTY);
         let claim = Claim {
             size: span.size,
-            oneway_sender,
+            oneway_sender: span.sender(&slot),
+            label: slot.label,
         };
-        Some((span.offset, claim, state))
+        Some((span.offset, claim, slot.state))
     }
 
     /// Adds a range behind all others. The array must have a free slot.
@@ -214,15 +225,24 @@ impl<T, const N: usize> Array<T, N> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
-        self.live().iter().map(|span| {
-            let slot = &self.slots[span.slot as usize];
-            Range {
-                offset: span.offset as usize,
-                size: span.size as usize,
-                oneway_sender: slot.oneway_sender,
-                state: &slot.state,
-            }
-        })
+        self.live().iter().map(|span| self.range(span))
+    }
+
+    /// Returns the first range that does not begin before `offset`.
+    pub(super) fn first_from(&self, offset: u32) -> Option<Range<'_, T>> {
+        let first = self.live().iter().find(|span| span.offset >= offset);
+        first.map(|span| self.range(span))
+    }
+
+    fn range(&self, span: &Span) -> Range<'_, T> {
+        let slot = &self.slots[span.slot as usize];
+        Range {
+            offset: span.offset as usize,
+            size: span.size as usize,
+            oneway_sender: span.sender(slot),
+            label: slot.label,
+            state: &slot.state,
+        }
     }
 
     fn live(&self) -> &[Span] {

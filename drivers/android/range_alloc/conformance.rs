@@ -16,7 +16,7 @@ mod model;
 mod walk;
 
 use super::{atomic, ensure, ensure_eq, Failed};
-use crate::range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, FEW};
+use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare, FEW};
 use kernel::alloc::flags::GFP_KERNEL;
 
 pub(super) use exhaustive::explore_both;
@@ -46,7 +46,7 @@ pub(super) fn reserve<T, const N: usize>(
 ) -> Result<Result<Reserved, ReserveError>, Failed> {
     let mut spare = Spare::new();
     loop {
-        match atomic(|| allocator.reserve(size, kind, &mut spare)) {
+        match atomic(|| allocator.reserve(size, kind, Label::NONE, &mut spare)) {
             Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL)?,
             result => return Ok(result),
         }

@@ -16,7 +16,7 @@
 //! the node for `gaps` (`pocket`): a chunk has one [`Pair`] of nodes at any time.
 
 use super::accounts::{AccountNode, Accounts, Holding};
-use super::{Array, Claim, Phase, Range, ReserveError, Spare, State};
+use super::{Array, Claim, Label, Phase, Range, ReserveError, Spare, State};
 use kernel::alloc::{AllocError, Flags};
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
@@ -39,9 +39,31 @@ enum Usage<T> {
     Free,
     Used {
         oneway_sender: Option<i32>,
+        label: Label,
         state: State<T>,
         pocket: GapNode,
     },
+}
+
+impl<T> Chunk<T> {
+    /// Returns the range that the chunk is, if it is in use.
+    fn as_range(&self, offset: u32) -> Option<Range<'_, T>> {
+        match &self.usage {
+            Usage::Used {
+                oneway_sender,
+                label,
+                state,
+                ..
+            } => Some(Range {
+                offset: offset as usize,
+                size: self.size as usize,
+                oneway_sender: *oneway_sender,
+                label: *label,
+                state,
+            }),
+            Usage::Free => None,
+        }
+    }
 }
 
 /// The memory that describes one chunk.
@@ -115,6 +137,7 @@ impl<T> Tree<T> {
             let Pair { chunk, gap } = spare.pop()?;
             let usage = Usage::Used {
                 oneway_sender: claim.oneway_sender,
+                label: claim.label,
                 state,
                 pocket: gap,
             };
@@ -135,6 +158,7 @@ impl<T> Tree<T> {
         for (&offset, chunk) in self.chunks.iter_mut() {
             if let Usage::Used {
                 oneway_sender,
+                label,
                 state,
                 ..
             } = &mut chunk.usage
@@ -142,6 +166,7 @@ impl<T> Tree<T> {
                 let claim = Claim {
                     size: chunk.size,
                     oneway_sender: *oneway_sender,
+                    label: *label,
                 };
                 array.push(offset, claim, core::mem::replace(state, State::Freeing));
             }
@@ -182,6 +207,7 @@ impl<T> Tree<T> {
             size: claim.size,
             usage: Usage::Used {
                 oneway_sender: claim.oneway_sender,
+                label: claim.label,
                 state: State::Reserved,
                 pocket: node.into_reservation(),
             },
@@ -219,6 +245,7 @@ impl<T> Tree<T> {
         match core::mem::replace(&mut chunk.usage, Usage::Free) {
             Usage::Used {
                 oneway_sender,
+                label,
                 pocket,
                 ..
             } => {
@@ -226,6 +253,7 @@ impl<T> Tree<T> {
                 let claim = Claim {
                     size,
                     oneway_sender,
+                    label,
                 };
                 let superfluous = Superfluous {
                     account: self.accounts.remove(claim),
@@ -304,19 +332,17 @@ impl<T> Tree<T> {
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
         self.chunks
             .iter()
-            .filter_map(|(&offset, chunk)| match &chunk.usage {
-                Usage::Used {
-                    oneway_sender,
-                    state,
-                    ..
-                } => Some(Range {
-                    offset: offset as usize,
-                    size: chunk.size as usize,
-                    oneway_sender: *oneway_sender,
-                    state,
-                }),
-                Usage::Free => None,
-            })
+            .filter_map(|(&offset, chunk)| chunk.as_range(offset))
+    }
+
+    /// Returns the first range that does not begin before `offset`.
+    pub(super) fn first_from(&self, offset: u32) -> Option<Range<'_, T>> {
+        let at = self.chunks.cursor_lower_bound(&offset)?;
+        let is_in_use = |(_, chunk): &(&u32, &Chunk<T>)| matches!(chunk.usage, Usage::Used { .. });
+        // No free chunk follows another.
+        let first = Some(at.current()).filter(is_in_use);
+        let (&offset, _) = first.or_else(|| at.peek_next().filter(is_in_use))?;
+        self.chunks.get(&offset)?.as_range(offset)
     }
 
     /// Adds a free chunk, unless it would be empty.

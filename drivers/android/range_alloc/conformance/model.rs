@@ -7,7 +7,7 @@
 //! everything that can be observed after each step.
 
 use super::{atomic, ensure_eq, Failed};
-use crate::range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, State};
+use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare, State};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::prelude::*;
 
@@ -247,7 +247,7 @@ impl<const FEW: usize> Pair<FEW> {
     fn reserve(&mut self, size: usize, kind: CallKind) -> Result<Option<Reserved>, Failed> {
         let mut spare = Spare::new();
         for _ in 0..3 {
-            match atomic(|| self.real.reserve(size, kind, &mut spare)) {
+            match atomic(|| self.real.reserve(size, kind, Label::NONE, &mut spare)) {
                 Ok(reserved) => return Ok(Some(reserved)),
                 Err(ReserveError::NoSpace) => return Ok(None),
                 Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL)?,
@@ -276,8 +276,25 @@ impl<const FEW: usize> Pair<FEW> {
             count += 1;
         }
         ensure_eq!(seen.next(), None);
+        self.compare_way()?;
         ensure_eq!(self.real.in_use(), count);
         ensure_eq!(self.real.free_oneway_space(), self.model.oneway_left());
+        Ok(())
+    }
+
+    /// Compares the way through all ranges by the end of each, from every granule on that none has.
+    fn compare_way(&self) -> Result<(), Failed> {
+        let mut from = 0;
+        for (offset, used) in self.model.used() {
+            let range = atomic(|| {
+                self.real
+                    .first_from(from)
+                    .map(|range| (range.offset, range.size))
+            });
+            ensure_eq!(range, Some((offset, used.size)));
+            from = offset + 1;
+        }
+        ensure_eq!(self.real.first_from(from).map(|range| range.offset), None);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 
 use crate::alloc::{AllocError, Flags};
 use crate::testing::{Allocation, Origin};
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
@@ -68,6 +69,31 @@ impl<T> Drop for Arc<T> {
         }
         // SAFETY: Nobody uses it again.
         unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
+}
+
+/// A reference that somebody else has.
+pub struct ArcBorrow<'a, T>(ManuallyDrop<Arc<T>>, PhantomData<&'a T>);
+
+impl<T> ArcBorrow<'_, T> {
+    /// Borrows what [`Arc::into_raw`] gave up.
+    ///
+    /// # Safety
+    ///
+    /// The pointer comes from `into_raw`, and no reference is made of it again meanwhile.
+    #[allow(unsafe_code)]
+    pub unsafe fn from_raw(raw: *const T) -> Self {
+        // SAFETY: As the caller promises; this one is never dropped.
+        Self(
+            ManuallyDrop::new(unsafe { Arc::from_raw(raw) }),
+            PhantomData,
+        )
+    }
+}
+
+impl<T> From<ArcBorrow<'_, T>> for Arc<T> {
+    fn from(borrowed: ArcBorrow<'_, T>) -> Self {
+        (*borrowed.0).clone()
     }
 }
 

@@ -65,6 +65,21 @@ impl Places {
     }
 }
 
+/// Looks at all values in their order, with a pause somewhere, whose place depends on a number.
+fn compare_lists(queue: &BoxQueue<Rc<u32>>, model: &VecDeque<u32>, number: usize) {
+    let before_pause = number % (model.len() + 1);
+    let mut values = queue.iter(None);
+    let mut seen: Vec<_> = values
+        .by_ref()
+        .take(before_pause)
+        .map(|value| **value)
+        .collect();
+    let position = atomic(|| values.position());
+    assert_eq!(position.is_some(), before_pause > 0);
+    seen.extend(queue.iter(position.as_ref()).map(|value| **value));
+    assert!(seen.iter().eq(model.iter()));
+}
+
 fn live(plans: &[Plan]) {
     let before = live_allocations();
     let mut queue = BoxQueue::numbered();
@@ -101,6 +116,7 @@ fn live(plans: &[Plan]) {
         }
         assert_eq!(queue.is_empty(), model.is_empty());
         assert_eq!(queue.front().map(|value| **value), model.front().copied());
+        compare_lists(&queue, &model, serial as usize);
     }
     drop(queue);
     drop(places);
@@ -132,6 +148,47 @@ fn a_ticket_serves_again_and_again() {
         ticket = back;
     }
     assert_eq!(total_allocations(), before);
+}
+
+#[test]
+fn a_list_goes_on_at_the_front_if_its_place_is_gone() {
+    let mut queue = BoxQueue::new();
+    queue.become_numbered();
+    for value in 0..6 {
+        queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
+    }
+    let mut values = queue.iter(None);
+    assert_eq!(values.by_ref().take(2).collect::<Vec<_>>(), [&0, &1]);
+    let position = values.position();
+    // Not the one at the place.
+    drop(queue.pop_front());
+    assert_eq!(
+        queue.iter(position.as_ref()).collect::<Vec<_>>(),
+        [&2, &3, &4, &5]
+    );
+    drop(queue.pop_front());
+    drop(queue.pop_front());
+    assert_eq!(
+        queue.iter(position.as_ref()).collect::<Vec<_>>(),
+        [&3, &4, &5]
+    );
+}
+
+#[test]
+fn a_place_in_another_queue_is_none_here() {
+    let mut queues = [BoxQueue::numbered(), BoxQueue::numbered()];
+    for (number, queue) in queues.iter_mut().enumerate() {
+        for value in 0..3 {
+            queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), 10 * number + value);
+        }
+    }
+    let mut values = queues[0].iter(None);
+    values.next();
+    let position = values.position();
+    assert_eq!(
+        queues[1].iter(position.as_ref()).collect::<Vec<_>>(),
+        [&10, &11, &12]
+    );
 }
 
 #[test]

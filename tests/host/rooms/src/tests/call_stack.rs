@@ -53,7 +53,7 @@ fn check(stack: &CallStack<Transaction>, model: &[Doing], made: &[FrameId]) {
     assert_eq!(stack.is_empty(), model.is_empty());
     assert_eq!(stack.is_calling(), !model.is_empty());
     let innermost = stack.innermost().map(|frame| match frame {
-        Frame::Outgoing(serial) => Doing::Waits(*serial),
+        Frame::Outgoing { serial, .. } => Doing::Waits(*serial),
         Frame::Ended(outcome) => Doing::Ended(*outcome),
         Frame::Incoming(call) => Doing::Serves(*call),
         Frame::Replying => unreachable!("replies end at once here"),
@@ -80,7 +80,7 @@ fn live(steps: &[Step]) {
         match *step {
             Step::Call => {
                 make_room(&mut stack);
-                let frame = atomic(|| stack.push_outgoing());
+                let frame = atomic(|| stack.push_outgoing(0));
                 assert!(made.iter().all(|other| other.serial != frame.serial));
                 model.push(Doing::Waits(frame.serial));
                 made.push(frame);

@@ -40,6 +40,24 @@ fn compare(table: &HandleTable<u64>, model: &BTreeMap<u32, u64>) {
     assert_eq!(table.is_empty(), model.is_empty());
     assert_eq!(table.last(), model.keys().next_back().copied());
     assert!(table.iter().eq(model.iter().map(|(k, v)| (*k, v))));
+    compare_leaves(table, model, model.len() as u32);
+}
+
+/// All from a handle on, by leaves, each of which says where the next one begins.
+fn compare_leaves(table: &HandleTable<u64>, model: &BTreeMap<u32, u64>, from: u32) {
+    let mut seen = Vec::new();
+    let mut next = from;
+    while let Some((leaf, behind)) = table.leaf_from(next) {
+        let before = seen.len();
+        seen.extend(leaf);
+        assert!(seen[before..]
+            .iter()
+            .all(|(handle, _)| (next..behind as u32).contains(handle)));
+        next = behind as u32;
+    }
+    assert!(seen
+        .into_iter()
+        .eq(model.range(from..).map(|(k, v)| (*k, v))));
 }
 
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! there is none, and what comes of real threads.
 
 use super::range_conformance::{oneway, reserve_ok, SYNC};
-use crate::range_alloc::{CallKind, RangeAllocator, ReserveError, Reserved, Spare, FEW};
+use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare, FEW};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::alloc::AllocError;
 use kernel::testing::{
@@ -65,7 +65,7 @@ fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
     for round in 0..200 {
         let mut allocator = RangeAllocator::<u32, 4>::new(PAGE);
         let mut spare = Spare::new();
-        let reserved = allocator.reserve(8, SYNC, &mut spare).unwrap();
+        let reserved = allocator.reserve(8, SYNC, Label::NONE, &mut spare).unwrap();
         allocator.deliver(reserved.offset, round).unwrap();
         let shared = Arc::new((Mutex::new(allocator), Barrier::new(2)));
         let free = |shared: Arc<(Mutex<RangeAllocator<u32, 4>>, Barrier)>| {
@@ -131,7 +131,7 @@ fn a_failed_allocation_changes_nothing() {
             .collect();
         let mut spare = Spare::new();
         assert_eq!(
-            allocator.reserve(8, oneway(4), &mut spare),
+            allocator.reserve(8, oneway(4), Label::NONE, &mut spare),
             Err(ReserveError::NeedSpare)
         );
         fail_after(allowed);

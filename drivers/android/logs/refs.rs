@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The handles of a process.
+
+use super::{slice::Slice, state::Record};
+use crate::kernel_ext::hashed;
+use kernel::{
+    seq_print,
+    sync::{atomic::Relaxed, Arc}, //
+};
+
+/// A handle as it is copied.
+struct Copied {
+    id: u32,
+    handle: u32,
+    node: u32,
+    is_dead: bool,
+    strong: u32,
+    weak: u32,
+    /// The address of the request to be told of the node's death; 0 if there is none.
+    death: usize,
+}
+
+/// Writes the handles from `from` on. Returns where the next ones begin.
+pub(super) fn show(record: &mut Record<'_>, from: u32) -> Option<u32> {
+    let mut refs = Slice::new();
+    let handles = record.process.handles.lock();
+    let (few, mut next) = handles.few_from(from)?;
+    for (handle, reference) in few {
+        if refs.is_full() {
+            next = handle.into();
+            break;
+        }
+        let (strong, weak) = reference.counts();
+        refs.push(Copied {
+            id: reference.debug_id,
+            handle,
+            node: reference.node.debug_id,
+            is_dead: reference.node.owner.has_ended.load(Relaxed),
+            strong,
+            weak,
+            death: reference
+                .death
+                .as_ref()
+                .map_or(0, |death| Arc::as_ptr(death).addr()),
+        });
+    }
+    drop(handles);
+    for line in refs.iter() {
+        record.head();
+        seq_print!(
+            record.out,
+            "  ref {}: desc {} {}node {} s {} w {} d ",
+            line.id as i32,
+            line.handle as i32,
+            if line.is_dead { "dead " } else { "" },
+            line.node as i32,
+            line.strong,
+            line.weak
+        );
+        hashed::write(record.out, line.death);
+        seq_print!(record.out, "\n");
+    }
+    u32::try_from(next).ok()
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The threads of a process: what each of them is, calls and serves, and what is queued for it.
+
+use super::{
+    queue, search,
+    slice::Slice,
+    state::Record,
+    transactions::{Data, Line, Party},
+    work::Prefixes,
+};
+use crate::{
+    process::{Pid, ProcessState},
+    pure::call_stack::{Frame, FrameId},
+    thread::{Thread, WaitState}, //
+};
+use kernel::{
+    seq_print,
+    sync::{atomic::Relaxed, Arc},
+};
+
+/// Where a record begins.
+pub(super) enum Place {
+    /// The first thread whose number is not less.
+    Thread(Pid),
+    /// The frames of a thread, the innermost first: those below this place.
+    Frames { thread: Pid, below: usize },
+    /// What is queued for a thread.
+    Work { thread: Pid, place: queue::Place },
+}
+
+impl Place {
+    pub(super) const START: Self = Self::Thread(Pid::MIN);
+
+    fn behind(thread: Pid) -> Self {
+        Self::Thread(thread + 1)
+    }
+}
+
+/// Writes a record. Returns the next one.
+pub(super) fn show(record: &mut Record<'_>, place: &Place) -> Option<Place> {
+    match place {
+        Place::Thread(from) => show_first_from(record, *from),
+        Place::Frames { thread, below } => Some(match of_number(record, *thread) {
+            Some(thread) => show_frames(record, &thread, *below),
+            None => Place::behind(*thread),
+        }),
+        Place::Work { thread, place } => Some(match of_number(record, *thread) {
+            Some(thread) => show_work(record, &thread, place),
+            None => Place::behind(*thread),
+        }),
+    }
+}
+
+fn of_number(record: &Record<'_>, number: Pid) -> Option<Arc<Thread>> {
+    record.process.lock_state().threads.get(&number).cloned()
+}
+
+/// Writes what a thread is.
+fn show_first_from(record: &mut Record<'_>, from: Pid) -> Option<Place> {
+    let state = record.process.lock_state();
+    let thread = state.threads.first_from(&from)?;
+    let looper = looper_bits(&thread, &state);
+    let depth = thread.state_shared(&state).stack.depth();
+    let is_empty = thread.state_shared(&state).is_available();
+    drop(state);
+    if is_empty && !record.is_complete {
+        return Some(Place::behind(thread.id));
+    }
+    record.head();
+    // No thread is used by others but by references that need not be counted.
+    seq_print!(
+        record.out,
+        "  thread {}: l {looper:02x} need_return {} tr 0\n",
+        thread.id,
+        u8::from(thread.must_return.load(Relaxed))
+    );
+    Some(Place::Frames {
+        thread: thread.id,
+        below: depth,
+    })
+}
+
+/// Returns the state of a thread in the bits of the C driver.
+fn looper_bits(thread: &Thread, process: &ProcessState) -> u32 {
+    let state = thread.state_shared(process);
+    let looper = state.looper;
+    u32::from(looper.registered)
+        | u32::from(looper.entered) << 1
+        | u32::from(looper.exited) << 2
+        | u32::from(looper.is_invalid) << 3
+        | u32::from(state.wait_state != WaitState::Awake) << 4
+        | u32::from(looper.polls) << 5
+}
+
+/// A frame as it is copied.
+enum Copied {
+    /// A call that the thread makes, to a process of this pid.
+    Outgoing(FrameId, Pid),
+    /// A call of the thread whose outcome it reads later.
+    Ended(Line),
+    Incoming(Line),
+}
+
+fn show_frames(record: &mut Record<'_>, thread: &Arc<Thread>, below: usize) -> Place {
+    let own = Party::of(thread);
+    let mut frames = Slice::new();
+    let mut place = below;
+    let state = record.process.lock_state();
+    let stack = &thread.state_shared(&state).stack;
+    while place > 0 && !frames.is_full() {
+        place -= 1;
+        match stack.get(place) {
+            Some(Frame::Outgoing { serial, target, .. }) => {
+                let frame = FrameId {
+                    // CAST: as many frames as a `FrameId` can name.
+                    place: place as u32,
+                    serial: *serial,
+                };
+                frames.push(Copied::Outgoing(frame, *target));
+            }
+            Some(Frame::Ended(outcome)) => frames.push(Copied::Ended(Line::of(outcome, own))),
+            Some(Frame::Incoming(call)) => frames.push(Copied::Incoming(Line::of(call, own))),
+            Some(Frame::Replying) | None => {}
+        }
+    }
+    drop(state);
+    for frame in frames.iter() {
+        record.head();
+        match frame {
+            Copied::Outgoing(frame, target) => {
+                let mut line =
+                    search::call(thread, *frame, *target).unwrap_or_else(|| Line::on_its_way(own));
+                line.data = Data::Elsewhere;
+                line.write("    outgoing transaction", record.out);
+            }
+            Copied::Ended(line) => line.write("    outgoing transaction", record.out),
+            Copied::Incoming(line) => {
+                let mut line = *line;
+                line.data = search::data(record.process, line.id);
+                line.write("    incoming transaction", record.out);
+            }
+        }
+    }
+    let thread = thread.id;
+    match place {
+        0 => Place::Work {
+            thread,
+            place: queue::Place::START,
+        },
+        below => Place::Frames { thread, below },
+    }
+}
+
+fn show_work(record: &mut Record<'_>, thread: &Arc<Thread>, place: &queue::Place) -> Place {
+    let to = Party::of(thread);
+    let state = record.process.lock_state();
+    let queue = &thread.state_shared(&state).work;
+    let lines = queue::Lines::of(queue, place, &state, to);
+    drop(state);
+    let prefixes = Prefixes {
+        work: "    ",
+        transaction: "    pending transaction",
+    };
+    match lines.write(&prefixes, record) {
+        Some(place) => Place::Work {
+            thread: thread.id,
+            place,
+        },
+        None => Place::behind(thread.id),
+    }
+}
