@@ -153,6 +153,8 @@ def stages():
     stage("host", "binder-bench's errors", _bench_errors)
     for driver in ("c",):
         stage("host", f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
+    for driver in ("c", "upstream"):
+        stage("host", f"binderctl um {driver}", functools.partial(_binderctl, driver=driver))
     stage("qemu", "instructions next to C's", _gate)
     stage("qemu", "growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
     stage("qemu", "memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
@@ -479,6 +481,20 @@ def _bench_errors(tally):
                         timeout=300)
         result = _run(title, "um", job)
         tally.add(title, int(result.good), int(not result.good))
+
+
+def _binderctl(tally, driver):
+    """What each command of binderctl says, and how it exits, with a driver loaded and processes that are in trouble."""
+    files = {"/lab/binderctl": programs.build("tools/binderctl"), "/lab/contract": programs.build("tests/contract"),
+             "/lab/guest.sh": ROOT / "tools/binderctl/tests/guest.sh"}
+    argv = ["/bin/sh", "/lab/guest.sh", "/lab/binderctl", "/lab/contract", driver]
+    title = f"binderctl um {driver}"
+    result = _run(title, "um", guest.Job(argv=argv, driver=driver, files=files, timeout=300))
+    found = _COUNTS.search(result.output)
+    passed, failed = map(int, found.groups()) if found else (0, 1)
+    if not result.good:
+        say.lines(*(f"    {line}" for line in result.output.splitlines()))
+    tally.add(title, passed, failed or int(not result.good))
 
 
 def _gate(tally):

@@ -33,6 +33,7 @@ mod pids;
 mod port;
 mod rules;
 mod runner;
+mod scenes;
 mod scheduling;
 mod sg;
 mod shrinker;
@@ -85,6 +86,8 @@ enum Command {
     },
     /// Load the driver with clients and servers, and kill them at random
     Soak(soak::SoakArgs),
+    /// Put processes into a certain state, and run a program that looks at them
+    Scene(scenes::SceneArgs),
     /// Load the driver with many processes that call each other, and see that no call is refused
     Mesh(mesh::MeshArgs),
     /// Play scenes with the driver's trace events on, and print what they say
@@ -162,6 +165,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Soak(args) => soak::run(&args)?,
         Command::Mesh(args) => mesh::run(&args)?,
+        Command::Scene(args) => std::process::exit(scenes::run(&args)?),
         Command::Trace(args) => traced::run(&args)?,
     }
     Ok(())

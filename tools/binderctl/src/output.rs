@@ -147,7 +147,8 @@ impl Page {
 }
 
 fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || b".-%".contains(&byte))
+    text.contains(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || b".-%".contains(&byte))
 }
 
 fn code(style: Style) -> Option<&'static str> {

@@ -194,8 +194,8 @@ impl Waiting {
         }
     }
 
-    /// Cycles of waiting threads, each once, that have waited for at least so long.
-    pub fn cycles(&self, at_least_ms: i64) -> Vec<Vec<&Call>> {
+    /// Cycles of waiting threads, each once.
+    pub fn cycles(&self) -> Vec<Vec<&Call>> {
         let stuck = self.stuck();
         let mut found: BTreeMap<BTreeSet<i32>, Vec<&Call>> = BTreeMap::new();
         for &start in &stuck {
@@ -214,9 +214,7 @@ impl Waiting {
             let Some(begin) = path.iter().position(|&thread| thread == here) else { continue };
             let cycle = &path[begin..];
             let calls: Vec<&Call> = cycle.iter().map(|thread| &self.calls[thread]).collect();
-            if calls.iter().all(|call| call.elapsed_ms >= at_least_ms) {
-                found.entry(cycle.iter().copied().collect()).or_insert(calls);
-            }
+            found.entry(cycle.iter().copied().collect()).or_insert(calls);
         }
         found.into_values().collect()
     }
@@ -304,7 +302,7 @@ mod tests {
         assert_eq!(chains.len(), 1);
         assert_eq!(chains[0].0.iter().map(|call| call.transaction).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(chains[0].1, End::Thread(Task { process: 30, thread: 31 }));
-        assert!(found.cycles(0).is_empty());
+        assert!(found.cycles().is_empty());
     }
 
     #[test]
@@ -350,23 +348,22 @@ mod tests {
     #[test]
     fn processes_whose_only_threads_call_each_other_are_a_cycle() {
         let found = crossed("0+0/0");
-        let cycles = found.cycles(100);
+        let cycles = found.cycles();
         assert_eq!(cycles.len(), 1);
         assert_eq!(cycles[0].iter().map(|call| call.from.thread).collect::<Vec<_>>(), [11, 21]);
-        assert!(found.cycles(850).is_empty(), "one has waited for less");
     }
 
     #[test]
     fn a_pool_that_may_grow_is_no_part_of_a_cycle() {
-        assert!(crossed("0+0/4").cycles(0).is_empty());
-        assert!(crossed("1+4/4").cycles(0).is_empty());
+        assert!(crossed("0+0/4").cycles().is_empty());
+        assert!(crossed("1+4/4").cycles().is_empty());
     }
 
     #[test]
     fn a_free_thread_of_a_pool_ends_the_cycle() {
         let mut found = crossed("0+0/0");
         found.pools.get_mut(&(10, "binder".into())).unwrap().threads.insert(12);
-        assert!(found.cycles(0).is_empty());
+        assert!(found.cycles().is_empty());
     }
 
     #[test]

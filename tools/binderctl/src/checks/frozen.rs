@@ -2,7 +2,7 @@
 //! Whether calls wait for a process that is frozen.
 //!
 //! Log files do not tell who is frozen. A device does: it says of a process what came for it since it was frozen, and
-//! forgets that when it is thawed.
+//! forgets that when it is thawed. So who is frozen, and has got nothing since, is not found.
 
 use std::collections::BTreeMap;
 
@@ -44,9 +44,13 @@ fn of(state: &Log, ask: impl Fn(i32) -> Option<BinderFrozenStatusInfo>) -> State
     waiting.retain(|_, count| *count > 0);
     let asked = waiting.len();
     let findings = waiting.into_iter().filter_map(|(pid, count)| {
-        let info = ask(pid).filter(|info| info.sync_recv != 0 || info.async_recv != 0)?;
-        // Bit 0: a call came and was not taken.
-        let refused = if info.sync_recv & 1 != 0 { "; calls that wait for a reply were refused" } else { "" };
+        let info = ask(pid)?;
+        // Another bit says that calls are under way, to whomever.
+        let has_refused = info.sync_recv & 1 != 0;
+        if !has_refused && info.async_recv == 0 {
+            return None;
+        }
+        let refused = if has_refused { "; calls that wait for a reply were refused" } else { "" };
         Some(Finding {
             message: format!(
                 "process {pid} is frozen, with {} waiting for it{refused}",
@@ -92,7 +96,7 @@ context binder
 
     #[test]
     fn who_is_frozen_and_has_calls_waiting_is_found() {
-        assert!(found(0, 0).is_empty());
+        assert!(found(0, 0).is_empty() && found(2, 0).is_empty());
         assert_eq!(found(0, 1)[0].message, "process 20 is frozen, with 1 call waiting for it");
         assert!(found(1, 1)[0].message.ends_with("calls that wait for a reply were refused"));
     }

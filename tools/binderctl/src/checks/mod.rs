@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What `binderctl doctor` looks for. A check takes what it looks at as arguments, so tests can give it anything.
 
+use std::thread;
+use std::time::Duration;
+
 use binder_logs::State;
 
 use crate::checks::finding::Check;
@@ -33,6 +36,9 @@ pub struct Limits {
     pub free_percent: i64,
 }
 
+/// How long after it was read a log is read again.
+const LATER: Duration = Duration::from_millis(100);
+
 /// Makes all checks, each of which says so if it cannot be made.
 pub fn all(driver: Option<&Driver>, options: &Options, limits: Limits) -> Result<Vec<Check>> {
     let instances = match options.binderfs {
@@ -49,20 +55,23 @@ pub fn all(driver: Option<&Driver>, options: &Options, limits: Limits) -> Result
     let logs = Logs::find(options);
     let read = Read::from(&logs, wanted);
     checks.push(Check { name: "log files can be read", state: files::readable(&logs, &read, driver) });
-    checks.extend(of_logs(&read, limits, &mut Names::new()));
+    let again = || {
+        thread::sleep(LATER);
+        Read::from(&logs, wanted).waiting()
+    };
+    checks.extend(of_logs(&read, again, limits, &mut Names::new()));
     checks.push(Check { name: "no call waits for a frozen process", state: frozen::check(&devices, &read) });
     Ok(checks)
 }
 
 /// The checks that need nothing but log files.
-fn of_logs(read: &Read, limits: Limits, names: &mut Names) -> Vec<Check> {
+fn of_logs(read: &Read, again: impl Fn() -> Waiting, limits: Limits, names: &mut Names) -> Vec<Check> {
     let needing_state =
         |make: &mut dyn FnMut(&State, &mut Names) -> Answer, names: &mut Names| match &read.state {
             Ok(state) => make(state, names),
             Err(error) => Answer::Skipped { why: error.message.clone() },
         };
-    let stats = read.stats.as_ref().ok();
-    let waiting = read.state.as_ref().map(|state| Waiting::of(state, stats)).unwrap_or_default();
+    let waiting = read.waiting();
     vec![
         Check {
             name: "threads are left to serve calls",
@@ -74,7 +83,7 @@ fn of_logs(read: &Read, limits: Limits, names: &mut Names) -> Vec<Check> {
         },
         Check {
             name: "no threads wait for each other",
-            state: needing_state(&mut |_, names| waits::cycles(&waiting, names), names),
+            state: needing_state(&mut |_, names| waits::cycles(&waiting, &again, names), names),
         },
         Check {
             name: "space for oneway calls is left",

@@ -7,6 +7,7 @@ use binder_logs::TransactionLog;
 
 use crate::error::Result;
 use crate::logs::Logs;
+use crate::waiting::Waiting;
 
 /// The log files that the checks need, or what went wrong with each.
 pub struct Read {
@@ -34,5 +35,10 @@ impl Read {
             stats.processes.retain(|process| is_wanted(&process.context));
         }
         read
+    }
+
+    /// Who waits for whom; nobody if that cannot be read.
+    pub fn waiting(&self) -> Waiting {
+        self.state.as_ref().map(|state| Waiting::of(state, self.stats.as_ref().ok())).unwrap_or_default()
     }
 }

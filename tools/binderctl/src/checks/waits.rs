@@ -10,9 +10,6 @@ use crate::waiting::End;
 use crate::waiting::Waiting;
 use crate::words;
 
-/// A driver's log is not of one moment: what has been so for this long is no matter of that.
-const SETTLED_MS: i64 = 100;
-
 /// Chains of threads whose first one has waited for long.
 pub fn long(waiting: &Waiting, limit_ms: i64, names: &mut Names) -> State {
     let mut chains = waiting.longest_chains();
@@ -66,9 +63,17 @@ fn step(call: &Call, names: &mut Names) -> String {
     format!("{who} waits {} ms (code {:#x} on {}) for ", call.elapsed_ms, call.code, call.context)
 }
 
-/// Cycles of waiting threads.
-pub fn cycles(waiting: &Waiting, names: &mut Names) -> State {
-    let cycles = waiting.cycles(SETTLED_MS);
+/// Cycles of waiting threads. A driver's log is not of one moment: what is in it once more, when `again` reads it, is no
+/// matter of that.
+pub fn cycles(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names) -> State {
+    let mut cycles = waiting.cycles();
+    if !cycles.is_empty() {
+        let later = again();
+        let still = |call: &&Call| {
+            later.calls.get(&call.from.thread).is_some_and(|other| other.transaction == call.transaction)
+        };
+        cycles.retain(|calls| calls.iter().all(still));
+    }
     let findings = cycles.iter().map(|calls| cycle(calls, names)).collect();
     State::of(findings, "no cycle")
 }
@@ -104,7 +109,28 @@ mod tests {
         let longest = waiting.calls.values().map(|call| call.elapsed_ms).max().unwrap();
         let found = |limit| long(&waiting, limit, &mut Names::none()).findings().len();
         assert!(found(0) > 1 && found(longest + 1) == 0);
-        assert!(cycles(&waiting, &mut Names::none()).findings().is_empty());
+        assert!(cycles(&waiting, recorded, &mut Names::none()).findings().is_empty());
+    }
+
+    /// Two processes of one thread each, which call each other with these transactions.
+    fn crossed(one: i64, other: i64) -> Waiting {
+        let process = |pid, number, to| {
+            format!(
+                "proc {pid}\ncontext binder\n  thread {pid}: l 12 need_return 0 tr 0
+    outgoing transaction {number}: 0000000000000001 from {pid}:{pid} to {to}:{to} code 2a flags 10 pri 0 a0 r0 elapsed 5ms\n"
+            )
+        };
+        let text = format!("binder state:\n{}{}", process(10, one, 20), process(20, other, 10));
+        Waiting::of(&binder_logs::State::parse("state", text.as_bytes(), Mode::Strict).unwrap(), None)
+    }
+
+    #[test]
+    fn a_cycle_is_told_if_it_stays() {
+        let found =
+            |again: fn() -> Waiting| cycles(&crossed(1, 2), again, &mut Names::none()).findings().to_vec();
+        assert_eq!(found(|| crossed(1, 2)).len(), 1);
+        assert_eq!(found(|| crossed(1, 3)).len(), 0);
+        assert!(found(|| crossed(1, 2))[0].message.ends_with("10:10 again: none of them can go on"));
     }
 
     #[test]

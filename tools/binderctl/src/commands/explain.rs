@@ -280,7 +280,7 @@ impl Report for Explanation {
         for failure in &self.failures {
             failure.show(page);
         }
-        if self.failures.is_empty() {
+        if self.failures.is_empty() && self.not_available.is_empty() {
             page.say("no failure is recorded");
         }
         if !self.messages.is_empty() {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Processes in a certain state, for as long as another program looks at them: for tests of tools.
+//!
+//! The program finds their numbers in its environment.
+
+use crate::pids::GlobalPids;
+use crate::port::{bytes, empty, introduce, Port};
+use crate::stage::Stage;
+use crate::suite::Driver;
+use binder_sys::*;
+use clap::{Args, ValueEnum};
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Args)]
+pub struct SceneArgs {
+    /// What the processes do
+    #[arg(value_enum)]
+    scene: Scene,
+    /// The program that looks at them, and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Scene {
+    /// CALLER waits for MIDDLE, which waits for MANAGER, which works
+    Chain,
+    /// CALLER and MIDDLE wait for each other, and have no other thread
+    Cycle,
+    /// CALLER waits for MANAGER, whose only thread works for MIDDLE
+    Busy,
+    /// CALLER has filled MANAGER's space with oneway calls, and was refused the last
+    Full,
+    /// CALLER holds an object of a process that has ended, and has called it
+    Dead,
+    /// MANAGER is frozen; a oneway call of CALLER's waits for it, and a call was refused
+    Frozen,
+}
+
+/// Where the scene has its binderfs.
+const PLACE: &str = "/tmp/scene";
+/// The code of all calls, by which a test knows them.
+const CODE: u32 = 0x2a;
+/// A space that few calls fill.
+const SMALL: usize = 1 << 16;
+
+/// Sets the scene, and runs the program, whose exit code this gives.
+pub fn run(args: &SceneArgs) -> anyhow::Result<i32> {
+    std::fs::create_dir_all(PLACE)?;
+    // What drivers do differently has no part in these scenes.
+    let stage = Stage::new(Driver::C, Path::new(PLACE), GlobalPids::new());
+    let cast = match args.scene {
+        Scene::Chain => chain(&stage),
+        Scene::Cycle => cycle(&stage),
+        Scene::Busy => busy(&stage),
+        Scene::Full => full(&stage),
+        Scene::Dead => dead(&stage),
+        Scene::Frozen => frozen(&stage),
+    };
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]).env("SCENE", stage.root());
+    for (name, port) in ["CALLER", "MIDDLE", "MANAGER"].into_iter().zip(cast.iter()) {
+        command.env(name, port.actor.pid().to_string());
+    }
+    let status = command.status()?;
+    cast.iter().for_each(Port::kill);
+    stage.unmount();
+    Ok(status.code().unwrap_or(1))
+}
+
+/// A manager, and two processes that hold each other's nodes, with their handles on these.
+fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
+    let (manager, a, b) = (t.manager(), t.server(), t.server());
+    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
+    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
+    a.settle_counts();
+    b.settle_counts();
+    (manager, a, b, on_b, on_a)
+}
+
+fn chain(t: &Stage) -> [Port; 3] {
+    let (manager, a, b, on_b, _) = couple(t);
+    a.start_call(on_b, CODE, &empty());
+    b.wait_call();
+    b.start_call(0, CODE, &empty());
+    manager.wait_call();
+    [a, b, manager]
+}
+
+fn cycle(t: &Stage) -> [Port; 3] {
+    let (manager, a, b, on_b, on_a) = couple(t);
+    a.start_call(on_b, CODE, &empty());
+    b.start_call(on_a, CODE, &empty());
+    a.actor.expect_blocked();
+    b.actor.expect_blocked();
+    [a, b, manager]
+}
+
+fn busy(t: &Stage) -> [Port; 3] {
+    let (manager, caller, served) = (t.manager(), t.client(), t.client());
+    served.start_call(0, CODE, &empty());
+    manager.wait_call();
+    caller.start_call(0, CODE, &empty());
+    caller.actor.expect_blocked();
+    [caller, served, manager]
+}
+
+fn full(t: &Stage) -> [Port; 3] {
+    let (manager, caller, other) = (t.manager_with(SMALL), t.client(), t.client());
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let data = || BinderTransactionData { flags, ..caller.place(0, CODE, &bytes(&[0; 4000])) };
+    for _ in 0..SMALL / 2 / 4000 {
+        caller.start_transaction(&data());
+        caller.wait("an acknowledgement", |item| {
+            matches!(item, Return::TransactionComplete | Return::OnewaySpamSuspect).then_some(())
+        });
+    }
+    assert_eq!(caller.refused(&data()), Return::FailedReply);
+    [caller, other, manager]
+}
+
+fn dead(t: &Stage) -> [Port; 3] {
+    let (manager, owner, caller) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0xb0, 0xb1), &caller);
+    owner.kill();
+    let call = caller.place(handle, CODE, &empty());
+    assert_eq!(caller.refused(&call), Return::DeadReply);
+    [caller, t.client(), manager]
+}
+
+fn frozen(t: &Stage) -> [Port; 3] {
+    let (manager, caller, freezer) = (t.manager(), t.client(), t.opened());
+    let pid = manager.actor.pid() as u32;
+    freezer.ioctl(ioctl::BINDER_FREEZE, BinderFreezeInfo { pid, enable: 1, timeout_ms: 0 }).expect("freeze");
+    let flags = TransactionFlags::ONE_WAY.bits();
+    caller.start_transaction(&BinderTransactionData { flags, ..caller.place(0, CODE, &empty()) });
+    caller.wait_for(Return::TransactionPendingFrozen);
+    let call = caller.place(0, CODE, &empty());
+    assert_eq!(caller.refused(&call), Return::FrozenReply);
+    [caller, freezer, manager]
+}

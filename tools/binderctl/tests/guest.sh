@@ -1,0 +1,225 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# What each command of binderctl says, and the code that it exits with, tried in a guest with a driver loaded.
+#
+#	guest.sh BINDERCTL CONTRACT DRIVER
+#
+# CONTRACT is the program of tests/contract, which puts processes into the states that are looked at.
+
+tool=$1 contract=$2 driver=$3
+log=$(mktemp)
+failed=0
+tried=0
+
+# expect STATUS WORDS ARGUMENT...: this must exit with this status and say these words, and no escape sequence.
+expect() {
+	status=$1 words=$2
+	shift 2
+	"$tool" "$@" >"$log" 2>&1
+	judge $? "$*"
+}
+
+judge() {
+	tried=$((tried + 1))
+	if [ "$1" != "$status" ] || ! grep -qF -e "$words" "$log" || grep -q "$(printf '\033')" "$log"; then
+		echo "FAIL $2: status $1 instead of $status, or it did not say '$words', or it has escape sequences:"
+		cat -v "$log"
+		failed=$((failed + 1))
+	fi
+}
+
+# in_scene SCENE STATUS WORDS ARGUMENT...: the same while processes do something; CALLER, MIDDLE and MANAGER are replaced.
+in_scene() {
+	scene=$1 status=$2 words=$3
+	shift 3
+	"$contract" scene "$scene" /bin/sh -c '
+		chmod 666 "$SCENE"/*binder
+		program=$1
+		shift
+		for word; do
+			shift
+			set -- "$@" "$(echo "$word" | sed "s/CALLER/$CALLER/; s/MIDDLE/$MIDDLE/; s/MANAGER/$MANAGER/")"
+		done
+		exec "$program" "$@"' sh "$tool" "$@" >"$log" 2>&1
+	judge $? "in scene $scene: $*"
+}
+
+# Whether somebody listens to a group of generic netlink: in the column of groups not all are zero.
+listens() {
+	awk '$2 == 16 && $4 != "00000000" { found = 1 } END { exit !found }' /proc/net/netlink
+}
+
+as_nobody() {
+	status=$1 words=$2
+	shift 2
+	su nobody -c "$tool $*" >"$log" 2>&1
+	judge $? "as nobody: $*"
+}
+
+export TERM=dumb
+mkdir -p /etc
+echo 'nobody:x:99:99::/:/bin/sh' >/etc/passwd
+echo 'binder:x:77:' >/etc/group
+
+# What drivers call themselves, and whether they have logs of transactions, sizes of spaces, and files in debugfs.
+case $driver in
+c) name="the C driver" all=yes ;;
+rust) name="Rust Binder" all=yes ;;
+upstream) name="upstream's Rust driver" all=no ;;
+esac
+
+# of_all ...: what only drivers that have all log files can do; of the others it must be said what they do not have.
+of_all() {
+	if [ $all = yes ]; then
+		"$@"
+		return
+	fi
+	while [ "$1" != doctor ] && [ "$1" != explain ]; do shift; done
+	case $1 in
+	doctor) in_scene full 0 "the driver does not tell how large spaces are" "$@" ;;
+	*) expect 5 "upstream's Rust driver does not offer it" "$1" ;;
+	esac
+}
+
+# Places and devices.
+expect 0 "$name" list
+expect 0 '"schema":"binderctl.list/1"' list --json
+expect 0 "mounted /tmp/logs with binder, hwbinder, vndbinder" mount --logs /tmp/logs
+expect 6 "/tmp/logs has a binderfs already" mount /tmp/logs
+expect 6 "fewer devices than each instance starts with" mount --max 1 /tmp/few
+[ ! -e /tmp/few ] || { echo "FAIL: /tmp/few is left"; failed=$((failed + 1)); }
+expect 0 "mounted /tmp/few" mount --max 4 /tmp/few
+expect 0 "added /tmp/few/one" --binderfs /tmp/few add one --mode 660 --owner nobody:binder
+expect 0 "nobody:binder" --binderfs /tmp/few list
+expect 6 "it has 4 devices and may have 4" --binderfs /tmp/few add two
+expect 6 "a device of this name exists" add binder
+expect 2 "256 bytes is too long" --binderfs /tmp/few add "$(printf '%0256d' 0)"
+expect 2 "has a slash" add a/b
+expect 0 "changed /tmp/few/one" --binderfs /tmp/few chmod 600 /tmp/few/one
+expect 0 '"mode":"0600"' --binderfs /tmp/few --json chmod 600 one
+expect 0 '"uid":5,"gid":77' --binderfs /tmp/few --json chown 5:binder one
+expect 2 "there is no user strange" chown strange one
+expect 2 "is not in /dev/binderfs" rm /dev/null
+expect 4 "there is no device absent" rm binder absent
+[ -e /dev/binderfs/binder ] || { echo "FAIL: a device was removed though another is absent"; failed=$((failed + 1)); }
+expect 2 "it adds devices" rm binder-control
+expect 0 "removed /tmp/few/one" --binderfs /tmp/few rm one
+expect 4 "/tmp is not a mounted binderfs" --binderfs /tmp list
+expect 4 "/tmp/few has no log files" --binderfs /tmp/few graph
+expect 2 "unrecognized subcommand" nonsense
+chmod 666 /tmp/few/* /tmp/logs/*binder
+chmod 600 /tmp/few/binder-control /tmp/logs/binder-control
+
+# A name that would clear the screen.
+hostile=$(printf 'e\033[2Jx')
+expect 0 'added /tmp/few/e\x1b[2Jx' --binderfs /tmp/few add "$hostile" --mode 666
+expect 0 'e\x1b[2Jx' list
+expect 0 'e\u001b[2Jx' list --json
+umount /tmp/few
+
+# Without rights.
+as_nobody 3 "binder-control may not be opened" add x
+as_nobody 3 "cannot mount binderfs on /tmp/logs2" mount /tmp/logs2
+as_nobody 3 "cannot change the permissions of /dev/binderfs/binder" chmod 600 binder
+as_nobody 3 "cannot remove /dev/binderfs/binder" rm binder
+
+# What nobody does wrong.
+expect 0 "0 findings" doctor
+expect 0 '"schema":"binderctl.doctor/1"' doctor --json
+of_all expect 0 "no failure is recorded" explain
+of_all expect 4 "there is no process 4194304" explain 4194304
+expect 0 "there was no room for the data" explain 29201/-28
+expect 2 "a process's number is wanted" explain nonsense
+expect 0 "nobody holds or calls anybody" graph
+expect 4 "process 4194304 has no Binder device open" graph 4194304
+
+# What goes wrong.
+in_scene chain 1 " (code 0x2a on binder) for " doctor --waiting 0
+in_scene chain 1 ", which sleeps" doctor --waiting 0
+in_scene chain 0 "0 findings" doctor --waiting 600000
+in_scene chain 0 "1 call waiting, the longest for" graph CALLER
+in_scene chain 0 "style=dashed" graph --format dot
+in_scene chain 0 "</svg>" graph --format svg
+in_scene chain 0 '"schema":"binderctl.graph/1"' graph --json
+in_scene chain 0 " (contract)" list
+in_scene chain 4 "nobody holds a node 999999" graph --node 999999
+in_scene cycle 1 "again: none of them can go on" doctor
+in_scene busy 1 "is busy: 1 thread; waiting: 1 call" doctor
+of_all in_scene full 1 "bytes for oneway calls are free; 32000 bytes of what is known are from" doctor
+of_all in_scene full 1 "BR_FAILED_REPLY (ENOSPC)" explain CALLER
+of_all in_scene full 1 "oneway call from" explain MANAGER
+of_all in_scene full 0 "no failure is recorded" explain 1
+in_scene dead 1 "holds 1 object of processes that have ended" doctor
+of_all in_scene dead 1 "the object that was called is gone" explain CALLER
+in_scene frozen 1 "with 1 call waiting for it; calls that wait for a reply were refused" doctor
+of_all in_scene frozen 1 "the process that was called is frozen" explain CALLER
+of_all in_scene frozen 1 '"return_code":"BR_FROZEN_REPLY"' explain CALLER --json
+
+# Processes whose name turns a terminal upside down.
+cp "$contract" "/tmp/$hostile"
+contract=/tmp/$hostile
+in_scene chain 1 'e\x1b[2Jx' doctor --waiting 0
+in_scene chain 0 'e\x1b[2Jx' graph
+in_scene chain 0 'e\x1b[2Jx' graph --format svg
+in_scene chain 0 'e\u001b[2Jx' graph --json
+contract=$2
+
+# Failures as they happen.
+"$tool" explain --follow --count 1 >"$log" 2>&1 &
+follower=$!
+until listens; do sleep 0.1; done
+"$contract" scene dead true >/dev/null
+wait $follower
+code=$? status=1 words="BR_DEAD_REPLY"
+judge $code "explain --follow"
+
+# Log files that are no longer there, and those of another kind.
+expect 4 "has no log files" --binderfs /dev/binderfs explain
+umount /tmp/logs
+[ $all = no ] || expect 0 "log files can be read: in /sys/kernel/debug/binder" doctor
+umount /sys/kernel/debug
+expect 4 "no binderfs is mounted with log files, and debugfs has none" graph
+expect 1 "mounted with log files" doctor
+
+# A log file that is none, and one whose last line is cut off.
+logs=/sys/kernel/debug/binder
+mount -t tmpfs tmpfs /sys/kernel/debug
+mkdir $logs
+printf 'Hello,\033[2J\n' >$logs/state
+expect 8 'it begins with "Hello,\\u{1b}[2J"' graph
+printf 'binder state:\nproc 12\ncontext \033[2J\n  thread 12: l 0' >$logs/state
+expect 1 "of state 1 line cannot be understood" doctor
+expect 5 "there is no $logs/failed_transaction_log" explain
+chmod 700 $logs
+as_nobody 3 "cannot look into $logs: Permission denied" graph
+umount /sys/kernel/debug
+
+# A driver that is taken away while it is watched, and none.
+if [ "$driver" = rust ]; then
+	"$tool" explain --follow >"$log" 2>&1 &
+	follower=$!
+	until listens; do sleep 0.1; done
+	umount /dev/binderfs
+	rmmod binder_rust
+	wait $follower
+	code=$? status=7 words="the driver was unloaded, and its reports with it"
+	judge $code "explain --follow"
+	expect 0 "driver: none" list
+	expect 1 "the kernel has no Binder driver" doctor
+	expect 4 "the kernel has no Binder driver" graph
+	expect 4 "the kernel has no Binder driver" mount /tmp/none
+	expect 5 "the kernel has no netlink family binder" explain --follow
+	insmod /lab/binder_rust.ko
+fi
+
+# What shells and manuals need.
+expect 0 "complete -F _binderctl" completions bash
+expect 0 "#compdef binderctl" completions zsh
+expect 0 ".TH binderctl 1" man
+expect 0 ".TH binderctl-doctor 1" man doctor
+"$tool" man --dir /tmp/man && [ -s /tmp/man/binderctl-explain.1 ] || { echo "FAIL: no manual page was written"; failed=$((failed + 1)); }
+expect 0 "it was there when the command started to watch it, and is gone" --help
+
+rm -f "$log"
+echo "$((tried - failed)) passed, $failed failed"
+[ "$failed" = 0 ]
