@@ -17,7 +17,7 @@ use crate::{
         space::Buffers,
         traced_pages::trace_all_freed, //
     },
-    common::{debug::binder_debug, error::TransactionError},
+    common::{debug::space_debug, error::TransactionError, reason::Reason},
     defs::{transaction_flags, Strength, TransactionRequest},
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::Node,
@@ -190,11 +190,13 @@ fn traced(label: Label, size: usize) -> trace::BufferOf {
 }
 
 /// Returns the transaction error for a buffer that could not be reserved.
+#[track_caller]
 fn error_of_reservation(error: Error) -> TransactionError {
-    if error == ESRCH {
-        TransactionError::dead(error)
-    } else {
-        TransactionError::failed(error)
+    match error {
+        ESRCH => TransactionError::dead(Reason::NotMapped, error),
+        ENOSPC => TransactionError::failed(Reason::NoSpace, error),
+        EINVAL => TransactionError::failed(Reason::TooLarge, error),
+        _ => error.into(),
     }
 }
 
@@ -208,17 +210,8 @@ impl Process {
         }
         // Allocated first, because nothing may fail after the mapping exists.
         let ranges = Buffers::new_ranges()?;
-        let size = self
-            .pages
-            .register(vma, LARGEST_SPACE)
-            .inspect_err(|error| {
-                binder_debug!(
-                    UserError,
-                    "mapping the device fails with {}",
-                    error.to_errno()
-                );
-            })?;
-        binder_debug!(OpenClose, "maps {size} bytes");
+        let size = self.pages.register(vma, LARGEST_SPACE)?;
+        space_debug!(OpenClose, "maps {size} bytes of {}", self.context.name());
         self.buffers.set_space(ranges, size);
         Ok(())
     }
@@ -233,9 +226,9 @@ impl Process {
         kind: CallKind,
     ) -> Result<Buffer, TransactionError> {
         if !self.pages.is_mapped() {
-            return Err(TransactionError::dead(ESRCH));
+            return Err(TransactionError::dead(Reason::NotMapped, ESRCH));
         }
-        let layout = Layout::of(request, context_size)?;
+        let layout = Layout::of(request, context_size).map_err(error_of_reservation)?;
         let total = layout.total as usize;
         let label = layout.label(id);
         let reserved = self.buffers.reserve(total, kind, label, &self.pages);

@@ -12,6 +12,7 @@ use crate::{
     common::{
         error::TransactionError,
         limits::limits,
+        reason::Reason,
         stats::{Counted, Kind}, //
     },
     context::Context,
@@ -350,7 +351,7 @@ impl Process {
     #[cold]
     pub(crate) fn dead_or(&self, error: TransactionError) -> TransactionError {
         if self.has_ended.load(Relaxed) {
-            TransactionError::DIED
+            TransactionError::died(Reason::ReceiverEnded)
         } else {
             error
         }

@@ -4,6 +4,7 @@
  * the helpers of the kernel crate are in rust/helpers/. They are compiled here,
  * because kbuild creates the objects of a module below the module's own folder.
  */
+#include "../../rust/kernel_ext/debug.c"
 #include "../../rust/kernel_ext/files.c"
 #include "../../rust/kernel_ext/layouts.c"
 #include "../../rust/kernel_ext/mm.c"

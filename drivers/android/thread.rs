@@ -269,8 +269,8 @@ impl ThreadState {
     pub(crate) fn set_error(&mut self, id: u32, error: TransactionError) {
         self.extended_error = ExtendedError {
             id,
-            command: error.return_code,
-            param: error.param,
+            command: error.return_code(),
+            param: error.param(),
         };
     }
 }
@@ -452,7 +452,7 @@ impl Thread {
     pub(crate) fn queue_transaction_error(self: &Arc<Self>, id: u32, error: TransactionError) {
         let mut process = self.process.lock_state();
         self.state(&mut process).set_error(id, error);
-        self.queue_error_and_wake(process, error.return_code);
+        self.queue_error_and_wake(process, error.return_code());
     }
 
     /// Queues for the thread that its last command failed for want of memory. To be called with no

@@ -21,6 +21,7 @@ use crate::{
     common::{
         debug::binder_debug,
         error::TransactionError,
+        reason::Reason,
         stats::{Counted, Kind}, //
     },
     defs::{transaction_flags, Return, TransactionRequest},
@@ -286,18 +287,18 @@ impl Transaction {
         route: Option<&Thread>,
     ) -> Result<Admission, TransactionError> {
         let Content::Draft { node, .. } = &self.content else {
-            return Err(TransactionError::failed(EINVAL));
+            return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
         };
         let admission = target.freeze.admit(self.is_oneway());
         if admission == Admission::Rejected {
-            return Err(TransactionError::FROZEN);
+            return Err(TransactionError::frozen());
         }
         let is_route_gone = route.is_some_and(|thread| thread.has_ended.load(Relaxed));
         if node.owner.has_ended.load(Relaxed) || is_route_gone {
-            return Err(TransactionError::DIED);
+            return Err(TransactionError::died(Reason::ReceiverEnded));
         }
         node.begin_call(target)
-            .map_err(|Uncounted| TransactionError::failed(EINVAL))?;
+            .map_err(|Uncounted| TransactionError::failed(Reason::Unsaid, EINVAL))?;
         target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
             let content = if self.is_oneway() {
@@ -481,7 +482,13 @@ impl Transaction {
             return;
         };
         drop(process);
-        binder_debug!(DeadTransaction, "nobody waits for outcome {}", unwanted.id);
+        binder_debug!(
+            DeadTransaction,
+            "nobody waits for the reply to call {}: thread {} of process {} has ended, or its call has",
+            unwanted.id,
+            caller.id,
+            caller.process.pid()
+        );
         if let Some(buffer) = unwanted.buffer() {
             trace::transaction_failed_buffer_release(|| buffer.traced(unwanted.id));
         }

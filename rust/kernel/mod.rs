@@ -24,3 +24,4 @@ pub(crate) mod pid;
 pub(crate) mod sched;
 pub(crate) mod stack_bytes;
 pub(crate) mod ticks;
+pub(crate) mod user_error;

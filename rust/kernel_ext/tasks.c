@@ -6,7 +6,6 @@
 
 #include <linux/module.h>
 #include <linux/pid.h>
-#include <linux/ratelimit.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -102,17 +101,4 @@ void kernel_ext_pid_wake(struct pid *pid, bool handoff)
 pid_t kernel_ext_pid_group_nr(struct pid *pid)
 {
 	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
-}
-
-/* The parameters of Rust's module! macro cannot be written. */
-unsigned int kernel_ext_debug_mask = 0x7;
-module_param_named(debug_mask, kernel_ext_debug_mask, uint, 0644);
-MODULE_PARM_DESC(debug_mask, "What to print messages about, one bit a subject");
-
-static DEFINE_RATELIMIT_STATE(kernel_ext_log_rate, DEFAULT_RATELIMIT_INTERVAL,
-			      DEFAULT_RATELIMIT_BURST);
-
-bool kernel_ext_may_log(void)
-{
-	return __ratelimit(&kernel_ext_log_rate);
 }

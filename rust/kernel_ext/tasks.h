@@ -43,10 +43,4 @@ void kernel_ext_pid_wake(struct pid *pid, bool handoff);
  */
 pid_t kernel_ext_pid_group_nr(struct pid *pid);
 
-/* The parameter debug_mask. */
-extern unsigned int kernel_ext_debug_mask;
-
-/* Whether another message may be printed now; counts the attempt. */
-bool kernel_ext_may_log(void);
-
 #endif /* _KERNEL_EXT_H */

@@ -5,24 +5,36 @@
 use crate::{
     calls::sender::Sender,
     common::{
-        debug::binder_debug,
+        debug::{self, Subject},
         error::TransactionError,
-        netlink::{Party, Report}, //
+        netlink::{Party, Report},
+        reason::Reason, //
     },
     defs::{Return, TransactionRequest},
     process::Process,
     thread::Thread, //
 };
+use kernel::{fmt, prelude::*};
 
 /// Why a call or a reply fails.
 pub(super) struct Failure {
     pub(super) error: TransactionError,
     /// Whom the data was for, if it came far enough for that to be known.
     receiver: Option<Party>,
+    /// The state of the receiver's space, if that is the reason.
+    space: Option<Space>,
+}
+
+/// What is told of a space that has no room.
+struct Space {
+    size: usize,
+    buffers: usize,
+    free_for_oneway: usize,
 }
 
 impl Failure {
     /// Returns the failure of a call that a thread of `process`, or `thread`, would have served.
+    #[cold]
     pub(super) fn on_the_way_to(
         process: &Process,
         thread: Option<&Thread>,
@@ -31,6 +43,7 @@ impl Failure {
         Self {
             error,
             receiver: Some(party(process, thread)),
+            space: Space::of(process, error.reason),
         }
     }
 
@@ -43,24 +56,51 @@ impl Failure {
         id: u32,
         is_reply: bool,
     ) {
-        binder_debug!(
-            FailedTransaction,
-            "{} {id} to handle {} with code {}, {} bytes and {} of offsets: {:#x}, {}",
-            if is_reply { "reply" } else { "call" },
-            request.handle,
-            request.code,
-            request.data_size,
-            request.offsets_size,
-            self.error.return_code.code(),
-            self.error.param
-        );
-        report(
-            sender,
-            request,
-            is_reply,
-            self.receiver,
-            self.error.return_code,
-        );
+        let reason = self.error.reason;
+        if is_wanted(reason) {
+            self.log(sender, request, id, is_reply);
+        }
+        if reason.is_user_error() {
+            debug::user_error_happened();
+        }
+        let outcome = self.error.return_code();
+        report(sender, request, is_reply, self.receiver, outcome);
+    }
+
+    fn log(&self, sender: &Sender<'_>, request: &TransactionRequest, id: u32, is_reply: bool) {
+        let error = self.error;
+        let (command, outcome) = (name(is_reply), outcome_name(error.return_code()));
+        let at = sender.at.get();
+        let context = sender.thread.process.context.name();
+        let to = self.receiver.unwrap_or(Party { pid: 0, tid: 0 });
+        let say = |why: fmt::Arguments<'_>| {
+            debug::print(fmt!(
+                "{command} at offset {at} of the write buffer: {outcome}, {} ({}): {why} \
+                 [{id} on {context} to {}:{} handle {} code {} flags {:#x} size {}-{}-{} line {}]",
+                debug::errno_name(error.param()),
+                error.param(),
+                to.pid,
+                to.tid,
+                request.handle,
+                request.code,
+                request.flags,
+                request.data_size,
+                request.offsets_size,
+                request.buffers_size,
+                error.line
+            ));
+        };
+        let words = error.reason.words();
+        match (error.object(), &self.space) {
+            (Some(index), _) => say(fmt!("object {index}: {words}")),
+            (None, Some(space)) => say(fmt!(
+                "{words}; of {} bytes, {} buffers are in use, and {} bytes are left for oneway calls",
+                space.size,
+                space.buffers,
+                space.free_for_oneway
+            )),
+            (None, None) => say(fmt!("{words}")),
+        }
     }
 }
 
@@ -69,7 +109,46 @@ impl From<TransactionError> for Failure {
         Self {
             error,
             receiver: None,
+            space: None,
         }
+    }
+}
+
+impl Space {
+    /// Returns the state of the space of `process`, if that is what `reason` is about.
+    fn of(process: &Process, reason: Reason) -> Option<Self> {
+        if reason != Reason::NoSpace {
+            return None;
+        }
+        let ranges = process.buffers.lock();
+        ranges.as_ref().map(|ranges| Self {
+            size: ranges.size(),
+            buffers: ranges.in_use(),
+            free_for_oneway: ranges.free_oneway_space(),
+        })
+    }
+}
+
+/// Whether a failure for this reason is logged.
+fn is_wanted(reason: Reason) -> bool {
+    debug::is_wanted(Subject::FailedTransaction)
+        || (reason.is_user_error() && debug::is_wanted(Subject::UserError))
+        || (reason.is_about_space() && debug::is_wanted_of_space(debug::SpaceSubject::UserError))
+}
+
+fn name(is_reply: bool) -> &'static str {
+    if is_reply {
+        "BC_REPLY"
+    } else {
+        "BC_TRANSACTION"
+    }
+}
+
+fn outcome_name(code: Return) -> &'static str {
+    match code {
+        Return::DeadReply => "BR_DEAD_REPLY",
+        Return::FrozenReply => "BR_FROZEN_REPLY",
+        _ => "BR_FAILED_REPLY",
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
         sender::Sender,
         translate::{copy_in, Route}, //
     },
-    common::{error::TransactionError, stats::next_debug_id},
+    common::{error::TransactionError, reason::Reason, stats::next_debug_id},
     defs::{transaction_flags, ExtendedError, TransactionRequest},
     kernel_ext::park::WakeHint,
     range_alloc::CallKind,
@@ -37,7 +37,7 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let id = next_debug_id();
     let Some((mut transaction, is_completion_queued)) = begin_reply(thread, request, id) else {
-        let error = TransactionError::failed(EPROTO);
+        let error = TransactionError::failed(Reason::NoCallToReplyTo, EPROTO);
         Failure::from(error).tell(sender, request, id, true);
         return thread.queue_transaction_error(id, error);
     };
@@ -109,7 +109,7 @@ fn fill_reply(
     id: u32,
 ) -> Result<(), Failure> {
     if transaction.caller.has_ended.load(Relaxed) {
-        return Err(TransactionError::DIED.into());
+        return Err(TransactionError::died(Reason::CallerEnded).into());
     }
     trace::transaction(|| trace::Sent {
         id,

@@ -12,7 +12,12 @@ use crate::{
         sender::Sender,
         translate::{copy_in, Route}, //
     },
-    common::{error::TransactionError, limits::limits, stats::next_debug_id},
+    common::{
+        error::TransactionError,
+        limits::limits,
+        reason::Reason,
+        stats::next_debug_id, //
+    },
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     kernel_ext::park::WakeHint,
     node::Node,
@@ -63,24 +68,25 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     let caller = &sender.thread.process;
     let node = if handle == 0 {
         let manager = caller.context.manager();
-        let manager = manager.ok_or(TransactionError::dead(EINVAL))?;
+        let manager = manager.ok_or_else(|| TransactionError::dead(Reason::NoManager, EINVAL))?;
         if manager.owner.group == caller.group {
-            return Err(TransactionError::failed(EINVAL));
+            return Err(TransactionError::failed(Reason::OwnManager, EINVAL));
         }
         manager
     } else {
         let node = caller.node_of_handle(handle, Strength::Strong);
-        node.ok_or(TransactionError::failed(EINVAL))?
+        node.ok_or_else(|| TransactionError::failed(Reason::NoHandle, EINVAL))?
     };
     if node.owner.has_ended.load(Relaxed) {
-        return Err(TransactionError::dead(EINVAL));
+        return Err(TransactionError::dead(Reason::OwnerEnded, EINVAL));
     }
     if Arc::ptr_eq(&node.owner, caller) {
-        return Err(TransactionError::failed(EINVAL));
+        return Err(TransactionError::failed(Reason::OwnNode, EINVAL));
     }
     let owner = node.owner.credential();
-    let owner = owner.map_err(|_| TransactionError::DIED)?;
-    security::binder_transaction(sender.credential, &owner).map_err(|_| EPERM)?;
+    let owner = owner.map_err(|_| TransactionError::died(Reason::ReceiverEnded))?;
+    security::binder_transaction(sender.credential, &owner)
+        .map_err(|_| TransactionError::failed(Reason::CallDenied, EPERM))?;
     drop(owner);
     Ok(node)
 }
@@ -157,12 +163,12 @@ fn begin_call(
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
     if matches!(state.work.front(), Some(Work::Call(_))) {
-        return Err(TransactionError::failed(EPROTO));
+        return Err(TransactionError::failed(Reason::CallToServe, EPROTO));
     }
     let caller = match state.stack.innermost() {
         None => None,
         Some(Frame::Incoming(served)) => Some(served.waiter()),
-        Some(_) => return Err(TransactionError::failed(EPROTO)),
+        Some(_) => return Err(TransactionError::failed(Reason::ReplyAwaited, EPROTO)),
     };
     let transaction = state.spare_transaction.take();
     // Node updates of nodes that the data names are queued before the completion of the call (contract
@@ -377,7 +383,7 @@ fn submit(
     // A transaction that is owned here is in no queue, so it has its ticket.
     let Some(ticket) = transaction.take_ticket() else {
         drop(state);
-        return Err(TransactionError::failed(EINVAL));
+        return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
     };
     if let Some(node) = transaction.node_to_wait_for() {
         let superseded = match admission {

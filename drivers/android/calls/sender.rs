@@ -7,10 +7,10 @@ use crate::{
     process::Process,
     thread::Thread, //
 };
+use core::cell::Cell;
 use kernel::{cred::Credential, sync::Arc};
 
 /// The calling thread, which sends a call or a reply.
-#[derive(Clone, Copy)]
 pub(crate) struct Sender<'a> {
     pub(crate) thread: &'a Arc<Thread>,
     /// The credential with which it sends: the one with which its process has opened the device.
@@ -19,4 +19,6 @@ pub(crate) struct Sender<'a> {
     pub(crate) descriptors: Descriptors<'a, Process>,
     /// On which CPU to wake the thread that waits for what it sends.
     pub(crate) hint: WakeHint,
+    /// The offset of the command in the write buffer, for messages.
+    pub(crate) at: Cell<u64>,
 }

@@ -13,7 +13,7 @@
 use crate::{
     allocation::Buffer,
     calls::sender::Sender,
-    common::error::TransactionError,
+    common::{error::TransactionError, reason::Reason},
     defs::{Object, TransactionRequest},
     kernel_ext::stack_bytes::StackBytes,
     process::Process,
@@ -53,16 +53,18 @@ pub(crate) fn copy_in(
     route: Route<'_>,
     buffer: &mut Buffer,
 ) -> Result<(), TransactionError> {
-    let data = usize::try_from(request.data).map_err(|_| EFAULT)?;
+    let data = usize::try_from(request.data).map_err(|_| unreadable(EFAULT))?;
     if request.buffers_size % size_of::<u64>() as u64 != 0 {
-        return Err(TransactionError::failed(EINVAL));
+        return Err(TransactionError::failed(Reason::OddPointers, EINVAL));
     }
     if buffer.layout.offsets_size() == 0 {
         let size = buffer.layout.data_size();
         if size != 0 {
             let data = UserPtr::from_addr(data);
             let pages = &route.receiver.pages;
-            pages.copy_from_user(buffer.offset(), data, size)?;
+            pages
+                .copy_from_user(buffer.offset(), data, size)
+                .map_err(unreadable)?;
         }
         return Ok(());
     }
@@ -83,13 +85,38 @@ pub(crate) fn copy_in(
         buffer,
     };
     for (index, offset) in (0..).zip(offsets.iter()) {
-        writer.copy_until(offset)?;
-        let object = writer.read_object()?;
-        let translated = translation.translate(index, writer.done, object)?;
-        writer.write_object(&translated)?;
+        copy_object(&mut writer, &mut translation, index, offset)
+            .map_err(|error| error.of_object(index))?;
     }
     writer.copy_until(request.data_size)?;
     translation.finish()
+}
+
+/// Copies the object that is entry `index` of the array of offsets, and the data before it.
+#[inline(always)]
+fn copy_object(
+    writer: &mut Writer<'_>,
+    translation: &mut Translation<'_>,
+    index: u64,
+    offset: u64,
+) -> Result<(), TransactionError> {
+    writer.copy_until(offset)?;
+    let object = writer
+        .read_object()
+        .map_err(|error| TransactionError::failed(Reason::NoObject, error))?;
+    let translated = translation.translate(index, writer.done, object)?;
+    Ok(writer.write_object(&translated)?)
+}
+
+/// Returns the transaction error of data that cannot be copied.
+#[track_caller]
+fn unreadable(error: Error) -> TransactionError {
+    let failed = TransactionError::from(error);
+    if error == EFAULT {
+        failed.because(Reason::UnreadableData)
+    } else {
+        failed
+    }
 }
 
 /// The offsets of a transaction's objects. For a few of them no memory is allocated.
@@ -111,19 +138,25 @@ impl Offsets {
         buffer: &Buffer,
     ) -> Result<Self, TransactionError> {
         let size = buffer.layout.offsets_size();
-        let source = usize::try_from(request.offsets).map_err(|_| EFAULT)?;
+        let unreadable = |error| TransactionError::failed(Reason::UnreadableOffsets, error);
+        let source = usize::try_from(request.offsets).map_err(|_| unreadable(EFAULT))?;
         let source = UserPtr::from_addr(source);
         let offsets = if size <= FEW_OFFSETS {
             let mut bytes = StackBytes::new();
-            bytes.read_user(source, size)?;
+            bytes.read_user(source, size).map_err(unreadable)?;
             Self::OneOrMany(bytes)
         } else {
             let mut bytes = KVVec::new();
-            UserSlice::new(source, size).read_all(&mut bytes, GFP_KERNEL)?;
+            UserSlice::new(source, size)
+                .read_all(&mut bytes, GFP_KERNEL)
+                .map_err(|error| match error {
+                    EFAULT => unreadable(error),
+                    _ => error.into(),
+                })?;
             Self::Many(bytes)
         };
         if size % size_of::<u64>() != 0 {
-            return Err(TransactionError::failed(EINVAL));
+            return Err(TransactionError::failed(Reason::OddOffsets, EINVAL));
         }
         let at = buffer.offset() + buffer.layout.offsets_at();
         receiver.pages.write(at, offsets.as_bytes())?;
@@ -165,14 +198,18 @@ impl Writer<'_> {
     /// Copies the bytes before `offset` unchanged. Fails with `EFAULT` when `offset` is less than what
     /// is written already, or behind the data (contract 9.4).
     fn copy_until(&mut self, offset: u64) -> Result<(), TransactionError> {
-        let offset = usize::try_from(offset).map_err(|_| EFAULT)?;
+        let out_of_order = || TransactionError::failed(Reason::OffsetOutOfOrder, EFAULT);
+        let offset = usize::try_from(offset).map_err(|_| out_of_order())?;
         if offset < self.done || offset > self.size {
-            return Err(TransactionError::failed(EFAULT));
+            return Err(out_of_order());
         }
         let size = offset - self.done;
         if size != 0 {
             let at = self.start + self.done;
-            self.receiver.pages.copy_from_user(at, self.next(), size)?;
+            self.receiver
+                .pages
+                .copy_from_user(at, self.next(), size)
+                .map_err(unreadable)?;
             self.done = offset;
         }
         Ok(())

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages that user space can cause, behind `debug_mask` and a rate limit (lesson R24).
+//! Messages that user space can cause, behind `debug_mask` and `alloc_debug_mask`, and a rate limit
+//! (lesson R24); and `stop_on_user_error`.
 //!
-//! The subjects and their bits are those of the C driver (contract PARAM-3), as far as the driver
-//! has messages about them: what a tracepoint shows better has no message here.
+//! The subjects and their bits are those of the C driver (contract PARAM-3, PARAM-4), as far as the
+//! driver has messages about them: what happens in each call that succeeds has trace events instead.
 //!
-//! Nothing is printed while a lock is held, and nothing at all where no error occurs, except for
-//! [`Subject::OpenClose`], which is off by default.
+//! A message is printed while no lock is held. Nothing is formatted unless it is printed.
 
-use crate::kernel_ext::debug_mask;
+use crate::kernel_ext::{debug_mask, user_error};
 use kernel::{fmt, prelude::*};
 
 /// What a message is about; the number is its bit in `debug_mask`.
@@ -23,10 +23,26 @@ pub(crate) enum Subject {
     DeadTransaction = 2,
     /// A device is opened, mapped or closed.
     OpenClose = 3,
+    /// A node whose owner has ended while others have handles on it.
+    DeadBinder = 4,
+    /// The request, withdrawal and confirmation of a death notification.
+    DeathNotification = 5,
+    /// A thread joins the pool or ends.
+    Threads = 8,
+}
+
+/// What a message about a process's space is about; the number is its bit in `alloc_debug_mask`.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub(crate) enum SpaceSubject {
+    /// There is no room for a request, or a space cannot be mapped.
+    UserError = 0,
+    /// A space is mapped, or its owner ends.
+    OpenClose = 1,
 }
 
 /// Prints a message about a subject, of the calling task, if `debug_mask` has its bit:
-/// `binder_debug!(UserError, "no buffer at {address:#x}")`.
+/// `binder_debug!(OpenClose, "opens device {name}")`.
 macro_rules! binder_debug {
     ($subject:ident, $($message:tt)*) => {
         if $crate::common::debug::is_wanted($crate::common::debug::Subject::$subject) {
@@ -36,9 +52,24 @@ macro_rules! binder_debug {
 }
 pub(crate) use binder_debug;
 
+/// Prints a message about a space likewise, if `alloc_debug_mask` has the bit.
+macro_rules! space_debug {
+    ($subject:ident, $($message:tt)*) => {
+        if $crate::common::debug::is_wanted_of_space($crate::common::debug::SpaceSubject::$subject) {
+            $crate::common::debug::print(::kernel::prelude::fmt!($($message)*));
+        }
+    };
+}
+pub(crate) use space_debug;
+
 /// Whether `debug_mask` has the subject's bit.
 pub(crate) fn is_wanted(subject: Subject) -> bool {
     debug_mask::current() & (1 << subject as u32) != 0
+}
+
+/// Whether `alloc_debug_mask` has the subject's bit.
+pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
+    debug_mask::current_of_space() & (1 << subject as u32) != 0
 }
 
 /// Prints a message of the calling task, unless the rate limit is exceeded.
@@ -47,5 +78,41 @@ pub(crate) fn print(message: fmt::Arguments<'_>) {
     if debug_mask::is_within_rate() {
         let task = current!();
         pr_info!("{}:{} {}\n", task.tgid(), task.pid(), message);
+    }
+}
+
+/// Tells of an error of user space, if that is wanted; and stops those who use a device, if
+/// `stop_on_user_error` says so.
+#[cold]
+pub(crate) fn user_error(message: fmt::Arguments<'_>) {
+    if is_wanted(Subject::UserError) {
+        print(message);
+    }
+    user_error_happened();
+}
+
+/// Stops those who use a device, if `stop_on_user_error` says so.
+pub(crate) fn user_error_happened() {
+    user_error::happened();
+}
+
+/// Returns the name of an errno that user space can cause.
+pub(crate) fn errno_name(errno: i32) -> &'static str {
+    match Error::from_errno(errno.min(-1)) {
+        _ if errno == 0 => "no errno",
+        EPERM => "EPERM",
+        ESRCH => "ESRCH",
+        EINTR => "EINTR",
+        EBADF => "EBADF",
+        EAGAIN => "EAGAIN",
+        ENOMEM => "ENOMEM",
+        EACCES => "EACCES",
+        EFAULT => "EFAULT",
+        EBUSY => "EBUSY",
+        EINVAL => "EINVAL",
+        EMFILE => "EMFILE",
+        ENOSPC => "ENOSPC",
+        EPROTO => "EPROTO",
+        _ => "another error",
     }
 }

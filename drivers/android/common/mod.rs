@@ -8,4 +8,5 @@ pub(crate) mod error;
 pub(crate) mod limits;
 #[allow(unsafe_code)] // It calls `netlink.c`.
 pub(crate) mod netlink;
+pub(crate) mod reason;
 pub(crate) mod stats;

@@ -12,8 +12,9 @@ use crate::{
         send,
         sender::Sender, //
     },
-    common::debug::binder_debug,
+    common::debug::{binder_debug, errno_name},
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
+    entry::refusals,
     kernel_ext::stack_bytes::StackBytes,
     notifications::{death, freeze},
     process::Process,
@@ -21,6 +22,7 @@ use crate::{
     trace, //
 };
 use kernel::{
+    fmt,
     prelude::*,
     sync::{
         atomic::Relaxed,
@@ -41,10 +43,11 @@ const PIECE: usize = 128;
 pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
     let mut source = Source::new(io);
     while source.remaining() > 0 && !sender.thread.has_unread_error.load(Relaxed) {
-        let command = source.command()?;
+        let command = source.command().inspect_err(|_| source.tell_malformed())?;
         execute(sender, command, &source)?;
         source.advance(command);
         io.write_consumed = source.consumed;
+        sender.at.set(source.consumed);
     }
     Ok(())
 }
@@ -84,6 +87,30 @@ impl Source {
         let command = Command::from_code(code).ok_or(EINVAL)?;
         self.require(size_of::<u32>() + command.payload_size())?;
         Ok(command)
+    }
+
+    /// Tells why the next command cannot run.
+    #[cold]
+    fn tell_malformed(&self) {
+        match self.bytes(0).map(|code| u32::from_ne_bytes(*code)) {
+            Ok(code) if Command::from_code(code).is_none() => self.refuse(
+                "write buffer",
+                fmt!("{code:#x} is no command, or none any more; commands before it have run"),
+            ),
+            _ => self.refuse(
+                "write buffer",
+                fmt!(
+                    "of {} bytes is unreadable, or ends within a command",
+                    self.size
+                ),
+            ),
+        }
+    }
+
+    /// Tells of the next command that it has no effect, and why. No lock may be held.
+    #[cold]
+    fn refuse(&self, name: &str, why: fmt::Arguments<'_>) {
+        refusals::command(name, self.consumed, why);
     }
 
     /// Returns the payload of the next command.
@@ -159,10 +186,10 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
             let request = TransactionRequest::decode_sg(source.payload()?);
             reply::reply(sender, &request);
         }
-        Command::IncRefs => add_count(process, handle(source)?, Strength::Weak)?,
-        Command::Acquire => add_count(process, handle(source)?, Strength::Strong)?,
-        Command::Release => drop_count(process, handle(source)?, Strength::Strong),
-        Command::DecRefs => drop_count(process, handle(source)?, Strength::Weak),
+        Command::IncRefs => add_count(process, source, Strength::Weak)?,
+        Command::Acquire => add_count(process, source, Strength::Strong)?,
+        Command::Release => drop_count(process, source, Strength::Strong)?,
+        Command::DecRefs => drop_count(process, source, Strength::Weak)?,
         Command::IncRefsDone => confirm(process, source, Strength::Weak)?,
         Command::AcquireDone => confirm(process, source, Strength::Strong)?,
         Command::RequestDeathNotification => request_death_notification(thread, source)?,
@@ -171,8 +198,8 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         Command::RequestFreezeNotification
         | Command::ClearFreezeNotification
         | Command::FreezeNotificationDone => freeze_notification(process, command, source)?,
-        Command::RegisterLooper => register_looper(thread),
-        Command::EnterLooper => enter_looper(thread),
+        Command::RegisterLooper => register_looper(thread, source),
+        Command::EnterLooper => enter_looper(thread, source),
         // The thread stays in the pool until it ends (contract LOOP-4).
         Command::ExitLooper => {
             let mut process = thread.process.lock_state();
@@ -190,7 +217,10 @@ fn free_buffer(sender: &Sender<'_>, source: &Source) -> Result {
     match thread.process.free_buffer(address, sender.descriptors) {
         Some(AfterFree::Nothing) => {}
         Some(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
-        None => binder_debug!(UserError, "no buffer to free at {address:#x}"),
+        None => source.refuse(
+            "BC_FREE_BUFFER",
+            fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
+        ),
     }
     Ok(())
 }
@@ -201,13 +231,22 @@ fn handle(source: &Source) -> Result<u32> {
 
 /// Runs `BC_INCREFS` and `BC_ACQUIRE`. Handle 0 means the context manager, if one is installed
 /// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
-fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result {
+fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Result {
+    let handle = handle(source)?;
+    let name = match strength {
+        Strength::Strong => "BC_ACQUIRE",
+        Strength::Weak => "BC_INCREFS",
+    };
     let manager = match handle {
         0 => process.context.manager(),
         _ => None,
     };
     if let Some(node) = manager {
         if Arc::ptr_eq(&node.owner, process) {
+            source.refuse(
+                name,
+                fmt!("handle 0 is the context manager's own node; it needs no count"),
+            );
             return Err(EINVAL);
         }
         if process.hold_node(&node, strength, None).is_ok() {
@@ -216,17 +255,29 @@ fn add_count(process: &Arc<Process>, handle: u32, strength: Strength) -> Result 
     }
     // A count that cannot be taken has no effect, and the ioctl does not fail (contract NODE-9).
     if process.hold_handle(handle, strength).is_err() {
-        binder_debug!(UserError, "no count to take on handle {handle}");
+        source.refuse(
+            name,
+            fmt!("there is no handle {handle} to take a count on; do so before the buffer it came in is freed"),
+        );
     }
     Ok(())
 }
 
 /// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no effect
 /// (contract NODE-9).
-fn drop_count(process: &Process, handle: u32, strength: Strength) {
+fn drop_count(process: &Process, source: &Source, strength: Strength) -> Result {
+    let handle = handle(source)?;
     if process.drop_handle(handle, strength).is_none() {
-        binder_debug!(UserError, "no count to give back on handle {handle}");
+        let name = match strength {
+            Strength::Strong => "BC_RELEASE",
+            Strength::Weak => "BC_DECREFS",
+        };
+        source.refuse(
+            name,
+            fmt!("the process has no such count on handle {handle}; give back each count once"),
+        );
     }
+    Ok(())
 }
 
 /// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
@@ -234,7 +285,17 @@ fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
     let name = NodeName::decode(source.payload()?);
     match process.node(name.ptr) {
         Some(node) if node.name.cookie == name.cookie => node.confirm(strength),
-        _ => binder_debug!(UserError, "confirms a count of no node: {:#x}", name.ptr),
+        _ => {
+            let command = match strength {
+                Strength::Strong => "BC_ACQUIRE_DONE",
+                Strength::Weak => "BC_INCREFS_DONE",
+            };
+            let (ptr, cookie) = (name.ptr, name.cookie);
+            source.refuse(
+                command,
+                fmt!("the process has no node {ptr:#x} with cookie {cookie:#x}; send back what was read"),
+            );
+        }
     }
     Ok(())
 }
@@ -244,11 +305,14 @@ fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
 fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
     match death::request(&thread.process, handle, cookie) {
-        Ok(()) => {}
+        Ok(()) => binder_debug!(
+            DeathNotification,
+            "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
+        ),
         Err(ENOMEM) => thread.queue_out_of_memory(),
-        Err(_) => binder_debug!(
-            UserError,
-            "handle {handle} can have no new death notification"
+        Err(_) => source.refuse(
+            "BC_REQUEST_DEATH_NOTIFICATION",
+            fmt!("there is no handle {handle}, or it has a death notification; clear that first"),
         ),
     }
     Ok(())
@@ -258,9 +322,9 @@ fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
 fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
     if death::clear(thread, handle, cookie).is_err() {
-        binder_debug!(
-            UserError,
-            "handle {handle} has no death notification {cookie:#x}"
+        source.refuse(
+            "BC_CLEAR_DEATH_NOTIFICATION",
+            fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
         );
     }
     Ok(())
@@ -270,7 +334,10 @@ fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
 fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
     let cookie = u64::from_ne_bytes(*source.payload()?);
     if death::confirm(thread, cookie).is_err() {
-        binder_debug!(UserError, "no death {cookie:#x} to confirm");
+        source.refuse(
+            "BC_DEAD_BINDER_DONE",
+            fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
+        );
     }
     Ok(())
 }
@@ -291,36 +358,68 @@ fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source
             }
         }
     };
-    done.inspect_err(|_| binder_debug!(UserError, "a freeze notification that there is not"))
+    done.inspect_err(|error| {
+        let (name, why) = match command {
+            Command::FreezeNotificationDone => (
+                "BC_FREEZE_NOTIFICATION_DONE",
+                "no BR_FROZEN_BINDER with that cookie waits for it",
+            ),
+            Command::RequestFreezeNotification => (
+                "BC_REQUEST_FREEZE_NOTIFICATION",
+                "there is no such handle, or it has a freeze notification, which has to be cleared first",
+            ),
+            _ => (
+                "BC_CLEAR_FREEZE_NOTIFICATION",
+                "the handle has no freeze notification with that cookie",
+            ),
+        };
+        let errno = errno_name(error.to_errno());
+        source.refuse(name, fmt!("{errno}: {why}"));
+    })
 }
 
 /// Runs `BC_REGISTER_LOOPER`: a thread that the driver has requested joins the pool (contract LOOP-3).
 /// Takes the state lock.
-fn register_looper(thread: &Thread) {
+fn register_looper(thread: &Thread, source: &Source) {
     let mut process = thread.process.lock_state();
     let is_expected = process.pool.is_thread_requested;
     let looper = &mut thread.state(&mut process).looper;
     looper.registered = true;
-    looper.is_invalid |= looper.entered || !is_expected;
-    if !looper.entered && is_expected {
+    let has_entered = looper.entered;
+    looper.is_invalid |= has_entered || !is_expected;
+    if !has_entered && is_expected {
         process.pool.is_thread_requested = false;
         process.pool.started += 1;
+        drop(process);
+        binder_debug!(Threads, "joins the pool, as asked");
         return;
     }
     drop(process);
-    binder_debug!(UserError, "a thread registers that was not asked for");
+    source.refuse(
+        "BC_REGISTER_LOOPER",
+        match has_entered {
+            true => fmt!(
+                "the thread has entered the pool (BC_ENTER_LOOPER) and is in it; do one of both"
+            ),
+            false => fmt!("no thread was asked for (BR_SPAWN_LOOPER); use BC_ENTER_LOOPER"),
+        },
+    );
 }
 
 /// Runs `BC_ENTER_LOOPER`: a thread that the driver has not requested joins the pool (contract LOOP-2).
 /// Takes the state lock.
-fn enter_looper(thread: &Thread) {
+fn enter_looper(thread: &Thread, source: &Source) {
     let mut process = thread.process.lock_state();
     let looper = &mut thread.state(&mut process).looper;
     looper.entered = true;
     let has_registered = looper.registered;
     looper.is_invalid |= has_registered;
     drop(process);
+    binder_debug!(Threads, "joins the pool");
     if has_registered {
-        binder_debug!(UserError, "a thread enters the pool that has registered");
+        source.refuse(
+            "BC_ENTER_LOOPER",
+            fmt!("the thread has joined the pool when asked (BC_REGISTER_LOOPER); do one of both"),
+        );
     }
 }

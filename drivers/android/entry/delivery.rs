@@ -8,7 +8,10 @@
 use crate::{
     allocation::{Buffer, Purpose},
     buffers::file_slots::ReservedNumbers,
-    common::{debug::binder_debug, error::TransactionError},
+    common::{
+        debug::{self, binder_debug},
+        error::TransactionError, //
+    },
     defs::{NodeName, Return, TransactionData},
     entry::read_buffer::{trace_transaction, ReadBuffer},
     kernel_ext::park::WakeHint,
@@ -102,8 +105,11 @@ pub(super) fn deliver_call<'a>(
     if let Err(error) = output.flush() {
         binder_debug!(
             FailedTransaction,
-            "call {} cannot be written to its receiver",
-            transaction.id
+            "call {} of {}:{} cannot be written to the read buffer of its receiver: {}; it fails",
+            transaction.id,
+            transaction.caller.process.pid(),
+            transaction.caller.id,
+            debug::errno_name(error.to_errno())
         );
         fail_delivery(thread, transaction);
         return Err(error);
@@ -137,7 +143,7 @@ pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: KBox<Transact
     if let Some(buffer) = transaction.buffer() {
         trace::transaction_buffer_release(|| buffer.traced(transaction.id));
     }
-    transaction.fail(TransactionError::UNDELIVERABLE);
+    transaction.fail(TransactionError::undeliverable());
     drop(drop_pending_call(thread, thread.process.lock_state()));
     if let Some(saved) = saved_priority {
         priority::end_service(saved);

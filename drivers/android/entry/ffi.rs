@@ -10,7 +10,10 @@ use crate::{
     buffers::space,
     common::{netlink, stats},
     context::Context,
-    entry::ioctls::{self, Opened},
+    entry::{
+        ioctls::{self, Opened},
+        refusals, //
+    },
     kernel_ext::descriptors::{Descriptors, OpenedAs},
     lifecycle::{registry, teardown::end_process, threads},
     logs::{Log, Reader},
@@ -307,7 +310,9 @@ unsafe extern "C" fn binder_mmap(
         // SAFETY: Guaranteed by the VFS.
         let process = unsafe { process_of(file) };
         // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
-        Process::mmap(&process, unsafe { VmaNew::from_raw(vma) })?;
+        let vma = unsafe { VmaNew::from_raw(vma) };
+        Process::mmap(&process, vma)
+            .inspect_err(|error| refusals::mmap(&process, vma.end() - vma.start(), *error))?;
         Ok(0)
     })
 }

@@ -4,7 +4,6 @@
 
 use crate::{
     calls::sender::Sender,
-    common::debug::binder_debug,
     defs::{
         ioctl,
         ExtendedError,
@@ -18,14 +17,15 @@ use crate::{
         WriteRead,
         PROTOCOL_VERSION, //
     },
-    entry::{commands, returns},
-    kernel_ext::{descriptors::Descriptors, park::WakeHint},
+    entry::{commands, refusals, returns},
+    kernel_ext::{descriptors::Descriptors, park::WakeHint, user_error},
     lifecycle::{freeze, teardown::end_thread, threads::current_thread},
     process::Process,
     pure::node_counts::Uncounted,
     thread::Thread,
     trace, //
 };
+use core::cell::Cell;
 use kernel::{
     cred::Credential,
     prelude::*,
@@ -52,17 +52,18 @@ pub(crate) struct Opened<'a> {
 /// may be held.
 pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
     trace::ioctl(command, argument);
-    let result = dispatch(opened, command, argument);
-    if let Err(error) = result {
-        // A wait that ends without work is usual, and not logged.
-        if error != EINTR && error != EAGAIN {
-            binder_debug!(
-                UserError,
-                "ioctl {command:#x} fails with {}",
-                error.to_errno()
-            );
+    let result = user_error::wait_while_stopped().and_then(|()| {
+        let result = dispatch(opened, command, argument);
+        if let Err(error) = result {
+            // A wait that ends without work is usual, and not logged.
+            if error != EINTR && error != EAGAIN {
+                refusals::ioctl(&opened.process, command, argument, error);
+            }
         }
-    }
+        // A signal ends the wait, and leaves the result as it is.
+        let _ = user_error::wait_while_stopped();
+        result
+    });
     trace::ioctl_done(&result);
     result
 }
@@ -151,6 +152,7 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             credential: opened.credential,
             descriptors: opened.descriptors,
             hint,
+            at: Cell::new(io.write_consumed),
         };
         let written = commands::run(&sender, io).inspect_err(|_| io.read_consumed = 0);
         trace::write_done(&written);

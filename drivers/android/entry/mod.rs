@@ -11,4 +11,5 @@ mod ioctls;
 #[allow(unsafe_code)] // The kernel's macro generates it for a suite.
 mod kunit;
 mod read_buffer;
+mod refusals;
 mod returns;

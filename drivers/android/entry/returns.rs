@@ -254,7 +254,7 @@ fn write_work(
             let Content::Failed(error) = outcome.content() else {
                 return Some(Found::Reply(outcome));
             };
-            output.put(error.return_code, &[]);
+            output.put(error.return_code(), &[]);
             outcome.take_content();
             let spare = &mut thread.state(process).spare_transaction;
             spare.replace(outcome).map(Found::SurplusTransaction)

@@ -37,7 +37,7 @@ static LAST_OPENING: Atomic<i64> = Atomic::new((FIRST_LONG_NUMBER / 2) as i64);
 pub(crate) fn open(context: Arc<Context<Node>>, credential: &Credential) -> Result<Arc<Process>> {
     let process = Process::new(context, credential, next_opening())?;
     add(&process)?;
-    binder_debug!(OpenClose, "opens a device");
+    binder_debug!(OpenClose, "opens {}", process.context.name());
     Ok(process)
 }
 

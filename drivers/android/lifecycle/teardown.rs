@@ -12,7 +12,7 @@
 //! notifications are notified.
 
 use crate::{
-    common::{debug::binder_debug, error::TransactionError},
+    common::{debug::binder_debug, error::TransactionError, reason::Reason},
     kernel_ext::{park::WakeHint, sched},
     lifecycle::registry,
     notifications::death::notify_all,
@@ -42,6 +42,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     let Some((record, spare, raised_from)) = close_thread(thread) else {
         return;
     };
+    binder_debug!(Threads, "thread {} ends", thread.id);
     drop((record, spare));
     if let Some(saved) = raised_from {
         end_service(thread, saved);
@@ -50,14 +51,17 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
         if let Frame::Incoming(transaction) = frame {
             binder_debug!(
                 DeadTransaction,
-                "call {} loses whoever serves it",
-                transaction.id
+                "call {} of {}:{} loses thread {}, which serves it and ends; it fails",
+                transaction.id,
+                transaction.caller.process.pid(),
+                transaction.caller.id,
+                thread.id
             );
             if let Some(saved) = transaction.saved_priority.get() {
                 end_service(thread, saved);
             }
             trace::txn_latency_free(|| transaction.ended_at(0, 0));
-            transaction.fail(TransactionError::DIED);
+            transaction.fail(TransactionError::died(Reason::ReceiverEnded));
         }
         // The number of frames is limited only by memory.
         sched::cond_resched();
@@ -153,9 +157,16 @@ impl Leftover {
             Self::PassedOn(wake) => wake.now(process, WakeHint::Anywhere),
             Self::Work(Work::Call(mut call), ticket) => {
                 call.put_ticket(ticket);
-                binder_debug!(DeadTransaction, "call {} ends with its target", call.id);
+                binder_debug!(
+                    DeadTransaction,
+                    "call {} of {}:{} ends unread with its target {}; it fails",
+                    call.id,
+                    call.caller.process.pid(),
+                    call.caller.id,
+                    process.pid()
+                );
                 trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
-                call.fail(TransactionError::DIED);
+                call.fail(TransactionError::died(Reason::ReceiverEnded));
             }
             Self::Work(work, _) => drop(work),
         }
@@ -164,7 +175,12 @@ impl Leftover {
 
 /// Ends a process, when the last descriptor of its file is closed. No lock may be held.
 pub(crate) fn end_process(process: &Arc<Process>) {
-    binder_debug!(OpenClose, "the process of {} ends", process.pid());
+    binder_debug!(
+        OpenClose,
+        "process {} closes {}",
+        process.pid(),
+        process.context.name()
+    );
     registry::remove(process);
     process
         .context
@@ -216,6 +232,14 @@ fn orphan_nodes(process: &Process) {
         let (waiting, notification) = node.orphan(&mut state);
         drop(state);
         drop(waiting);
+        if notification.is_some() {
+            binder_debug!(
+                DeadBinder,
+                "node {} of process {} is dead, and those are told who asked for that",
+                node.debug_id,
+                process.pid()
+            );
+        }
         notify_all(node, notification);
         // The number of nodes is limited only by memory.
         sched::cond_resched();

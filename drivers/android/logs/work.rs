@@ -43,7 +43,7 @@ impl WorkLine {
         match work {
             Work::Call(call) => Self::Transaction(Line::of(call, to)),
             Work::Outcome(outcome) => match outcome.content() {
-                Content::Failed(error) => Self::Error(error.return_code),
+                Content::Failed(error) => Self::Error(error.return_code()),
                 _ => Self::Transaction(Line::of(outcome, to)),
             },
             Work::Error(code) => Self::Error(*code),

@@ -63,12 +63,6 @@ pub const REASONS: &[(&str, &str)] = &[
         "numbers of nodes and handles show in the logs and tracepoints alone, which are a later issue",
     ),
     ("OPEN-2", "files of debugfs and `binder_logs` are a later issue"),
-    ("PARAM-4", "its bits are about messages that we do not print; the later issue of logs decides"),
-    (
-        "PARAM-5",
-        "not offered: it stops every ioctl of every process for whoever debugs; a message behind `debug_mask` and a \
-         debugger on the process that it names do the same",
-    ),
     ("PARAM-6", "a name, not a behaviour: ours is `binder_rust`; the guests load it by that name"),
     (
         "PARAM-7",

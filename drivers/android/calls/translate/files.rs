@@ -9,7 +9,7 @@
 use super::{pointers::PagesOf, Translation};
 use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
-    common::error::TransactionError,
+    common::{error::TransactionError, reason::Reason},
     defs::{FileArrayObject, FileObject},
     process::Process,
     trace, //
@@ -46,22 +46,24 @@ impl Translation<'_> {
     /// Takes references to the files of an array, which lies in a block of an earlier pointer object.
     /// An empty array is allowed even if the receiver does not accept files.
     pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), TransactionError> {
-        let size = array.count.checked_mul(FD_SIZE).ok_or(EINVAL)?;
+        let bad_array = || TransactionError::failed(Reason::BadArray, EINVAL);
+        let size = array.count.checked_mul(FD_SIZE).ok_or_else(bad_array)?;
         let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset()).copier();
         let gap = self
             .pointers
-            .claim(array.parent, array.parent_offset, size, &mut copy)?;
+            .claim(array.parent, array.parent_offset, size, &mut copy)
+            .map_err(|error| TransactionError::from(error).because(Reason::BadArray))?;
         if array.count == 0 {
             return Ok(());
         }
         if gap.source % FD_SIZE != 0 {
-            return Err(TransactionError::failed(EINVAL));
+            return Err(bad_array());
         }
-        let source = UserPtr::from_addr(usize::try_from(gap.source).map_err(|_| EINVAL)?);
+        let source = UserPtr::from_addr(usize::try_from(gap.source).map_err(|_| bad_array())?);
         // CAST: a gap lies within the buffer.
         let mut numbers = UserSlice::new(source, size as usize).reader();
         for index in 0..array.count as usize {
-            let fd = numbers.read().map_err(|_| EINVAL)?;
+            let fd = numbers.read().map_err(|_| bad_array())?;
             let file = self.passed_file(fd)?;
             let at = gap.at + index * FD_SIZE as usize;
             self.buffer.hold_file(FileSlot {
@@ -77,14 +79,17 @@ impl Translation<'_> {
     /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does not
     /// accept files or the security modules deny it.
     #[inline]
-    fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>> {
+    fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>, TransactionError> {
         if !self.route.accepts_files {
-            return Err(EPERM);
+            return Err(TransactionError::failed(Reason::FilesNotTaken, EPERM));
         }
         let descriptors = self.route.sender.descriptors;
-        let file = descriptors.file(fd)?;
+        let file = descriptors
+            .file(fd)
+            .map_err(|error| TransactionError::failed(Reason::NoFile, error))?;
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
-        security::binder_transfer_file(from, to, &file).map_err(|_| EPERM)?;
+        security::binder_transfer_file(from, to, &file)
+            .map_err(|_| TransactionError::failed(Reason::FileDenied, EPERM))?;
         Ok(match descriptors.opened_as(&file) {
             Some(process) => PassedFile::Device(process),
             None => PassedFile::Other(file),

@@ -6,7 +6,7 @@
 use super::{Route, Translation};
 use crate::{
     allocation::HeldObject,
-    common::error::TransactionError,
+    common::{error::TransactionError, reason::Reason},
     defs::{FlatObject, NodeFlags, Strength},
     process::Process,
     trace::{self, NodeNamed, RefNamed}, //
@@ -44,7 +44,9 @@ impl Translation<'_> {
                 flags,
                 name,
             } => {
-                let node = from.pin_node(name, NodeFlags::new(flags))?;
+                let node = from
+                    .pin_node(name, NodeFlags::new(flags))
+                    .map_err(|error| bad(Reason::BadNode, error))?;
                 let handle = self
                     .may_transfer_node()
                     .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
@@ -62,10 +64,13 @@ impl Translation<'_> {
                 flags,
                 handle,
             } => {
-                let node = from.node_of_handle(handle, strength).ok_or(EINVAL)?;
-                self.may_transfer_node()?;
+                let node = from
+                    .node_of_handle(handle, strength)
+                    .ok_or_else(|| TransactionError::failed(Reason::BadHandle, EINVAL))?;
+                self.may_transfer_node().map_err(error)?;
                 if Arc::ptr_eq(&node.owner, receiver) {
-                    node.add_local(strength).map_err(|_| EINVAL)?;
+                    node.add_local(strength)
+                        .map_err(|_| TransactionError::failed(Reason::BadHandle, EINVAL))?;
                     let name = node.name;
                     trace::transaction_ref_to_node(id, || {
                         let (id, ptr) = (node.debug_id, name.ptr);
@@ -113,8 +118,20 @@ fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, HeldOb
 /// Returns the transaction error for a handle that could not be added to the receiver.
 fn error(error: Error) -> TransactionError {
     if error == ESRCH {
-        TransactionError::DIED
+        TransactionError::died(Reason::ReceiverEnded)
+    } else if error == EPERM {
+        TransactionError::failed(Reason::NodeDenied, error)
     } else {
-        TransactionError::failed(error)
+        bad(Reason::BadNode, error)
+    }
+}
+
+/// Returns the transaction error of an errno that has this reason if it is `EINVAL`.
+fn bad(reason: Reason, error: Error) -> TransactionError {
+    let failed = TransactionError::from(error);
+    if error == EINVAL {
+        failed.because(reason)
+    } else {
+        failed
     }
 }

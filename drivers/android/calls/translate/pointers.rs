@@ -5,7 +5,7 @@
 
 use super::Translation;
 use crate::{
-    common::error::TransactionError,
+    common::{error::TransactionError, reason::Reason},
     defs::PointerObject,
     process::Process,
     pure::pointer_area::{AreaError, Piece}, //
@@ -89,10 +89,10 @@ impl<'a> PagesOf<'a> {
 
 impl From<AreaError<Error>> for TransactionError {
     fn from(error: AreaError<Error>) -> Self {
-        Self::failed(match error {
-            AreaError::DoesNotFit => EINVAL,
-            AreaError::NoMemory => ENOMEM,
-            AreaError::Copy(error) => error,
-        })
+        match error {
+            AreaError::DoesNotFit => Self::failed(Reason::BadPointer, EINVAL),
+            AreaError::NoMemory => Self::failed(Reason::NoMemory, ENOMEM),
+            AreaError::Copy(error) => Self::failed(Reason::BadPointer, error),
+        }
     }
 }

@@ -2,16 +2,18 @@
 //! Messages in the kernel's log that user space causes: a few, only if asked for, never a flood.
 
 use crate::cases;
+use crate::ops::{Answer, Op, WriteReadOp};
 use crate::port::{empty, introduce, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
-use binder_sys::ioctl::BINDER_GET_NODE_DEBUG_INFO;
-use binder_sys::{FlatBinderObject, Return};
+use binder_sys::ioctl::{BINDER_GET_NODE_DEBUG_INFO, BINDER_VERSION};
+use binder_sys::*;
 use nix::errno::Errno;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
 
 cases! { "messages":
     mask_is_a_parameter ["PARAM-3"],
@@ -21,6 +23,14 @@ cases! { "messages":
     failed_ioctls_are_logged ["IOCTL-2"],
     success_is_silent ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"],
     lesson_r24_a_flood_is_cut ["PARAM-3"],
+    mask_of_spaces_is_a_parameter ["PARAM-4"],
+    lack_of_space_is_logged_if_asked_for ["PARAM-4", "ALLOC-3"],
+    refused_commands_are_explained ["PARAM-3", "WR-5"],
+    refused_calls_are_explained ["PARAM-3", "TXN-2"],
+    refused_ioctls_are_explained ["IOCTL-2"],
+    user_errors_stop_everybody ["PARAM-5"],
+    stopped_callers_heed_signals ["PARAM-5"],
+    what_is_no_user_error_stops_nobody ["PARAM-5"],
 }
 
 /// What the mask is when nobody has set it: user errors, failed and dead transactions.
@@ -29,7 +39,7 @@ const DEFAULT: u32 = 7;
 /// A kernel says no more than ten things in this time for one limit.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// The driver's `debug_mask`, set back at the end of the test.
+/// A parameter of the driver, set back at the end of the test.
 struct Mask {
     file: PathBuf,
     before: String,
@@ -37,9 +47,17 @@ struct Mask {
 
 impl Mask {
     fn of(driver: Driver) -> Self {
-        let file = driver.parameter("debug_mask");
-        let before = std::fs::read_to_string(&file).expect("read debug_mask");
+        Self::named(driver, "debug_mask")
+    }
+
+    fn named(driver: Driver, name: &str) -> Self {
+        let file = driver.parameter(name);
+        let before = std::fs::read_to_string(&file).expect("read the parameter");
         Self { file, before }
+    }
+
+    fn get(&self) -> String {
+        std::fs::read_to_string(&self.file).expect("read the parameter").trim().to_string()
     }
 
     fn set(&self, mask: u32) {
@@ -202,4 +220,198 @@ fn lesson_r24_a_flood_is_cut(t: &Stage) {
     let lines = log.news().len();
     let cut = lines <= 10 * windows;
     t.known_difference(Driver::Upstream, "messages have no rate limit (lesson R24)", cut);
+}
+
+fn mask_of_spaces_is_a_parameter(t: &Stage) {
+    use std::os::unix::fs::PermissionsExt;
+    let mask = Mask::named(t.driver, "alloc_debug_mask");
+    let mode = std::fs::metadata(&mask.file).expect("the parameter").permissions().mode();
+    assert_eq!((mode & 0o777, mask.get().as_str()), (0o644, "1"));
+    mask.set(0);
+    assert_eq!(mask.get(), "0");
+}
+
+/// A call that has no room in the manager's space.
+fn too_large(client: &Port) {
+    let data = client.place(0, 0, &empty());
+    client.refused(&BinderTransactionData { data_size: 8 << 20, ..data });
+}
+
+fn lack_of_space_is_logged_if_asked_for(t: &Stage) {
+    let (_manager, client) = (t.manager(), t.client());
+    let (general, spaces, mut log) =
+        (Mask::of(t.driver), Mask::named(t.driver, "alloc_debug_mask"), Log::open());
+    general.set(0);
+    spaces.set(1);
+    let news = log.news_of(|| too_large(&client));
+    assert_ne!(news, [""; 0], "nothing is logged");
+    spaces.set(0);
+    too_large(&client);
+    assert_eq!(log.news(), [""; 0], "logged without being asked for");
+    spaces.set(1);
+    assert_ne!(log.news_of(|| too_large(&client)), [""; 0], "nothing is logged any more");
+}
+
+/// Checks that what is logged of a process's request names its thread and says all of these things.
+#[track_caller]
+fn explained(t: &Stage, log: &mut Log, port: &Port, what: impl Fn(), words: &[&str]) {
+    let news = log.news_of(what);
+    let pid = t.global_pid(port);
+    assert!(news.iter().any(|line| line.contains(&format!("{pid}:{pid} "))), "{news:?}");
+    let has_all = |line: &String| words.iter().all(|word| line.contains(word));
+    t.ours_alone(
+        "messages say in words what is wrong and what to do",
+        news.iter().any(has_all) || {
+            eprintln!("{words:?}: {news:#?}");
+            false
+        },
+    );
+}
+
+/// Adds a command.
+type Build = dyn Fn(&mut Commands) -> &mut Commands;
+
+fn refused_commands_are_explained(t: &Stage) {
+    let (_manager, port, mut log) = (t.manager(), t.client(), Log::open());
+    let wrong = |build: &Build| {
+        // Behind 4 bytes of another command.
+        let mut commands = Commands::new();
+        commands.command(codes::BC_EXIT_LOOPER, &[0u8; 0]);
+        build(&mut commands);
+        port.try_write(&commands);
+    };
+    const NONE: u32 = super::NO_HANDLE;
+    type Row<'a> = (&'a Build, &'a [&'a str]);
+    let rows: [Row; 9] = [
+        (&|c| c.free_buffer(0xdead_0000), &["BC_FREE_BUFFER at offset 4", "0xdead0000"]),
+        (&|c| c.acquire(NONE), &["BC_ACQUIRE at offset 4", "4711"]),
+        (&|c| c.decrefs(NONE), &["BC_DECREFS at offset 4", "4711"]),
+        (&|c| c.request_death(NONE, 7), &["BC_REQUEST_DEATH_NOTIFICATION at offset 4", "4711"]),
+        (&|c| c.clear_death(NONE, 7), &["BC_CLEAR_DEATH_NOTIFICATION at offset 4", "0x7"]),
+        (&|c| c.dead_binder_done(9), &["BC_DEAD_BINDER_DONE at offset 4", "0x9"]),
+        (
+            &|c| c.command(codes::BC_REGISTER_LOOPER, &[0u8; 0]),
+            &["BC_REGISTER_LOOPER at offset 4", "BC_ENTER_LOOPER"],
+        ),
+        (&|c| c.command(0x1234, &[0u8; 0]), &["write buffer at offset 4", "0x1234"]),
+        (&|c| c.command(codes::BC_ACQUIRE, &[0u8; 2]), &["write buffer at offset 4", "ends within"]),
+    ];
+    // Others read on behind the end of the write buffer (lesson C17).
+    let count = if t.driver == Driver::Rust { rows.len() } else { rows.len() - 1 };
+    for (build, words) in &rows[..count] {
+        explained(t, &mut log, &port, || wrong(build), words);
+    }
+}
+
+fn refused_calls_are_explained(t: &Stage) {
+    let (manager, client, mut log) = (t.manager(), t.client(), Log::open());
+    let empty = client.place(super::NO_HANDLE, 5, &empty());
+    let refuse = |data: &BinderTransactionData| _ = client.refused(data);
+    let unknown =
+        ["BC_TRANSACTION at offset 0", "BR_FAILED_REPLY, EINVAL", "strong handle", "handle 4711 code 5"];
+    explained(t, &mut log, &client, || refuse(&empty), &unknown);
+    // The second object is none.
+    let node = FlatBinderObject::binder(0x10, 0);
+    let bytes = [node.as_bytes(), &[0; 24]].concat();
+    let offsets = client.arena.place([0u64, 24].as_bytes());
+    let placed = client.place(0, 5, &crate::port::bytes(&bytes));
+    let wrong = BinderTransactionData { offsets, offsets_size: 16, ..placed };
+    explained(t, &mut log, &client, || refuse(&wrong), &["object 1: no whole object"]);
+    let pid = t.global_pid(&manager);
+    let receiver = format!("to {pid}:0");
+    let space = ["ENOSPC", "bytes are left for oneway calls", receiver.as_str(), "size 8388608-0-0"];
+    explained(t, &mut log, &client, || too_large(&client), &space);
+    let reply = || {
+        manager.start(Commands::new().reply(&manager.place(0, 0, &crate::port::empty())));
+        manager.wait_refusal();
+    };
+    explained(t, &mut log, &manager, reply, &["BC_REPLY at offset 0", "EPROTO", "serves no call"]);
+}
+
+fn refused_ioctls_are_explained(t: &Stage) {
+    let (_manager, port, mut log) = (t.manager(), t.client(), Log::open());
+    let set = || assert_eq!(port.set_context_manager(), Err(Errno::EBUSY));
+    explained(t, &mut log, &port, set, &["BINDER_SET_CONTEXT_MGR", "EBUSY (-16)", "has a context manager"]);
+    let unknown = || _ = port.ioctl(0x40046263, 0u32);
+    explained(t, &mut log, &port, unknown, &["unknown ioctl", "0x40046263", "EINVAL"]);
+}
+
+/// Starts an ioctl that asks for the version.
+fn ask(port: &Port) {
+    let op = Op::Ioctl { slot: port.slot, number: BINDER_VERSION, argument: vec![0; 4] };
+    port.actor.start(op);
+}
+
+fn start_misuse(port: &Port) {
+    let mut commands = Commands::new();
+    commands.free_buffer(0xdead_0000);
+    port.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+}
+
+fn stops_on_user_error(t: &Stage) -> Option<Mask> {
+    t.known_difference(Driver::Upstream, "stop_on_user_error is not offered", !t.upstream())
+        .then(|| Mask::named(t.driver, "stop_on_user_error"))
+}
+
+fn user_errors_stop_everybody(t: &Stage) {
+    use std::os::unix::fs::PermissionsExt;
+    let (port, other) = (t.client(), t.client());
+    let Some(stop) = stops_on_user_error(t) else { return };
+    let mode = std::fs::metadata(&stop.file).expect("the parameter").permissions().mode();
+    assert_eq!((mode & 0o777, stop.get().as_str()), (0o644, "0"));
+    misuse(&port);
+    assert_eq!(stop.get(), "0");
+    stop.set(1);
+    ask(&other);
+    other.actor.finish();
+    // Who makes the error stops at the end of its ioctl, and the next ones before they begin.
+    start_misuse(&port);
+    port.actor.expect_blocked();
+    assert_eq!(stop.get(), "2");
+    ask(&other);
+    other.actor.expect_blocked();
+    stop.set(1);
+    assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
+    assert!(matches!(other.actor.finish(), Answer::Argument(_)));
+    // And again.
+    start_misuse(&port);
+    port.actor.expect_blocked();
+    stop.set(0);
+    assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
+    misuse(&port);
+    assert_eq!(stop.get(), "0");
+}
+
+fn stopped_callers_heed_signals(t: &Stage) {
+    let (port, other) = (t.client(), t.client());
+    let Some(stop) = stops_on_user_error(t) else { return };
+    stop.set(1);
+    start_misuse(&port);
+    port.actor.expect_blocked();
+    ask(&other);
+    other.actor.expect_blocked();
+    other.actor.interrupt();
+    assert!(matches!(other.actor.finish(), Answer::Failed(errno) if errno == Errno::EINTR as i32));
+    // What has been done already is not undone.
+    port.actor.interrupt();
+    let outcome = port.finish_raw();
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::from_raw(0), 12));
+    assert_eq!(stop.get(), "2");
+}
+
+fn what_is_no_user_error_stops_nobody(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let Some(stop) = stops_on_user_error(t) else { return };
+    stop.set(1);
+    too_large(&client);
+    manager.kill();
+    client.refused(&client.place(0, 0, &empty()));
+    assert_eq!(stop.get(), "1");
+    // Also an error in the middle of a call.
+    let data = client.place(super::NO_HANDLE, 0, &empty());
+    client.start(Commands::new().transaction(&data));
+    client.actor.expect_blocked();
+    assert_eq!(stop.get(), "2");
+    stop.set(0);
+    assert_eq!(client.wait_refusal(), Return::FailedReply);
 }
