@@ -42,7 +42,7 @@ mod notification;
 mod notifications;
 mod process;
 mod pure;
-#[allow(dead_code)] // The logs will use the functions that print the ranges.
+#[allow(dead_code)] // Its tests use more of it than the driver does.
 mod range_alloc;
 mod scheduling;
 mod thread;

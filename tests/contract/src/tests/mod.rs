@@ -31,6 +31,7 @@ mod ioctls;
 mod leaving;
 mod lessons;
 mod limits;
+mod log_files;
 mod loopers;
 mod many;
 mod messages;
@@ -119,6 +120,7 @@ pub const GROUPS: &[Group] = &[
     tasks::GROUP,
     lessons::GROUP,
     namespaces::GROUP,
+    log_files::GROUP,
     many::GROUP,
     limits::GROUP,
     quota::GROUP,

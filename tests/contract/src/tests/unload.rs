@@ -6,6 +6,7 @@
 
 use super::fd_arrays::with_array;
 use super::fds::Line;
+use super::log_files::{text_of, with_logs, Debugfs};
 use crate::actor::{patience, Actor};
 use crate::cases;
 use crate::linger::Lingering;
@@ -31,6 +32,8 @@ cases! { "unload":
     while_others_are_killed ["PARAM-7", "REL-1"],
     while_reclaim_goes_round ["PARAM-7"],
     while_paths_are_walked ["PARAM-7", "BFS-15"],
+    while_a_log_is_open ["PARAM-7", "BFS-12", "BFS-15"],
+    while_a_log_of_debugfs_is_open ["PARAM-7", "OPEN-2"],
 }
 
 /// The device's number in the process of a port.
@@ -269,4 +272,40 @@ fn while_paths_are_walked(t: &Stage) {
         t.unmount();
         expect_gone(t);
     });
+}
+
+fn while_a_log_is_open(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let logs = with_logs(t);
+    let port = t.client();
+    let its = logs.join(format!("proc/{}", t.global_pid(&port)));
+    let [state, its] = [logs.join("state"), its].map(|path| std::fs::File::open(path).expect("open a log"));
+    port.kill();
+    t.unmount();
+    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
+    assert_eq!(text_of(state), "binder state:\n");
+    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
+    assert_eq!(text_of(its), "");
+    expect_gone(t);
+}
+
+fn while_a_log_of_debugfs_is_open(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let debugfs = Debugfs::of(t);
+    let port = t.client();
+    let its = debugfs.logs().join(format!("proc/{}", t.global_pid(&port)));
+    let state = debugfs.logs().join("state");
+    let [state, its] = [state, its].map(|path| std::fs::File::open(path).expect("open a log"));
+    port.kill();
+    t.unmount();
+    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
+    assert_eq!(text_of(state), "binder state:\n");
+    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
+    assert_eq!(text_of(its), "");
+    expect_gone(t);
+    assert!(!debugfs.logs().exists());
 }

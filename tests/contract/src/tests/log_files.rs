@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Log files while what they are about comes and goes, and logs that are long: each line comes once. What their lines
+//! say is the subject of the group `logs`.
+
+use super::nested::couple;
+use crate::actor::patience;
+use crate::cases;
+use crate::port::{bytes, empty, introduce, Port};
+use crate::stage::{Stage, SPACE};
+use crate::suite::Driver;
+use binder_sys::fs::mount_at;
+use binder_sys::*;
+use nix::mount::{mount, umount2, MntFlags, MsFlags};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+cases! { "log_files":
+    debugfs_has_them_too ["OPEN-2", "REL-2", "BFS-12"],
+    file_goes_with_the_last_device ["OPEN-2", "REL-2"],
+    file_in_every_mount ["OPEN-2", "BFS-14"],
+    inode_numbers_are_of_one_file ["BFS-2"],
+    unmounted_while_they_are_open ["BFS-15", "BFS-12"],
+    killed_in_the_middle_of_a_line ["REL-2", "BFS-12"],
+    holders_of_a_node_that_many_hold ["NODE-12", "BFS-12"],
+    long_queues ["TXN-22", "BFS-12"],
+    deep_stacks ["TXN-11", "BFS-12"],
+}
+
+/// Mounts the stage's binderfs anew, with its logs; the path of those.
+pub(super) fn with_logs(t: &Stage) -> PathBuf {
+    t.unmount();
+    mount_at(t.root(), Some("stats=global")).expect("mount binderfs");
+    t.device("binder_logs")
+}
+
+/// Debugfs, for as long as this lives.
+pub(super) struct Debugfs(PathBuf);
+
+impl Debugfs {
+    pub(super) fn of(t: &Stage) -> Self {
+        let path = t.directory("debugfs-of-logs");
+        mount(Some("debugfs"), &path, Some("debugfs"), MsFlags::empty(), None::<&str>)
+            .expect("mount debugfs");
+        Self(path)
+    }
+
+    pub(super) fn logs(&self) -> PathBuf {
+        self.0.join("binder")
+    }
+}
+
+impl Drop for Debugfs {
+    fn drop(&mut self) {
+        let _ = umount2(&self.0, MntFlags::MNT_DETACH);
+    }
+}
+
+/// What an open log says.
+pub(super) fn text_of(mut log: File) -> String {
+    let mut text = String::new();
+    log.read_to_string(&mut text).expect("read a log");
+    text
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+/// The C driver ends a process some time after its last descriptor.
+#[track_caller]
+fn expect_gone(path: &Path) {
+    let deadline = Instant::now() + patience();
+    while path.exists() {
+        assert!(Instant::now() < deadline, "{} stays", path.display());
+        std::thread::yield_now();
+    }
+}
+
+/// The lines of a process in a log, by its pid; all of its devices together.
+fn lines_of(log: &str, pid: u32) -> Vec<&str> {
+    let head = format!("proc {pid}");
+    let mut is_its = false;
+    log.lines()
+        .filter(|line| {
+            if !line.starts_with(' ') {
+                is_its = *line == head || (is_its && line.starts_with("context "));
+            }
+            is_its
+        })
+        .collect()
+}
+
+/// The numbers behind a word, in all lines that contain a text.
+fn numbers(lines: &[&str], text: &str, word: &str) -> Vec<u32> {
+    let its = lines.iter().filter(|line| line.contains(text));
+    let behind = its.filter_map(|line| line.split_once(word)?.1.split(' ').next());
+    behind.map(|number| u32::from_str_radix(number, 16).expect("a number")).collect()
+}
+
+/// The same process with another device open.
+fn with_another(port: &Port, path: &Path) -> Port {
+    let mut other =
+        Port::open(Rc::new(port.actor.thread()), &port.arena, path, 0).expect("open another device");
+    other.map(SPACE).expect("map");
+    other
+}
+
+fn debugfs_has_them_too(t: &Stage) {
+    let debugfs = Debugfs::of(t);
+    let port = t.client();
+    let pid = t.global_pid(&port);
+    let file = debugfs.logs().join(format!("proc/{pid}"));
+    assert!(text(&file).starts_with(&format!("binder proc state:\nproc {pid}\ncontext binder\n")));
+    assert!(!lines_of(&text(&debugfs.logs().join("state")), pid).is_empty());
+    assert_eq!(file.metadata().expect("its file").mode() & 0o7777, 0o444);
+    let mut open = File::open(&file).expect("its file");
+    port.kill();
+    expect_gone(&file);
+    let mut rest = String::new();
+    // The C driver's file cannot be read any more then.
+    if open.read_to_string(&mut rest).is_ok() {
+        assert_eq!(rest, "");
+    }
+}
+
+fn file_goes_with_the_last_device(t: &Stage) {
+    let logs = with_logs(t);
+    let first = t.client();
+    let second = with_another(&first, &t.device("hwbinder"));
+    let file = logs.join(format!("proc/{}", t.global_pid(&first)));
+    first.give_up();
+    if !t.known_difference(Driver::C, "the file goes with the device that was opened first", file.exists()) {
+        return;
+    }
+    assert!(text(&file).contains("context hwbinder\n"));
+    second.give_up();
+    expect_gone(&file);
+}
+
+fn file_in_every_mount(t: &Stage) {
+    let here = with_logs(t);
+    let other = t.directory("other");
+    mount_at(&other, Some("stats=global")).expect("mount another");
+    let port = t.client();
+    let name = format!("proc/{}", t.global_pid(&port));
+    let there = other.join("binder_logs").join(&name);
+    assert!(here.join(&name).exists() && !there.exists(), "it has no device of the other mount");
+    let second = with_another(&port, &other.join("binder"));
+    if !t.known_difference(
+        Driver::C,
+        "a pid has a file only where it has opened its first device",
+        there.exists(),
+    ) {
+        return;
+    }
+    assert_eq!(text(&there).matches("\ncontext binder\n").count(), 2, "all that the pid has");
+    port.give_up();
+    expect_gone(&here.join(&name));
+    assert!(there.exists());
+    second.give_up();
+    expect_gone(&there);
+}
+
+/// All entries below a directory.
+fn entries(path: &Path) -> Vec<PathBuf> {
+    let below = path.read_dir().into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    below.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
+}
+
+fn inode_numbers_are_of_one_file(t: &Stage) {
+    let logs = with_logs(t);
+    let ports: Vec<_> = (0..5).map(|_| t.opened()).collect();
+    let all = entries(t.root());
+    let inos: BTreeSet<_> = all.iter().map(|path| path.metadata().expect("an entry").ino()).collect();
+    assert_eq!(inos.len(), all.len(), "{all:?}");
+    let last = inos.last().copied().expect("a number");
+    for port in ports {
+        port.close();
+    }
+    let again = t.opened();
+    let file = logs.join(format!("proc/{}", t.global_pid(&again)));
+    assert!(file.metadata().expect("its file").ino() > last, "no number comes again");
+}
+
+fn unmounted_while_they_are_open(t: &Stage) {
+    let logs = with_logs(t);
+    let port = t.client();
+    let pid = t.global_pid(&port);
+    let mut state = File::open(logs.join("state")).expect("open");
+    let mut its = File::open(logs.join(format!("proc/{pid}"))).expect("open");
+    let folder = File::open(logs.join("proc")).expect("open");
+    t.unmount();
+    let mut log = String::new();
+    state.read_to_string(&mut log).expect("read");
+    assert!(!lines_of(&log, pid).is_empty());
+    log.clear();
+    its.read_to_string(&mut log).expect("read");
+    assert!(!lines_of(&log, pid).is_empty());
+    let names = || entries(Path::new(&format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder))));
+    assert_eq!(names().len(), 1);
+    port.kill();
+    let deadline = Instant::now() + patience();
+    while !names().is_empty() {
+        assert!(Instant::now() < deadline, "its file stays");
+        std::thread::yield_now();
+    }
+}
+
+/// The node of `owner`, held by that many others; its manager, which is one of them.
+fn held_by(t: &Stage, count: usize) -> (Port, Port, Vec<Port>) {
+    let (manager, owner) = (t.manager(), t.server());
+    let holders: Vec<_> = (0..count).map(|_| t.client()).collect();
+    for holder in &holders {
+        introduce(&manager, &owner, FlatBinderObject::binder(0x70, 0x71), holder);
+    }
+    let _ = owner.answer_counts();
+    (manager, owner, holders)
+}
+
+/// The line of a node, and the pids in it.
+fn node_line(log: &str) -> (&str, BTreeSet<u32>) {
+    let mut lines = log.lines().filter(|line| line.contains(" u0000000000000070 c0000000000000071 "));
+    let line = lines.next().expect("a line for the node");
+    assert_eq!(lines.next(), None, "one line for the node");
+    let pids = line.split_once(" proc ").map_or("", |(_, pids)| pids);
+    (line, pids.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect())
+}
+
+fn killed_in_the_middle_of_a_line(t: &Stage) {
+    let logs = with_logs(t);
+    let (_manager, owner, holders) = held_by(t, 80);
+    let mut log = vec![0; 1];
+    let mut file = File::open(logs.join(format!("proc/{}", t.global_pid(&owner)))).expect("open");
+    // Small reads, so that the file goes on piece by piece, until it is among the holders.
+    while !log.windows(6).any(|word| word == b" proc ") {
+        let mut byte = [0];
+        assert_eq!(file.read(&mut byte).expect("read"), 1);
+        log.push(byte[0]);
+    }
+    owner.kill();
+    file.read_to_end(&mut log).expect("read");
+    assert_eq!(log.last(), Some(&b'\n'), "the line ends");
+    drop(holders);
+}
+
+fn holders_of_a_node_that_many_hold(t: &Stage) {
+    let logs = with_logs(t);
+    let (_manager, owner, holders) = held_by(t, 80);
+    let wanted: BTreeSet<_> = holders.iter().map(|holder| t.global_pid(holder)).collect();
+    let state = text(&logs.join("state"));
+    let (line, pids) = node_line(&state);
+    assert!(line.contains(" iw 80 "), "{line}");
+    assert_eq!(pids, wanted);
+    owner.kill();
+    let deadline = Instant::now() + patience();
+    loop {
+        let state = text(&logs.join("state"));
+        if state.starts_with("binder state:\ndead nodes:\n") {
+            assert_eq!(node_line(&state).1, wanted, "a dead node is listed once");
+            return;
+        }
+        assert!(Instant::now() < deadline, "never dead");
+    }
+}
+
+fn long_queues(t: &Stage) {
+    const COUNT: u32 = 40;
+    let logs = with_logs(t);
+    let (manager, client) = (t.manager(), t.client());
+    let flags = TransactionFlags::ONE_WAY.bits();
+    for code in 0..COUNT {
+        client.start_transaction(&BinderTransactionData { flags, ..client.place(0, code, &bytes(b"told")) });
+        client.wait_for(Return::TransactionComplete);
+    }
+    let callers: Vec<_> = (0..20).map(|_| t.client()).collect();
+    for (code, caller) in (COUNT..).zip(&callers) {
+        caller.start_call(0, code, &bytes(b"waits"));
+        caller.actor.expect_blocked();
+    }
+    for name in ["state", "transactions"] {
+        let log = text(&logs.join(name));
+        let lines = lines_of(&log, t.global_pid(&manager));
+        let waiting = numbers(&lines, "    pending async transaction", " code ");
+        assert_eq!(waiting, (1..COUNT).collect::<Vec<_>>(), "each once, in its order");
+        let queued = numbers(&lines, "  pending transaction", " code ");
+        assert_eq!(queued, [0].into_iter().chain(COUNT..COUNT + 20).collect::<Vec<_>>());
+        let buffers = numbers(&lines, "  buffer ", ": ");
+        assert_eq!(buffers.len(), COUNT as usize + 20);
+        assert!(buffers.is_sorted(), "{buffers:?}");
+    }
+    for caller in &callers {
+        caller.actor.kill();
+    }
+}
+
+fn deep_stacks(t: &Stage) {
+    const DEPTH: u32 = 20;
+    let logs = with_logs(t);
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    for depth in 0..DEPTH {
+        let (caller, handle, server) = if depth % 2 == 0 { (&a, on_b, &b) } else { (&b, on_a, &a) };
+        caller.start_call(handle, depth, &empty());
+        server.wait_call();
+    }
+    let log = text(&logs.join("transactions"));
+    for (port, is_outgoing) in [(&a, 0), (&b, 1)] {
+        let lines = lines_of(&log, t.global_pid(port));
+        let codes = |kind: &str| numbers(&lines, kind, " code ");
+        let wanted = |parity| (0..DEPTH).rev().filter(|depth| depth % 2 == parity).collect::<Vec<_>>();
+        assert_eq!(codes("outgoing transaction"), wanted(is_outgoing), "the innermost first");
+        assert_eq!(codes("incoming transaction"), wanted(1 - is_outgoing));
+    }
+    for depth in (0..DEPTH).rev() {
+        let (caller, server) = if depth % 2 == 0 { (&a, &b) } else { (&b, &a) };
+        server.reply(&empty());
+        caller.wait_reply();
+    }
+}
