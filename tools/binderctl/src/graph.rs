@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use binder_logs::Kind;
 use binder_logs::State;
+use binder_logs::Task;
 use binder_logs::Transaction;
 use binder_logs::TransactionLog;
 use binder_logs::Work;
@@ -95,7 +96,12 @@ impl Graph {
                 tie(&mut found, call.from.process, process.pid, context).queued += 1;
             }
         }
-        for entry in log.iter().flat_map(|log| &log.entries).filter(|entry| entry.to.process != 0) {
+        let pids: BTreeSet<i32> = state.processes.iter().map(|process| process.pid).collect();
+        let is_there = |task: &Task| pids.contains(&task.process);
+        let entries = log.iter().flat_map(|log| &log.entries);
+        for entry in
+            entries.filter(|entry| entry.return_error == 0 && is_there(&entry.from) && is_there(&entry.to))
+        {
             let ties = tie(&mut found, entry.from.process, entry.to.process, &entry.context);
             match entry.kind {
                 Kind::Call => ties.logged_calls += 1,
@@ -180,6 +186,8 @@ context binder
     const LOG: &str = "7: call  from 10:11 to 20:0 context binder node 3 handle 1 size 4:0 ret 0/0 l=0
 6: reply from 20:21 to 10:11 context binder node 0 handle 0 size 4:0 ret 0/0 l=0
 5: call  from 10:11 to 0:0 context binder node 0 handle 0 size 4:0 ret 29189/-22 l=1
+4: call  from 10:11 to 20:0 context binder node 3 handle 1 size 4:0 ret 29201/-28 l=1
+3: call  from 99:99 to 20:0 context binder node 3 handle 1 size 4:0 ret 0/0 l=0
 ";
 
     fn graph() -> Graph {

@@ -43,10 +43,22 @@ pub fn about(pid: i32) -> Result<Vec<String>> {
 fn message(record: &str, pid: i32) -> Option<String> {
     let text = record.split_once(';')?.1.lines().next()?;
     let rest = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    names(rest, pid).then(|| unescaped(text))
+}
+
+/// Whether a message names a process: before its thread, as the first word, or after a word that says so. Other numbers
+/// are codes, sizes and handles.
+fn names(message: &str, pid: i32) -> bool {
     let number = pid.to_string();
-    // A process is named alone, or before its thread.
-    let names = rest.split([' ', ',', ';']).any(|word| word.split(':').next() == Some(&number));
-    names.then(|| unescaped(text))
+    let mut before = "process";
+    for word in message.split([' ', ',', ';', '[']) {
+        let (first, rest) = word.split_once(':').map_or((word, None), |(first, rest)| (first, Some(rest)));
+        if first == number && (rest.is_some() || ["pid", "proc", "process"].contains(&before)) {
+            return true;
+        }
+        before = word;
+    }
+    false
 }
 
 /// Records have what is not ASCII, and backslashes, as `\x` and two digits; so it is what was printed that is shown.
@@ -84,6 +96,8 @@ mod tests {
         assert!(about("6,1,2,-;binder_rust: 7:7 call to 12:0 was refused").is_some());
         assert!(about("6,1,2,-;binder: 112:12 transaction failed").is_none(), "12 is a thread");
         assert!(about("6,1,2,-;usb: 12:13 is no binder").is_none());
+        assert!(about("6,1,2,-;binder: 7: pid 12 spamming oneway?").is_some());
+        assert!(about("6,1,2,-;binder_rust: 7:7 call to handle 12 with code 12, 12 bytes").is_none());
     }
 
     #[test]

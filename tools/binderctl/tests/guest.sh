@@ -49,6 +49,18 @@ listens() {
 	awk '$2 == 16 && $4 != "00000000" { found = 1 } END { exit !found }' /proc/net/netlink
 }
 
+# The number that a node of the next scene gets that its MIDDLE offers to its CALLER: scenes count alike.
+newest_node() {
+	"$contract" scene chain "$tool" graph --json >/tmp/graph1
+	"$contract" scene chain "$tool" graph --json >/tmp/graph2
+	one=$(nodes /tmp/graph1) two=$(nodes /tmp/graph2)
+	echo $((two + two - one))
+}
+
+nodes() {
+	sed 's/.*"nodes":\[\([0-9]*\).*/\1/' "$1"
+}
+
 as_nobody() {
 	status=$1 words=$2
 	shift 2
@@ -143,6 +155,7 @@ in_scene chain 0 "</svg>" graph --format svg
 in_scene chain 0 '"schema":"binderctl.graph/1"' graph --json
 in_scene chain 0 " (contract)" list
 in_scene chain 4 "nobody holds a node 999999" graph --node 999999
+in_scene chain 0 "(contract): binder, 1 object" graph --node "$(newest_node)"
 in_scene cycle 1 "again: none of them can go on" doctor
 in_scene busy 1 "is busy: 1 thread; waiting: 1 call" doctor
 of_all in_scene full 1 "bytes for oneway calls are free; 32000 bytes of what is known are from" doctor

@@ -24,7 +24,7 @@ pub fn long(waiting: &Waiting, limit_ms: i64, names: &mut Names) -> State {
 }
 
 fn chain(waiting: &Waiting, calls: &[&Call], end: &End, names: &mut Names) -> Finding {
-    let steps: Vec<String> = calls.iter().map(|call| step(call, names)).collect();
+    let steps = steps(calls, names);
     let (last, next_step) = match end {
         End::Thread(task) => {
             let who = names.of_thread(task.process, task.thread);
@@ -49,7 +49,7 @@ fn chain(waiting: &Waiting, calls: &[&Call], end: &End, names: &mut Names) -> Fi
     };
     let first = calls[0];
     Finding {
-        message: format!("{}{last}", steps.concat()),
+        message: format!("{}{last}", steps),
         next_step,
         pid: Some(first.from.process),
         tid: Some(first.from.thread),
@@ -58,9 +58,18 @@ fn chain(waiting: &Waiting, calls: &[&Call], end: &End, names: &mut Names) -> Fi
     }
 }
 
-fn step(call: &Call, names: &mut Names) -> String {
-    let who = names.of_thread(call.from.process, call.from.thread);
-    format!("{who} waits {} ms (code {:#x} on {}) for ", call.elapsed_ms, call.code, call.context)
+/// A sentence that ends before whom the last of them waits for.
+fn steps(calls: &[&Call], names: &mut Names) -> String {
+    let mut sentence = String::new();
+    for call in calls {
+        let which = if sentence.is_empty() { "" } else { ", which" };
+        let who = names.of_thread(call.from.process, call.from.thread);
+        sentence += &format!(
+            "{who}{which} waits {} ms (code {:#x} on {}) for ",
+            call.elapsed_ms, call.code, call.context
+        );
+    }
+    sentence
 }
 
 /// Cycles of waiting threads. A driver's log is not of one moment: what is in it once more, when `again` reads it, is no
@@ -79,11 +88,11 @@ pub fn cycles(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names)
 }
 
 fn cycle(calls: &[&Call], names: &mut Names) -> Finding {
-    let steps: Vec<String> = calls.iter().map(|call| step(call, names)).collect();
+    let steps = steps(calls, names);
     let first = calls[0];
     let again = names.of_thread(first.from.process, first.from.thread);
     Finding {
-        message: format!("{}{again} again: none of them can go on", steps.concat()),
+        message: format!("{}{again} again: none of them can go on", steps),
         next_step: "end one of these processes; so that it does not happen again, give them another thread in the pool, or make one of the calls oneway".into(),
         pid: Some(first.from.process),
         tid: Some(first.from.thread),
@@ -130,7 +139,11 @@ mod tests {
             |again: fn() -> Waiting| cycles(&crossed(1, 2), again, &mut Names::none()).findings().to_vec();
         assert_eq!(found(|| crossed(1, 2)).len(), 1);
         assert_eq!(found(|| crossed(1, 3)).len(), 0);
-        assert!(found(|| crossed(1, 2))[0].message.ends_with("10:10 again: none of them can go on"));
+        let message = &found(|| crossed(1, 2))[0].message;
+        assert!(
+            message.contains(" for 20:20, which waits 5 ms ")
+                && message.ends_with(" for 10:10 again: none of them can go on")
+        );
     }
 
     #[test]
