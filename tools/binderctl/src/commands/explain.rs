@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<O
         return follow(pid, arguments.count.unwrap_or(u64::MAX), options, output);
     }
     let explanation = past(pid, options)?;
-    let found = Outcome::of(!explanation.failures.is_empty());
+    let found = Outcome::of(!explanation.failures.is_empty() || !explanation.messages.is_empty());
     output.print(&explanation)?;
     Ok(found)
 }
