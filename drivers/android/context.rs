@@ -2,7 +2,10 @@
 
 //! A context: one device, whose processes can reach each other, starting from its context manager.
 
-use crate::common::stats::{Counted, Kind};
+use crate::common::{
+    stats::{Counted, Kind},
+    transaction_log::{Published, TransactionLog}, //
+};
 use kernel::{
     cred::Credential,
     new_mutex,
@@ -32,6 +35,9 @@ pub(crate) struct Context<N> {
     /// while a manager is installed, and is taken before all other locks.
     #[pin]
     manager_uid: Mutex<Option<Kuid>>,
+    /// The log of what is sent, once the device has been opened. An outermost lock.
+    #[pin]
+    log: Mutex<Option<Published>>,
     _counted: Counted,
 }
 
@@ -58,6 +64,7 @@ impl<N> Context<N> {
                 name,
                 manager <- new_spinlock!(None, "Context::manager"),
                 manager_uid <- new_mutex!(None, "Context::manager_uid"),
+                log <- new_mutex!(None, "Context::log"),
                 _counted: Counted::new(Kind::Context),
             }),
             GFP_KERNEL,
@@ -67,6 +74,16 @@ impl<N> Context<N> {
     /// Returns the name that the device was made with; renaming the device does not change it.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
+    }
+
+    /// Returns the log of what is sent, for a process that opens the device. `ENOMEM`.
+    pub(crate) fn log(&self) -> Result<Arc<TransactionLog>> {
+        let mut log = self.log.lock();
+        if let Some(log) = &*log {
+            return Ok(log.0.clone());
+        }
+        let new = Published::new(&self.name)?;
+        Ok(log.insert(new).0.clone())
     }
 
     /// Returns the node that handle 0 means, if there is one.

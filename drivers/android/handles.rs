@@ -92,6 +92,13 @@ impl Handles {
         }
     }
 
+    /// Calls `each` with the strong and the weak count on some handles, from `from` on. Returns where to go
+    /// on, if there are more.
+    pub(crate) fn visit_counts(&self, from: u32, mut each: impl FnMut(u32, u32)) -> Option<u32> {
+        self.table
+            .visit_leaf(from, |_, reference| each(reference.strong, reference.weak))
+    }
+
     /// Returns the ref behind a handle.
     pub(crate) fn get_mut(&mut self, handle: u32) -> Option<&mut Ref> {
         self.table.get_mut(handle)

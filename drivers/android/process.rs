@@ -10,10 +10,12 @@ use crate::{
     allocation::Delivered,
     buffers::space::{self, Buffers},
     common::{
+        code_counts::ProcessCounts,
         error::TransactionError,
         limits::limits,
         reason::Reason,
-        stats::{Counted, Kind}, //
+        stats::{Counted, Kind},
+        transaction_log::TransactionLog, //
     },
     context::Context,
     defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
@@ -70,6 +72,8 @@ pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 pub(crate) struct Process {
     /// The device that was opened.
     pub(crate) context: Arc<Context<Node>>,
+    /// The log of what is sent through that device.
+    pub(crate) log: Arc<TransactionLog>,
     /// The file that it was opened as.
     pub(crate) file: OpenFile,
     /// The number of the thread group that opened it, in the initial pid namespace.
@@ -84,6 +88,8 @@ pub(crate) struct Process {
     /// The rights with which the device was opened. Security hooks are called with these, whichever
     /// task makes a call later. Closed once the process has ended.
     pub(crate) credential: Closable<ARef<Credential>>,
+    /// Its counters of codes, apart from those of its threads. Closed once the process has ended.
+    pub(crate) code_counts: Closable<KBox<ProcessCounts>>,
     #[pin]
     state: SpinLock<ProcessState>,
     /// Handles on nodes of other processes. This lock is taken before the state lock of any
@@ -119,6 +125,8 @@ pub(crate) struct ProcessState {
     pub(crate) newest_idle: Option<Arc<Thread>>,
     /// Work of the process, for the first available thread that reads.
     pub(crate) work: WorkQueue,
+    /// The calls in `work`.
+    pub(crate) queued_calls: u32,
     /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: CountedTree<u64, Arc<Node>>,
     /// Death notifications that are delivered to the process and not confirmed yet.
@@ -141,6 +149,7 @@ impl ProcessState {
             threads: CountedTree::new(),
             newest_idle: None,
             work: WorkQueue::numbered(),
+            queued_calls: 0,
             nodes: CountedTree::new(),
             delivered_deaths: DeliveredNotifications::new(),
             freeze_registrations: Registrations::new(),
@@ -166,6 +175,7 @@ impl ProcessState {
     /// an idle thread, which then looks for the work. If another thread takes the work before that
     /// one runs, this is correct too, and faster: it may take long until a sleeping thread runs.
     pub(crate) fn push_to_process(&mut self, ticket: WorkTicket, work: Work) -> Wake {
+        self.queued_calls += u32::from(matches!(work, Work::Call(_)));
         self.work.push_back(ticket, work);
         self.wake_for_work()
     }
@@ -298,11 +308,14 @@ impl Process {
         let mm = task.mm().ok_or(EINVAL)?;
         let pool = space::pool()?;
         let buffers = Buffers::new(task.tgid())?;
+        let code_counts = ProcessCounts::new()?;
+        let log = context.log()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
         let pages = Arc::pin_init(pages, GFP_KERNEL)?;
         let pollers = PollCondVarBox::new(c"Process::pollers", kernel::static_lock_class!())?;
         Arc::pin_init(
             pin_init!(Self {
+                log,
                 context: context.clone(),
                 file: OpenFile::new(),
                 pid: task.tgid(),
@@ -310,6 +323,7 @@ impl Process {
                 default_priority: priority::current_priority(),
                 opening,
                 credential: Closable::new(ARef::from(credential)),
+                code_counts: Closable::new(code_counts),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),
                 buffers,

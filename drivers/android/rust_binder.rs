@@ -50,7 +50,7 @@ mod trace;
 mod transaction;
 mod work;
 
-use entry::ffi::Devices;
+use entry::{ffi::Devices, ioctls::set_handoff};
 use kernel::prelude::*;
 
 module! {
@@ -80,6 +80,7 @@ struct BinderModule {
 impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         kernel_ext::layouts::check()?;
+        set_handoff(module_parameters::handoff.value() != 0);
         Ok(Self {
             _devices: Devices::make(module_parameters::charge_buffers.value())?,
         })

@@ -8,7 +8,9 @@
 
 use crate::{
     common::{
+        code_counts::{Counter, ThreadCounts},
         error::TransactionError,
+        netlink::Party,
         stats::{Counted, Kind}, //
     },
     defs::{ExtendedError, Return},
@@ -16,7 +18,8 @@ use crate::{
     process::{Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::{CallStack, FrameId},
-        priority_rules::{NodePriority, Priority}, //
+        completions::{Completion, Completions},
+        priority_rules::{NodePriority, Priority, SavedPriority}, //
     },
     scheduling::{idle::IdlePlace, priority},
     transaction::Transaction,
@@ -47,6 +50,8 @@ pub(crate) struct Thread {
     /// A command that failed stops those behind it until the thread has read the error. Only the
     /// thread itself accesses this.
     pub(crate) has_unread_error: AtomicFlag,
+    /// Its counters of codes.
+    pub(crate) counts: KBox<ThreadCounts>,
     _counted: Counted,
 }
 
@@ -62,7 +67,7 @@ pub(crate) struct ThreadState {
     pub(crate) idle_place: IdlePlace<Thread>,
     /// The priority that the thread had before the sender of a call raised it, until the thread
     /// takes that call.
-    pub(crate) raised_from: Option<Priority>,
+    pub(crate) raised_from: SavedPriority,
     /// Calls that the thread makes and serves, the innermost last.
     pub(crate) stack: CallStack<KBox<Transaction>>,
     pub(crate) work: WorkQueue,
@@ -121,67 +126,16 @@ impl Looper {
     }
 }
 
-/// The unread completions of a thread, which say that its calls and replies are on their way.
-///
-/// They are queued early, because nothing may come before them. If the call or the reply fails
-/// after that, the queue is not searched; instead, `last` records what becomes of the completion.
-/// It is the last completion in the queue, since a failure stops the thread's commands until the
-/// thread has read it.
-pub(crate) struct Completions {
-    unread: u32,
-    last: Completion,
-}
-
-/// What becomes of the completion of a call or a reply.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Completion {
-    /// The thread reads it.
-    Delivered,
-    /// The thread reads it, and until then its commands are stopped: it is that of a reply that
-    /// failed (contract TXN-25).
-    StopsCommands,
-    /// The thread does not read it: it is that of a call that failed (contract TXN-19).
-    Withdrawn,
-}
-
-impl Completions {
-    /// Counts one more that is queued.
-    #[inline]
-    pub(crate) fn add(&mut self) {
-        self.unread += 1;
-    }
-
-    /// Records that the call or the reply of the one that was queued last has failed, and what
-    /// becomes of it.
-    pub(crate) fn fail(&mut self, last: Completion) {
-        self.last = last;
-    }
-
-    /// Removes the one that was queued first, which the thread reads. Returns what becomes of it.
-    #[inline]
-    pub(crate) fn read(&mut self) -> Completion {
-        self.unread -= 1;
-        if self.unread == 0 {
-            core::mem::replace(&mut self.last, Completion::Delivered)
-        } else {
-            Completion::Delivered
-        }
-    }
-}
-
 impl ThreadState {
     fn new(error_ticket: WorkTicket) -> Self {
         Self {
             looper: Looper::default(),
             wait_state: WaitState::Awake,
             idle_place: IdlePlace::default(),
-            raised_from: None,
+            raised_from: SavedPriority::NONE,
             stack: CallStack::new(),
             work: WorkQueue::numbered(),
-            completions: Completions {
-                unread: 0,
-                last: Completion::Delivered,
-            },
+            completions: Completions::none(),
             pending_calls: 0,
             is_work_urgent: false,
             extended_error: ExtendedError::none(0),
@@ -287,6 +241,7 @@ impl Thread {
             has_ended: AtomicFlag::new(false),
             must_return: AtomicFlag::new(false),
             has_unread_error: AtomicFlag::new(false),
+            counts: ThreadCounts::new()?,
             _counted: Counted::new(Kind::Thread),
         };
         Ok(Arc::new(thread, GFP_KERNEL)?)
@@ -300,6 +255,30 @@ impl Thread {
     /// The same, to be read.
     pub(crate) fn state_shared<'a>(&'a self, process: &'a ProcessState) -> &'a ThreadState {
         self.state.access(process)
+    }
+
+    /// Names the thread, in the initial pid namespace.
+    #[inline(always)]
+    pub(crate) fn party(&self) -> Party {
+        Party {
+            pid: self.process.pid(),
+            tid: self.id,
+        }
+    }
+
+    /// Counts a code. To be called by the thread.
+    #[inline(always)]
+    pub(crate) fn count(&self, counter: Counter) {
+        if !self.counts.count(counter) {
+            self.count_for_process(counter);
+        }
+    }
+
+    #[cold]
+    fn count_for_process(&self, counter: Counter) {
+        if let Some(counts) = self.process.code_counts.open() {
+            counts.count(counter);
+        }
     }
 
     /// Whether the thread makes or serves a call.
@@ -334,7 +313,7 @@ impl Thread {
         let state = self.state(process);
         state.pending_calls -= 1;
         state.wait_state = WaitState::ForOwnWork;
-        state.raised_from = raised_from;
+        state.raised_from = raised_from.into();
     }
 
     /// Wakes the thread. To be called with no lock held.

@@ -432,21 +432,24 @@ impl Transaction {
     pub(crate) fn fail(mut self: KBox<Self>, error: TransactionError) {
         self.release_content();
         self.content = Content::Failed(error);
-        self.return_to_caller(None, WakeHint::Anywhere);
+        self.return_to_caller(None, WakeHint::Anywhere, |_, _| {});
     }
 
     /// Returns the transaction, with a reply or a transaction error in it, to the thread that made
     /// the call. Releases its content if that thread does not wait for it any more. No lock may be
     /// held.
     ///
-    /// `error` is recorded as the caller's extended error, unless it has an unread one.
+    /// `error` is recorded as the caller's extended error, unless it has an unread one. `and` is called
+    /// with the caller, under its lock.
     pub(crate) fn return_to_caller(
         mut self: KBox<Self>,
         error: Option<(u32, TransactionError)>,
         hint: WakeHint,
+        and: impl FnOnce(&Thread, &StateGuard<'_>),
     ) {
         let caller = self.caller.clone();
         let mut process = caller.process.lock_state();
+        and(&caller, &process);
         let state = caller.state(&mut process);
         if caller.has_ended.load(Relaxed) || !state.end_innermost_call(self.frame()) {
             return self.return_to_outer_call(process, &caller);

@@ -28,7 +28,7 @@ pub(crate) enum Work {
     /// A return code without a payload.
     ReturnCode(Return),
     /// The call or the reply that the thread made is on its way; see
-    /// [`crate::thread::Completions`].
+    /// [`crate::pure::completions::Completions`].
     Completion,
     /// The error of a command, for which the thread keeps a place of its own.
     Error(Return),

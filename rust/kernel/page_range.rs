@@ -235,6 +235,8 @@ struct Mapping {
     /// The start of the mapping, in the process's address space.
     address: usize,
     slots: KVVec<Slot>,
+    /// One more than the highest index of a page that was ever present. Written under `populating`.
+    highest: Atomic<usize>,
 }
 
 impl Mapping {
@@ -306,7 +308,12 @@ impl PageRange {
         for _ in 0..pages {
             slots.push(Slot::new(), GFP_KERNEL)?;
         }
-        if !space.mapping.populate(Mapping { address, slots }) {
+        let mapping = Mapping {
+            address,
+            slots,
+            highest: Atomic::new(0),
+        };
+        if !space.mapping.populate(mapping) {
             return Err(EBUSY);
         }
         self.address.store(address, ordering::Relaxed);
@@ -346,6 +353,23 @@ impl PageRange {
     /// Whether the mapping exists. It may be removed at any time; after that it does not come back.
     pub fn is_mapped(&self) -> bool {
         self.frontier.load(ordering::Relaxed) >= 0
+    }
+
+    /// Returns which of up to 64 pages are present: a bit for each, the lowest for the first.
+    pub fn present_in(&self, pages: Range<usize>) -> u64 {
+        let space = self.space.open();
+        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
+        let slots = mapping.and_then(|mapping| mapping.slots.get(pages));
+        let slots = slots.unwrap_or_default().iter().rev();
+        slots.fold(0, |bits, slot| bits << 1 | u64::from(slot.is_filled()))
+    }
+
+    /// Returns how many pages, from the start of the mapping on, were present at some time, those between
+    /// them included.
+    pub fn high_watermark(&self) -> usize {
+        let space = self.space.open();
+        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
+        mapping.map_or(0, |mapping| mapping.highest.load(ordering::Relaxed))
     }
 
     /// Returns how many pages are present. Walks all slots: for statistics.
@@ -432,6 +456,11 @@ impl PageRange {
         self.insert_page(mm, address, &record)?;
         let space = self.space.open().ok_or(ESRCH)?;
         let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
+        // No other thread stores meanwhile: `populating` is held.
+        let highest = mapping.highest.load(ordering::Relaxed);
+        mapping
+            .highest
+            .store(highest.max(index + 1), ordering::Relaxed);
         // SAFETY: The slot is that of the record, and the pool that of this range.
         unsafe { mapping.slots[index].fill(record, &self.pool) }
     }

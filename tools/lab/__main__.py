@@ -89,6 +89,7 @@ def _parser():
     mesh.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     mesh.add_argument("--seconds", type=int, default=25)
     mesh.add_argument("--tolerate", action="store_true", help="count refused calls, and do not fail for them")
+    mesh.add_argument("--read-logs", action="store_true", help="eight pairs, and in a second half all log files are read")
     mesh.add_argument("--icount", action="store_true", help="on one CPU whose time is its instructions (x86_64)")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
@@ -241,7 +242,7 @@ def _soak(arguments):
 def _mesh(arguments):
     tally = suite.Tally()
     suite.mesh(tally, arguments.guest, arguments.seconds, arguments.driver, arguments.tolerate,
-               arguments.icount)
+               arguments.icount, suite.PAIRS_READ if arguments.read_logs else ())
     return tally.finish()
 
 

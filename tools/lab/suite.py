@@ -50,6 +50,9 @@ CYCLES = {"um": 100, "x86_64": 100, "x86_64-debug": 25}
 # How long processes call each other. Whether a space is filled before its process is let run, the host's load decides, too,
 # unless the guest's clock counts instructions.
 MESH_SECONDS = 10
+# Twice: before all log files are read again and again by another process, and meanwhile.
+MESH_READ_SECONDS = 3
+PAIRS_READ = ("--pairs", "--processes", "16", "--callers", "1", "--oneway", "0", "--read-logs")
 MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
@@ -161,6 +164,8 @@ def stages():
     for driver in ("c", "rust"):
         stage("host", f"mesh um {driver}",
               functools.partial(mesh, name="um", seconds=MESH_SECONDS, driver=driver, tolerate=True))
+        stage("host", f"mesh um {driver}, logs read",
+              functools.partial(mesh, name="um", seconds=MESH_READ_SECONDS, driver=driver, words=PAIRS_READ))
         stage("qemu", f"mesh x86_64 {driver}, counted",
               functools.partial(mesh, name="x86_64", seconds=MESH_COUNTED_SECONDS, driver=driver, icount=True))
     stage("host", "mutants", _mutants)
@@ -387,15 +392,15 @@ def soak(tally, name, seconds, driver="rust"):
     tally.add(title, int(result.good), int(not result.good))
 
 
-def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False):
+def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False, words=()):
     """Many processes call each other: nothing may be lost, and nothing be refused unless that is tolerated. With
     `icount` on one CPU, whose time is its instructions, and at a pace: each run is like the last, however busy the host."""
     program = programs.build("tests/contract")
-    argv = ["/lab/contract", "mesh", "--seconds", str(seconds), *(["--tolerate"] if tolerate else [])]
+    argv = ["/lab/contract", "mesh", "--seconds", str(seconds), *(["--tolerate"] if tolerate else []), *words]
     argv += ["--pace", str(MESH_PACE)] if icount else []
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, icount=icount,
                     timeout=seconds * (100 if icount else 1) + 150)
-    title = f"mesh {name} {driver} {seconds} s" + (", counted" if icount else "")
+    title = f"mesh {name} {driver} {seconds} s" + (", counted" if icount else "") + (", logs read" if words else "")
     result = _run(title, name, job)
     say.lines(*_last_words(result.output))
     tally.add(title, int(result.good), int(not result.good))

@@ -35,6 +35,9 @@ static const struct binder_log {
 } binder_logs[] = {
 	{ "state", RUST_BINDER_LOG_STATE },
 	{ "state_hashed", RUST_BINDER_LOG_STATE_HASHED },
+	{ "stats", RUST_BINDER_LOG_STATS },
+	{ "transaction_log", RUST_BINDER_LOG_TRANSACTION_LOG },
+	{ "failed_transaction_log", RUST_BINDER_LOG_FAILED_TRANSACTION_LOG },
 	{ "transactions", RUST_BINDER_LOG_TRANSACTIONS },
 	{ "transactions_hashed", RUST_BINDER_LOG_TRANSACTIONS_HASHED },
 };

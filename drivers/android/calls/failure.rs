@@ -8,7 +8,8 @@ use crate::{
         debug::{self, Subject},
         error::TransactionError,
         netlink::{Party, Report},
-        reason::Reason, //
+        reason::Reason,
+        transaction_log::{Kind, Sent}, //
     },
     defs::{Return, TransactionRequest},
     process::Process,
@@ -23,6 +24,8 @@ pub(super) struct Failure {
     receiver: Option<Party>,
     /// The state of the receiver's space, if that is the reason.
     space: Option<Space>,
+    /// The debug id of the node that is called, if that is known; else 0.
+    node: u32,
 }
 
 /// What is told of a space that has no room.
@@ -33,17 +36,20 @@ struct Space {
 }
 
 impl Failure {
-    /// Returns the failure of a call that a thread of `process`, or `thread`, would have served.
+    /// Returns the failure of a call on `node`, which a thread of `process`, or `thread`, would have served,
+    /// or of a reply, where `node` is 0.
     #[cold]
     pub(super) fn on_the_way_to(
         process: &Process,
         thread: Option<&Thread>,
+        node: u32,
         error: TransactionError,
     ) -> Self {
         Self {
             error,
             receiver: Some(party(process, thread)),
             space: Space::of(process, error.reason),
+            node,
         }
     }
 
@@ -63,6 +69,14 @@ impl Failure {
         if reason.is_user_error() {
             debug::user_error_happened();
         }
+        let kind = if is_reply {
+            Kind::Reply
+        } else {
+            Kind::of_call(request.flags)
+        };
+        let to = self.receiver.unwrap_or_default();
+        let sent = Sent::new(kind, request, sender.thread.party(), to, self.node);
+        sender.thread.process.log.add_failed(id, &sent, self.error);
         let outcome = self.error.return_code();
         report(sender, request, is_reply, self.receiver, outcome);
     }
@@ -72,7 +86,7 @@ impl Failure {
         let (command, outcome) = (name(is_reply), outcome_name(error.return_code()));
         let at = sender.at.get();
         let context = sender.thread.process.context.name();
-        let to = self.receiver.unwrap_or(Party { pid: 0, tid: 0 });
+        let to = self.receiver.unwrap_or_default();
         let say = |why: fmt::Arguments<'_>| {
             debug::print(fmt!(
                 "{command} at offset {at} of the write buffer: {outcome}, {} ({}): {why} \
@@ -110,6 +124,7 @@ impl From<TransactionError> for Failure {
             error,
             receiver: None,
             space: None,
+            node: 0,
         }
     }
 }
@@ -182,7 +197,7 @@ fn report(
     let process = &sender.thread.process;
     Report {
         context: process.context.name(),
-        from: party(process, Some(sender.thread)),
+        from: sender.thread.party(),
         to,
         is_reply,
         request,

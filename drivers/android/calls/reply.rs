@@ -11,7 +11,12 @@ use crate::{
         sender::Sender,
         translate::{copy_in, Route}, //
     },
-    common::{error::TransactionError, reason::Reason, stats::next_debug_id},
+    common::{
+        error::TransactionError,
+        reason::Reason,
+        stats::next_debug_id,
+        transaction_log::{Kind, Sent}, //
+    },
     defs::{transaction_flags, ExtendedError, TransactionRequest},
     kernel_ext::park::WakeHint,
     range_alloc::CallKind,
@@ -57,7 +62,13 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
         _ => thread.end_reply(error.is_some()),
     }
     let saved_priority = transaction.saved_priority;
-    transaction.return_to_caller(error, sender.hint);
+    transaction.return_to_caller(error, sender.hint, |caller, guard| {
+        if error.is_none() {
+            let (from, to) = (thread.party(), caller.party());
+            let sent = Sent::new(Kind::Reply, request, from, to, 0);
+            caller.process.log.add(guard, id, &sent);
+        }
+    });
     // The priority is restored only now: until the caller runs, it waits for this thread.
     if let Some(saved) = saved_priority.get() {
         priority::end_service(saved);
@@ -124,7 +135,12 @@ fn fill_reply(
     if let Err(error) = copied {
         release_failed(transaction, request, id);
         let caller = &transaction.caller;
-        return Err(Failure::on_the_way_to(&caller.process, Some(caller), error));
+        return Err(Failure::on_the_way_to(
+            &caller.process,
+            Some(caller),
+            0,
+            error,
+        ));
     }
     trace::txn_latency_free(|| {
         let replier = sender.thread;

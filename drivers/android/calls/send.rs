@@ -15,8 +15,10 @@ use crate::{
     common::{
         error::TransactionError,
         limits::limits,
+        netlink::Party,
         reason::Reason,
-        stats::next_debug_id, //
+        stats::next_debug_id,
+        transaction_log::{Kind, Sent}, //
     },
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     kernel_ext::park::WakeHint,
@@ -24,11 +26,12 @@ use crate::{
     process::Process,
     pure::{
         call_stack::{Frame, FrameId},
+        completions::Completion,
         freeze_state::Admission, //
     },
     range_alloc::CallKind,
     scheduling::priority,
-    thread::{Completion, Thread, ThreadState},
+    thread::{Thread, ThreadState},
     trace,
     transaction::{Content, Transaction, Waiter},
     work::{Urgency, Wake, Work, WorkTicket}, //
@@ -100,6 +103,7 @@ fn call_and_expect(
 ) -> Result<(), Failure> {
     let thread = sender.thread;
     let target = node.owner.clone();
+    let node_id = node.debug_id;
     let Begun {
         transaction,
         mut expectation,
@@ -109,7 +113,7 @@ fn call_and_expect(
         let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
         sent(request, id, &node, thread)
     });
-    match prepare_call(
+    let draft = prepare_call(
         sender,
         request,
         node,
@@ -117,17 +121,17 @@ fn call_and_expect(
         &target,
         transaction,
         &mut expectation,
-    )
-    .and_then(|transaction| submit(transaction, &target, route.as_ref()))
-    {
+    );
+    let route = route.as_ref();
+    match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route)) {
         Ok(submitted) => {
             submitted.wake.now(&target, sender.hint);
             Ok(())
         }
         Err(error) => {
             stop_expecting_reply(thread, &expectation);
-            let route = route.as_ref().map(|waiter| &*waiter.thread);
-            Err(Failure::on_the_way_to(&target, route, error))
+            let route = route.map(|waiter| &*waiter.thread);
+            Err(Failure::on_the_way_to(&target, route, node_id, error))
         }
     }
 }
@@ -301,8 +305,9 @@ fn call_oneway(
     id: u32,
 ) -> Result<(), Failure> {
     let target = node.owner.clone();
+    let node_id = node.debug_id;
     queue_oneway(sender, request, node, &target, id)
-        .map_err(|error| Failure::on_the_way_to(&target, None, error))
+        .map_err(|error| Failure::on_the_way_to(&target, None, node_id, error))
 }
 
 /// Queues a oneway call at `target`, the owner of `node`, and what the sender reads of that.
@@ -324,6 +329,7 @@ fn queue_oneway(
         Some(spare) => spare,
         None => WorkTicket::new(GFP_KERNEL)?,
     };
+    let node_id = node.debug_id;
     let mut transaction = Transaction::new(thread)?;
     let kind = CallKind::Oneway {
         sender: thread.process.pid(),
@@ -337,7 +343,7 @@ fn queue_oneway(
     if acknowledgement == Return::OnewaySpamSuspect {
         report_queued(sender, request, target, acknowledgement);
     }
-    let submitted = submit(transaction, target, None)?;
+    let submitted = submit(transaction, thread, request, target, node_id, None)?;
     submitted.wake.now(target, WakeHint::Anywhere);
     let answer = match submitted.admission {
         Admission::Pending => {
@@ -360,14 +366,24 @@ struct Submitted {
 }
 
 /// Queues a draft at its target: for the thread that `route` names, or else for any thread of the pool.
-/// Drops a draft that the target does not admit, and returns the transaction error. No lock may be
-/// held.
+/// Logs it first, with the debug id of its node. Drops a draft that the target does not admit, and returns the
+/// transaction error. No lock may be held.
 fn submit(
     mut transaction: KBox<Transaction>,
+    caller: &Thread,
+    request: &TransactionRequest,
     target: &Process,
+    node: u32,
     route: Option<&Waiter>,
 ) -> Result<Submitted, TransactionError> {
     let mut state = target.lock_state();
+    let to = Party {
+        pid: target.pid(),
+        tid: route.map_or(0, |waiter| waiter.thread.id),
+    };
+    let kind = Kind::of_call(request.flags);
+    let sent = Sent::new(kind, request, caller.party(), to, node);
+    target.log.add(&state, transaction.id, &sent);
     // A thread between the two in the chain may have ended since the waiting thread was found. Then the
     // waiting thread has read the outcome of its call, or is about to, and does not take this call.
     let route = route

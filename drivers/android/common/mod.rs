@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the whole driver uses: transaction errors, limits, counters of objects, debug messages, reports
-//! over netlink.
+//! What the whole driver uses: transaction errors, limits, counters of objects and codes, debug
+//! messages, reports over netlink.
 
+pub(crate) mod code_counts;
 pub(crate) mod debug;
 pub(crate) mod error;
 pub(crate) mod limits;
@@ -10,3 +11,4 @@ pub(crate) mod limits;
 pub(crate) mod netlink;
 pub(crate) mod reason;
 pub(crate) mod stats;
+pub(crate) mod transaction_log;

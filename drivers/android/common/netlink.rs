@@ -42,7 +42,7 @@ impl Drop for Family {
 }
 
 /// A task of a process of Binder, by its numbers in the initial pid namespace.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Party {
     pub(crate) pid: i32,
     /// 0 if any thread of the process is meant.

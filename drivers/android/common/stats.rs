@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters of objects: each object on the heap counts itself, so that unloading the module can
-//! report what was never freed.
+//! Counters of objects: each object on the heap counts itself, so that a log can show how many exist
+//! and have existed, and unloading the module can report what was never freed.
 //!
 //! Objects are allocated and freed rarely (a steady stream of calls reuses them), so the counters
 //! cost the transaction path nothing.
@@ -9,7 +9,7 @@
 use crate::pure::numbers::{FIRST_COUNT, FIRST_DEBUG_ID};
 use kernel::{
     prelude::*,
-    sync::atomic::{Atomic, Relaxed}, //
+    sync::atomic::{Acquire, Atomic, Relaxed}, //
 };
 
 /// The kinds of objects that are counted.
@@ -37,7 +37,8 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::FreezeNotification, "freeze notifications"),
 ];
 
-static ALIVE: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(FIRST_COUNT) }; KINDS.len()];
+static CREATED: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(FIRST_COUNT) }; KINDS.len()];
+static FREED: [Atomic<i32>; KINDS.len()] = [const { Atomic::new(FIRST_COUNT) }; KINDS.len()];
 
 /// The presence of one object: a field of the object, counted as long as it exists.
 pub(crate) struct Counted(Kind);
@@ -45,14 +46,32 @@ pub(crate) struct Counted(Kind);
 impl Counted {
     /// Counts an object that is being created.
     pub(crate) fn new(kind: Kind) -> Self {
-        ALIVE[kind as usize].add(1, Relaxed);
+        CREATED[kind as usize].add(1, Relaxed);
         Self(kind)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        ALIVE[self.0 as usize].add(-1, Relaxed);
+        FREED[self.0 as usize].add(1, Relaxed);
+    }
+}
+
+/// How many objects of a kind exist, and have been created.
+#[derive(Clone, Copy)]
+pub(crate) struct Objects {
+    pub(crate) alive: u32,
+    pub(crate) created: u32,
+}
+
+/// Returns the number of objects of a kind.
+pub(crate) fn objects(kind: Kind) -> Objects {
+    // First those that were freed: an object that is created and freed meanwhile only seems to exist.
+    let freed = FREED[kind as usize].load(Acquire);
+    let created = CREATED[kind as usize].load(Relaxed);
+    Objects {
+        alive: created.wrapping_sub(freed) as u32,
+        created: created.wrapping_sub(FIRST_COUNT) as u32,
     }
 }
 
@@ -61,7 +80,7 @@ impl Drop for Counted {
 /// The test runner looks for the word "leaked".
 pub(crate) fn report_leaks() {
     for (kind, name) in KINDS {
-        let alive = ALIVE[kind as usize].load(Relaxed).wrapping_sub(FIRST_COUNT);
+        let Objects { alive, .. } = objects(kind);
         if alive != 0 {
             pr_err!("leaked {} {}\n", alive, name);
         }
@@ -69,6 +88,11 @@ pub(crate) fn report_leaks() {
 }
 
 static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(FIRST_DEBUG_ID);
+
+/// Returns the newest debug id.
+pub(crate) fn newest_debug_id() -> u32 {
+    LAST_DEBUG_ID.load(Relaxed) as u32
+}
 
 /// Returns the next debug id, by which logs, trace events and the extended error name a call, a reply,
 /// a node or a ref: all from one counter (contract NODE-15).

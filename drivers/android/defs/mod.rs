@@ -74,6 +74,22 @@ macro_rules! wire_table {
         }
 
         impl $table {
+            /// One more than the highest running number.
+            pub(crate) const NUMBERS: usize = {
+                let mut highest = 0;
+                $(
+                    if Self::$variant.number() > highest {
+                        highest = Self::$variant.number();
+                    }
+                )*
+                highest + 1
+            };
+
+            /// Returns the running number.
+            pub(crate) const fn number(self) -> usize {
+                (self.code() & 0xff) as usize
+            }
+
             /// Returns the entry of a code, if there is one.
             #[allow(dead_code)] // Codes of returns are never read.
             pub(crate) const fn from_code(code: u32) -> Option<Self> {

@@ -12,7 +12,10 @@ use crate::{
         send,
         sender::Sender, //
     },
-    common::debug::{binder_debug, errno_name},
+    common::{
+        code_counts::Counter,
+        debug::{binder_debug, errno_name}, //
+    },
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     entry::refusals,
     kernel_ext::stack_bytes::StackBytes,
@@ -43,7 +46,10 @@ const PIECE: usize = 128;
 pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
     let mut source = Source::new(io);
     while source.remaining() > 0 && !sender.thread.has_unread_error.load(Relaxed) {
-        let command = source.command().inspect_err(|_| source.tell_malformed())?;
+        let command = source.command().inspect_err(|_| {
+            source.count_refused(sender.thread);
+            source.tell_malformed();
+        })?;
         execute(sender, command, &source)?;
         source.advance(command);
         io.write_consumed = source.consumed;
@@ -118,6 +124,16 @@ impl Source {
         self.bytes(size_of::<u32>())
     }
 
+    /// Counts the next command, which does not run, if its code could be read.
+    #[cold]
+    fn count_refused(&self, thread: &Thread) {
+        if let Ok(code) = self.bytes(0) {
+            if let Some(counter) = Counter::of_refused(u32::from_ne_bytes(*code)) {
+                thread.count(counter);
+            }
+        }
+    }
+
     fn bytes<const SIZE: usize>(&self, at: usize) -> Result<&[u8; SIZE]> {
         let read = self.piece.as_slice().get(self.start + at..);
         read.and_then(|read| read.first_chunk()).ok_or(EFAULT)
@@ -148,24 +164,34 @@ impl Source {
     }
 }
 
-/// Runs one command. Fails only where the contract lets the ioctl fail (WR-3). Other errors of user
+/// Counts one command and runs it. Fails only where the contract lets the ioctl fail (WR-3). Other errors of user
 /// space have no effect, or are answered by a `BR_*`.
 ///
 /// The commands of which most calls consist are handled here, and inlined. The others are handled by
 /// [`execute_other`], so that they cost these calls nothing.
 #[inline(always)]
 fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
+    let count = |command| sender.thread.count(Counter::of_command(command));
     match command {
         Command::Transaction => {
             let request = TransactionRequest::decode(source.payload()?);
+            count(Command::Transaction);
             send::call(sender, &request);
         }
         Command::Reply => {
             let request = TransactionRequest::decode(source.payload()?);
+            count(Command::Reply);
             reply::reply(sender, &request);
         }
-        Command::FreeBuffer => free_buffer(sender, source)?,
-        _ => execute_other(sender, command, source)?,
+        Command::FreeBuffer => {
+            let address = u64::from_ne_bytes(*source.payload()?);
+            count(Command::FreeBuffer);
+            free_buffer(sender, address, source);
+        }
+        _ => {
+            count(command);
+            execute_other(sender, command, source)?;
+        }
     }
     Ok(())
 }
@@ -211,9 +237,8 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
 
 /// Runs `BC_FREE_BUFFER` (contract OBJ-12).
 #[inline(always)]
-fn free_buffer(sender: &Sender<'_>, source: &Source) -> Result {
+fn free_buffer(sender: &Sender<'_>, address: u64, source: &Source) {
     let thread = sender.thread;
-    let address = u64::from_ne_bytes(*source.payload()?);
     match thread.process.free_buffer(address, sender.descriptors) {
         Some(AfterFree::Nothing) => {}
         Some(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
@@ -222,7 +247,6 @@ fn free_buffer(sender: &Sender<'_>, source: &Source) -> Result {
             fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
         ),
     }
-    Ok(())
 }
 
 fn handle(source: &Source) -> Result<u32> {

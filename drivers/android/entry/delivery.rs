@@ -13,7 +13,7 @@ use crate::{
         error::TransactionError, //
     },
     defs::{NodeName, Return, TransactionData},
-    entry::read_buffer::{trace_transaction, ReadBuffer},
+    entry::read_buffer::{transaction_delivered, ReadBuffer},
     kernel_ext::park::WakeHint,
     process::StateGuard,
     scheduling::priority,
@@ -75,7 +75,7 @@ pub(super) fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
     numbers: Option<KBox<ReservedNumbers>>,
-    output: &mut ReadBuffer,
+    output: &mut ReadBuffer<'_>,
 ) -> Result<StateGuard<'a>> {
     let (node, buffer, caller_pid) = match transaction.content() {
         Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
@@ -114,7 +114,7 @@ pub(super) fn deliver_call<'a>(
         fail_delivery(thread, transaction);
         return Err(error);
     }
-    trace_transaction(transaction.id, code);
+    transaction_delivered(thread, transaction.id, code);
     match transaction.take_content() {
         Content::Call { node, buffer } => {
             let own = priority::begin_service(transaction.caller_priority, &node.priority);
@@ -185,7 +185,7 @@ fn deliver_buffer(
 pub(super) fn deliver_reply<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: KBox<Transaction>,
-    output: &mut ReadBuffer,
+    output: &mut ReadBuffer<'_>,
 ) -> Result<StateGuard<'a>> {
     let mut numbers = None;
     if let Content::Reply { buffer, .. } = transaction.content() {
@@ -208,7 +208,7 @@ pub(super) fn deliver_reply<'a>(
     output.flush()?;
     let mut process = match transaction.take_content() {
         Content::Reply { buffer, .. } => {
-            trace_transaction(transaction.id, Return::Reply);
+            transaction_delivered(thread, transaction.id, Return::Reply);
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
             deliver_buffer(thread, buffer, numbers, Purpose::Reply);
             lock_after_transaction(thread)

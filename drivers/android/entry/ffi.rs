@@ -8,14 +8,14 @@
 
 use crate::{
     buffers::space,
-    common::{netlink, stats},
+    common::{netlink, stats, transaction_log},
     context::Context,
     entry::{
         ioctls::{self, Opened},
         refusals, //
     },
     kernel_ext::descriptors::{Descriptors, OpenedAs},
-    lifecycle::{registry, teardown::end_process, threads},
+    lifecycle::{code_sums, registry, teardown::end_process, threads},
     logs::{Log, Reader},
     node::Node,
     process::{Pid, Process},
@@ -71,6 +71,12 @@ impl Devices {
         unsafe { registry::OPENED.init() };
         // SAFETY: As above; this lock, too, is used only by processes that open a device.
         unsafe { space::POOL.init() };
+        // SAFETY: As above; besides, by readers of log files, which do not exist yet either.
+        unsafe { code_sums::ENDED.init() };
+        // SAFETY: As above.
+        unsafe { code_sums::READING.init() };
+        // SAFETY: As above.
+        unsafe { transaction_log::LOGS.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
         let reports = netlink::Family::register();
         // SAFETY: Called from module init, in process context. What the functions that the devices call

@@ -30,7 +30,7 @@ use kernel::{
     cred::Credential,
     prelude::*,
     sync::{
-        atomic::Relaxed,
+        atomic::{AtomicFlag, Relaxed},
         Arc,
         ArcBorrow, //
     },
@@ -142,7 +142,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
 fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
-        let hint = if is_about_to_sleep && hands_over_cpu() {
+        let hint = if is_about_to_sleep && HANDS_OVER_CPU.load(Relaxed) {
             WakeHint::Handoff
         } else {
             WakeHint::Anywhere
@@ -166,9 +166,13 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
     Ok(())
 }
 
-/// Whether a thread that is about to sleep wakes the target on its own CPU.
-fn hands_over_cpu() -> bool {
-    crate::module_parameters::handoff.value() != 0
+/// Whether a thread that is about to sleep wakes the target on its own CPU: the module's parameter
+/// `handoff`.
+static HANDS_OVER_CPU: AtomicFlag = AtomicFlag::new(true);
+
+/// Sets the parameter `handoff`, before a device exists.
+pub(crate) fn set_handoff(hands_over_cpu: bool) {
+    HANDS_OVER_CPU.store(hands_over_cpu, Relaxed);
 }
 
 fn set_max_threads(process: &Process, argument: Argument) -> Result {

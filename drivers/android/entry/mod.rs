@@ -6,7 +6,7 @@ mod commands;
 mod delivery;
 #[allow(unsafe_code)]
 pub(crate) mod ffi;
-mod ioctls;
+pub(crate) mod ioctls;
 #[cfg(kunit_suites)]
 #[allow(unsafe_code)] // The kernel's macro generates it for a suite.
 mod kunit;

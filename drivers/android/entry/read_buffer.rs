@@ -4,8 +4,10 @@
 //! kernel, and written to user space in one piece.
 
 use crate::{
+    common::code_counts::Counter,
     defs::{Return, WriteRead, LARGEST_RETURN},
     kernel_ext::stack_bytes::StackBytes,
+    thread::Thread,
     trace, //
 };
 use kernel::{
@@ -19,7 +21,9 @@ const PIECE: usize = 192;
 const _: () = assert!(LARGEST_RETURN < PIECE);
 
 /// The read buffer of the calling process.
-pub(crate) struct ReadBuffer {
+pub(crate) struct ReadBuffer<'a> {
+    /// Who reads it.
+    reader: &'a Thread,
     address: u64,
     size: u64,
     /// The offset up to which the buffer is written.
@@ -28,15 +32,16 @@ pub(crate) struct ReadBuffer {
     piece: StackBytes<PIECE>,
 }
 
-impl ReadBuffer {
-    /// Returns the read buffer that `io` describes. Fails with `EFAULT` when it has no room for a
+impl<'a> ReadBuffer<'a> {
+    /// Returns the read buffer of `reader` that `io` describes. Fails with `EFAULT` when it has no room for a
     /// single code, or when more of it is consumed than it has.
-    pub(crate) fn new(io: &WriteRead) -> Result<Self> {
+    pub(crate) fn new(reader: &'a Thread, io: &WriteRead) -> Result<Self> {
         let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
         if io.read_consumed == 0 && room < size_of::<u32>() as u64 {
             return Err(EFAULT);
         }
         Ok(Self {
+            reader,
             address: io.read_buffer,
             size: io.read_size,
             flushed: io.read_consumed,
@@ -59,20 +64,21 @@ impl ReadBuffer {
         self.piece.room() < LARGEST_RETURN
     }
 
-    /// Adds the code that a read begins with, which tells nothing.
+    /// Adds the code that a read begins with, which is neither counted nor traced.
     pub(crate) fn put_placeholder(&mut self) {
         self.push(Return::Noop, &[]);
     }
 
-    /// Adds an item. The piece must have room for it.
+    /// Adds an item, and counts it. The piece must have room for it.
     #[inline(always)]
     pub(crate) fn put(&mut self, code: Return, payload: &[u8]) {
         self.push(code, payload);
+        self.reader.count(Counter::of_return(code));
         trace::return_code(code.code());
     }
 
     /// Adds a call or a reply. The piece must have room for it. Once it is flushed,
-    /// [`trace_transaction`] is to follow.
+    /// [`transaction_delivered`] is to follow.
     pub(crate) fn put_transaction(&mut self, code: Return, payload: &[u8]) {
         self.push(code, payload);
     }
@@ -82,13 +88,14 @@ impl ReadBuffer {
         let _ = self.piece.push(payload);
     }
 
-    /// Replaces the first code of the buffer (contract WR-10). Fails with `EFAULT`.
+    /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
     pub(crate) fn put_first(&mut self, code: Return) -> Result {
         let bytes = code.code().to_ne_bytes();
         match self.piece.as_mut_slice().first_chunk_mut() {
             Some(first) if self.flushed == 0 => *first = bytes,
             _ => write(self.address, &bytes)?,
         }
+        self.reader.count(Counter::of_return(code));
         trace::return_code(code.code());
         Ok(())
     }
@@ -106,9 +113,10 @@ impl ReadBuffer {
     }
 }
 
-/// Emits what there is to trace of call or reply `id`, which user space has as `code` now.
+/// Counts and traces call or reply `id`, which user space has as `code` now.
 #[inline(always)]
-pub(crate) fn trace_transaction(id: u32, code: Return) {
+pub(crate) fn transaction_delivered(reader: &Thread, id: u32, code: Return) {
+    reader.count(Counter::of_return(code));
     trace::transaction_received(id);
     trace::return_code(code.code());
 }

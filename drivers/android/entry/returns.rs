@@ -15,9 +15,9 @@ use crate::{
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
     process::{ProcessState, StateGuard},
-    pure::node_counts::NodeUpdate,
+    pure::{completions::Completion, node_counts::NodeUpdate},
     scheduling::{idle::IdleThreads, priority},
-    thread::{Completion, Thread, ThreadState, WaitState},
+    thread::{Thread, ThreadState, WaitState},
     trace::{self, Waiting},
     transaction::{Content, Transaction},
     work::{Wake, Work, WorkTicket}, //
@@ -34,8 +34,9 @@ use kernel::{
 ///
 /// Fails with `EAGAIN` when no work is queued and `may_wait` is not set, with `EINTR` on a signal, and
 /// with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
+#[inline(always)] // It has one caller.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
-    let mut output = ReadBuffer::new(io)?;
+    let mut output = ReadBuffer::new(thread, io)?;
     if io.read_consumed == 0 {
         output.put_placeholder();
     }
@@ -143,7 +144,7 @@ enum Found {
 fn write_all_work<'a>(
     thread: &'a Arc<Thread>,
     mut process: StateGuard<'a>,
-    output: &mut ReadBuffer,
+    output: &mut ReadBuffer<'_>,
     takes_common_work: bool,
 ) -> Result<StateGuard<'a>> {
     loop {
@@ -178,7 +179,7 @@ fn write_all_work<'a>(
 fn write_queued_work(
     thread: &Thread,
     process: &mut ProcessState,
-    output: &mut ReadBuffer,
+    output: &mut ReadBuffer<'_>,
     takes_common_work: bool,
 ) -> Found {
     loop {
@@ -209,7 +210,7 @@ fn write_queued_work(
 fn write_work(
     thread: &Thread,
     process: &mut ProcessState,
-    output: &mut ReadBuffer,
+    output: &mut ReadBuffer<'_>,
     work: Work,
     ticket: WorkTicket,
     is_common: bool,
@@ -244,9 +245,10 @@ fn write_work(
         Work::Freeze(freeze) => Some(write_notification(freeze, ticket, process, output)),
         Work::Call(mut call) => {
             call.put_ticket(ticket);
+            process.queued_calls -= u32::from(is_common);
             let own = thread.state(process);
             own.pending_calls += u32::from(is_common);
-            call.saved_priority = own.raised_from.take().into();
+            call.saved_priority = own.raised_from.take_saved();
             Some(Found::Call(call, own.stack.has_room()))
         }
         Work::Outcome(mut outcome) => {
@@ -274,7 +276,7 @@ fn write_node_update(
     node: &Node,
     ticket: WorkTicket,
     process: &mut ProcessState,
-    output: &mut ReadBuffer,
+    output: &mut ReadBuffer<'_>,
 ) -> Option<RemovedNode> {
     let (node_update, removed) = node.take_update(ticket, process);
     let NodeUpdate {
@@ -304,7 +306,7 @@ fn write_notification<S: Subject>(
     notification: Arc<Notification<S>>,
     ticket: WorkTicket,
     process: &mut ProcessState,
-    output: &mut ReadBuffer,
+    output: &mut ReadBuffer<'_>,
 ) -> Found {
     let message = notification.read(ticket, process);
     if let Some(message) = message {

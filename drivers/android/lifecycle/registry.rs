@@ -25,6 +25,9 @@ use kernel::{
 /// The order of the processes: by pid, and those of one pid in the order of opening.
 pub(crate) type Key = (Pid, i64);
 
+/// Not greater than any key.
+pub(crate) const FIRST_KEY: Key = (Pid::MIN, i64::MIN);
+
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
     pub(crate) unsafe(uninit) static OPENED: Mutex<Option<RBTree<Key, Arc<Process>>>> = None;
@@ -50,6 +53,12 @@ pub(crate) fn key(process: &Process) -> Key {
     (process.pid(), process.opening)
 }
 
+/// Returns a key that is greater than that of `process`, and not greater than that of any other process
+/// behind it.
+pub(crate) fn key_behind(process: &Process) -> Key {
+    (process.pid(), process.opening + 1)
+}
+
 /// Adds `process`, so that [`opened_by`] finds it. Fails with `ENOMEM`.
 fn add(process: &Arc<Process>) -> Result {
     let node = RBTreeNode::new(key(process), process.clone(), GFP_KERNEL)?;
@@ -58,9 +67,11 @@ fn add(process: &Arc<Process>) -> Result {
     Ok(())
 }
 
-/// Removes `process`, so that [`opened_by`] does not find it any more.
-pub(crate) fn remove(process: &Process) {
+/// Removes `process`, so that [`opened_by`] does not find it any more. `and` is called under the lock of
+/// the registry.
+pub(crate) fn remove(process: &Process, and: impl FnOnce()) {
     let mut opened = OPENED.lock();
+    and();
     let node = match &mut *opened {
         Some(tree) => tree.remove_node(&key(process)),
         None => None,
@@ -74,6 +85,13 @@ pub(crate) fn first_from(from: Key) -> Option<Arc<Process>> {
     let opened = OPENED.lock();
     let cursor = (*opened).as_ref()?.cursor_lower_bound(&from)?;
     Some(cursor.current().1.clone())
+}
+
+/// Calls `with`, under the lock of the registry, with whether `process` has not been removed.
+pub(crate) fn with<T>(process: &Process, with: impl FnOnce(bool) -> T) -> T {
+    let opened = OPENED.lock();
+    let tree = (*opened).as_ref();
+    with(tree.is_some_and(|tree| tree.get(&key(process)).is_some()))
 }
 
 /// Returns `of` each process of this pid, in the order of opening. Fails with `ENOMEM`. `of` is called

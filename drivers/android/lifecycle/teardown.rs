@@ -14,7 +14,7 @@
 use crate::{
     common::{debug::binder_debug, error::TransactionError, reason::Reason},
     kernel_ext::{park::WakeHint, sched},
-    lifecycle::registry,
+    lifecycle::{code_sums, registry},
     notifications::death::notify_all,
     process::{Pid, Process},
     pure::{
@@ -84,11 +84,15 @@ fn end_service(thread: &Thread, saved: Priority) {
 /// thread needs, to be dropped without the lock, and the priority from which the thread was raised, if
 /// it was. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Priority>)> {
+    let counts = thread.process.code_counts.open();
     let mut process = thread.process.lock_state();
     if thread.has_ended.load(Relaxed) {
         return None;
     }
     thread.has_ended.store(true, Relaxed);
+    if let Some(counts) = &counts {
+        counts.add(&thread.counts);
+    }
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state(&mut process);
     let spare = state.take_spares();
@@ -181,7 +185,11 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         process.pid(),
         process.context.name()
     );
-    registry::remove(process);
+    // No thread of it is in the driver any more, so this is the last that it has counted.
+    let counted = code_sums::of_process(process);
+    registry::remove(process, || {
+        code_sums::add_ended(process, &counted.codes);
+    });
     process
         .context
         .forget_manager(|node| core::ptr::eq(&*node.owner, &**process));
@@ -205,6 +213,7 @@ pub(crate) fn end_process(process: &Arc<Process>) {
 fn close_space_and_credential(process: &Process) {
     process.pages.close();
     process.credential.close();
+    process.code_counts.close();
 }
 
 /// Sets `has_ended`, so that the process takes nothing any more, and wakes the tasks that wait to
@@ -258,5 +267,8 @@ fn take_notifications(process: &Process) -> impl Sized {
 }
 
 fn pop_work(process: &Process) -> Option<(Work, WorkTicket)> {
-    process.lock_state().work.pop_front()
+    let mut state = process.lock_state();
+    let popped = state.work.pop_front()?;
+    state.queued_calls -= u32::from(matches!(popped.0, Work::Call(_)));
+    Some(popped)
 }

@@ -21,7 +21,9 @@ mod refs;
 mod search;
 mod slice;
 mod state;
+mod stats;
 mod threads;
+mod transaction_log;
 mod transactions;
 mod work;
 
@@ -48,6 +50,12 @@ pub(crate) enum Log {
     TransactionsHashed,
     /// All processes of one pid, completely.
     Process(Pid),
+    /// Counters.
+    Stats,
+    /// What was sent lately.
+    Sent,
+    /// What failed lately.
+    Failed,
 }
 
 impl Log {
@@ -59,6 +67,9 @@ impl Log {
             2 => Self::Transactions,
             3 => Self::TransactionsHashed,
             4 => Self::Process(pid),
+            5 => Self::Stats,
+            6 => Self::Sent,
+            7 => Self::Failed,
             _ => return None,
         })
     }
@@ -71,6 +82,8 @@ impl Log {
             | Self::Transactions
             | Self::TransactionsHashed
             | Self::Process(_) => Place::State(state::Place::Title),
+            Self::Stats => Place::Stats(stats::Place::Sums),
+            Self::Sent | Self::Failed => Place::Transactions,
         }
     }
 }
@@ -78,6 +91,8 @@ impl Log {
 /// A record of a log: where it begins.
 enum Place {
     State(state::Place),
+    Stats(stats::Place),
+    Transactions,
 }
 
 /// A place in a log file.
@@ -124,6 +139,11 @@ impl Reader {
         self.next = match &self.here {
             None => None,
             Some(Place::State(place)) => state::show(self.log, place, out).map(Place::State),
+            Some(Place::Stats(place)) => stats::show(place, out).map(Place::Stats),
+            Some(Place::Transactions) => {
+                transaction_log::show(self.log, out)?;
+                None
+            }
         };
         Ok(())
     }

@@ -9,10 +9,7 @@ use crate::{
 };
 use kernel::sync::Arc;
 
-pub(super) use registry::{key, Key};
-
-/// A key that is not greater than that of any process.
-pub(super) const FIRST: Key = (i32::MIN, i64::MIN);
+pub(super) use registry::{key, Key, FIRST_KEY as FIRST};
 
 /// Returns the key of the first process that a log may show.
 pub(super) fn first_key(log: Log) -> Key {

@@ -154,15 +154,15 @@ fn show_title(log: Log, out: &SeqFile) -> Place {
             return Place::DeadNodes(dead_nodes::Place::START);
         }
         Log::Transactions | Log::TransactionsHashed => seq_print!(out, "binder transactions:\n"),
-        Log::Process(_) => {}
+        _ => {}
     }
     Place::Process(processes::first_key(log))
 }
 
 fn pointer(log: Log) -> Pointer {
     match log {
-        Log::State | Log::Transactions | Log::Process(_) => Pointer::Plain,
         Log::StateHashed | Log::TransactionsHashed => Pointer::Hashed,
+        _ => Pointer::Plain,
     }
 }
 

@@ -53,6 +53,23 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         Some(self.tree.cursor_lower_bound(key)?.current().1.clone())
     }
 
+    /// Calls `each` with up to `most` items, from the first whose key is not less than `from` on, in the
+    /// order of their keys. Returns the key of the item behind them, if there is one.
+    pub(crate) fn visit(&self, from: &K, most: usize, mut each: impl FnMut(&K, &V)) -> Option<K> {
+        let mut next = from.clone();
+        let mut left = most;
+        loop {
+            let cursor = self.tree.cursor_lower_bound(&next)?;
+            let (key, value) = cursor.current();
+            if left == 0 {
+                return Some(key.clone());
+            }
+            each(key, value);
+            left -= 1;
+            next = cursor.peek_next()?.0.clone();
+        }
+    }
+
     /// Adds a node. Returns the node that had this key before, if one did.
     pub(crate) fn insert(&mut self, node: RBTreeNode<K, V>) -> Option<RBTreeNode<K, V>> {
         let replaced = self.tree.insert(node);

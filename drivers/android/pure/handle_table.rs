@@ -203,6 +203,23 @@ impl<R> HandleTable<R> {
         self.len == 0
     }
 
+    /// Calls `each` with the entries of one leaf, from the handle `from` on. Returns the first handle of
+    /// the next leaf, if there is one.
+    pub(crate) fn visit_leaf(&self, from: u32, mut each: impl FnMut(u32, &R)) -> Option<u32> {
+        let (at, first) = position(from);
+        // CAST: There are at most `MAX_LEAVES` leaves.
+        let start = (at * LEAF) as u32;
+        for (handle, value) in (start..)
+            .zip(&self.index.leaves.get(at)?.entries)
+            .skip(first)
+        {
+            if let Some(value) = value {
+                each(handle, value);
+            }
+        }
+        (at + 1 < self.index.leaves.len()).then(|| start + LEAF as u32)
+    }
+
     /// Returns all handles in use, in ascending order, and their entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &R)> {
         self.index.leaves.iter().enumerate().flat_map(|(at, leaf)| {

@@ -57,6 +57,11 @@ impl SavedPriority {
         }
     }
 
+    /// Takes the priority, and leaves none. Returns it in the same form.
+    pub(crate) fn take_saved(&mut self) -> Self {
+        core::mem::replace(self, Self::NONE)
+    }
+
     /// Takes the priority, and leaves none.
     pub(crate) fn take(&mut self) -> Option<Priority> {
         core::mem::replace(self, Self::NONE).get()

@@ -31,6 +31,7 @@ mod news;
 mod ops;
 mod pids;
 mod port;
+mod reading;
 mod rules;
 mod runner;
 mod scenes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Hours in minutes: servers and clients at work, and processes that are both to each other, one of them killed
-//! every few milliseconds, and the pages that they do not use taken away all the time.
+//! every few milliseconds, the pages that they do not use taken away all the time, and all log files read.
 //!
 //! What is checked: every answer that arrives has the right bytes; nobody waits for ever; and when all
 //! clients are gone, the servers that live have nothing that anybody holds, and have been told of every
@@ -10,6 +10,7 @@
 use crate::child;
 use crate::load::{self, Work};
 use crate::mesh::Mesh;
+use crate::reading;
 use crate::runner;
 use crate::shrinker::Shrinker;
 use anyhow::{bail, Context};
@@ -110,7 +111,7 @@ fn soak(args: &SoakArgs) -> anyhow::Result<String> {
     runner::private_mounts();
     let root = Path::new("/tmp/binderfs");
     std::fs::create_dir_all(root)?;
-    mount_at(root, None).context("mount binderfs")?;
+    mount_at(root, Some("stats=global")).context("mount binderfs")?;
     add_device(root, "mesh")?;
     let arena = crate::arena::Arena::new();
     let mut crowd = Crowd {
@@ -127,14 +128,20 @@ fn soak(args: &SoakArgs) -> anyhow::Result<String> {
         crowd.clients.push(client);
     }
     let squeezer = start_squeezer()?;
+    let passes = arena.counter();
+    let reader = reading::start(root, passes);
     let kills = rampage(&mut crowd, Duration::from_secs(args.seconds))?;
     child::end(squeezer)?;
+    child::end(reader).context("the reader of log files")?;
     quiet_down(&mut crowd)?;
     let answered = crowd.answered.load(Ordering::Relaxed);
     let meshed = crowd.mesh.answered();
     Ok(format!(
-        "soak ok: {} s, seed {}, {kills} kills, {answered} calls checked, {meshed} of processes that call each other",
-        args.seconds, args.seed
+        "soak ok: {} s, seed {}, {kills} kills, {answered} calls checked, {meshed} of processes that call each \
+         other, all log files read {} times",
+        args.seconds,
+        args.seed,
+        passes.load(Ordering::Relaxed)
     ))
 }
 

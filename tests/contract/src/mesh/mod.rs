@@ -11,6 +11,7 @@ mod tally;
 
 use crate::arena::Arena;
 use crate::child;
+use crate::reading;
 use crate::runner;
 use anyhow::{ensure, Context};
 use binder_sys::fs::mount_at;
@@ -49,6 +50,12 @@ pub struct MeshArgs {
     /// Count oneway calls that are refused, and do not fail for them
     #[arg(long)]
     tolerate: bool,
+    /// Each process calls only one other, which calls it
+    #[arg(long)]
+    pairs: bool,
+    /// In a second run of the same length another process reads every log file, again and again
+    #[arg(long)]
+    read_logs: bool,
     /// Print what came of it as JSON
     #[arg(long)]
     json: bool,
@@ -103,6 +110,8 @@ impl Mesh {
             largest: 4000,
             seed,
             tolerate: true,
+            pairs: false,
+            read_logs: false,
             json: false,
             endless: true,
         };
@@ -145,16 +154,29 @@ impl Mesh {
     }
 }
 
+/// Goes on for as long again while all log files are read.
+fn read_logs(mesh: &Mesh, root: &Path) -> anyhow::Result<()> {
+    let reader = reading::start(root, mesh.tally.passes.counter());
+    mesh.tally.is_read.add(1);
+    std::thread::sleep(Duration::from_secs(mesh.args.seconds));
+    child::end(reader).context("the reader of log files")?;
+    ensure!(mesh.tally.passes.get() > 0, "the log files were not read once");
+    Ok(())
+}
+
 fn load(args: &MeshArgs) -> anyhow::Result<String> {
     runner::private_mounts();
     let root = Path::new("/tmp/binderfs");
     std::fs::create_dir_all(root)?;
-    mount_at(root, None).context("mount binderfs")?;
+    mount_at(root, args.read_logs.then_some("stats=global")).context("mount binderfs")?;
     let mesh = Mesh::start(args, &root.join("binder"));
     let all = u64::from(args.processes);
     mesh.wait("to know each other", PATIENCE, |tally| tally.ready.get() == all)?;
     mesh.tally.go.add(1);
     std::thread::sleep(Duration::from_secs(args.seconds));
+    if args.read_logs {
+        read_logs(&mesh, root)?;
+    }
     mesh.tally.stop.add(1);
     let callers = all * u64::from(args.callers);
     mesh.wait("the end of the last calls", PATIENCE, |tally| tally.finished.get() == callers)?;

@@ -302,7 +302,11 @@ impl Role<'_> {
         while self.tally.stop.get() == 0 {
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
             next += Duration::from_micros(self.args.pace);
-            let at = random.random_range(0..peers.len());
+            let at = match self.args.pairs {
+                // The list leaves out this process.
+                true => (self.index & !1) as usize,
+                false => random.random_range(0..peers.len()),
+            };
             let parcel = message(&mut random, self.args.largest);
             let is_oneway = random.random_range(0..100) < self.args.oneway;
             if !self.call(&mut talk, peers[at], &parcel, is_oneway)? {

@@ -22,6 +22,10 @@ impl Shared {
         self.0.fetch_add(count, Ordering::SeqCst);
     }
 
+    pub fn counter(self) -> &'static AtomicU64 {
+        self.0
+    }
+
     pub fn get(self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -47,8 +51,12 @@ pub struct Tally {
     pub oneway_refused: Shared,
     /// Oneway calls that have arrived.
     pub delivered: Shared,
-    /// How many answered calls took how long.
-    times: Vec<Shared>,
+    /// Not zero once all log files are read meanwhile.
+    pub is_read: Shared,
+    /// How often that was done.
+    pub passes: Shared,
+    /// How many answered calls took how long, before they are read and then.
+    times: [Vec<Shared>; 2],
 }
 
 impl Tally {
@@ -64,29 +72,35 @@ impl Tally {
             accepted: counter(),
             oneway_refused: counter(),
             delivered: counter(),
-            times: (0..BUCKETS).map(|_| counter()).collect(),
+            is_read: counter(),
+            passes: counter(),
+            times: [0; 2].map(|_| (0..BUCKETS).map(|_| counter()).collect()),
         }
     }
 
     /// A call was answered after this time.
     pub fn answered_after(&self, time: Duration) {
         self.answered.add(1);
-        self.times[bucket(time.as_nanos().min(u64::MAX.into()) as u64)].add(1);
+        let times = &self.times[usize::from(self.is_read.get() != 0)];
+        times[bucket(time.as_nanos().min(u64::MAX.into()) as u64)].add(1);
     }
 
     pub fn is_delivered(&self) -> bool {
         self.delivered.get() == self.accepted.get()
     }
 
-    /// The time that so many of a thousand answered calls did not exceed, in microseconds.
-    fn quantile(&self, per_mille: u64) -> f64 {
-        let wanted = (self.answered.get() * per_mille).div_ceil(1000);
+    /// The time that so many of a thousand answered calls did not exceed, in microseconds: of those while log
+    /// files were read, or of those before.
+    fn quantile(&self, is_read: bool, per_mille: u64) -> f64 {
+        let times = &self.times[usize::from(is_read)];
+        let all: u64 = times.iter().map(|count| count.get()).sum();
+        let wanted = (all * per_mille).div_ceil(1000);
         let mut seen = 0;
         let reached = |count: &Shared| {
             seen += count.get();
             seen >= wanted
         };
-        let at = self.times.iter().position(reached).unwrap_or(BUCKETS - 1);
+        let at = times.iter().position(reached).unwrap_or(BUCKETS - 1);
         upper_bound(at) as f64 / 1000.0
     }
 }
@@ -103,6 +117,19 @@ pub struct Outcome {
     p50: f64,
     p99: f64,
     most: f64,
+    /// The same while all log files were read, and how often they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<Read>,
+}
+
+/// What is different while all log files are read.
+#[derive(Serialize)]
+pub struct Read {
+    passes: u64,
+    p50: f64,
+    p99: f64,
+    /// Their 99 % by that before.
+    p99_ratio: f64,
 }
 
 impl Tally {
@@ -114,22 +141,34 @@ impl Tally {
             accepted: self.accepted.get(),
             delivered: self.delivered.get(),
             oneway_refused: self.oneway_refused.get(),
-            p50: self.quantile(500),
-            p99: self.quantile(990),
-            most: self.quantile(1000),
+            p50: self.quantile(false, 500),
+            p99: self.quantile(false, 990),
+            most: self.quantile(false, 1000),
+            read: (self.is_read.get() != 0).then(|| Read {
+                passes: self.passes.get(),
+                p50: self.quantile(true, 500),
+                p99: self.quantile(true, 990),
+                p99_ratio: self.quantile(true, 990) / self.quantile(false, 990),
+            }),
         }
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome { answered, sync_refused, accepted, delivered, oneway_refused, p50, p99, most } =
+        let Outcome { answered, sync_refused, accepted, delivered, oneway_refused, p50, p99, most, read } =
             self.outcome();
         write!(
             out,
             "{answered} calls answered, {sync_refused} refused; {delivered} oneway calls delivered of \
              {accepted} accepted, {oneway_refused} refused; an answer took at most {p50:.0} µs in half of the \
              calls, {p99:.0} µs in 99 %, {most:.0} µs in all",
+        )?;
+        let Some(Read { passes, p50, p99, p99_ratio }) = read else { return Ok(()) };
+        write!(
+            out,
+            "; while all log files were read, {passes} times: {p50:.0} µs in half, {p99:.0} µs in 99 %, which is \
+             {p99_ratio:.2} times as long"
         )
     }
 }
@@ -170,7 +209,7 @@ mod tests {
             tally.answered_after(Duration::from_micros(microseconds));
         }
         for (per_mille, microseconds) in [(500, 500.0), (990, 990.0), (1000, 1000.0)] {
-            let said = tally.quantile(per_mille);
+            let said = tally.quantile(false, per_mille);
             assert!((microseconds..microseconds * 1.13).contains(&said), "{per_mille}: {said}");
         }
     }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `stats`: how often each command and return code has occurred, how many objects there are and were,
+//! and what each process has (contract, section 15).
+
+use super::processes::{self, Key};
+use crate::{
+    common::{
+        code_counts::CodeSum,
+        stats::{objects, Kind, Objects}, //
+    },
+    defs::{Command, Return},
+    kernel_ext::sched,
+    lifecycle::code_sums::{self, ThreadSums},
+    process::Process, //
+};
+use core::ops::Range;
+use kernel::{
+    page::PAGE_SIZE,
+    seq_file::SeqFile,
+    seq_print, //
+};
+
+/// Where a record begins.
+pub(super) enum Place {
+    /// What is about all processes.
+    Sums,
+    /// The first process whose key is not less.
+    Process(Key),
+}
+
+/// Writes a record. Returns the next one.
+pub(super) fn show(place: &Place, out: &SeqFile) -> Option<Place> {
+    match *place {
+        Place::Sums => {
+            show_sums(out);
+            Some(Place::Process(processes::FIRST))
+        }
+        Place::Process(from) => {
+            let process = processes::first_from(super::Log::Stats, from)?;
+            show_process(&process, out);
+            Some(Place::Process(processes::behind(processes::key(&process))))
+        }
+    }
+}
+
+/// The names of the commands, by running number. Two are of commands that no longer exist; they are
+/// counted where somebody tries to use them.
+const COMMANDS: [&str; Command::NUMBERS] = [
+    "BC_TRANSACTION",
+    "BC_REPLY",
+    "BC_ACQUIRE_RESULT",
+    "BC_FREE_BUFFER",
+    "BC_INCREFS",
+    "BC_ACQUIRE",
+    "BC_RELEASE",
+    "BC_DECREFS",
+    "BC_INCREFS_DONE",
+    "BC_ACQUIRE_DONE",
+    "BC_ATTEMPT_ACQUIRE",
+    "BC_REGISTER_LOOPER",
+    "BC_ENTER_LOOPER",
+    "BC_EXIT_LOOPER",
+    "BC_REQUEST_DEATH_NOTIFICATION",
+    "BC_CLEAR_DEATH_NOTIFICATION",
+    "BC_DEAD_BINDER_DONE",
+    "BC_TRANSACTION_SG",
+    "BC_REPLY_SG",
+    "BC_REQUEST_FREEZE_NOTIFICATION",
+    "BC_CLEAR_FREEZE_NOTIFICATION",
+    "BC_FREEZE_NOTIFICATION_DONE",
+];
+
+/// The names of the return codes, by running number. Some are of codes that no longer exist.
+const RETURNS: [&str; Return::NUMBERS] = [
+    "BR_ERROR",
+    "BR_OK",
+    "BR_TRANSACTION",
+    "BR_REPLY",
+    "BR_ACQUIRE_RESULT",
+    "BR_DEAD_REPLY",
+    "BR_TRANSACTION_COMPLETE",
+    "BR_INCREFS",
+    "BR_ACQUIRE",
+    "BR_RELEASE",
+    "BR_DECREFS",
+    "BR_ATTEMPT_ACQUIRE",
+    "BR_NOOP",
+    "BR_SPAWN_LOOPER",
+    "BR_FINISHED",
+    "BR_DEAD_BINDER",
+    "BR_CLEAR_DEATH_NOTIFICATION_DONE",
+    "BR_FAILED_REPLY",
+    "BR_FROZEN_REPLY",
+    "BR_ONEWAY_SPAM_SUSPECT",
+    "BR_TRANSACTION_PENDING_FROZEN",
+    "BR_FROZEN_BINDER",
+    "BR_CLEAR_FREEZE_NOTIFICATION_DONE",
+];
+
+/// Writes the counters that are not 0, each after `indent`.
+fn show_codes(codes: &CodeSum, indent: &str, out: &SeqFile) {
+    let commands = COMMANDS.iter().zip(codes.commands());
+    let returns = RETURNS.iter().zip(codes.returns());
+    for (name, &count) in commands.chain(returns) {
+        if count != 0 {
+            seq_print!(out, "{indent}{name}: {count}\n");
+        }
+    }
+}
+
+fn show_sums(out: &SeqFile) {
+    seq_print!(out, "binder stats:\n");
+    let sums = code_sums::of_all();
+    show_codes(&sums.codes, "", out);
+    for (name, Objects { alive, created }) in [
+        ("proc", objects(Kind::Process)),
+        ("thread", objects(Kind::Thread)),
+        ("node", objects(Kind::Node)),
+        ("ref", objects(Kind::Ref)),
+        ("death", objects(Kind::DeathNotification)),
+        ("transaction", transactions(&sums)),
+        ("transaction_complete", completions(&sums)),
+        ("freeze", objects(Kind::FreezeNotification)),
+    ] {
+        if alive != 0 || created != 0 {
+            seq_print!(out, "{name}: active {alive} total {created}\n");
+        }
+    }
+}
+
+/// Returns the calls and replies that are under way, and have been. A transaction is used for one
+/// after the other: those that are kept for the next one are left out, and each sender counts as one.
+fn transactions(sums: &ThreadSums) -> Objects {
+    let allocated = objects(Kind::Transaction).alive;
+    Objects {
+        alive: allocated.saturating_sub(sums.spare_transactions),
+        created: sent(&sums.codes),
+    }
+}
+
+/// Returns the completions that are unread, and have been queued.
+fn completions(sums: &ThreadSums) -> Objects {
+    Objects {
+        alive: sums.completions,
+        created: sent(&sums.codes),
+    }
+}
+
+/// Returns how many calls and replies were sent.
+fn sent(codes: &CodeSum) -> u32 {
+    [
+        Command::Transaction,
+        Command::Reply,
+        Command::TransactionSg,
+        Command::ReplySg,
+    ]
+    .map(|command| codes.commands()[command.number()])
+    .into_iter()
+    .fold(0, u32::wrapping_add)
+}
+
+fn show_process(process: &Process, out: &SeqFile) {
+    seq_print!(out, "proc {}\n", process.pid());
+    seq_print!(out, "context {}\n", process.context.name());
+    let sums = code_sums::of_process(process);
+    let state = process.lock_state();
+    let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
+    let queued_calls = state.queued_calls;
+    drop(state);
+    let space = Space::of(process);
+    seq_print!(out, "  threads: {threads}\n");
+    seq_print!(
+        out,
+        "  requested threads: {}+{}/{}\n",
+        u32::from(pool.is_thread_requested),
+        pool.started,
+        pool.max_threads
+    );
+    seq_print!(out, "  ready threads {}\n", sums.idle);
+    seq_print!(out, "  free async space {}\n", space.free_oneway);
+    seq_print!(out, "  nodes: {nodes}\n");
+    let (refs, strong, weak) = count_refs(process);
+    seq_print!(out, "  refs: {refs} s {strong} w {weak}\n");
+    seq_print!(out, "  buffers: {}\n", space.buffers);
+    seq_print!(
+        out,
+        "  pages: {}:{}:{}\n",
+        space.pages_in_use,
+        space.idle_pages,
+        space.absent_pages
+    );
+    seq_print!(out, "  pages high watermark: {}\n", space.high_watermark);
+    seq_print!(out, "  pending transactions: {queued_calls}\n");
+    show_codes(&sums.codes, "  ", out);
+}
+
+/// Returns the number of handles of a process, and the sums of the strong and weak counts on them.
+fn count_refs(process: &Process) -> (u32, u64, u64) {
+    let (mut refs, mut strong_sum, mut weak_sum) = (0, 0, 0);
+    let mut from = Some(0);
+    while let Some(first) = from {
+        from = process.handles.lock().visit_counts(first, |strong, weak| {
+            refs += 1;
+            strong_sum += u64::from(strong);
+            weak_sum += u64::from(weak);
+        });
+        sched::cond_resched();
+    }
+    (refs, strong_sum, weak_sum)
+}
+
+/// How many pages are looked up while the lock of the ranges is held.
+const PAGES_AT_ONCE: usize = 16;
+
+/// The space that a process receives data in. All zeroes if it has mapped none.
+#[derive(Default)]
+struct Space {
+    free_oneway: usize,
+    buffers: usize,
+    /// Present pages that have a byte of a buffer.
+    pages_in_use: u32,
+    /// Present pages that have none: they can be reclaimed.
+    idle_pages: u32,
+    absent_pages: u32,
+    high_watermark: usize,
+}
+
+impl Space {
+    fn of(process: &Process) -> Self {
+        let mut space = Self {
+            high_watermark: process.pages.high_watermark(),
+            ..Self::default()
+        };
+        if let Some(ranges) = &*process.buffers.lock() {
+            space.free_oneway = ranges.free_oneway_space();
+            space.buffers = ranges.in_use();
+        }
+        let pages = process.pages.size() / PAGE_SIZE;
+        for first in (0..pages).step_by(PAGES_AT_ONCE) {
+            space.count_pages(process, first..pages.min(first + PAGES_AT_ONCE));
+        }
+        space
+    }
+
+    /// Counts these pages.
+    fn count_pages(&mut self, process: &Process, pages: Range<usize>) {
+        let present = process.pages.present_in(pages.clone());
+        let buffers = process.buffers.lock();
+        for (bit, page) in pages.enumerate() {
+            let start = page * PAGE_SIZE;
+            let count = if present >> bit & 1 == 0 {
+                &mut self.absent_pages
+            } else {
+                match &*buffers {
+                    Some(ranges) if ranges.touches(start, start + PAGE_SIZE) => {
+                        &mut self.pages_in_use
+                    }
+                    _ => &mut self.idle_pages,
+                }
+            };
+            *count += 1;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices together,
+//! in the order of their debug ids (contract, section 15).
+
+use super::Log;
+use crate::{
+    common::{
+        stats::newest_debug_id,
+        transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog}, //
+    },
+    kernel_ext::{cpu_rings::RECORDS, sched}, //
+};
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    sync::Arc, //
+};
+
+/// Writes the log. `ENOMEM`.
+pub(super) fn show(log: Log, out: &SeqFile) -> Result {
+    let mut newest = Newest::new()?;
+    let mut from = Some(0);
+    while let Some((key, device)) = from.and_then(transaction_log::first_from) {
+        if log == Log::Sent {
+            device.queued(|entry| newest.offer(entry, &device));
+        }
+        device.failed(|entry| newest.offer(entry, &device));
+        from = key.checked_add(1);
+        sched::cond_resched();
+    }
+    newest.each(|entry, device| show_entry(entry, device, out));
+    Ok(())
+}
+
+/// The newest entries that were offered.
+struct Newest {
+    /// At most [`RECORDS`].
+    entries: KVec<(Entry, Arc<TransactionLog>)>,
+    /// A debug id that is ahead of all, so that what is behind it most is the oldest.
+    ahead: u32,
+}
+
+impl Newest {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            entries: KVec::with_capacity(RECORDS, GFP_KERNEL)?,
+            ahead: newest_debug_id().wrapping_add(1 << 30),
+        })
+    }
+
+    /// Takes an entry, in place of the oldest one if there are enough.
+    fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>) {
+        let ahead = self.ahead;
+        let age = |entry: &Entry| ahead.wrapping_sub(entry.id);
+        if let Some((same, _)) = self
+            .entries
+            .iter_mut()
+            .find(|(other, _)| other.id == entry.id)
+        {
+            // What has failed at last was logged as queued before.
+            if entry.refusal.return_code != 0 {
+                *same = entry;
+            }
+        } else if self.entries.len() < RECORDS {
+            // Has room, so it does not fail.
+            let _ = self.entries.push_within_capacity((entry, device.clone()));
+        } else if let Some(oldest) = self.entries.iter_mut().max_by_key(|(other, _)| age(other)) {
+            if age(&oldest.0) > age(&entry) {
+                *oldest = (entry, device.clone());
+            }
+        }
+    }
+
+    /// Calls `each` with all entries, from the oldest to the newest.
+    fn each(mut self, each: impl Fn(&Entry, &TransactionLog)) {
+        let ahead = self.ahead;
+        loop {
+            // There are few, so they need not be sorted.
+            let numbered = self.entries.iter().enumerate();
+            let oldest = numbered.max_by_key(|(_, (entry, _))| ahead.wrapping_sub(entry.id));
+            let Some((oldest, (entry, device))) = oldest else {
+                return;
+            };
+            each(entry, device);
+            let _ = self.entries.remove(oldest);
+        }
+    }
+}
+
+fn show_entry(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
+    let Sent {
+        kind,
+        from,
+        to,
+        node,
+        handle,
+        data_size,
+        offsets_size,
+    } = entry.sent;
+    let kind = match kind {
+        Kind::Call => "call ",
+        Kind::Oneway => "async",
+        Kind::Reply => "reply",
+    };
+    let Refusal {
+        return_code,
+        param,
+        line,
+    } = entry.refusal;
+    // CAST: All numbers are shown as signed ones, as the C driver does.
+    seq_print!(
+        out,
+        "{}: {kind} from {}:{} to {}:{} context {} node {} handle {} size {}:{} ret {return_code}/{param} l={line}{}\n",
+        entry.id as i32,
+        from.pid,
+        from.tid,
+        to.pid,
+        to.tid,
+        &*device.device,
+        node as i32,
+        handle as i32,
+        data_size as i32,
+        offsets_size as i32,
+        if entry.is_complete { "" } else { " (incomplete)" }
+    );
+}
