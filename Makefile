@@ -18,7 +18,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module binderctl check doc install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh aosp boot exec kernel module binderctl check doc install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -71,6 +71,9 @@ mutants: $(PYTHON) ## faults made by a machine, a sample of them, and whether th
 
 mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03,R04 for some, RESUME=1: those that the last runs did not kill)
 	@$(LAB) mutations $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
+
+traced: $(PYTHON) ## trace events: formats and what they say of the same scenes next to the C driver's; a tracer that outlives the driver
+	@$(LAB) traced
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))

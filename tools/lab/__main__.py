@@ -99,6 +99,7 @@ def _parser():
     bench_options.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
     bench_options.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
     bench_options.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
+    command("traced", _traced, "trace events next to the C driver's, and a tracer that stays while the driver goes")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
@@ -231,6 +232,13 @@ def _mutants(arguments):
     if arguments.slice:
         return len(mutants.slice_of_killed(arguments.slice)[1]) + len(mutants.unjudged())
     return mutants.run(arguments.seed, arguments.count, arguments.most, arguments.key)
+
+
+def _traced(_arguments):
+    tally = suite.Tally()
+    suite.traced_next_to_c(tally)
+    suite.traced_and_reloaded(tally)
+    return tally.finish()
 
 
 def _soak(arguments):

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from . import bench, callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, unload
+from . import bench, callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, tracing, unload
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -152,6 +152,8 @@ def stages():
         stage(_lane(name), f"load and unload {name}", functools.partial(_cycles, name=name, cycles=cycles))
     for name in unload.GUESTS:
         stage(_lane(name), f"unload {name}", functools.partial(unloading, name=name))
+    stage("host", "trace events next to C's", traced_next_to_c)
+    stage("qemu", f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
     stage("host", "module parameters", _parameters)
     stage("host", "binder-bench's errors", _bench_errors)
     for driver in ("c",):
@@ -159,6 +161,8 @@ def stages():
     for driver in ("c", "upstream"):
         stage("host", f"binderctl um {driver}", functools.partial(_binderctl, driver=driver))
     stage("qemu", "instructions next to C's", _gate)
+    stage("qemu", "traced calls next to C's",
+          functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
     stage("qemu", "growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
     stage("qemu", "memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
     for driver in ("c", "rust"):
@@ -323,6 +327,26 @@ def contract_table(name):
     return tally.finish()
 
 
+def traced_next_to_c(tally):
+    """Whether the trace events have the C driver's formats, and say of the same scenes what the C driver's say."""
+    title = f"trace events next to C's {tracing.GUEST}"
+    results = [_run(f"{title}, {driver}", tracing.GUEST, tracing.job(driver)) for driver in ("c", "rust")]
+    judged, wrong = tracing.judge(*(result.output for result in results))
+    for line in wrong:
+        say.lines(f"    {line}")
+    failed = sum(not line.startswith(" ") for line in wrong) + sum(not result.good for result in results)
+    tally.add(title, max(judged - failed, 0), failed)
+
+
+def traced_and_reloaded(tally):
+    """Whether a tracer can stay while the driver is taken away and comes back."""
+    title = f"trace events of a driver that comes and goes {tracing.WATCHED}"
+    result = _run(title, tracing.WATCHED, tracing.reloading())
+    if not result.good:
+        say.lines(result.output)
+    tally.add(title, int(result.good), int(not result.good))
+
+
 def unloading(tally, name):
     """The driver taken away at the moments at which its code might still be needed."""
     title = f"unload {name}"
@@ -462,7 +486,7 @@ def _tool_tests(tally):
                         ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
                         ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"),
-                        ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
+                        ("trace events", "lab.test_tracing"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)

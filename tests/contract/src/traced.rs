@@ -6,6 +6,7 @@
 //! order in which they appear, and addresses of user space are left out.
 
 use crate::freezer::Freezer;
+use crate::netlink::Listener;
 use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port};
 use crate::runner::{in_namespaces, private_mounts, SCRATCH};
 use crate::sg::{array_bytes, file_object, SgParcel};
@@ -47,6 +48,7 @@ const SCENES: &[(&str, Scene)] = &[
     ("dead callee", dead_callee),
     ("pages", pages),
     ("reclaim", reclaim),
+    ("report", report),
 ];
 
 /// Plays the scenes, and prints what each of them has traced.
@@ -418,4 +420,23 @@ fn reclaim(t: &Stage, record: &mut Recorder) {
     record.start(t, &[("server", &server), ("client", &client)]);
     shrinker.squeeze();
     record.stop();
+}
+
+/// On our driver alone: the C driver's event has a pointer that may lead nowhere when the trace is read, and
+/// the kernel warns of that.
+fn report(t: &Stage, record: &mut Recorder) {
+    if t.driver != Driver::Rust {
+        return;
+    }
+    let client = t.client();
+    let _listener = Listener::join().expect("join the group");
+    record.start(t, &[("client", &client)]);
+    assert_eq!(client.refused(&client.place(77, 5, &bytes(b"lost"))), Return::FailedReply);
+    record.stop();
+    let told = record.tasks();
+    record.cast.clear();
+    let wanted =
+        "binder_netlink_report from client:client to 0:0 context=binder error=29201 is_reply=0 flags=0x0 \
+                  code=0x5 size=4";
+    assert!(told.lines().any(|line| line == wanted), "{told}");
 }

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The driver's trace events next to the C driver's: their formats, what they say of the same scenes, and their cost."""
+
+import difflib
+import hashlib
+import json
+import re
+
+from . import bench, cache, guest, kernel, programs, say
+
+# A kernel in which both drivers are modules, one that watches memory, and one whose instructions are counted.
+GUEST, WATCHED, COUNTED = "um", "x86_64-debug", "x86_64"
+# The events that tell calls from their sending to their end.
+CALLS = "binder_transaction*"
+EVENTS = 31
+# What no scene that both drivers play can show: where the C driver's event is read, the kernel warns of its pointer.
+UNSEEN = {"binder_netlink_report"}
+ROUNDS = 3
+# Which differences there may be: what the C driver says, and what ours says instead.
+EXCEPTIONS = (
+    # A buffer that begins and ends within one page: the C driver says that -1 pages of its own are free with it.
+    (re.compile(r"^(binder_update_page_range .* size)=18446744073709547520$", re.M), r"\1=0"),
+)
+
+
+def job(driver):
+    """What prints the formats of all events, and what they say of each scene."""
+    program = programs.build("tests/contract")
+    argv = ["/lab/traced", "-f", "/lab/contract", "trace", "--driver", driver]
+    return guest.Job(argv=argv, driver=driver, files={"/lab/contract": program})
+
+
+def reloading():
+    """What takes the driver away and brings it back while a tracer is attached."""
+    argv = ["/lab/retraced", str(ROUNDS), "/lab/contract", "run", "--driver", "rust", "--patience", "15", "--timeout", "90",
+            "--filter", "sync::sender_cannot_lie"]
+    return guest.Job(argv=argv, load=False, files={"/lab/contract": programs.build("tests/contract")}, timeout=600)
+
+
+def sections(output):
+    """What a guest printed, by its headings: {"format binder_ioctl": [line, ...], "call": ...}."""
+    found = {}
+    for line in output.splitlines():
+        if line.startswith("== "):
+            current = found.setdefault(line[3:], [])
+        elif found:
+            current.append(line)
+    return found
+
+
+def judge(c, ours):
+    """(what was compared, what differs) of the outputs of the two drivers."""
+    for said, instead in EXCEPTIONS:
+        c = said.sub(instead, c)
+    c, ours = sections(c), sections(ours)
+    wrong = []
+    for name in sorted(c.keys() | ours.keys()):
+        lines = list(difflib.unified_diff(c.get(name, []), ours.get(name, []), "c", "rust", lineterm="", n=1))
+        if lines:
+            wrong.append(f"{name}: {len(lines) - 2} lines differ")
+            wrong += [f"  {line}" for line in lines[2:12]]
+    formats = {name.split()[1] for name in c if name.startswith("format ")}
+    if len(formats) != EVENTS:
+        wrong.append(f"the C driver has {len(formats)} events, not {EVENTS}")
+    scenes = {name: lines for name, lines in c.items() if not name.startswith("format ")}
+    seen = {line.split()[0] for lines in scenes.values() for line in lines if line}
+    wrong += [f"{event} is in no scene" for event in sorted(formats - seen - UNSEEN)]
+    return len(formats) + len(scenes), wrong
+
+
+def cost(driver, events):
+    """Instructions of one null call through a driver while these of its events are on; none if there are none to name."""
+    program = programs.build(bench.CRATE)
+    argv = ["/lab/traced", *(["-e", events] if events else []), "/lab/binder-bench", "throughput", "--count", "--driver", driver,
+            "--sizes", "0", "--pairs", "1", "--carriers", "binder", "--output", "/out/result.json"]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, icount=True, timeout=300)
+    with say.Step(f"a null call through {driver}, on: {events or 'no event'}") as step:
+        result = guest.run(kernel.build(COUNTED), job, step.hear)
+    if not result.good or "result.json" not in result.files:
+        raise say.LabError(f"{driver} cannot be measured: {'; '.join(result.problems) or result.output[-300:]}")
+    cell, = json.loads(result.files["result.json"])["cells"]
+    return cell["measured"]["count"]["instructions"]
+
+
+def cost_next_to_c():
+    """(what was measured, what is wrong): with calls traced, ours may cost no more than the C driver does then."""
+    c, ours = _cost_of_c(CALLS), cost("rust", CALLS)
+    say.note(f"    a null call with {CALLS} on: C {c:.1f} instructions, ours {ours:.1f}, {ours / c:.4f} of it")
+    return 1, [f"a null call takes {ours:.0f} instructions, the C driver's {c:.0f}"] if ours > c else []
+
+
+def _cost_of_c(events):
+    """It changes with the kernel and with binder-bench only."""
+    program = programs.build(bench.CRATE)
+    key = cache.key(str(kernel.build(COUNTED).folder), hashlib.sha256(program.read_bytes()).hexdigest(), events)
+    made = cache.entry(f"bench/c-traced-{key}", lambda part: part.write_text(str(cost("c", events))))
+    return float(made.read_text())
