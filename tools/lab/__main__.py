@@ -237,6 +237,7 @@ def _mutants(arguments):
 def _traced(_arguments):
     tally = suite.Tally()
     suite.traced_next_to_c(tally)
+    suite.read_by_trace_cmd(tally)
     suite.traced_and_reloaded(tally)
     return tally.finish()
 

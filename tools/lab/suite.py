@@ -153,6 +153,7 @@ def stages():
     for name in unload.GUESTS:
         stage(_lane(name), f"unload {name}", functools.partial(unloading, name=name))
     stage("host", "trace events next to C's", traced_next_to_c)
+    stage("host", "trace events read by trace-cmd", read_by_trace_cmd)
     stage("qemu", f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
     stage("host", "module parameters", _parameters)
     stage("host", "binder-bench's errors", _bench_errors)
@@ -336,6 +337,18 @@ def traced_next_to_c(tally):
         say.lines(f"    {line}")
     failed = sum(not line.startswith(" ") for line in wrong) + sum(not result.good for result in results)
     tally.add(title, max(judged - failed, 0), failed)
+
+
+def read_by_trace_cmd(tally):
+    """Whether trace-cmd reads a recorded run, whichever driver's."""
+    for driver in ("c", "rust"):
+        title = f"trace events read by trace-cmd {tracing.GUEST} {driver}"
+        result = _run(title, tracing.GUEST, tracing.read_by_trace_cmd(driver))
+        count, wrong = tracing.judge_report(result.output)
+        for line in wrong:
+            say.lines(f"    {line}")
+        say.note(f"    {count} events")
+        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
 
 
 def traced_and_reloaded(tally):

@@ -39,3 +39,19 @@ class Judge(unittest.TestCase):
         c, ours = output(f"{SCENE}{page}18446744073709547520\n"), output(f"{SCENE}{page}0\n")
         self.assertEqual(tracing.judge(c, ours)[1], [])
         self.assertTrue(tracing.judge(ours, c)[1])
+
+
+class Report(unittest.TestCase):
+    HEAD = "        contract-71    [001]     6.669093: "
+    GOOD = (f"cpus=2\n{HEAD}binder_transaction:   transaction=21 dest_node=0 dest_proc=76\n{HEAD}binder_txn_latency_free: transaction=6 from 0:0\n"
+            f"{HEAD}binder_command:       [FAILED TO PARSE] cmd=25356\n{HEAD}binder_return:        [FAILED TO PARSE] cmd=29190\n")
+
+    def test_all_is_read(self):
+        self.assertEqual(tracing.judge_report(self.GOOD), (4, []))
+
+    def test_an_event_is_not(self):
+        other = self.GOOD.replace("   transaction=21 dest", " [FAILED TO PARSE] debug_id=21 dest")
+        self.assertEqual(len(tracing.judge_report(other)[1]), 1)
+
+    def test_nothing_is_there(self):
+        self.assertEqual(len(tracing.judge_report("cpus=2\n")[1]), 3)

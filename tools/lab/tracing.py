@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 
-from . import bench, cache, guest, kernel, programs, say
+from . import bench, cache, foreign, guest, kernel, programs, say
+from .versions import PINNED
 
 # A kernel in which both drivers are modules, one that watches memory, and one whose instructions are counted.
 GUEST, WATCHED, COUNTED = "um", "x86_64-debug", "x86_64"
@@ -16,6 +17,9 @@ EVENTS = 31
 # What no scene that both drivers play can show: where the C driver's event is read, the kernel warns of its pointer.
 UNSEEN = {"binder_netlink_report"}
 ROUNDS = 3
+# The format of these prints a name out of an array of the driver, which a reader does not have.
+BY_NUMBER = {"binder_command", "binder_return"}
+_REPORTED = re.compile(r"\s*\S+-\d+\s+\[\d+\]\s+[\d.]+: (binder_\w+):\s+(.*)$")
 # Which differences there may be: what the C driver says, and what ours says instead.
 EXCEPTIONS = (
     # A buffer that begins and ends within one page: the C driver says that -1 pages of its own are free with it.
@@ -35,6 +39,31 @@ def reloading():
     argv = ["/lab/retraced", str(ROUNDS), "/lab/contract", "run", "--driver", "rust", "--patience", "15", "--timeout", "90",
             "--filter", "sync::sender_cannot_lie"]
     return guest.Job(argv=argv, load=False, files={"/lab/contract": programs.build("tests/contract")}, timeout=600)
+
+
+def read_by_trace_cmd(driver):
+    """What records a busy run with trace-cmd, and has it read."""
+    files = foreign.files(foreign.root(PINNED["readers"]["trace-cmd"]), "trace-cmd")
+    files["/lab/contract"] = programs.build("tests/contract")
+    argv = ["/lab/recorded", "/lab/contract", "run", "--driver", driver, "--filter", "nested::", "--filter", "objects::"]
+    return guest.Job(argv=argv, driver=driver, files=files, timeout=300)
+
+
+def judge_report(output):
+    """(events that trace-cmd has read, what is wrong) of its report."""
+    events = [found.groups() for found in map(_REPORTED.match, output.splitlines()) if found]
+    wrong = []
+    for name in sorted({name for name, _ in events}):
+        said = [words for other, words in events if other == name]
+        failed = [words for words in said if "FAILED" in words or not re.search(r"[\w:]+[= ]\S", words)]
+        if name in BY_NUMBER:
+            # Their fields, at least.
+            failed = [words for words in said if not re.fullmatch(r"\[FAILED TO PARSE\] cmd=\d+", words)]
+        if failed:
+            wrong.append(f"trace-cmd cannot read {len(failed)} of {len(said)} {name}: {failed[0]}")
+    seen = {name for name, _ in events}
+    wrong += [f"trace-cmd has seen no {name}" for name in sorted({"binder_transaction", *BY_NUMBER} - seen)]
+    return len(events), wrong
 
 
 def sections(output):
