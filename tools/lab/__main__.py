@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, suite
+from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, screens, suite
 from .versions import BUILD, PINNED
 
 
@@ -91,6 +91,8 @@ def _parser():
     mesh.add_argument("--tolerate", action="store_true", help="count refused calls, and do not fail for them")
     mesh.add_argument("--read-logs", action="store_true", help="eight pairs, and in a second half all log files are read")
     mesh.add_argument("--icount", action="store_true", help="on one CPU whose time is its instructions (x86_64)")
+    shots = guest_option(command("screens", lambda a: screens.pictures(a.guest, a.driver), "pictures of binderctl in terminals"))
+    shots.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     bench_options = command("bench", _bench, "all drivers measured, and a report of it")

@@ -5,11 +5,13 @@ import re
 import shlex
 
 from . import guest, kernel, programs, say
-from .versions import BUILD
+from .versions import BUILD, ROOT
+from report import screens as drawn
 
 # What a terminal and trace events need.
 _PREPARE = ("mkdir -p /sys/kernel/tracing; mount -t tracefs tracefs /sys/kernel/tracing; "
             "mount -t devpts devpts /dev/pts; [ -e /dev/ptmx ] || ln -s pts/ptmx /dev/ptmx; exec ")
+_SHOWN = "80x24"
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 
 
@@ -28,3 +30,16 @@ def run(name, driver):
     if failed or not result.good:
         say.lines(*(f"    {line}" for line in [*result.problems, *result.output.splitlines()[-60:]]))
     return passed, failed + bool(result.problems), result.files
+
+
+def pictures(name, driver):
+    """The screens of the sessions as pictures for the documentation; an exit status."""
+    _, failed, screens = run(name, driver)
+    for screen, content in sorted(screens.items()):
+        command, _, size = screen.removesuffix(".json").rpartition("-")
+        # Those of the large terminal are tested alone: a page has no room for them.
+        if size == _SHOWN:
+            path = ROOT / "docs/figures" / f"binderctl-{command}.svg"
+            path.write_text(drawn.svg(content, f"binderctl {command}"))
+            say.note(f"  {path.relative_to(ROOT)}")
+    return 1 if failed else 0

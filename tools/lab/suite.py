@@ -157,7 +157,7 @@ def stages():
     stage("qemu", f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
     stage("host", "module parameters", _parameters)
     stage("host", "binder-bench's errors", _bench_errors)
-    for driver in ("c",):
+    for driver in ("c", "rust"):
         stage("host", f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
     for driver in ("c", "upstream"):
         stage("host", f"binderctl um {driver}", functools.partial(_binderctl, driver=driver))
@@ -494,6 +494,7 @@ def _tool_tests(tally):
     """The arithmetic behind reports, and what is read from other programs' output."""
     packages.ensure("report")
     for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
+                        ("pictures of terminals", "report.test_screens"),
                         ("what the gate lets pass", "lab.test_gate"), ("instructions and longest stretches", "lab.test_growth"),
                         ("what may be kept", "lab.test_retention"),
                         ("GoogleTest's output", "lab.test_gtest"),

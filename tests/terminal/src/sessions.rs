@@ -41,7 +41,7 @@ pub struct Arguments {
 /// Runs all sessions; how many have failed.
 pub fn run(arguments: &Arguments) -> Result<usize> {
     let stage = Stage::new(arguments)?;
-    let sessions: [(&str, Test); 9] = [
+    let sessions: [(&str, Test); 11] = [
         ("top shows the load", top_shows_the_load),
         ("top sorts and filters", top_sorts_and_filters),
         ("top goes into a process", top_goes_into_a_process),
@@ -51,6 +51,9 @@ pub fn run(arguments: &Arguments) -> Result<usize> {
         ("trace shows what fails", trace_shows_what_fails),
         ("doctor finds who waits", doctor_finds_who_waits),
         ("explain says why", explain_says_why),
+        ("trace says who may", trace_says_who_may),
+        // The last one: there is no tracefs from then on.
+        ("top and trace without trace events", without_trace_events),
     ];
     let mut failed = 0;
     for (name, session) in &sessions {
@@ -257,9 +260,8 @@ fn trace_shows_nested_calls(stage: &Stage) -> Result<()> {
             (next.contains(&inner) && next.contains(&format!("-> {}", stage.named(Part::Codec))))
                 .then_some(())
         })?;
-        trace.line("a oneway call", |line| {
-            size == SMALL || line.contains(&outer) && line.contains("oneway")
-        })?;
+        trace.line("a oneway call", |line| line.contains(&outer) && line.contains("code 0x4 one"))?;
+        trace.until("a screen full of calls", |lines| (!lines.last()?.is_empty()).then_some(()))?;
         stage.picture(name, &trace)?;
         trace.press("\x03")?;
         ensure!(trace.exit_code()? == 0);
@@ -297,5 +299,34 @@ fn explain_says_why(stage: &Stage) -> Result<()> {
         explain.exit_code()?;
         stage.picture(name, &explain)?;
     }
+    Ok(())
+}
+
+fn trace_says_who_may(stage: &Stage) -> Result<()> {
+    // Somebody who is not root.
+    let own = std::env::current_exe()?;
+    let own = own.to_str().context("a strange path")?;
+    let argv = [own, "as-nobody", &stage.arguments.binderctl, "trace"];
+    let mut trace = Session::start(&argv, SMALL, "xterm-256color")?;
+    trace.line("who may", |line| line.contains("trace events are for root"))?;
+    ensure!(trace.exit_code()? == 3);
+    Ok(())
+}
+
+fn without_trace_events(stage: &Stage) -> Result<()> {
+    ensure!(
+        Command::new("/bin/umount").arg("/sys/kernel/tracing").status()?.success(),
+        "an instance is left"
+    );
+    let mut trace = stage.start(&["trace"], SMALL, "xterm-256color")?;
+    trace.line("what is missing", |line| line.contains("tracefs is not mounted"))?;
+    trace.line("what to do", |line| line.contains("mount -t tracefs"))?;
+    ensure!(trace.exit_code()? == 4);
+    let mut top = stage.start(&["top"], SMALL, "xterm-256color")?;
+    top.line("what is missing", |line| line.starts_with("no latencies: tracefs is not mounted"))?;
+    let media = stage.cells(&mut top, Part::Media, |_| true)?;
+    ensure!(media.ends_with(&["-".to_owned(), "-".to_owned()]), "{media:?}");
+    top.press("q")?;
+    ensure!(top.exit_code()? == 0);
     Ok(())
 }

@@ -178,7 +178,15 @@ impl Watch {
 
     /// Takes what the log files say.
     fn look(&mut self) -> Result<()> {
-        let sample = Sample::new(Instant::now(), &self.logs.stats()?, &self.logs.state()?);
+        let stats = match self.logs.stats() {
+            Ok(stats) => Some(stats),
+            Err(error) if error.kind == Kind::NotOffered => {
+                self.view.no_counts = Some(error.message);
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let sample = Sample::new(Instant::now(), stats.as_ref(), &self.logs.state()?);
         self.names.forget_names();
         let names = &mut self.names;
         self.view.take(sample, &self.latencies, |pid| names.name(pid).to_owned());
@@ -204,9 +212,8 @@ fn print(watch: &mut Watch, arguments: &Arguments, is_json: bool, stop: &Arc<Ato
                 .map_err(|error| Error::new(Kind::Io, format!("cannot make JSON: {error}")))?,
             false => {
                 let gap = if nth > 0 { "\n" } else { "" };
-                let why = watch.view.no_latency.as_ref().filter(|_| nth == 0);
-                let why = why.map(|why| format!("no latencies: {why}\n")).unwrap_or_default();
-                format!("{why}{gap}{}", plain::lines(&watch.view, width))
+                let reasons = if nth > 0 { String::new() } else { plain::reasons(&watch.view) };
+                format!("{reasons}{gap}{}", plain::lines(&watch.view, width))
             }
         };
         let mut out = io::stdout().lock();

@@ -140,6 +140,9 @@ impl Canvas<'_> {
             None => ("latencies are of the last seconds".into(), self.styles.dim),
         };
         self.line(1, &text, style);
+        if let Some(why) = &view.no_counts {
+            self.line(2, &format!("no calls/s, no oneway space: {why}"), self.styles.dim);
+        }
     }
 
     fn foot(&mut self, view: &View) {

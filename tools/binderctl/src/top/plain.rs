@@ -14,11 +14,18 @@ pub fn lines(view: &View, width: usize) -> String {
     all.map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
+/// Why some columns are empty, a line for each reason.
+pub fn reasons(view: &View) -> String {
+    let counts = view.no_counts.iter().map(|why| format!("no calls/s, no oneway space: {why}\n"));
+    counts.chain(view.no_latency.iter().map(|why| format!("no latencies: {why}\n"))).collect()
+}
+
 /// What is printed for programs.
 #[derive(Serialize)]
 pub struct Record<'a> {
     schema: &'static str,
     processes: Vec<Line<'a>>,
+    no_counts: Option<&'a str>,
     no_latency: Option<&'a str>,
     lost_events: u64,
 }
@@ -48,6 +55,7 @@ impl<'a> Record<'a> {
         Self {
             schema: "binderctl.top/1",
             processes: view.rows().iter().map(of_row).collect(),
+            no_counts: view.no_counts.as_deref(),
             no_latency: view.no_latency.as_deref(),
             lost_events: view.lost_events,
         }

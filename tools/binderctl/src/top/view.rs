@@ -89,6 +89,8 @@ pub struct View {
     pub is_paused: bool,
     /// The device whose processes are shown alone.
     pub device: Option<String>,
+    /// Why there are no calls a second and no oneway space.
+    pub no_counts: Option<String>,
     /// Why there are no latencies.
     pub no_latency: Option<String>,
     /// Trace events that were lost.
@@ -118,7 +120,10 @@ impl View {
         let row = |(&key, process): (&Key, &Process)| {
             let before = before.and_then(|before| before.processes.get(&key)).filter(|_| seconds > 0.0);
             // A number that was given to another process has smaller counts than before.
-            let rate = |now: i64, before: i64| (now >= before).then(|| (now - before) as f64 / seconds);
+            let rate = |now: Option<i64>, before: Option<i64>| {
+                let more = now?.checked_sub(before?).filter(|more| *more >= 0)?;
+                Some(more as f64 / seconds)
+            };
             Row {
                 key,
                 name: name(key.pid),

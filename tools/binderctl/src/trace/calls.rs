@@ -226,6 +226,12 @@ impl Calls {
             self.threads.retain(|_, thread| !thread.stack.is_empty());
         }
         let state = self.threads.entry(thread).or_default();
+        // Who waits for a reply makes no other call but a oneway one: its call has failed, and nobody has told.
+        let is_oneway = sent.flags & ONEWAY != 0;
+        let has_failed = |frame: &mut Frame| !is_oneway && matches!(frame, Frame::Makes(_));
+        if let Some(Frame::Makes(id)) = state.stack.pop_if(has_failed) {
+            self.gaps.cut_off += u64::from(self.open.remove(&id).is_some());
+        }
         let served = state.stack.iter().rev().find_map(|frame| match frame {
             Frame::Serves(id) => Some(*id),
             Frame::Makes(_) => None,
@@ -248,7 +254,7 @@ impl Calls {
             ended: time,
             end: End::Open,
         };
-        match call.is_oneway() {
+        match is_oneway {
             true => state.last_oneway = Some(sent.id),
             false => state.stack.push(Frame::Makes(sent.id)),
         }

@@ -79,8 +79,6 @@ pub struct Wanted {
     pub name: &'static str,
     /// Whether calls cannot be followed without it.
     pub needed: bool,
-    /// Whether it is only there to tell sizes.
-    pub of_sizes: bool,
     /// What is not known without it.
     pub tells: &'static str,
     read: fn(&Format) -> Option<Read>,
@@ -103,7 +101,6 @@ pub const OF_DRIVER: [Wanted; 6] = [
     Wanted {
         name: "binder_transaction",
         needed: true,
-        of_sizes: false,
         tells: "calls",
         read: |format| {
             let slot = |name| format.slot(name);
@@ -121,14 +118,12 @@ pub const OF_DRIVER: [Wanted; 6] = [
     Wanted {
         name: "binder_transaction_received",
         needed: true,
-        of_sizes: false,
         tells: "when calls arrive",
         read: |format| format.slot("debug_id").map(Read::Received),
     },
     Wanted {
         name: "binder_transaction_alloc_buf",
         needed: false,
-        of_sizes: true,
         tells: "sizes",
         read: |format| {
             let slot = |name| format.slot(name);
@@ -143,21 +138,18 @@ pub const OF_DRIVER: [Wanted; 6] = [
     Wanted {
         name: "binder_transaction_failed_buffer_release",
         needed: false,
-        of_sizes: false,
         tells: "which oneway calls fail",
         read: |format| format.slot("debug_id").map(Read::Undone),
     },
     Wanted {
         name: "binder_transaction_update_buffer_release",
         needed: false,
-        of_sizes: false,
         tells: "which oneway calls are superseded",
         read: |format| format.slot("debug_id").map(Read::Superseded),
     },
     Wanted {
         name: RETURNS,
         needed: false,
-        of_sizes: false,
         tells: "failures",
         read: |format| format.slot("cmd").map(Read::Failed),
     },
@@ -176,7 +168,6 @@ pub const FAILURES: [u32; 3] = {
 pub const OF_SCHEDULER: Wanted = Wanted {
     name: "sched_process_exit",
     needed: false,
-    of_sizes: false,
     tells: "callers that end before their calls",
     read: |_| Some(Read::Ended),
 };

@@ -42,9 +42,9 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes an instance in which the events of the driver are recorded; those of sizes if they are wanted. `kib`: for
-    /// each CPU.
-    pub fn start(with_sizes: bool, kib: usize) -> Result<(Self, Decoder, Layout)> {
+    /// Makes an instance in which events of the driver are recorded: all that tell something of calls, or only those that
+    /// are needed to follow them. `kib`: for each CPU.
+    pub fn start(all: bool, kib: usize) -> Result<(Self, Decoder, Layout)> {
         let tracing = tracing()?;
         remove_stale(&tracing);
         let system = system(&tracing)?;
@@ -57,7 +57,7 @@ impl Instance {
         instance.write("trace_clock", "mono")?;
         let layout = instance.layout()?;
         let mut decoder = Decoder::default();
-        let of_driver = OF_DRIVER.iter().filter(|wanted| with_sizes || !wanted.of_sizes);
+        let of_driver = OF_DRIVER.iter().filter(|wanted| all || wanted.needed);
         let wanted: Vec<_> =
             of_driver.map(|wanted| (system, wanted)).chain([("sched", &OF_SCHEDULER)]).collect();
         // All are understood before one is switched on.

@@ -78,3 +78,16 @@ fn calls_through_the_c_driver() {
     assert_eq!(lines, include_str!("recorded/c-calls"));
     assert_eq!(gaps, Gaps::default());
 }
+
+#[test]
+fn calls_through_rust_binder_are_told_as_those_through_the_c_driver() {
+    let pages = [include_bytes!("recorded/rust-cpu0.page"), include_bytes!("recorded/rust-cpu1.page")];
+    let (trees, gaps) = followed(include_str!("recorded/rust-formats"), pages.map(|page| page.as_slice()));
+    // Numbers and times differ, and nothing else.
+    let told = |trees: &[Vec<Call>]| -> Vec<_> {
+        let calls = trees.iter().flatten();
+        calls.map(|call| (call.depth, call.code, call.flags, call.size, call.reply_size, call.end)).collect()
+    };
+    assert_eq!(told(&trees), told(&of_c().0));
+    assert_eq!(gaps, Gaps::default());
+}

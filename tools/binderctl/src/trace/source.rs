@@ -48,9 +48,9 @@ pub struct Source {
 }
 
 impl Source {
-    /// Starts recording.
-    pub fn start(with_sizes: bool, kib: usize) -> Result<Self> {
-        let (instance, decoder, layout) = Instance::start(with_sizes, kib)?;
+    /// Starts recording: all that tells something of calls, or only what is needed to follow them.
+    pub fn start(all: bool, kib: usize) -> Result<Self> {
+        let (instance, decoder, layout) = Instance::start(all, kib)?;
         let open = |path: PathBuf| match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path)
         {
             Ok(file) => Ok((path, file)),

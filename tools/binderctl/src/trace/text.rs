@@ -14,7 +14,7 @@ use super::names::Names;
 use crate::escape;
 
 /// What stands above the lines.
-pub const HEADING: &str = "      TIME    TOTAL   QUEUED   SERVED  CALL";
+pub const HEADING: &str = "      TIME   TOTAL  QUEUED  SERVED  CALL";
 
 /// The flag of a call that takes descriptors in its reply, which most have.
 const ACCEPT_FDS: u32 = binder_sys::TransactionFlags::ACCEPT_FDS.bits();
@@ -24,7 +24,7 @@ pub fn line(call: &Call, names: &mut Names, start: u64) -> String {
     let time = call.sent.saturating_sub(start);
     let total = if matches!(call.end, End::Refused(_)) { None } else { Some(call.total()) };
     let mut line = format!(
-        "{:>10} {:>8} {:>8} {:>8}  {:indent$}{} -> ",
+        "{:>10} {:>7} {:>7} {:>7}  {:indent$}{} -> ",
         format!("{}.{:06}", time / 1_000_000_000, time / 1000 % 1_000_000),
         duration(total),
         duration(call.queued()),

@@ -68,6 +68,8 @@ fn what_is_missing_is_said() {
     let mut view = view();
     view.lost_events = 17;
     assert!(screen(&view, 80, 24).contains("lack 17 trace events"));
+    view.no_counts = Some("there is no stats".into());
+    assert!(screen(&view, 80, 24).contains("no oneway space: there is no stats"));
     view.no_latency = Some("this kernel has no trace events".into());
     assert!(screen(&view, 80, 24).contains("no latencies: this kernel has no trace events"));
 }

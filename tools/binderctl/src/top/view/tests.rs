@@ -24,8 +24,8 @@ fn process(
         buffers: 1,
         oneway_free: Some(oneway),
         pending: Some(0),
-        calls_in,
-        calls_out,
+        calls_in: Some(calls_in),
+        calls_out: Some(calls_out),
         threads: threads.iter().map(|&(tid, what)| Doing { tid, what }).collect(),
     }
 }

@@ -187,6 +187,14 @@ fn what_began_before_is_counted_once() {
 }
 
 #[test]
+fn who_calls_again_has_no_call_that_waits() {
+    let mut scene = Scene::default();
+    scene.call(1, 100, 2).received(2, 100).call(1, 101, 3).received(3, 101).reply(3, 102, 1).received(1, 102);
+    assert_eq!(scene.told(), [[(101, 0, End::Replied)]]);
+    assert_eq!((scene.calls.gaps().cut_off, scene.calls.open.len()), (1, 0));
+}
+
+#[test]
 fn what_is_open_when_events_are_lost_is_cut_off() {
     let mut scene = Scene::default();
     scene.call(1, 100, 2).received(2, 100).call(3, 101, 2).on(0, What::Lost(17));
