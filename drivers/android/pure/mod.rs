@@ -22,3 +22,4 @@ pub(crate) mod pointer_area;
 pub(crate) mod pool;
 pub(crate) mod priority_rules;
 pub(crate) mod registrations;
+pub(crate) mod wait_graph;
