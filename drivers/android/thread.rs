@@ -14,7 +14,10 @@ use crate::{
         stats::{Counted, Kind}, //
     },
     defs::{ExtendedError, Return},
-    kernel_ext::{park::WakeHint, pid::ThreadPid},
+    kernel_ext::{
+        park::WakeHint,
+        pid::{TaskState, ThreadPid}, //
+    },
     process::{Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::{CallStack, FrameId},
@@ -294,6 +297,11 @@ impl Thread {
     /// Whether the task will never use the device again, although the thread has not declared so.
     pub(crate) fn is_exiting(&self) -> bool {
         self.task.is_exiting()
+    }
+
+    /// Returns what its task does, as a moment ago.
+    pub(crate) fn task_state(&self) -> TaskState {
+        self.task.state()
     }
 
     /// Raises the priority of the thread as far as a call of `caller` on `node` requires, which is

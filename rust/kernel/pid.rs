@@ -24,6 +24,7 @@ extern "C" {
     fn kernel_ext_pid_task(pid: *mut c_void) -> *mut c_void;
     fn kernel_ext_pid_wake(pid: *mut c_void, handoff: bool);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
+    fn kernel_ext_pid_state(pid: *mut c_void) -> u8;
 }
 
 /// A counted `struct pid`.
@@ -44,6 +45,21 @@ impl Drop for Counted {
         // SAFETY: By the type invariants `self` owns a reference to put.
         unsafe { kernel_ext_pid_put(self.0.as_ptr()) };
     }
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskState {
+    Runs,
+    /// Signals end the sleep.
+    Sleeps,
+    /// Signals do not end the sleep.
+    SleepsFast,
+    /// Stopped by a signal or a tracer.
+    Stopped,
+    /// Frozen by a cgroup or with the whole system.
+    Frozen,
+    Exited,
 }
 
 /// The name of a thread.
@@ -75,6 +91,19 @@ impl ThreadPid {
     pub(crate) fn is_exiting(&self) -> bool {
         // SAFETY: By the type invariants the pid is valid.
         unsafe { kernel_ext_pid_is_exiting(self.as_ptr()) }
+    }
+
+    /// Returns what the thread does, as a moment ago. In any context.
+    pub(crate) fn state(&self) -> TaskState {
+        // SAFETY: By the type invariants the pid is valid.
+        match unsafe { kernel_ext_pid_state(self.as_ptr()) } {
+            b'R' => TaskState::Runs,
+            b'S' => TaskState::Sleeps,
+            b'T' | b't' => TaskState::Stopped,
+            b'F' => TaskState::Frozen,
+            b'X' | b'Z' => TaskState::Exited,
+            _ => TaskState::SleepsFast,
+        }
     }
 
     /// Returns the task of the thread, unless it is gone. In any context.

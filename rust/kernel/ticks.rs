@@ -22,10 +22,19 @@ impl Ticks {
         Self(unsafe { (&raw const bindings::jiffies).read_volatile() })
     }
 
+    /// Returns the count of ticks modulo 2^32, of which only differences mean something.
+    pub(crate) fn count(self) -> u32 {
+        self.0 as u32
+    }
+
     /// Returns the milliseconds that have passed since this moment, to the precision of a tick.
     pub(crate) fn elapsed_milliseconds(self) -> u64 {
-        let ticks = Self::now().0.wrapping_sub(self.0);
-        // SAFETY: This computes; any number may be passed.
-        unsafe { kernel_ext_milliseconds(ticks as u64) }
+        milliseconds(Self::now().0.wrapping_sub(self.0) as u64)
     }
+}
+
+/// Returns how long a number of ticks takes.
+pub(crate) fn milliseconds(ticks: u64) -> u64 {
+    // SAFETY: This computes; any number may be passed.
+    unsafe { kernel_ext_milliseconds(ticks) }
 }

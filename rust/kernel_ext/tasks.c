@@ -102,3 +102,30 @@ pid_t kernel_ext_pid_group_nr(struct pid *pid)
 {
 	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
 }
+
+static bool is_frozen(struct task_struct *task)
+{
+#ifdef CONFIG_CGROUPS
+	/* Written by the task itself; the answer is that of a moment ago anyway. */
+	if (data_race(!!task->frozen))
+		return true;
+#endif
+	return READ_ONCE(task->__state) & TASK_FROZEN;
+}
+
+char kernel_ext_pid_state(struct pid *pid)
+{
+	struct task_struct *task;
+	char state = 'X';
+
+	rcu_read_lock_sched();
+	task = thread_of(pid);
+	if (task && !(READ_ONCE(task->flags) & PF_EXITING)) {
+		state = task_state_to_char(task);
+		/* A task that is stopped counts as frozen, too. */
+		if (state != 'T' && state != 't' && is_frozen(task))
+			state = 'F';
+	}
+	rcu_read_unlock_sched();
+	return state;
+}

@@ -43,4 +43,10 @@ void kernel_ext_pid_wake(struct pid *pid, bool handoff);
  */
 pid_t kernel_ext_pid_group_nr(struct pid *pid);
 
+/*
+ * Returns what the thread does, as the letter in /proc/<pid>/stat; F if it is frozen, X if it is
+ * exiting or gone.
+ */
+char kernel_ext_pid_state(struct pid *pid);
+
 #endif /* _KERNEL_EXT_H */

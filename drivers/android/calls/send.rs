@@ -47,20 +47,24 @@ use kernel::{
 
 /// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call fails
 /// (contract TXN-1). No lock may be held.
-pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
+///
+/// Returns whether the thread waits for its target although no thread of that was idle.
+#[inline]
+pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> bool {
     let thread = sender.thread;
     let id = next_debug_id();
     let called = match find_target(sender, request.handle) {
         Err(error) => Err(error.into()),
         Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
-            call_oneway(sender, request, node, id)
+            call_oneway(sender, request, node, id).map(|()| false)
         }
         Ok(node) => call_and_expect(sender, request, node, id),
     };
-    if let Err(failure) = called {
+    called.unwrap_or_else(|failure| {
         failure.tell(sender, request, id, false);
         thread.queue_transaction_error(id, failure.error);
-    }
+        false
+    })
 }
 
 /// Returns the node that a call through `handle` is for.
@@ -94,13 +98,14 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     Ok(node)
 }
 
-/// Makes a call for whose reply the thread waits afterwards.
+/// Makes a call for whose reply the thread waits afterwards. Returns whether no thread was idle that
+/// could have taken it.
 fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let thread = sender.thread;
     let target = node.owner.clone();
     let node_id = node.debug_id;
@@ -125,8 +130,9 @@ fn call_and_expect(
     let route = route.as_ref();
     match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route)) {
         Ok(submitted) => {
+            let is_behind_others = !matches!(submitted.wake, Wake::Thread(_));
             submitted.wake.now(&target, sender.hint);
-            Ok(())
+            Ok(is_behind_others)
         }
         Err(error) => {
             stop_expecting_reply(thread, &expectation);

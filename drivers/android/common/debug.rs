@@ -75,9 +75,15 @@ pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
 /// Prints a message of the calling task, unless the rate limit is exceeded.
 #[cold]
 pub(crate) fn print(message: fmt::Arguments<'_>) {
+    let task = current!();
+    print_of_others(fmt!("{}:{} {}", task.tgid(), task.pid(), message));
+}
+
+/// Prints a message that is not about the calling task, unless the rate limit is exceeded.
+#[cold]
+pub(crate) fn print_of_others(message: fmt::Arguments<'_>) {
     if debug_mask::is_within_rate() {
-        let task = current!();
-        pr_info!("{}:{} {}\n", task.tgid(), task.pid(), message);
+        pr_info!("{}\n", message);
     }
 }
 

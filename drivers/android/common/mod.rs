@@ -10,5 +10,6 @@ pub(crate) mod limits;
 #[allow(unsafe_code)] // It calls `netlink.c`.
 pub(crate) mod netlink;
 pub(crate) mod reason;
+pub(crate) mod slow_calls;
 pub(crate) mod stats;
 pub(crate) mod transaction_log;

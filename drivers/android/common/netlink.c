@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Reports of calls that fail, over generic netlink: family "binder", group
- * "report" (Documentation/netlink/specs/binder.yaml).
+ * "report" (Documentation/netlink/specs/binder.yaml); and of calls that are
+ * slow, group "slow_call".
  *
  * The family has no operations: whoever listens is only told. Joining the group
  * takes no capability. Reports are sent in the initial network namespace alone,
@@ -17,14 +18,18 @@
 
 #include <uapi/linux/android/binder_netlink.h>
 
+#include "../../../include/uapi/linux/android/binder_slow_call.h"
+
 #include "netlink.h"
 
 enum {
 	RUST_BINDER_GROUP_REPORT,
+	RUST_BINDER_GROUP_SLOW_CALL,
 };
 
 static const struct genl_multicast_group rust_binder_groups[] = {
 	[RUST_BINDER_GROUP_REPORT] = { .name = BINDER_MCGRP_REPORT },
+	[RUST_BINDER_GROUP_SLOW_CALL] = { .name = BINDER_MCGRP_SLOW_CALL },
 };
 
 /* The core of generic netlink writes to it while it is registered. */
@@ -120,4 +125,45 @@ void rust_binder_netlink_send(const struct rust_binder_report *report)
 	genlmsg_end(skb, message);
 	genlmsg_multicast(&rust_binder_family, skb, 0,
 			  RUST_BINDER_GROUP_REPORT, GFP_KERNEL);
+}
+
+static int put_slow_call(struct sk_buff *skb,
+			 const struct rust_binder_slow_call *call)
+{
+	if (nla_put_string(skb, BINDER_A_SLOW_CALL_CONTEXT, call->context) ||
+	    nla_put_u32(skb, BINDER_A_SLOW_CALL_FROM_PID, call->from_pid) ||
+	    nla_put_u32(skb, BINDER_A_SLOW_CALL_FROM_TID, call->from_tid) ||
+	    nla_put_u32(skb, BINDER_A_SLOW_CALL_TO_PID, call->to_pid) ||
+	    put_known(skb, BINDER_A_SLOW_CALL_DEBUG_ID, call->debug_id) ||
+	    nla_put_u32(skb, BINDER_A_SLOW_CALL_WAITED_MS, call->waited_ms))
+		return -EMSGSIZE;
+	if (call->is_cycle && nla_put_flag(skb, BINDER_A_SLOW_CALL_IS_CYCLE))
+		return -EMSGSIZE;
+	return nla_put_string(skb, BINDER_A_SLOW_CALL_CHAIN, call->chain);
+}
+
+void rust_binder_netlink_send_slow_call(const struct rust_binder_slow_call *call)
+{
+	struct sk_buff *skb;
+	void *message;
+
+	if (!is_registered ||
+	    !genl_has_listeners(&rust_binder_family, &init_net,
+				RUST_BINDER_GROUP_SLOW_CALL))
+		return;
+	skb = genlmsg_new(nla_total_size(strlen(call->context) + 1) +
+			  nla_total_size(strlen(call->chain) + 1) +
+			  5 * nla_total_size(sizeof(u32)) + nla_total_size(0),
+			  GFP_KERNEL);
+	if (!skb)
+		return;
+	message = genlmsg_put(skb, 0, 0, &rust_binder_family, 0,
+			      BINDER_CMD_SLOW_CALL);
+	if (!message || put_slow_call(skb, call)) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, message);
+	genlmsg_multicast(&rust_binder_family, skb, 0,
+			  RUST_BINDER_GROUP_SLOW_CALL, GFP_KERNEL);
 }

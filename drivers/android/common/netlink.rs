@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Reports of calls and replies that fail, over generic netlink, for whoever has joined the group
-//! `report` of the family `binder` (contract NL-1 to NL-3).
+//! `report` of the family `binder` (contract NL-1 to NL-3); and of slow calls, for the group
+//! `slow_call`, which no other driver has.
 //!
 //! `common/netlink.c` has the family and builds the messages. As long as nobody listens, a call that
 //! fails pays for the question whether somebody does, and nothing else is done.
@@ -21,6 +22,7 @@ unsafe extern "C" {
     safe fn rust_binder_netlink_unregister();
     safe fn rust_binder_netlink_has_listeners() -> bool;
     fn rust_binder_netlink_send(message: &Message);
+    fn rust_binder_netlink_send_slow_call(message: &SlowCallMessage);
 }
 
 /// The family, registered as long as this value exists, if its name is not taken by another driver.
@@ -113,5 +115,54 @@ impl Report<'_> {
         // SAFETY: `context` points to a string that ends with a NUL and that `self` borrows for longer
         // than this call, which keeps no pointer. No lock is held, so it may sleep.
         unsafe { rust_binder_netlink_send(&message) };
+    }
+}
+
+/// A call that is slow, or closes a cycle.
+pub(crate) struct SlowCall<'a> {
+    /// The name of the device.
+    pub(crate) context: &'a CStr,
+    /// The thread that waits.
+    pub(crate) from: Party,
+    /// The pid of the process that the call is for.
+    pub(crate) to_pid: i32,
+    /// The debug id of the call; 0 if it is not known.
+    pub(crate) id: u32,
+    pub(crate) waited_ms: u32,
+    pub(crate) is_cycle: bool,
+    /// Which thread waits for which.
+    pub(crate) chain: &'a CStr,
+}
+
+/// The same, in the layout of `struct rust_binder_slow_call` of `common/netlink.h`.
+#[repr(C)]
+struct SlowCallMessage {
+    context: *const c_char,
+    chain: *const c_char,
+    from_pid: u32,
+    from_tid: u32,
+    to_pid: u32,
+    debug_id: u32,
+    waited_ms: u32,
+    is_cycle: u32,
+}
+
+impl SlowCall<'_> {
+    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory is
+    /// short is lost.
+    pub(crate) fn send(&self) {
+        let message = SlowCallMessage {
+            context: self.context.as_char_ptr(),
+            chain: self.chain.as_char_ptr(),
+            from_pid: self.from.pid as u32,
+            from_tid: self.from.tid as u32,
+            to_pid: self.to_pid as u32,
+            debug_id: self.id,
+            waited_ms: self.waited_ms,
+            is_cycle: self.is_cycle.into(),
+        };
+        // SAFETY: Both pointers are to strings that end with a NUL and that `self` borrows for longer
+        // than this call, which keeps no pointer. No lock is held, so it may sleep.
+        unsafe { rust_binder_netlink_send_slow_call(&message) };
     }
 }

@@ -22,7 +22,8 @@ use crate::{
     notifications::{death, freeze},
     process::Process,
     thread::Thread,
-    trace, //
+    trace,
+    waits, //
 };
 use kernel::{
     fmt,
@@ -176,7 +177,9 @@ fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
         Command::Transaction => {
             let request = TransactionRequest::decode(source.payload()?);
             count(Command::Transaction);
-            send::call(sender, &request);
+            if send::call(sender, &request) {
+                waits::look_for_cycle(sender.thread);
+            }
         }
         Command::Reply => {
             let request = TransactionRequest::decode(source.payload()?);
@@ -206,7 +209,9 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         Command::Transaction | Command::Reply | Command::FreeBuffer => {}
         Command::TransactionSg => {
             let request = TransactionRequest::decode_sg(source.payload()?);
-            send::call(sender, &request);
+            if send::call(sender, &request) {
+                waits::look_for_cycle(sender.thread);
+            }
         }
         Command::ReplySg => {
             let request = TransactionRequest::decode_sg(source.payload()?);

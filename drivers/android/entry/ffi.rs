@@ -19,6 +19,7 @@ use crate::{
     logs::{Log, Reader},
     node::Node,
     process::{Pid, Process},
+    waits::walk,
     LocalModule, //
 };
 use kernel::{
@@ -45,6 +46,8 @@ extern "C" {
     fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
     fn rust_binder_logs_opened(device: *const c_void, pid: Pid);
     fn rust_binder_logs_closed(device: *const c_void, pid: Pid);
+    fn rust_binder_slow_calls_begin();
+    fn rust_binder_slow_calls_end();
 }
 
 /// The devices. They can be opened as long as this value exists.
@@ -82,6 +85,8 @@ impl Devices {
         // SAFETY: Called from module init, in process context. What the functions that the devices call
         // back need is ready: the registry is initialised, the pool exists, and they need nothing else.
         to_result(unsafe { rust_binderfs_init() })?;
+        // SAFETY: As above; what the work uses is ready as well.
+        unsafe { rust_binder_slow_calls_begin() };
         Ok(Self {
             _pool: pool,
             _reports: reports,
@@ -91,11 +96,19 @@ impl Devices {
 
 impl Drop for Devices {
     fn drop(&mut self) {
+        // SAFETY: Follows `rust_binder_slow_calls_begin` in `Self::make`, and may sleep.
+        unsafe { rust_binder_slow_calls_end() };
         // SAFETY: Follows the successful call of `rust_binderfs_init` in `Self::make`. `self` is
         // dropped once, at module exit, when no device is open any more.
         unsafe { rust_binderfs_exit() };
         stats::report_leaks();
     }
+}
+
+/// Looks for slow calls once, for the C files; see [`walk`](walk::walk).
+#[no_mangle]
+extern "C" fn rust_binder_walk(round: u8) -> u64 {
+    walk::walk(round)
 }
 
 /// Makes the context of a new device, for the C files. Returns null when no memory is available.

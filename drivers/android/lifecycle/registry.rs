@@ -2,8 +2,8 @@
 
 //! All processes (opened devices) of all contexts, by the pid that opened them.
 //!
-//! Operations on all processes of a pid look them up here: freezing, and the log files. Calls do not
-//! use it.
+//! Operations on all processes of a pid look them up here: freezing, the log files, and searches for
+//! threads that wait for each other. Calls do not use it.
 
 use crate::{
     common::debug::binder_debug,

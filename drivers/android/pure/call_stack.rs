@@ -10,7 +10,10 @@
 //!
 //! The stack does not depend on what a transaction is, nor on which lock guards it.
 
-use crate::pure::chunked_stack::{Chunk, ChunkedStack, Room, Shortage};
+use crate::pure::{
+    chunked_stack::{Chunk, ChunkedStack, Room, Shortage},
+    watch::Watch, //
+};
 use kernel::alloc::AllocError;
 
 /// One level of a thread's call stack; `T` is a transaction.
@@ -22,6 +25,7 @@ pub(crate) enum Frame<T> {
         /// The pid of the process that it is for. It names that process only for people, and for
         /// searches that find out by the serial number whether they are right.
         target: i32,
+        watch: Watch,
     },
     /// A call that the thread made and whose outcome arrived before the thread has replied to a
     /// call made in the course of it, because a process or thread in between died. The thread reads
@@ -142,7 +146,12 @@ impl<T> CallStack<T> {
             serial: self.last_serial,
         };
         let serial = frame.serial;
-        let _ = self.frames.push(Frame::Outgoing { serial, target });
+        let watch = Watch::default();
+        let _ = self.frames.push(Frame::Outgoing {
+            serial,
+            target,
+            watch,
+        });
         frame
     }
 
@@ -221,6 +230,14 @@ impl<T> CallStack<T> {
     pub(crate) fn waits_for(&self, frame: FrameId) -> bool {
         let at = self.frames.get(frame.place());
         matches!(at, Some(Frame::Outgoing { serial, .. }) if *serial == frame.serial)
+    }
+
+    /// Returns what is known of the call of this frame, if the thread waits for its outcome.
+    pub(crate) fn watch(&mut self, frame: FrameId) -> Option<&mut Watch> {
+        match self.frames.get_mut(frame.place())? {
+            Frame::Outgoing { serial, watch, .. } if *serial == frame.serial => Some(watch),
+            _ => None,
+        }
     }
 
     /// Keeps the outcome of the call of this frame until the thread has replied to those made in

@@ -23,3 +23,4 @@ pub(crate) mod pool;
 pub(crate) mod priority_rules;
 pub(crate) mod registrations;
 pub(crate) mod wait_graph;
+pub(crate) mod watch;

@@ -78,6 +78,8 @@ pub(crate) struct Served {
     pub(crate) key: CallKey,
     /// The debug id of the call.
     pub(crate) id: u32,
+    /// When it was sent, in ticks, of which only differences mean something.
+    pub(crate) sent: u32,
     /// What the thread does for it.
     pub(crate) then: Activity,
 }
@@ -87,11 +89,16 @@ pub(crate) struct Served {
 pub(crate) enum Found {
     /// The search has not come so far.
     Nowhere,
-    /// A thread serves it: its index among [`WaitGraph::threads`], and the debug id of the call.
-    ServedBy { thread: usize, id: u32 },
+    /// A thread serves it: its index among [`WaitGraph::threads`]; the debug id of the call, and
+    /// when it was sent.
+    ServedBy { thread: usize, id: u32, sent: u32 },
     /// No thread serves it. Of the threads of its target, `able` may take it, of which `free` do
-    /// not wait.
-    Queued { able: u32, free: u32 },
+    /// not wait. The target may take calls only after it has been thawed.
+    Queued {
+        able: u32,
+        free: u32,
+        is_frozen: bool,
+    },
 }
 
 /// A call that the search has reached.
@@ -134,12 +141,15 @@ struct ProcessSeen {
     served: core::ops::Range<usize>,
     /// Whether it was asked for a thread that has not come yet.
     expects_thread: bool,
+    is_frozen: bool,
 }
 
 /// What a search has observed and found.
 pub(crate) struct WaitGraph<T> {
     limits: Limits,
     processes: KVVec<ProcessSeen>,
+    /// How many processes these are.
+    openings: usize,
     threads: KVVec<Seen<T>>,
     /// For each of `threads`, whether the call that it waits for is among `reached`.
     is_reached: KVVec<bool>,
@@ -159,6 +169,7 @@ impl<T> WaitGraph<T> {
         let mut graph = Self {
             limits,
             processes: KVVec::new(),
+            openings: 0,
             threads: KVVec::new(),
             is_reached: KVVec::new(),
             served: KVVec::new(),
@@ -179,14 +190,15 @@ impl<T> WaitGraph<T> {
         Ok(graph)
     }
 
-    /// Begins to add a process, or all processes of one pid together.
+    /// Begins to add all processes of one pid: threads of any of them may take a call that is for
+    /// that pid.
     pub(crate) fn begin_process(&mut self, pid: i32) -> Result {
-        self.is_full |= self.processes.len() >= self.limits.processes;
         let process = ProcessSeen {
             pid,
             threads: self.threads.len()..self.threads.len(),
             served: self.served.len()..self.served.len(),
             expects_thread: false,
+            is_frozen: false,
         };
         Ok(self.processes.push(process, GFP_KERNEL)?)
     }
@@ -222,19 +234,23 @@ impl<T> WaitGraph<T> {
         }
     }
 
-    /// Records that the process that was begun last was asked for another thread.
-    pub(crate) fn expect_thread(&mut self) {
+    /// Adds a process of the pid that was begun last: whether it was asked for another thread, and
+    /// whether it is frozen.
+    pub(crate) fn add_process(&mut self, expects_thread: bool, is_frozen: bool) {
+        self.openings += 1;
+        self.is_full |= self.openings > self.limits.processes;
         if let Some(process) = self.processes.last_mut() {
-            process.expects_thread = true;
+            process.expects_thread |= expects_thread;
+            process.is_frozen |= is_frozen;
         }
     }
 
-    /// Ends the process that was begun last.
+    /// Ends the pid that was begun last.
     pub(crate) fn end_process(&mut self) {
         if let Some(process) = self.processes.last_mut() {
             process.threads.end = self.threads.len();
             process.served.end = self.served.len();
-            self.served[process.served.clone()].sort_unstable_by_key(|(served, _)| served.key);
+            sort(&mut self.served[process.served.clone()]);
         }
     }
 
@@ -271,23 +287,26 @@ impl<T> WaitGraph<T> {
         let process = &self.processes[process];
         let served = &self.served[process.served.clone()];
         if let Ok(index) = served.binary_search_by_key(&key, |(served, _)| served.key) {
-            let (Served { id, then, .. }, by) = served[index];
-            self.reached[at].found = Found::ServedBy { thread: by, id };
-            return match then {
+            let (it, thread) = served[index];
+            let (id, sent) = (it.id, it.sent);
+            self.reached[at].found = Found::ServedBy { thread, id, sent };
+            return match it.then {
                 Activity::Free => Ok(true),
-                Activity::Waits(next) => self.reach(by, next, at).map(|()| false),
+                Activity::Waits(next) => self.reach(thread, next, at).map(|()| false),
             };
         }
         let threads = process.threads.clone();
         let all = &self.threads[threads.clone()];
         let able = all.iter().filter(|thread| thread.may_take);
         let free = able.clone().filter(|it| it.activity == Activity::Free);
-        let found = Found::Queued {
-            able: able.count() as u32,
-            free: free.count() as u32,
+        let (free, able) = (free.count() as u32, able.count() as u32);
+        let may_come = process.expects_thread || able == 0;
+        self.reached[at].found = Found::Queued {
+            able,
+            free,
+            is_frozen: process.is_frozen,
         };
-        self.reached[at].found = found;
-        if process.expects_thread || !matches!(found, Found::Queued { able: 1.., free: 0 }) {
+        if free > 0 || may_come {
             return Ok(true);
         }
         for thread in threads {
@@ -360,5 +379,32 @@ impl<T> WaitGraph<T> {
         }
         chain.reverse();
         Ok(chain)
+    }
+}
+
+/// Sorts by the keys, in place. That of the core library takes more of the stack than the kernel has
+/// to spare.
+fn sort(served: &mut [(Served, usize)]) {
+    for parent in (0..served.len() / 2).rev() {
+        sift_down(served, parent);
+    }
+    for end in (1..served.len()).rev() {
+        served.swap(0, end);
+        sift_down(&mut served[..end], 0);
+    }
+}
+
+/// Moves an item down in a heap whose largest item is to be the first, until it is in its place.
+fn sift_down(heap: &mut [(Served, usize)], mut at: usize) {
+    loop {
+        let children = 2 * at + 1..(2 * at + 3).min(heap.len());
+        let Some(largest) = children.max_by_key(|child| heap[*child].0.key) else {
+            return;
+        };
+        if heap[at].0.key >= heap[largest].0.key {
+            return;
+        }
+        heap.swap(at, largest);
+        at = largest;
     }
 }

@@ -9,7 +9,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// The name of a device, for C.
+/// The name of a device, or another text, for C.
 #[repr(transparent)]
 pub(super) struct Name<'a>(*const c_char, PhantomData<&'a CStr>);
 
@@ -105,6 +105,10 @@ tracepoints! {
     binder_netlink_report<'a>(
         device: Name<'a>, answer: u32, from_process: c_int, from_thread: c_int,
         to_process: c_int, to_thread: c_int, is_reply: bool, flags: u32, code: u32, size: usize
+    );
+    binder_slow_call<'a>(
+        id: c_int, from_process: c_int, from_thread: c_int, to_process: c_int, waited: u32,
+        is_cycle: bool, text: Name<'a>
     );
     binder_transaction_node_to_ref(id: c_int, node: c_int, pointer: u64, ref_id: c_int, handle: u32);
     binder_transaction_ref_to_node(id: c_int, ref_id: c_int, handle: u32, node: c_int, pointer: u64);

@@ -4,9 +4,14 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// The family and the group that have to be asked for by name.
+/// The family and the groups that have to be asked for by name.
 const FAMILY: &str = "binder";
 const GROUP: &str = "report";
+const SLOW_CALLS: &str = "slow_call";
+
+/// The commands of messages to these groups.
+const REPORT: u8 = 1;
+const SLOW_CALL: u8 = 64;
 
 /// Of the family that names all others.
 const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
@@ -44,18 +49,39 @@ pub struct Report {
     pub data_size: u32,
 }
 
-/// A socket that has joined the group.
+/// What our driver tells of a slow call, or of a cycle of threads that wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowCall {
+    pub context: String,
+    pub from: (u32, u32),
+    pub to_pid: u32,
+    pub debug_id: Option<u32>,
+    pub waited_ms: u32,
+    pub is_cycle: bool,
+    pub chain: String,
+}
+
+/// A socket that has joined a group.
 pub struct Listener {
     socket: OwnedFd,
     family: u16,
 }
 
 impl Listener {
-    /// Joins the group, as the calling thread.
+    /// Joins the group of reports of calls that fail, as the calling thread.
     pub fn join() -> io::Result<Self> {
+        Self::join_group(GROUP)
+    }
+
+    /// Joins the group of slow calls.
+    pub fn of_slow_calls() -> io::Result<Self> {
+        Self::join_group(SLOW_CALLS)
+    }
+
+    fn join_group(group: &str) -> io::Result<Self> {
         let socket = socket()?;
         let family = family(&socket)?.ok_or(io::ErrorKind::NotFound)?;
-        let group = family.groups.iter().find(|(name, _)| name == GROUP).ok_or(io::ErrorKind::NotFound)?.1;
+        let group = family.groups.iter().find(|(name, _)| name == group).ok_or(io::ErrorKind::NotFound)?.1;
         // SAFETY: The option's value is the number behind the pointer, of the size that is named.
         let joined = unsafe {
             libc::setsockopt(
@@ -75,14 +101,23 @@ impl Listener {
     /// The reports since the last time. A driver has sent those of a call before the call returns.
     #[track_caller]
     pub fn news(&self) -> Vec<Report> {
-        let mut found = Vec::new();
-        while let Some(message) = receive(&self.socket, libc::MSG_DONTWAIT).expect("read the socket") {
-            assert_eq!(half(&message, 4), self.family, "a message of another family");
-            // BINDER_CMD_REPORT, and the version of the family.
-            assert_eq!(message[HEADER..HEADER + 2], [1, 1], "command and version");
-            found.push(decode(&message[HEADER + GENERIC_HEADER..]));
-        }
-        found
+        std::iter::from_fn(|| self.receive(REPORT)).map(|attributes| decode(&attributes)).collect()
+    }
+
+    /// The slow calls that have been told since the last time.
+    #[track_caller]
+    pub fn slow_calls(&self) -> Vec<SlowCall> {
+        std::iter::from_fn(|| self.receive(SLOW_CALL)).map(|attributes| decode_slow(&attributes)).collect()
+    }
+
+    /// The attributes of the next message, which has to be of this command.
+    #[track_caller]
+    fn receive(&self, command: u8) -> Option<Vec<u8>> {
+        let message = receive(&self.socket, libc::MSG_DONTWAIT).expect("read the socket")?;
+        assert_eq!(half(&message, 4), self.family, "a message of another family");
+        // With the version of the family.
+        assert_eq!(message[HEADER..HEADER + 2], [command, 1], "command and version");
+        Some(message[HEADER + GENERIC_HEADER..].to_vec())
     }
 
     /// The only report since the last time.
@@ -121,6 +156,25 @@ fn decode(bytes: &[u8]) -> Report {
         flags: must(8),
         code: must(9),
         data_size: must(10),
+    }
+}
+
+/// Reads what is told of a slow call, likewise.
+#[track_caller]
+fn decode_slow(bytes: &[u8]) -> SlowCall {
+    let attributes: Vec<_> = attributes(bytes).collect();
+    assert!(attributes.is_sorted_by(|a, b| a.0 < b.0), "{attributes:?}");
+    assert!(attributes.iter().all(|(kind, _)| (1..=8).contains(kind)), "{attributes:?}");
+    let find = |number: u16| attributes.iter().find(|(kind, _)| *kind == number).map(|(_, value)| *value);
+    let must = |number: u16| find(number).unwrap_or_else(|| panic!("no attribute {number}"));
+    SlowCall {
+        context: string(must(1)),
+        from: (word(must(2), 0), word(must(3), 0)),
+        to_pid: word(must(4), 0),
+        debug_id: find(5).map(|value| word(value, 0)),
+        waited_ms: word(must(6), 0),
+        is_cycle: find(7).is_some(),
+        chain: string(must(8)),
     }
 }
 

@@ -55,6 +55,7 @@ mod reports;
 mod retention;
 mod security;
 mod signals;
+mod slow;
 mod spam;
 mod strangers;
 mod sync;
@@ -127,6 +128,7 @@ pub const GROUPS: &[Group] = &[
     faults::GROUP,
     messages::GROUP,
     reports::GROUP,
+    slow::GROUP,
     unload::GROUP,
 ];
 

@@ -11,6 +11,7 @@ use crate::actor::{patience, Actor};
 use crate::cases;
 use crate::linger::Lingering;
 use crate::loading::{self, unload};
+use crate::netlink::Listener;
 use crate::ops::Op;
 use crate::port::{bytes, empty, Port};
 use crate::sg::file_object;
@@ -34,6 +35,7 @@ cases! { "unload":
     while_paths_are_walked ["PARAM-7", "BFS-15"],
     while_a_log_is_open ["PARAM-7", "BFS-12", "BFS-15"],
     while_a_log_of_debugfs_is_open ["PARAM-7", "OPEN-2"],
+    while_slow_calls_are_looked_for ["PARAM-7"],
 }
 
 /// The device's number in the process of a port.
@@ -308,4 +310,28 @@ fn while_a_log_of_debugfs_is_open(t: &Stage) {
     assert_eq!(text_of(its), "");
     expect_gone(t);
     assert!(!debugfs.logs().exists());
+}
+
+fn while_slow_calls_are_looked_for(t: &Stage) {
+    if !t.has_driver_alone() {
+        return;
+    }
+    let parameter = t.driver.parameter("slow_call_ms");
+    std::fs::write(&parameter, "1").expect("set the parameter");
+    let listener = Listener::of_slow_calls().expect("join the group");
+    let (manager, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    manager.wait_call();
+    // It is looked for, and will be again and again until the driver is gone; and others go on asking for it.
+    while listener.slow_calls().is_empty() {
+        std::thread::yield_now();
+    }
+    let setter = std::thread::spawn(move || {
+        while std::fs::write(&parameter, "0").and_then(|()| std::fs::write(&parameter, "1")).is_ok() {}
+    });
+    manager.kill();
+    client.kill();
+    t.unmount();
+    expect_gone(t);
+    setter.join().expect("a thread");
 }
