@@ -27,6 +27,7 @@ pub const PARTS: &[(&str, u32)] = &[
     ("FRZN", 6),
     ("DN", 6),
     ("LSM", 2),
+    ("LOG", 14),
     ("NL", 3),
 ];
 
@@ -57,12 +58,6 @@ pub const REASONS: &[(&str, &str)] = &[
         "ABI-3",
         "an alignment of 8 is what every test of layout sees; there is no 32-bit kernel to compare with",
     ),
-    ("LOOP-1", "the numbers of a looper's bits show in the logs alone, which are a later issue"),
-    (
-        "NODE-15",
-        "numbers of nodes and handles show in the logs and tracepoints alone, which are a later issue",
-    ),
-    ("OPEN-2", "files of debugfs and `binder_logs` are a later issue"),
     ("PARAM-6", "a name, not a behaviour: ours is `binder_rust`; the guests load it by that name"),
     (
         "PARAM-7",

@@ -25,6 +25,7 @@ mod inbox;
 mod linger;
 mod load;
 mod loading;
+mod logs;
 mod mesh;
 mod netlink;
 mod news;

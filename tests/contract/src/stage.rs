@@ -7,6 +7,7 @@ use crate::loading;
 use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::suite::Driver;
+use binder_logs::Task;
 use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR_EXT;
 use binder_sys::{fs, FlatBinderObject, ObjectFlags};
 use std::cell::RefCell;
@@ -63,6 +64,12 @@ impl Stage {
         self.needs("a driver that is loaded for it alone", loading::users(self.driver) == Some(1))
     }
 
+    /// Mounts binderfs anew, with its logs.
+    pub fn mount_with_logs(&self) {
+        self.unmount();
+        fs::mount_at(&self.root, Some("stats=global")).expect("mount binderfs");
+    }
+
     /// Unmounts binderfs; files that are open stay.
     pub fn unmount(&self) {
         nix::mount::umount2(&self.root, nix::mount::MntFlags::MNT_DETACH).expect("unmount binderfs");
@@ -86,6 +93,11 @@ impl Stage {
     /// The calling process, likewise.
     pub fn own_pid(&self) -> u32 {
         self.pids.of(nix::unistd::getpid().as_raw())
+    }
+
+    /// A port's thread and its process, likewise.
+    pub fn task_of(&self, port: &Port) -> Task {
+        Task { process: self.global_pid(port) as i32, thread: self.global_tid(port) as i32 }
     }
 
     /// A device's path.

@@ -32,6 +32,7 @@ mod leaving;
 mod lessons;
 mod limits;
 mod log_files;
+mod logs;
 mod loopers;
 mod many;
 mod messages;
@@ -129,6 +130,12 @@ pub const GROUPS: &[Group] = &[
     messages::GROUP,
     reports::GROUP,
     slow::GROUP,
+    logs::files::GROUP,
+    logs::threads::GROUP,
+    logs::work::GROUP,
+    logs::nodes::GROUP,
+    logs::counters::GROUP,
+    logs::past::GROUP,
     unload::GROUP,
 ];
 

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `stats`: how much there is, and how often what was done.
+
+use super::{known, oneway, tell};
+use crate::cases;
+use crate::logs::{until, Logs};
+use crate::port::{bytes, empty, introduce};
+use crate::stage::{Stage, SPACE};
+use binder_logs::{Counters, Pages, ReferenceCounts, RequestedThreads};
+use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
+use binder_sys::*;
+
+cases! { "logs":
+    commands_and_returns_of_a_process ["LOG-12"],
+    rejected_commands_count ["LOG-12", "WR-3"],
+    nothing_done_nothing_said ["LOG-12"],
+    sums_of_all ["LOG-12"],
+    sums_keep_what_the_dead_have_done ["LOG-12"],
+    sums_of_threads_that_have_exited ["LOG-12", "TREL-1"],
+    objects_of_all ["LOG-12"],
+    threads_of_a_process ["LOG-12", "LOOP-5"],
+    nodes_and_references_of_a_process ["LOG-12"],
+    space_of_a_process ["LOG-12", "ALLOC-3", "ALLOC-8"],
+    pages_of_a_process ["LOG-12", "ALLOC-8"],
+    process_without_a_space ["LOG-12"],
+}
+
+fn named(counters: &[binder_logs::Counter]) -> Vec<(&str, i64)> {
+    counters.iter().map(|counter| (counter.name.as_str(), counter.count)).collect()
+}
+
+fn commands_and_returns_of_a_process(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    client.send(|c| c.acquire(0).increfs(0));
+    for _ in 0..3 {
+        client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
+    }
+    tell(&client, 0, b"told");
+    server.wait_call();
+    let Counters { commands, returns, objects } = logs.stats_of(&client).counters;
+    let wanted = [("BC_TRANSACTION", 4), ("BC_FREE_BUFFER", 3), ("BC_INCREFS", 1), ("BC_ACQUIRE", 1)];
+    assert_eq!(named(&commands), wanted);
+    assert_eq!(named(&returns), [("BR_REPLY", 3), ("BR_TRANSACTION_COMPLETE", 4)], "BR_NOOP is not counted");
+    assert_eq!(objects, []);
+    let Counters { commands, returns, .. } = logs.stats_of(&server).counters;
+    assert_eq!(named(&commands), [("BC_REPLY", 3), ("BC_FREE_BUFFER", 3), ("BC_ENTER_LOOPER", 1)]);
+    assert_eq!(named(&returns), [("BR_TRANSACTION", 4), ("BR_TRANSACTION_COMPLETE", 3)]);
+}
+
+fn rejected_commands_count(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    let mut commands = Commands::new();
+    commands.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper();
+    let outcome = client.try_write(&commands);
+    assert_eq!(outcome.errno, nix::errno::Errno::EINVAL, "there is no handle 3");
+    let wanted = [("BC_FREE_BUFFER", 1), ("BC_DEAD_BINDER_DONE", 1), ("BC_REQUEST_FREEZE_NOTIFICATION", 1)];
+    assert_eq!(named(&logs.stats_of(&client).counters.commands), wanted);
+    let mut unknown = Commands::new();
+    unknown.command(codes::BC_ACQUIRE_RESULT, &0u32);
+    client.try_write(&unknown);
+    let refused = client.refused(&client.place(7, 0, &empty()));
+    assert_eq!(refused, Return::FailedReply);
+    let counters = logs.stats_of(&client).counters;
+    assert_eq!((counters.count("BC_ACQUIRE_RESULT"), counters.count("BR_FAILED_REPLY")), (1, 1));
+}
+
+fn nothing_done_nothing_said(t: &Stage) {
+    let logs = Logs::of(t);
+    assert_eq!(logs.stats_of(&t.opened()).counters, Counters::default());
+}
+
+fn sums_of_all(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let before = logs.stats().total;
+    for _ in 0..5 {
+        client.round_trip(0, &server, &empty(), &empty());
+    }
+    tell(&client, 0, b"told");
+    let after = logs.stats().total;
+    let more = |name: &str| after.count(name) - before.count(name);
+    assert_eq!([more("BC_TRANSACTION"), more("BC_REPLY"), more("BC_FREE_BUFFER")], [6, 5, 10]);
+    assert_eq!([more("BR_TRANSACTION"), more("BR_REPLY"), more("BR_TRANSACTION_COMPLETE")], [5, 5, 11]);
+}
+
+fn sums_keep_what_the_dead_have_done(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let before = logs.stats().total.count("BC_TRANSACTION");
+    client.round_trip(0, &server, &empty(), &empty());
+    let pid = t.global_pid(&client) as i32;
+    client.kill();
+    until("it is forgotten", || {
+        let stats = logs.stats();
+        stats.processes.iter().all(|process| process.pid != pid).then_some(())
+    });
+    assert_eq!(logs.stats().total.count("BC_TRANSACTION"), before + 1);
+}
+
+fn sums_of_threads_that_have_exited(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let helper = client.thread();
+    helper.round_trip(0, &server, &empty(), &empty());
+    client.round_trip(0, &server, &empty(), &empty());
+    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    let stats = logs.stats_of(&client);
+    assert_eq!((stats.counters.count("BC_TRANSACTION"), stats.counters.count("BR_REPLY")), (2, 2));
+    assert_eq!(stats.threads, Some(1));
+}
+
+fn objects_of_all(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    known(&client);
+    // What earlier tests have left may end meanwhile, but nobody else begins anything.
+    let total = |kind: &str| logs.stats().total.objects(kind).1;
+    let kinds = ["proc", "thread", "node", "ref", "death", "transaction", "transaction_complete", "freeze"];
+    let before = kinds.map(total);
+    let more = || {
+        let after = kinds.map(total);
+        std::array::from_fn::<i64, 8, _>(|at| after[at] - before[at])
+    };
+    assert_eq!(more(), [0; 8]);
+    client.round_trip(0, &server, &empty(), &empty());
+    assert_eq!(more(), [0, 0, 0, 0, 0, 2, 2, 0], "calls of the manager need no reference");
+    let third = t.client();
+    known(&third);
+    assert_eq!(more(), [1, 1, 0, 0, 0, 2, 2, 0]);
+    third.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, 2));
+    assert_eq!(more(), [1, 1, 0, 1, 1, 2, 2, 1]);
+    introduce(&server, &client, FlatBinderObject::binder(8, 0), &third);
+    assert_eq!(more()[2], 1);
+    let active = logs.stats().total.objects("node").0;
+    assert!(active >= 2, "{active}");
+    let _ = (third.drain(), client.answer_counts());
+}
+
+fn threads_of_a_process(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager(), t.client());
+    let stats = || {
+        let stats = logs.stats_of(&manager);
+        (stats.threads, stats.requested_threads, stats.ready_threads)
+    };
+    let requested = |outstanding, started, max| Some(RequestedThreads { outstanding, started, max });
+    assert_eq!(stats(), (Some(1), requested(0, 0, 0), Some(0)));
+    manager.ioctl(BINDER_SET_MAX_THREADS, 4u32).expect("a limit");
+    client.round_trip(0, &manager, &empty(), &empty());
+    assert_eq!(stats(), (Some(1), requested(1, 0, 4), Some(0)));
+    manager.ignore_passed();
+    let helper = manager.thread();
+    helper.send(|c| c.register_looper());
+    assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
+    helper.park();
+    manager.park();
+    assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(2)));
+    for port in [&helper, &manager] {
+        port.actor.interrupt();
+        port.finish_raw();
+    }
+    assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
+}
+
+fn nodes_and_references_of_a_process(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client, holder) = (t.manager(), t.client(), t.client());
+    for number in 1..=5 {
+        introduce(&manager, &client, FlatBinderObject::binder(number * 8, 0), &holder);
+    }
+    let stats = logs.stats_of(&client);
+    assert_eq!((stats.nodes, stats.references.expect("a line").count), (Some(5), 0));
+    let stats = logs.stats_of(&holder);
+    assert_eq!(stats.nodes, Some(0));
+    let references = logs.process(&holder).references;
+    let (strong, weak) = references.iter().fold((0, 0), |(s, w), one| (s + one.strong, w + one.weak));
+    let count = references.len() as i64;
+    assert_eq!((count, stats.references), (5, Some(ReferenceCounts { count, strong, weak })));
+    let _ = client.answer_counts();
+}
+
+fn space_of_a_process(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager(), t.client());
+    let stats = || {
+        let stats = logs.stats_of(&manager);
+        (stats.free_async_space.expect("a line"), stats.buffers.expect("a line"), stats.pending_transactions)
+    };
+    let all = SPACE as i64 / 2;
+    assert_eq!(stats(), (all, 0, Some(0)));
+    client.start_call(0, 0, &bytes(&[1; 1000]));
+    client.actor.expect_blocked();
+    assert_eq!(stats(), (all, 1, Some(1)), "a call takes none of it");
+    let call = manager.wait_call();
+    manager.reply(&empty());
+    client.wait_reply();
+    tell(&client, 0, &[2; 1000]);
+    let (free, buffers, pending) = stats();
+    assert!((1000..1100).contains(&(all - free)), "{free}");
+    assert_eq!((buffers, pending), (2, Some(1)));
+    let told = manager.wait_call();
+    manager.free(&told);
+    manager.free(&call);
+    assert_eq!(stats(), (all, 0, Some(0)));
+}
+
+fn pages_of_a_process(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager_with(64 << 10), t.client());
+    let stats = || {
+        let stats = logs.stats_of(&manager);
+        (stats.pages.expect("a line"), stats.pages_high_watermark.expect("a line"))
+    };
+    let pages = |active, lru| Pages { active, lru, free: 16 - active - lru };
+    assert_eq!(stats(), (pages(0, 0), 0));
+    client.start_call(0, 0, &bytes(&[1; 3 * 4096]));
+    let call = manager.wait_call();
+    assert_eq!(stats(), (pages(3, 0), 3));
+    manager.reply(&empty());
+    client.wait_reply();
+    manager.free(&call);
+    assert_eq!(stats(), (pages(0, 3), 3), "they are kept for the next");
+    client.start_transaction(&oneway(&client, 0, &[2; 4096]));
+    client.wait_for(Return::TransactionComplete);
+    assert_eq!(stats(), (pages(1, 2), 3));
+    manager.wait_call();
+}
+
+fn process_without_a_space(t: &Stage) {
+    let logs = Logs::of(t);
+    let port = t.opened();
+    let stats = logs.stats_of(&port);
+    assert_eq!(stats.pages, Some(Pages { active: 0, lru: 0, free: 0 }));
+    assert_eq!(
+        (stats.buffers, stats.free_async_space, stats.pages_high_watermark),
+        (Some(0), Some(0), Some(0))
+    );
+    assert_eq!(logs.process(&port).buffers, []);
+}

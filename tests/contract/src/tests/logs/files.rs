@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which files there are, and whom they are about.
+
+use super::{known, tell};
+use crate::cases;
+use crate::logs::{only, until, Logs};
+use crate::port::{bytes, empty, introduce, Port};
+use crate::stage::{Stage, SPACE};
+use binder_logs::{Log, Mode, Pointer, State};
+use binder_sys::fs::mount_at;
+use binder_sys::FlatBinderObject;
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::rc::Rc;
+
+cases! { "logs":
+    names_and_modes ["LOG-1", "BFS-12"],
+    none_without_the_option ["LOG-1", "BFS-12"],
+    file_of_a_process ["LOG-1", "LOG-11", "OPEN-2"],
+    file_of_a_process_with_two_devices ["LOG-11", "OPEN-2"],
+    file_of_a_process_that_is_gone ["LOG-11", "OPEN-2", "REL-2"],
+    every_instance_is_about_all ["LOG-1"],
+    device_that_was_unlinked ["LOG-2", "BFS-10"],
+    pids_are_global ["LOG-2"],
+    hashed_ones_hide_pointers ["LOG-10"],
+    longer_than_a_page ["LOG-2"],
+    read_in_pieces_while_processes_come_and_go ["LOG-2", "REL-2"],
+}
+
+const FILES: [&str; 7] = [
+    "failed_transaction_log",
+    "state",
+    "state_hashed",
+    "stats",
+    "transaction_log",
+    "transactions",
+    "transactions_hashed",
+];
+
+fn names_and_modes(t: &Stage) {
+    let logs = Logs::of(t);
+    let entries = logs.path("").read_dir().expect("list the logs");
+    let names: BTreeSet<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+    let wanted: BTreeSet<_> = FILES.into_iter().chain(["proc"]).map(Into::into).collect();
+    assert_eq!(names, wanted);
+    for name in FILES {
+        let file = logs.path(name).metadata().expect(name);
+        assert!(file.is_file());
+        assert_eq!((file.permissions().mode() & 0o7777, file.uid(), file.gid()), (0o444, 0, 0), "{name}");
+    }
+    let folder = logs.path("proc").metadata().expect("proc");
+    assert!(folder.is_dir());
+    assert_eq!(folder.permissions().mode() & 0o7777, 0o755);
+    assert!(std::fs::remove_file(logs.path("state")).is_err(), "it cannot be removed");
+}
+
+fn none_without_the_option(t: &Stage) {
+    let _client = t.client();
+    assert!(!t.device("binder_logs").exists());
+}
+
+fn file_of_a_process(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    for port in [&server, &client] {
+        let name = format!("proc/{}", t.global_pid(port));
+        assert_eq!(logs.path(&name).metadata().expect("its file").permissions().mode() & 0o7777, 0o444);
+        let mut there = only(logs.file_of(port));
+        // Time goes on between two looks.
+        let mut wanted = logs.process(port);
+        for process in [&mut there, &mut wanted] {
+            process.threads.iter_mut().flat_map(|thread| &mut thread.stack).for_each(|entry| {
+                entry.transaction.elapsed_ms = 0;
+            });
+        }
+        assert_eq!(there, wanted);
+    }
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+/// The same process with another device open.
+fn with_another_device(t: &Stage, port: &Port, name: &str) -> Port {
+    let actor = Rc::new(port.actor.thread());
+    let mut other = Port::open(actor, &port.arena, &t.device(name), 0).expect("open another device");
+    other.map(SPACE).expect("map");
+    other
+}
+
+fn file_of_a_process_with_two_devices(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    let other = with_another_device(t, &client, "hwbinder");
+    let contexts = || {
+        let mut contexts: Vec<_> = logs.file_of(&client).into_iter().map(|block| block.context).collect();
+        contexts.sort();
+        contexts
+    };
+    assert_eq!(contexts(), ["binder", "hwbinder"]);
+    other.give_up();
+    until("the other device is closed", || (contexts() == ["binder"]).then_some(()));
+}
+
+fn file_of_a_process_that_is_gone(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    let path = logs.path(&format!("proc/{}", t.global_pid(&client)));
+    let mut open = std::fs::File::open(&path).expect("its file");
+    client.kill();
+    until("the file goes", || (!path.exists()).then_some(()));
+    let mut text = Vec::new();
+    // What was opened before says what there is, which is nothing.
+    if open.read_to_end(&mut text).is_ok() {
+        assert_eq!(
+            binder_logs::ProcessState::parse("proc", &text, Mode::Strict).expect("a log").processes,
+            []
+        );
+    }
+}
+
+fn every_instance_is_about_all(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager(), t.client());
+    tell(&client, 1, b"told");
+    let other = t.directory("other");
+    mount_at(&other, Some("stats=global")).expect("mount another");
+    let here = logs.state();
+    let there = State::read(&other.join("binder_logs/state"), Mode::Strict).expect("a log");
+    let pids = [t.global_pid(&manager), t.global_pid(&client)];
+    for state in [here, there] {
+        let found = |pid: &u32| state.processes.iter().any(|process| process.pid == *pid as i32);
+        assert!(pids.iter().all(found), "{state:?}");
+    }
+    let name = format!("binder_logs/proc/{}", pids[0]);
+    assert!(!other.join(name).exists(), "it has no device of that instance");
+}
+
+fn device_that_was_unlinked(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager(), t.client());
+    std::fs::remove_file(t.device("binder")).expect("unlink");
+    client.start_call(0, 0, &empty());
+    manager.wait_call();
+    assert_eq!(only(logs.process(&client).threads).stack.len(), 1);
+    assert_eq!(only(logs.file_of(&manager)).context, "binder");
+    manager.reply(&empty());
+    client.wait_reply();
+}
+
+fn pids_are_global(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    let helper = client.thread();
+    [&client, &helper].into_iter().for_each(known);
+    let [first, second] = [&client, &helper].map(|port| t.task_of(port));
+    assert_ne!(first.process, client.actor.pid(), "the test has a pid namespace of its own");
+    let process = logs.process(&client);
+    assert_eq!(process.pid, first.process);
+    let threads: BTreeSet<_> = process.threads.iter().map(|thread| thread.id).collect();
+    assert_eq!(threads, BTreeSet::from([first.thread, second.thread]));
+}
+
+fn hashed_ones_hide_pointers(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    introduce(&manager, &owner, FlatBinderObject::binder(0x1000, 0x2000), &holder);
+    let plain = logs.node(&owner, 0x1000);
+    assert_eq!(plain.cookie, Pointer::Value(0x2000));
+    let state: State = logs.read("state_hashed");
+    let hashed = state.processes.iter().flat_map(|process| &process.nodes).find(|node| node.id == plain.id);
+    let hashed = hashed.expect("the same node").clone();
+    assert!(![hashed.ptr, hashed.cookie].contains(&plain.ptr));
+    assert!(![hashed.ptr, hashed.cookie].contains(&plain.cookie));
+    let unhashed = binder_logs::Node { ptr: plain.ptr, cookie: plain.cookie, ..hashed };
+    assert_eq!(unhashed, plain, "nothing else is different");
+    // The manager's own is at nothing, which hides nothing.
+    assert!(logs.node(&manager, 0).ptr.is_null());
+    let _ = owner.answer_counts();
+    // Nodes are listed in the other one as long as oneway calls are queued at them.
+    tell(&holder, 0, b"one");
+    tell(&holder, 0, b"two");
+    let transactions: binder_logs::Transactions = logs.read("transactions_hashed");
+    let pid = t.global_pid(&manager) as i32;
+    let block = transactions.processes.into_iter().find(|process| process.pid == pid).expect("the manager");
+    assert_eq!(only(block.nodes).work.len(), 1);
+}
+
+fn longer_than_a_page(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager(), t.client());
+    const COUNT: u64 = 300;
+    for number in 1..=COUNT {
+        let object = FlatBinderObject::binder(number * 8, number);
+        crate::port::give_in_a_call(&manager, &client, object);
+    }
+    let helpers: Vec<_> = (0..40).map(|_| client.thread()).collect();
+    helpers.iter().for_each(known);
+    let process = logs.process(&client);
+    let ptrs: Vec<_> = process.nodes.iter().map(|node| node.ptr).collect();
+    let wanted: Vec<_> = (1..=COUNT).map(|number| Pointer::Value(number * 8)).collect();
+    assert_eq!(ptrs, wanted, "each once, in their order");
+    let threads: BTreeSet<_> = process.threads.iter().map(|thread| thread.id).collect();
+    assert_eq!((process.threads.len(), threads.len()), (helpers.len() + 1, helpers.len() + 1));
+    let handles: Vec<_> =
+        logs.process(&manager).references.iter().map(|reference| reference.handle).collect();
+    assert_eq!(handles, (1..=COUNT as i64).collect::<Vec<_>>());
+    let _ = client.answer_counts();
+}
+
+fn read_in_pieces_while_processes_come_and_go(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, witness) = (t.manager(), t.client());
+    for _ in 0..5 {
+        let clients: Vec<_> = (0..4).map(|_| t.client()).collect();
+        for client in &clients {
+            client.start_call(0, 0, &bytes(b"waits"));
+            client.actor.expect_blocked();
+        }
+        let mut text = Vec::new();
+        let mut file = std::fs::File::open(logs.path("state")).expect("open");
+        let mut piece = [0; 97];
+        for client in clients {
+            let length = file.read(&mut piece).expect("read");
+            text.extend_from_slice(&piece[..length]);
+            client.kill();
+        }
+        file.read_to_end(&mut text).expect("read the rest");
+        let state = State::parse("state", &text, Mode::Strict).unwrap_or_else(|why| panic!("{why}"));
+        for port in [&manager, &witness] {
+            let pid = t.global_pid(port) as i32;
+            assert_eq!(state.processes.iter().filter(|process| process.pid == pid).count(), 1);
+        }
+        for _ in 0..4 {
+            manager.wait_call();
+            manager.reply(&empty());
+        }
+    }
+}

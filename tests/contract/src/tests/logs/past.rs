@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `transaction_log` and `failed_transaction_log`: the last 32 transactions, and the last that failed.
+
+use super::super::{failed, NO_HANDLE};
+use super::{oneway, tell};
+use crate::cases;
+use crate::freezer::Freezer;
+use crate::logs::{only, Logs};
+use crate::port::{bytes, empty, introduce, object, Port};
+use crate::stage::Stage;
+use binder_logs::{Kind, LogEntry, Task, TransactionLog};
+use binder_sys::*;
+use nix::errno::Errno;
+use std::rc::Rc;
+
+cases! { "logs":
+    call_and_reply ["LOG-13"],
+    oneway_call ["LOG-13"],
+    call_back_names_the_thread ["LOG-13", "TXN-11"],
+    last_ones_in_their_order ["LOG-13"],
+    fewer_than_there_is_room_for ["LOG-13"],
+    number_is_that_of_the_call ["LOG-13", "LOG-3"],
+    context_is_the_devices_name ["LOG-13", "BFS-9"],
+    all_devices_in_one ["LOG-13"],
+    failures_of_calls ["LOG-14", "TXN-1", "TXN-3"],
+    failures_of_replies ["LOG-14", "TXN-12"],
+    failed_ones_are_among_all ["LOG-13", "LOG-14"],
+    what_succeeds_is_not_among_the_failed ["LOG-14"],
+}
+
+/// How many each of the two keeps.
+const ROOM: usize = 32;
+
+/// The entries that a port's process has sent.
+fn sent_by(t: &Stage, log: TransactionLog, port: &Port) -> Vec<LogEntry> {
+    let pid = t.global_pid(port) as i32;
+    log.entries.into_iter().filter(|entry| entry.from.process == pid).collect()
+}
+
+/// What is the same in every entry that is about no failure.
+#[track_caller]
+fn check_no_failure(entry: &LogEntry) {
+    assert_eq!((entry.return_error, entry.errno, entry.line, entry.is_complete), (0, 0, 0, true));
+    assert_eq!(entry.context, "binder");
+}
+
+fn call_and_reply(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let mut parcel = bytes(&[1; 40]);
+    parcel.object(&FlatBinderObject::binder(8, 0));
+    client.start_call(0, 0x77, &parcel);
+    server.wait_call();
+    server.reply(&bytes(b"answer"));
+    client.wait_reply();
+    let (from, to) = (t.task_of(&client), t.task_of(&server));
+    let call = only(sent_by(t, logs.log(), &client));
+    check_no_failure(&call);
+    assert_eq!((call.kind, call.from, call.to), (Kind::Call, from, Task { thread: 0, ..to }));
+    assert_eq!((call.node, call.handle), (logs.node(&server, 0).id, 0));
+    assert_eq!((call.data_size, call.offsets_size), (64, 8));
+    let reply = only(sent_by(t, logs.log(), &server));
+    check_no_failure(&reply);
+    assert_eq!((reply.kind, reply.from, reply.to), (Kind::Reply, to, from));
+    assert_eq!((reply.node, reply.handle, reply.data_size, reply.offsets_size), (0, 0, 6, 0));
+    assert!(reply.id > call.id);
+    let _ = client.answer_counts();
+}
+
+fn oneway_call(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(8, 0), &client);
+    owner.settle_counts();
+    client.start_transaction(&BinderTransactionData { target: handle.into(), ..oneway(&client, 1, b"told") });
+    client.wait_for(Return::TransactionComplete);
+    let entry = sent_by(t, logs.log(), &client).pop().expect("the last");
+    check_no_failure(&entry);
+    let to = Task { process: t.task_of(&owner).process, thread: 0 };
+    assert_eq!((entry.kind, entry.from, entry.to), (Kind::Async, t.task_of(&client), to));
+    assert_eq!((entry.node, entry.handle), (logs.node(&owner, 8).id, i64::from(handle)));
+    owner.wait_call();
+}
+
+fn call_back_names_the_thread(t: &Stage) {
+    let logs = Logs::of(t);
+    let (_manager, a, b, on_b, on_a) = super::super::nested::couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.wait_call();
+    let entry = sent_by(t, logs.log(), &b).pop().expect("the call back");
+    assert_eq!((entry.from, entry.to), (t.task_of(&b), t.task_of(&a)));
+    a.reply(&empty());
+    b.wait_reply();
+    b.reply(&empty());
+    a.wait_reply();
+}
+
+fn last_ones_in_their_order(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    for length in 0..50 {
+        tell(&client, 0, &vec![0; length]);
+        server.free(&server.wait_call());
+    }
+    let entries = sent_by(t, logs.log(), &client);
+    assert_eq!(entries.len(), ROOM);
+    let sizes: Vec<_> = entries.iter().map(|entry| entry.data_size).collect();
+    assert_eq!(sizes, (50 - ROOM as i64..50).collect::<Vec<_>>());
+    assert!(entries.windows(2).all(|pair| pair[0].id < pair[1].id));
+    assert_eq!(logs.log().entries.len(), ROOM);
+}
+
+fn fewer_than_there_is_room_for(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let before = logs.log().entries;
+    assert!(before.len() <= ROOM);
+    for _ in 0..3 {
+        client.round_trip(0, &server, &empty(), &empty());
+    }
+    let mut wanted: Vec<_> = before.iter().map(|entry| entry.id).collect();
+    let after: Vec<_> = logs.log().entries.iter().map(|entry| entry.id).collect();
+    wanted.extend_from_slice(&after[after.len() - 6..]);
+    wanted.drain(..wanted.len().saturating_sub(ROOM));
+    assert_eq!(after, wanted, "the oldest go first");
+}
+
+fn number_is_that_of_the_call(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    let id = only(logs.thread(&client).stack).transaction.id;
+    assert_eq!(only(sent_by(t, logs.log(), &client)).id, id);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn context_is_the_devices_name(t: &Stage) {
+    let logs = Logs::of(t);
+    let name = "a device node 5";
+    binder_sys::fs::add_device(t.root(), name).expect("add a device");
+    let client = t.client();
+    let other = Port::open(Rc::new(client.actor.thread()), &client.arena, &t.device(name), 0).expect("open");
+    let refused = other.refused(&other.place(0, 0, &empty()));
+    assert_eq!(refused, Return::DeadReply, "there is no manager");
+    assert_eq!(only(sent_by(t, logs.log(), &client)).context, name);
+    assert_eq!(only(sent_by(t, logs.failed(), &client)).context, name);
+}
+
+fn all_devices_in_one(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager(), t.client());
+    let actor = Rc::new(client.actor.thread());
+    let mut other = Port::open(actor, &client.arena, &t.device("hwbinder"), 0).expect("open");
+    other.map(crate::stage::SPACE).expect("map");
+    for _ in 0..2 {
+        tell(&client, 0, b"here");
+        other.refused(&other.place(0, 0, &empty()));
+    }
+    let contexts: Vec<_> = sent_by(t, logs.log(), &client).into_iter().map(|entry| entry.context).collect();
+    assert_eq!(contexts, ["binder", "hwbinder", "binder", "hwbinder"]);
+    let _ = manager.drain();
+}
+
+/// Has a call refused, and compares the log with what the caller is told.
+#[track_caller]
+fn check_refused(t: &Stage, logs: &Logs<'_>, client: &Port, data: &BinderTransactionData, error: (u32, i32)) {
+    client.refused(data);
+    assert_eq!(client.extended_error(), error);
+    let entry = sent_by(t, logs.failed(), client).pop().expect("a failure");
+    assert_eq!((entry.return_error, entry.errno), error);
+    assert!(entry.line > 0 && entry.is_complete, "{entry:?}");
+    assert_eq!((entry.from, entry.context.as_str()), (t.task_of(client), "binder"));
+    assert_eq!((entry.data_size, entry.offsets_size), (data.data_size as i64, data.offsets_size as i64));
+    assert_eq!(entry.handle, data.target as i64);
+    let is_async = data.flags & TransactionFlags::ONE_WAY.bits() != 0;
+    assert_eq!(entry.kind, if is_async { Kind::Async } else { Kind::Call });
+    assert_eq!(sent_by(t, logs.log(), client).last(), Some(&entry), "it is the same in both");
+}
+
+fn failures_of_calls(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager_with(64 << 10), t.client());
+    let gone = t.server();
+    let handle = introduce(&manager, &gone, FlatBinderObject::binder(8, 0), &client);
+    gone.kill();
+    let check = |data: &BinderTransactionData, error| check_refused(t, &logs, &client, data, error);
+    check(&client.place(NO_HANDLE, 1, &empty()), failed(Errno::EINVAL));
+    let data = client.place(handle, 2, &empty());
+    client.refused(&data);
+    let error = client.extended_error();
+    assert_eq!(error.0, codes::BR_DEAD_REPLY);
+    check(&data, error);
+    check(&client.place(0, 3, &bytes(&vec![0; 128 << 10])), failed(Errno::ENOSPC));
+    check(&oneway(&client, 4, &vec![0; 40 << 10]), failed(Errno::ENOSPC));
+    let lost = FlatBinderObject::strong_handle(NO_HANDLE);
+    check(&client.place(0, 5, &object(lost)), failed(Errno::EINVAL));
+    let freezer = Freezer::of(t, &manager);
+    freezer.freeze(0).expect("freeze");
+    let data = client.place(0, 6, &empty());
+    client.refused(&data);
+    let error = client.extended_error();
+    assert_eq!(error.0, codes::BR_FROZEN_REPLY);
+    check(&data, error);
+    freezer.thaw().expect("thaw");
+}
+
+fn failures_of_replies(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    // There is nothing to reply to.
+    let data = server.place(0, 0, &bytes(b"why"));
+    let mut commands = Commands::new();
+    commands.reply(&data);
+    server.start(&commands);
+    server.wait_refusal();
+    let entry = only(sent_by(t, logs.failed(), &server));
+    assert_eq!((entry.kind, entry.to, entry.node), (Kind::Reply, Task::default(), 0));
+    assert_eq!((entry.return_error, entry.errno), server.extended_error());
+    assert_eq!(entry.data_size, 3);
+    // There is no room for it.
+    client.start_call(0, 0, &empty());
+    server.wait_call();
+    server.reply_with(&server.place(0, 0, &bytes(&vec![0; 2 << 20])));
+    client.wait_refusal();
+    let entry = sent_by(t, logs.failed(), &server).pop().expect("a failure");
+    assert_eq!((entry.return_error, entry.errno), failed(Errno::ENOSPC));
+    assert_eq!((entry.kind, entry.to), (Kind::Reply, t.task_of(&client)));
+}
+
+fn failed_ones_are_among_all(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    for _ in 0..3 {
+        client.round_trip(0, &server, &empty(), &empty());
+        client.refused(&client.place(NO_HANDLE, 0, &empty()));
+    }
+    let all: Vec<_> = sent_by(t, logs.log(), &client).iter().map(|entry| entry.return_error).collect();
+    let error = codes::BR_FAILED_REPLY;
+    assert_eq!(all, [0, error, 0, error, 0, error]);
+    let failed = sent_by(t, logs.failed(), &client);
+    assert_eq!(failed.len(), 3);
+    let all = sent_by(t, logs.log(), &client);
+    assert!(failed.iter().all(|entry| all.contains(entry)));
+}
+
+fn what_succeeds_is_not_among_the_failed(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let data = client.place(NO_HANDLE, 0, &empty());
+    for _ in 0..ROOM + 3 {
+        client.refused(&data);
+    }
+    let failed = logs.failed();
+    assert_eq!(sent_by(t, failed.clone(), &client).len(), ROOM);
+    for _ in 0..ROOM {
+        client.round_trip(0, &server, &empty(), &empty());
+    }
+    assert_eq!(logs.failed(), failed, "it is not pushed out by what succeeds");
+    assert!(sent_by(t, logs.log(), &client).iter().all(|entry| entry.return_error == 0));
+}

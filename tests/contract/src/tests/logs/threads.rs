@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Threads: what state they are in, and what calls they make and serve.
+
+use super::super::nested::couple;
+use super::known;
+use crate::cases;
+use crate::logs::{only, until, Logs};
+use crate::ops::Op;
+use crate::port::{bytes, empty, Port};
+use crate::stage::Stage;
+use binder_logs::{BufferState, Held, Looper, Role};
+use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
+use binder_sys::*;
+
+cases! { "logs":
+    looper_states ["LOG-2", "LOOP-1"],
+    looper_that_was_asked_for ["LOG-2", "LOOP-1", "LOOP-3"],
+    looper_of_one_who_polls ["LOG-2", "LOOP-1"],
+    need_return ["LOG-2", "REL-1"],
+    thread_that_has_exited_is_gone ["LOG-2", "TREL-1"],
+    call_being_served ["LOG-3", "LOG-6"],
+    buffer_that_was_given_back ["LOG-3", "LOG-6"],
+    buffer_that_is_kept ["LOG-6"],
+    nested_calls ["LOG-3", "TXN-11"],
+    caller_that_is_gone ["LOG-3", "TREL-1"],
+    nice_value ["LOG-3", "TXN-28"],
+    idle_processes_have_no_transactions ["LOG-9"],
+    transactions_name_who_has_any ["LOG-9"],
+}
+
+fn looper_states(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.client(), t.client());
+    let looper = |port: &Port| logs.thread(port).looper;
+    known(&client);
+    assert_eq!(looper(&client), Looper::empty());
+    client.park();
+    assert_eq!(looper(&client), Looper::WAITING);
+    client.actor.interrupt();
+    client.finish_raw();
+    assert_eq!(looper(&client), Looper::empty());
+    manager.enter_looper();
+    assert_eq!(looper(&manager), Looper::ENTERED);
+    manager.park();
+    assert_eq!(looper(&manager), Looper::ENTERED | Looper::WAITING);
+    manager.actor.interrupt();
+    manager.finish_raw();
+    manager.send(|c| c.exit_looper());
+    assert_eq!(looper(&manager), Looper::ENTERED | Looper::EXITED);
+    // Nobody has asked for this one.
+    let helper = manager.thread();
+    helper.send(|c| c.register_looper());
+    assert_eq!(looper(&helper), Looper::REGISTERED | Looper::INVALID);
+}
+
+fn looper_that_was_asked_for(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, client) = (t.manager(), t.client());
+    manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("a limit");
+    client.round_trip(0, &manager, &empty(), &empty());
+    let asked = manager.passed();
+    assert!(asked.is_empty() || asked == [Return::SpawnLooper]);
+    let helper = manager.thread();
+    helper.send(|c| c.register_looper());
+    assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED);
+    helper.send(|c| c.enter_looper());
+    assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED | Looper::ENTERED | Looper::INVALID);
+}
+
+fn looper_of_one_who_polls(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    assert_eq!(client.poll(0), 0);
+    assert_eq!(logs.thread(&client).looper, Looper::POLL);
+}
+
+fn need_return(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    known(&client);
+    assert!(!logs.thread(&client).need_return);
+    let again = client.actor.number(Op::Duplicate { slot: client.slot }).expect("duplicate");
+    client.actor.number(Op::Close { slot: again as usize }).expect("close");
+    until("a flush has every thread return", || logs.thread(&client).need_return.then_some(()));
+    client.start_read();
+    assert_eq!(client.finish_raw().returns(), [Return::Noop]);
+    assert!(!logs.thread(&client).need_return);
+}
+
+fn thread_that_has_exited_is_gone(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    let helper = client.thread();
+    [&client, &helper].into_iter().for_each(known);
+    assert_eq!(logs.process(&client).threads.len(), 2);
+    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    assert_eq!(only(logs.process(&client).threads).id, t.task_of(&client).thread);
+}
+
+fn call_being_served(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let data = BinderTransactionData {
+        flags: TransactionFlags::ACCEPT_FDS.bits(),
+        ..client.place(0, 0xabc, &bytes(b"some data"))
+    };
+    client.start_transaction(&data);
+    server.wait_call();
+
+    let sent = only(logs.thread(&client).stack);
+    assert_eq!(sent.role, Role::Outgoing);
+    let (from, to) = (t.task_of(&client), t.task_of(&server));
+    assert_eq!((sent.transaction.from, sent.transaction.to), (from, to));
+    assert_eq!((sent.transaction.code, sent.transaction.flags), (0xabc, 0x10));
+    assert_eq!((sent.transaction.is_async, sent.transaction.is_reply), (false, Some(false)));
+    assert_eq!(sent.transaction.held, Held::Elsewhere, "the buffer is the server's");
+    assert!((0..60_000).contains(&sent.transaction.elapsed_ms));
+
+    let served = only(logs.thread(&server).stack);
+    assert_eq!(served.role, Role::Incoming);
+    let node = Some(logs.node(&server, 0).id);
+    let held = Held::Here { node, data_size: 9, offsets_size: 0, offset: Some(0) };
+    assert_eq!(served.transaction.held, held);
+    let (elapsed_ms, address) = (sent.transaction.elapsed_ms, sent.transaction.address);
+    assert_eq!(address, served.transaction.address);
+    let seen = binder_logs::Transaction { held: Held::Elsewhere, elapsed_ms, ..served.transaction };
+    assert_eq!(seen, sent.transaction, "both ends tell of the same call");
+
+    let buffer = only(logs.process(&server).buffers);
+    assert_eq!((buffer.id, buffer.state), (Some(sent.transaction.id), BufferState::Active));
+    assert_eq!((buffer.offset, buffer.data_size), (0, 9));
+    assert_eq!((buffer.offsets_size, buffer.extra_size), (Some(0), Some(0)));
+    server.reply(&empty());
+    client.wait_reply();
+    assert_eq!((logs.thread(&client).stack, logs.thread(&server).stack), (vec![], vec![]));
+}
+
+fn buffer_that_was_given_back(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 0, &bytes(b"short-lived"));
+    server.free(&server.wait_call());
+    assert_eq!(only(logs.thread(&server).stack).transaction.held, Held::Free);
+    assert_eq!(logs.process(&server).buffers, []);
+    server.reply(&empty());
+    client.wait_reply();
+}
+
+fn buffer_that_is_kept(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let mut parcel = bytes(&[0; 40]);
+    parcel.object(&FlatBinderObject::binder(0x10, 0));
+    client.start_call(0, 0, &parcel);
+    let call = server.wait_call();
+    server.reply(&bytes(b"answer"));
+    client.wait_reply();
+    let buffer = only(logs.process(&server).buffers);
+    assert_eq!((buffer.state, buffer.data_size, buffer.offsets_size), (BufferState::Delivered, 64, Some(8)));
+    let answer = only(logs.process(&client).buffers);
+    assert_eq!((answer.state, answer.data_size), (BufferState::Delivered, 6));
+    assert!(answer.id > buffer.id);
+    server.free(&call);
+    assert_eq!(logs.process(&server).buffers, []);
+    let _ = client.answer_counts();
+}
+
+fn nested_calls(t: &Stage) {
+    let logs = Logs::of(t);
+    let (_manager, a, b, on_b, on_a) = couple(t);
+    a.start_call(on_b, 1, &empty());
+    b.wait_call();
+    b.start_call(on_a, 2, &empty());
+    a.wait_call();
+    let stack = |port: &Port| {
+        let stack = logs.thread(port).stack.into_iter();
+        stack.map(|entry| (entry.role, entry.transaction.code, entry.transaction.to)).collect::<Vec<_>>()
+    };
+    let (at_a, at_b) = (t.task_of(&a), t.task_of(&b));
+    assert_eq!(stack(&a), [(Role::Incoming, 2, at_a), (Role::Outgoing, 1, at_b)]);
+    assert_eq!(stack(&b), [(Role::Outgoing, 2, at_a), (Role::Incoming, 1, at_b)]);
+    a.reply(&empty());
+    b.wait_reply();
+    assert_eq!(stack(&a), [(Role::Outgoing, 1, at_b)]);
+    assert_eq!(stack(&b), [(Role::Incoming, 1, at_b)]);
+    b.reply(&empty());
+    a.wait_reply();
+}
+
+fn caller_that_is_gone(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    client.start_call(0, 7, &empty());
+    server.wait_call();
+    let from = t.task_of(&client);
+    client.kill();
+    until("its process is forgotten", || {
+        let gone = logs.state().processes.iter().all(|process| process.pid != from.process);
+        gone.then_some(())
+    });
+    let served = only(logs.thread(&server).stack).transaction;
+    assert_eq!((served.from, served.to), (from, t.task_of(&server)), "it is told who it was");
+    server.reply(&empty());
+}
+
+fn nice_value(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let set = |nice| {
+        // SAFETY: no memory is involved.
+        let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, client.actor.tid() as libc::id_t, nice) };
+        nix::errno::Errno::result(result).expect("set a nice value");
+    };
+    for nice in [-3, 5] {
+        set(nice);
+        client.start_call(0, 0, &empty());
+        server.wait_call();
+        assert_eq!(only(logs.thread(&server).stack).transaction.priority, Some(i64::from(nice)));
+        server.reply(&empty());
+        client.wait_reply();
+    }
+}
+
+fn idle_processes_have_no_transactions(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    server.park();
+    assert_eq!((logs.transactions(&server), logs.transactions(&client)), (None, None));
+    server.actor.interrupt();
+    server.finish_raw();
+}
+
+fn transactions_name_who_has_any(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let (_idle, helper) = (client.thread(), server.looper());
+    helper.park();
+    client.start_call(0, 0, &empty());
+    client.actor.expect_blocked();
+    helper.wait_call();
+    let calling = logs.transactions(&client).expect("it calls");
+    let thread = only(calling.threads);
+    assert_eq!(thread.id, t.task_of(&client).thread, "the idle one is left out");
+    assert_eq!(only(thread.stack).role, Role::Outgoing);
+    assert!(calling.nodes.is_empty() && calling.references.is_empty());
+    let serving = logs.transactions(&server).expect("it serves");
+    assert_eq!(only(serving.threads).id, t.task_of(&helper).thread);
+    assert_eq!((serving.nodes, serving.buffers.len()), (vec![], 1));
+    helper.reply(&empty());
+    client.wait_reply();
+}
