@@ -18,7 +18,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh screens aosp boot exec kernel module binderctl check doc install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl check doc install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -77,6 +77,9 @@ traced: $(PYTHON) ## trace events: formats and what they say of the same scenes 
 
 soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for another time)
 	@$(LAB) soak $(WHERE) $(if $(SECONDS_),--seconds $(SECONDS_))
+
+examples: $(PYTHON) ## the commands of docs/observability.md, run where they are explained; the logs of C next to ours (DRIVER=c: the commands on that one)
+	@$(LAB) examples $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER))
 
 mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what refused, how long it took (SECONDS_=N; READ=1: eight pairs, while all log files are read; GUEST=x86_64 ICOUNT=1: time is instructions)
 	@$(LAB) mesh $(WHERE) --driver $(DRIVER) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(ICOUNT),--icount) $(if $(READ),--read-logs)

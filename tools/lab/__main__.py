@@ -93,6 +93,8 @@ def _parser():
     mesh.add_argument("--icount", action="store_true", help="on one CPU whose time is its instructions (x86_64)")
     shots = guest_option(command("screens", lambda a: screens.pictures(a.guest, a.driver), "pictures of binderctl in terminals"))
     shots.add_argument("--driver", default="rust", choices=list(guest.MODULES))
+    command("examples", _examples, "the worked examples of the docs, and the logs of C next to ours").add_argument(
+        "--driver", choices=list(guest.MODULES), help="the examples on one driver alone")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     bench_options = command("bench", _bench, "all drivers measured, and a report of it")
@@ -254,6 +256,14 @@ def _mesh(arguments):
     tally = suite.Tally()
     suite.mesh(tally, arguments.guest, arguments.seconds, arguments.driver, arguments.tolerate,
                arguments.icount, suite.PAIRS_READ if arguments.read_logs else ())
+    return tally.finish()
+
+
+def _examples(arguments):
+    tally = suite.Tally()
+    if not arguments.driver:
+        suite.logs_alike(tally)
+    suite.worked_examples(tally, [arguments.driver] if arguments.driver else suite.examples.DRIVERS)
     return tally.finish()
 
 

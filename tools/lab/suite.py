@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from . import bench, callbacks, check, clients, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, tracing, unload
+from . import bench, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, tracing, unload
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -155,6 +155,8 @@ def stages():
     stage("host", "trace events next to C's", traced_next_to_c)
     stage("host", "trace events read by trace-cmd", read_by_trace_cmd)
     stage("qemu", f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
+    stage("host", "logs alike", logs_alike)
+    stage("host", "worked examples", worked_examples)
     stage("host", "module parameters", _parameters)
     stage("host", "binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
@@ -417,6 +419,37 @@ def _compare_clients(tally, name, said):
     tally.add(f"client {name}: {first} and {second} alike", int(not different), int(bool(different)))
 
 
+def logs_alike(tally):
+    """Whether all logs of one scene say the same on the C driver and on ours, but for what differs from run to run."""
+    said = {}
+    for driver in ("c", "rust"):
+        title = f"logs of a scene um {driver}"
+        job = guest.Job(argv=["/lab/contract", "example", "logs"], driver=driver,
+                        files={"/lab/contract": programs.build("tests/contract")})
+        result = _run(title, "um", job)
+        said[driver] = result.output.replace("\r\n", "\n").splitlines()
+        if not result.good or len(said[driver]) < 100:
+            say.lines(*_last_words(result.output))
+            tally.add(title, 0, 1)
+            return
+    one, other = said.values()
+    different = list(difflib.unified_diff(one, other, *said, lineterm="", n=0))
+    say.lines(*(f"    {line}" for line in different[:40]))
+    tally.add("logs of a scene: c and rust alike", int(not different), int(bool(different)))
+
+
+def worked_examples(tally, drivers=examples.DRIVERS):
+    """Whether the worked examples of the docs print what the docs say."""
+    files = examples.tools()
+    for driver in drivers:
+        for name, scene in examples.blocks(examples.DOCUMENT.read_text(), driver).items():
+            title = f"worked example {name} um {driver}"
+            result = _run(title, "um", examples.job(name, scene, driver, files))
+            wrong = examples.judge(scene, result.output)
+            say.lines(*(f"    {line}" for line in wrong))
+            tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+
+
 def soak(tally, name, seconds, driver="rust"):
     """Kill clients and servers at random under load, then see that nothing was leaked."""
     program = programs.build("tests/contract")
@@ -500,7 +533,7 @@ def _tool_tests(tally):
                         ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
                         ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"),
-                        ("trace events", "lab.test_tracing"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
+                        ("trace events", "lab.test_tracing"), ("worked examples", "lab.test_examples"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)

@@ -18,6 +18,7 @@ mod arena;
 mod cast;
 mod catalogue;
 mod child;
+mod examples;
 mod freezer;
 mod fuzz;
 mod gauge;
@@ -94,6 +95,8 @@ enum Command {
     Mesh(mesh::MeshArgs),
     /// Play scenes with the driver's trace events on, and print what they say
     Trace(traced::TraceArgs),
+    /// Make the scenes of the worked examples, and look at them
+    Example(examples::ExampleArgs),
 }
 
 #[derive(Args)]
@@ -169,6 +172,7 @@ fn main() -> anyhow::Result<()> {
         Command::Mesh(args) => mesh::run(&args)?,
         Command::Scene(args) => std::process::exit(scenes::run(&args)?),
         Command::Trace(args) => traced::run(&args)?,
+        Command::Example(args) => examples::run(&args)?,
     }
     Ok(())
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Scenes to look at: processes that use a driver are brought into a state and kept there, while a program runs that
+//! looks at them as an administrator does, in the initial pid namespace, with the logs in `/dev/binderfs/binder_logs`.
+//!
+//! The worked examples of `docs/observability.md` are run in them, and the logs of two drivers are compared.
+
+mod everything;
+mod normal;
+mod questions;
+
+use crate::pids::GlobalPids;
+use crate::port::Port;
+use crate::stage::Stage;
+use crate::suite::Driver;
+use anyhow::{bail, Context};
+use clap::{Args, Subcommand};
+use nix::mount::{umount2, MntFlags};
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Args)]
+pub struct ExampleArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Print all logs of a scene that has something of everything, without what differs from run to run
+    Logs,
+    /// Run a program in the scene of a question; who takes part is in its environment
+    Of {
+        /// The question
+        #[arg(value_enum)]
+        question: questions::Question,
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, required = true)]
+        program: Vec<String>,
+    },
+}
+
+/// Those who take part, each with a name. They live as long as this.
+type Players = Vec<(&'static str, Port)>;
+
+/// Makes a scene in a mount namespace of its own, and looks at it.
+pub fn run(args: &ExampleArgs) -> anyhow::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS).context("a mount namespace")?;
+    // What the guest has there would be listed beside what is mounted over it.
+    let _ = umount2("/dev/binderfs", MntFlags::MNT_DETACH);
+    // Which driver it is, nobody asks.
+    let t = Stage::new(Driver::C, Path::new("/dev"), GlobalPids::new());
+    t.mount_with_logs();
+    let (players, result) = match &args.what {
+        What::Logs => {
+            let players = everything::make(&t);
+            let text = normal::logs(&t, &players);
+            (players, text.map(|text| print!("{text}")))
+        }
+        What::Of { question, program } => {
+            let players = question.make(&t);
+            let result = look(program, &players);
+            (players, result)
+        }
+    };
+    let processes: BTreeSet<_> = players.iter().map(|(_, port)| port.actor.pid()).collect();
+    processes.into_iter().try_for_each(|pid| kill(Pid::from_raw(pid), Signal::SIGKILL))?;
+    result
+}
+
+/// Runs a program that is told each thread's number.
+fn look(program: &[String], players: &Players) -> anyhow::Result<()> {
+    let who = players.iter().map(|(name, port)| (name, port.actor.tid().to_string()));
+    let status = Command::new(&program[0]).args(&program[1..]).envs(who).status()?;
+    if !status.success() {
+        bail!("{program:?}: {status}");
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Logs without what differs from run to run and from driver to driver.
+//!
+//! Processes and threads, and all numbers of transactions, nodes and references, become their rank; times and
+//! addresses become 0 or 1. What a driver is free to choose goes as well: in which order processes are listed, and
+//! which line of its source refused a call; and where ours says something else on purpose, which `docs/observability.md`
+//! tells with its reason: addresses, the priority of oneway calls, what owners of dead nodes knew, numbers of objects.
+
+use super::Players;
+use crate::logs::Logs;
+use crate::stage::Stage;
+use binder_logs::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// All logs, one after the other.
+pub fn logs(t: &Stage, players: &Players) -> anyhow::Result<String> {
+    let logs = Logs::mounted(t);
+    let mut all = All {
+        state: logs.state(),
+        transactions: logs.read("transactions"),
+        stats: logs.stats(),
+        log: logs.log(),
+        failed: logs.failed(),
+        ranks: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+    };
+    for (_, port) in players {
+        let next = all.tasks.len() as i32 + 1;
+        all.tasks.insert(port.actor.tid(), next);
+    }
+    all.number();
+    all.make_normal();
+    let mut text = String::new();
+    let All { state, transactions, stats, log, failed, .. } = all;
+    write!(
+        text,
+        "{state}{transactions}{stats}--- transaction_log\n{log}--- failed_transaction_log\n{failed}"
+    )?;
+    Ok(text)
+}
+
+struct All {
+    state: State,
+    transactions: Transactions,
+    stats: Stats,
+    log: TransactionLog,
+    failed: TransactionLog,
+    /// What becomes of each number.
+    ranks: BTreeMap<DebugId, DebugId>,
+    /// What becomes of each task.
+    tasks: BTreeMap<Pid, Pid>,
+}
+
+impl All {
+    /// Finds all numbers.
+    fn number(&mut self) {
+        let mut ids = BTreeSet::new();
+        for process in &self.state.processes {
+            ids.extend(process.nodes.iter().map(|node| node.id));
+            ids.extend(process.references.iter().map(|reference| reference.id));
+            ids.extend(process.buffers.iter().filter_map(|buffer| buffer.id));
+        }
+        ids.extend(self.state.dead_nodes.iter().map(|node| node.id));
+        ids.extend(
+            self.log.entries.iter().chain(&self.failed.entries).flat_map(|entry| [entry.id, entry.node]),
+        );
+        ids.remove(&0);
+        self.ranks = ids.into_iter().zip(1..).collect();
+        let threads = self.state.processes.iter().flat_map(|process| &process.threads);
+        let unnamed: BTreeSet<_> = threads.map(|thread| thread.id).collect();
+        for tid in unnamed {
+            let next = self.tasks.len() as i32 + 1;
+            self.tasks.entry(tid).or_insert(next);
+        }
+    }
+
+    fn make_normal(&mut self) {
+        let (ranks, tasks) = (std::mem::take(&mut self.ranks), std::mem::take(&mut self.tasks));
+        let by = Ranks { ranks, tasks };
+        for node in &mut self.state.dead_nodes {
+            by.node(node);
+            (node.has_strong, node.has_weak) = (false, false);
+        }
+        self.stats.total.objects.clear();
+        for processes in [&mut self.state.processes, &mut self.transactions.processes] {
+            processes.iter_mut().for_each(|process| by.process(process));
+            processes.sort_by_key(|process| process.pid);
+        }
+        self.stats.processes.iter_mut().for_each(|process| by.pid(&mut process.pid));
+        self.stats.processes.sort_by_key(|process| process.pid);
+        for log in [&mut self.log, &mut self.failed] {
+            log.entries.iter_mut().for_each(|entry| by.entry(entry));
+        }
+    }
+}
+
+struct Ranks {
+    ranks: BTreeMap<DebugId, DebugId>,
+    tasks: BTreeMap<Pid, Pid>,
+}
+
+impl Ranks {
+    /// A number that no log but one names is not compared: it becomes 0.
+    fn id(&self, id: &mut DebugId) {
+        *id = self.ranks.get(id).copied().unwrap_or(0);
+    }
+
+    /// Whoever is gone becomes -1.
+    fn pid(&self, pid: &mut Pid) {
+        if *pid != 0 {
+            *pid = self.tasks.get(pid).copied().unwrap_or(-1);
+        }
+    }
+
+    fn task(&self, task: &mut Task) {
+        self.pid(&mut task.process);
+        self.pid(&mut task.thread);
+    }
+
+    fn pointer(&self, pointer: &mut Option<Pointer>) {
+        *pointer = pointer.map(|pointer| Pointer::Value(u64::from(!pointer.is_null())));
+    }
+
+    fn process(&self, process: &mut Process) {
+        self.pid(&mut process.pid);
+        for thread in &mut process.threads {
+            self.pid(&mut thread.id);
+            thread.temporary_references = Some(0);
+            thread.stack.iter_mut().for_each(|entry| self.transaction(&mut entry.transaction));
+            thread.work.iter_mut().for_each(|work| self.work(work));
+        }
+        process.nodes.iter_mut().for_each(|node| self.node(node));
+        for reference in &mut process.references {
+            self.id(&mut reference.id);
+            self.id(&mut reference.node);
+            self.pointer(&mut reference.death);
+        }
+        process.buffers.iter_mut().filter_map(|buffer| buffer.id.as_mut()).for_each(|id| self.id(id));
+        process.work.iter_mut().for_each(|work| self.work(work));
+    }
+
+    fn node(&self, node: &mut Node) {
+        self.id(&mut node.id);
+        node.holders.iter_mut().for_each(|pid| self.pid(pid));
+        node.holders.sort_unstable();
+        node.work.iter_mut().for_each(|work| self.work(work));
+        if let NodeCounts::Full { temporary, .. } = &mut node.counts {
+            *temporary = 0;
+        }
+    }
+
+    fn work(&self, work: &mut Work) {
+        match work {
+            Work::Transaction(transaction) => self.transaction(transaction),
+            Work::Node { id, .. } => self.id(id),
+            _ => {}
+        }
+    }
+
+    fn transaction(&self, transaction: &mut Transaction) {
+        self.id(&mut transaction.id);
+        transaction.address = None;
+        if transaction.is_async {
+            transaction.priority = Some(0);
+        }
+        self.task(&mut transaction.from);
+        self.task(&mut transaction.to);
+        transaction.elapsed_ms = 0;
+        if let Held::Here { node: Some(node), .. } = &mut transaction.held {
+            self.id(node);
+        }
+    }
+
+    fn entry(&self, entry: &mut LogEntry) {
+        self.id(&mut entry.id);
+        self.id(&mut entry.node);
+        self.task(&mut entry.from);
+        self.task(&mut entry.to);
+        entry.line = entry.line.min(1);
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The scenes in which the questions of the worked examples are asked.
+
+use super::Players;
+use crate::port::{bytes, empty, introduce};
+use crate::stage::Stage;
+use binder_sys::{BinderTransactionData, FlatBinderObject, Return, TransactionFlags};
+
+/// What the examples answer.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Question {
+    /// Which client fills my server's buffer?
+    Buffer,
+    /// Who is my UI thread waiting for?
+    Waiting,
+    /// Why did this call fail?
+    Failed,
+    /// Which service is slow?
+    Slow,
+    /// What holds this node?
+    Node,
+}
+
+impl Question {
+    /// Makes its scene.
+    pub fn make(self, t: &Stage) -> Players {
+        match self {
+            Question::Buffer => buffer(t),
+            Question::Waiting => waiting(t),
+            Question::Failed => failed(t),
+            Question::Slow => slow(t),
+            Question::Node => node(t),
+        }
+    }
+}
+
+/// A server that is busy while one client sends it much more than the other.
+fn buffer(t: &Stage) -> Players {
+    let (server, greedy, modest) = (t.manager_with(128 << 10), t.client(), t.client());
+    for (client, length) in [(&greedy, 9000), (&modest, 40), (&greedy, 9000), (&greedy, 9000), (&modest, 40)]
+    {
+        let data = client.place(0, 7, &bytes(&vec![0; length]));
+        let flags = TransactionFlags::ONE_WAY.bits();
+        client.start_transaction(&BinderTransactionData { flags, ..data });
+        client.wait_for(Return::TransactionComplete);
+    }
+    server.wait_call();
+    vec![("SERVER", server), ("GREEDY", greedy), ("MODEST", modest)]
+}
+
+/// A thread calls a service, which calls another, which does something else.
+fn waiting(t: &Stage) -> Players {
+    let (manager, ui, middle, last) = (t.manager(), t.client(), t.server(), t.server());
+    let on_middle = introduce(&manager, &middle, FlatBinderObject::binder(8, 0), &ui);
+    middle.settle_counts();
+    let on_last = introduce(&manager, &last, FlatBinderObject::binder(8, 0), &middle);
+    last.settle_counts();
+    ui.start_call(on_middle, 3, &empty());
+    middle.wait_call();
+    middle.start_call(on_last, 4, &empty());
+    last.wait_call();
+    vec![("MANAGER", manager), ("UI", ui), ("MIDDLE", middle), ("LAST", last)]
+}
+
+/// A client whose calls are refused, each for another reason.
+fn failed(t: &Stage) -> Players {
+    let (server, client) = (t.manager_with(16 << 10), t.client());
+    client.refused(&client.place(77, 1, &empty()));
+    client.refused(&client.place(0, 2, &bytes(&vec![0; 20_000])));
+    vec![("SERVER", server), ("CLIENT", client)]
+}
+
+/// Two services: one has three calls to serve, the other waits for work.
+fn slow(t: &Stage) -> Players {
+    let (manager, slow, quick) = (t.manager(), t.server(), t.server());
+    let clients = [t.client(), t.client(), t.client()];
+    let on_slow = clients.each_ref().map(|client| {
+        let handle = introduce(&manager, &slow, FlatBinderObject::binder(8, 0), client);
+        let _ = slow.answer_counts();
+        handle
+    });
+    let on_quick = introduce(&manager, &quick, FlatBinderObject::binder(8, 0), &clients[0]);
+    quick.settle_counts();
+    clients[0].round_trip(on_quick, &quick, &empty(), &empty());
+    quick.park();
+    for (client, handle) in clients.iter().zip(on_slow) {
+        client.start_call(handle, 5, &empty());
+        client.actor.expect_blocked();
+    }
+    slow.wait_call();
+    let [one, other, third] = clients;
+    let services = [("MANAGER", manager), ("SLOW", slow), ("QUICK", quick)];
+    services.into_iter().chain([("ONE", one), ("OTHER", other), ("THIRD", third)]).collect()
+}
+
+/// A node that two processes hold; the owner of another one is gone.
+fn node(t: &Stage) -> Players {
+    let (manager, owner, one, other) = (t.manager(), t.server(), t.client(), t.client());
+    let object = || FlatBinderObject::binder(0x5000, 0x6000);
+    introduce(&manager, &owner, object(), &one);
+    let handle = introduce(&manager, &owner, object(), &other);
+    owner.settle_counts();
+    other.send(|c| c.increfs(handle).request_death(handle, 1));
+    vec![("MANAGER", manager), ("OWNER", owner), ("ONE", one), ("OTHER", other)]
+}
