@@ -97,14 +97,20 @@ impl Line {
             }
             Content::Empty | Content::Failed(_) => (None, Data::Freed),
         };
+        let is_oneway = replier.is_none() && transaction.is_oneway();
         Self {
             id: transaction.id,
             from: replier.unwrap_or(Party::of(&transaction.caller)),
             to,
             code: transaction.code,
             flags: transaction.flags,
-            nice: transaction.caller_priority.nice(),
-            is_oneway: replier.is_none() && transaction.is_oneway(),
+            // Nobody inherits the priority of a oneway call, so it is not noted.
+            nice: if is_oneway {
+                0
+            } else {
+                transaction.caller_priority.nice()
+            },
+            is_oneway,
             is_reply: replier.is_some(),
             start: Some(transaction.start),
             data,
