@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from . import bench, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, tracing, unload
+from . import bench, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, tracing, unload, ynl
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -158,6 +158,7 @@ def stages():
     stage("host", "logs alike", logs_alike)
     stage("host", "worked examples", worked_examples)
     stage("host", "module parameters", _parameters)
+    stage("host", "reports in the kernel's netlink tool", _netlink_tool)
     stage("host", "binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
         stage("host", f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
@@ -499,6 +500,19 @@ def _parameters(tally):
         if not result.good:
             say.lines(result.output)
         tally.add(title, int(result.good), int(not result.good))
+
+
+def _netlink_tool(tally):
+    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers."""
+    seen = {}
+    for driver in ("c", "rust"):
+        title = f"report in the kernel's netlink tool um {driver}"
+        result = _run(title, "um", ynl.job(driver))
+        seen[driver] = ynl.report(result.output)
+        good = result.good and seen[driver] is not None and seen[driver] == seen["c"]
+        if not good:
+            say.lines(f"    {result.output}\n    {seen}")
+        tally.add(title, int(good), int(not good))
 
 
 def _host_tests(tally):
