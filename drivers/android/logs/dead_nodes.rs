@@ -54,12 +54,9 @@ impl Place {
 
 /// Writes a record. Returns the next one.
 pub(super) fn show(place: &Place, pointer: Pointer, out: &SeqFile) -> Option<Place> {
-    let holder = registry::first_from(place.process)?;
-    let key = processes::key(&holder);
     if let Some((handle, id, holders)) = &place.line {
-        let node = (key == place.process)
-            .then(|| node_of(&holder, *handle, *id))
-            .flatten();
+        let holder = processes::of_key(place.process);
+        let node = holder.and_then(|holder| node_of(&holder, *handle, *id));
         let rest = match &node {
             Some(node) => holders.write(node, out),
             None => {
@@ -73,6 +70,8 @@ pub(super) fn show(place: &Place, pointer: Pointer, out: &SeqFile) -> Option<Pla
             ..*place
         });
     }
+    let holder = registry::first_from(place.process)?;
+    let key = processes::key(&holder);
     let from = if key == place.process {
         place.handle
     } else {

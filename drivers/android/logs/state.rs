@@ -142,8 +142,18 @@ pub(super) fn show(log: Log, place: &Place, out: &SeqFile) -> Option<Place> {
         } => Some(match processes::of_key(*process) {
             Some(found) => show_section(log, &found, *is_headed, section, out),
             // It has ended meanwhile.
-            None => Place::Process(processes::behind(*process)),
+            None => {
+                end_line(section, out);
+                Place::Process(processes::behind(*process))
+            }
         }),
+    }
+}
+
+/// Ends the line in the middle of which a record of this section begins, if it does.
+fn end_line(section: &Section, out: &SeqFile) {
+    if let Section::Nodes(nodes::Place::Holders { .. }) = section {
+        seq_print!(out, "\n");
     }
 }
 

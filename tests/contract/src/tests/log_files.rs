@@ -231,21 +231,37 @@ fn node_line(log: &str) -> (&str, BTreeSet<u32>) {
     (line, pids.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect())
 }
 
+/// Reads a log in small pieces, so that it goes on record by record, until it is among the holders of a node. Whoever
+/// is killed then is gone when the rest is read.
+fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
+    let mut log = Vec::new();
+    let mut file = File::open(path).expect("open");
+    while !log.ends_with(b" tr 0 proc ") && !log.ends_with(b" tr 1 proc ") {
+        let mut byte = [0];
+        assert_eq!(file.read(&mut byte).expect("read"), 1, "no holders: {}", String::from_utf8_lossy(&log));
+        log.push(byte[0]);
+    }
+    for port in killed {
+        port.kill();
+    }
+    file.read_to_end(&mut log).expect("read");
+    String::from_utf8(log).expect("text")
+}
+
 fn killed_in_the_middle_of_a_line(t: &Stage) {
     let logs = with_logs(t);
     let (_manager, owner, holders) = held_by(t, 80);
-    let mut log = vec![0; 1];
-    let mut file = File::open(logs.join(format!("proc/{}", t.global_pid(&owner)))).expect("open");
-    // Small reads, so that the file goes on piece by piece, until it is among the holders.
-    while !log.windows(6).any(|word| word == b" proc ") {
-        let mut byte = [0];
-        assert_eq!(file.read(&mut byte).expect("read"), 1);
-        log.push(byte[0]);
+    let log = read_while_killed(&logs.join(format!("proc/{}", t.global_pid(&owner))), &[&owner]);
+    assert!(log.ends_with('\n'), "the line of the node ends");
+    let state = logs.join("state");
+    let deadline = Instant::now() + patience();
+    while !text(&state).starts_with("binder state:\ndead nodes:\n") {
+        assert!(Instant::now() < deadline, "never dead");
     }
-    owner.kill();
-    file.read_to_end(&mut log).expect("read");
-    assert_eq!(log.last(), Some(&b'\n'), "the line ends");
-    drop(holders);
+    let log = read_while_killed(&state, &holders.iter().collect::<Vec<_>>());
+    // Only numbers follow in that line.
+    let (_, pids) = node_line(&log);
+    assert!(pids.len() <= holders.len());
 }
 
 fn holders_of_a_node_that_many_hold(t: &Stage) {
