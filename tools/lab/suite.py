@@ -162,7 +162,7 @@ def stages():
     stage("host", "binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
         stage("host", f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
-    for driver in ("c", "upstream"):
+    for driver in ("c", "upstream", "rust"):
         stage("host", f"binderctl um {driver}", functools.partial(_binderctl, driver=driver))
     stage("qemu", "instructions next to C's", _gate)
     stage("qemu", "traced calls next to C's",
