@@ -231,6 +231,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     }
 
     /// Finds a range of at least `size` bytes and reserves it.
+    #[inline(always)]
     pub(crate) fn reserve(
         &mut self,
         size: usize,

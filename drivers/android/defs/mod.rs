@@ -92,6 +92,7 @@ macro_rules! wire_table {
 
             /// Returns the entry of a code, if there is one.
             #[allow(dead_code)] // Codes of returns are never read.
+            #[inline(always)]
             pub(crate) const fn from_code(code: u32) -> Option<Self> {
                 $(
                     if code == Self::$variant as u32 {

@@ -91,6 +91,7 @@ impl<T, const N: usize> Array<T, N> {
 
     /// Returns the smallest gap of at least `size` bytes in a space of `space` bytes; of several
     /// such, the one with the lowest offset.
+    #[inline(always)]
     pub(super) fn best_gap(&self, size: u32, space: u32) -> Option<Gap> {
         let mut best = None;
         let mut best_room = u32::MAX;
