@@ -26,6 +26,7 @@ enum Stage {
 }
 
 /// Writes the buffers from this offset on. Returns where the next ones begin.
+#[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(record: &mut Record<'_>, from: usize) -> Option<usize> {
     let mut buffers = Slice::new();
     let mut next = from;

@@ -43,6 +43,7 @@ impl Place {
 const ROUND: usize = 32;
 
 /// Writes a record. Returns the next one.
+#[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(record: &mut Record<'_>, place: &Place) -> Option<Place> {
     match place {
         Place::Node(from) => show_first_from(record, *from),

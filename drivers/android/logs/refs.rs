@@ -22,6 +22,7 @@ struct Copied {
 }
 
 /// Writes the handles from `from` on. Returns where the next ones begin.
+#[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(record: &mut Record<'_>, from: u32) -> Option<u32> {
     let mut refs = Slice::new();
     let handles = record.process.handles.lock();

@@ -3,7 +3,7 @@
 //! A few lines, copied under a lock to be written without it.
 
 /// How many lines one record has at most, and therefore how much is copied under one lock.
-const MOST: usize = 8;
+const MOST: usize = 4;
 
 /// At most [`MOST`] lines, on the stack.
 pub(super) struct Slice<T> {

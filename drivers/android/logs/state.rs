@@ -120,6 +120,7 @@ impl Record<'_> {
 }
 
 /// Writes a record. Returns the next one.
+#[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(log: Log, place: &Place, out: &SeqFile) -> Option<Place> {
     match place {
         Place::Title => Some(show_title(log, out)),

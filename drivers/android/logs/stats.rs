@@ -30,6 +30,7 @@ pub(super) enum Place {
 }
 
 /// Writes a record. Returns the next one.
+#[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(place: &Place, out: &SeqFile) -> Option<Place> {
     match *place {
         Place::Sums => {

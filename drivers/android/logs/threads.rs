@@ -38,6 +38,7 @@ impl Place {
 }
 
 /// Writes a record. Returns the next one.
+#[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(record: &mut Record<'_>, place: &Place) -> Option<Place> {
     match place {
         Place::Thread(from) => show_first_from(record, *from),

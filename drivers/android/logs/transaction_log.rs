@@ -19,6 +19,7 @@ use kernel::{
 };
 
 /// Writes the log. `ENOMEM`.
+#[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(log: Log, out: &SeqFile) -> Result {
     let mut newest = Newest::new()?;
     let mut from = Some(0);
