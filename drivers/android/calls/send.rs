@@ -48,22 +48,22 @@ use kernel::{
 /// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call fails
 /// (contract TXN-1). No lock may be held.
 ///
-/// Returns whether the thread waits for its target although no thread of that was idle.
+/// Returns the target if the thread waits for it although no thread of it was idle.
 #[inline]
-pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> bool {
+pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<Arc<Process>> {
     let thread = sender.thread;
     let id = next_debug_id();
     let called = match find_target(sender, request.handle) {
         Err(error) => Err(error.into()),
         Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
-            call_oneway(sender, request, node, id).map(|()| false)
+            call_oneway(sender, request, node, id).map(|()| None)
         }
         Ok(node) => call_and_expect(sender, request, node, id),
     };
     called.unwrap_or_else(|failure| {
         failure.tell(sender, request, id, false);
         thread.queue_transaction_error(id, failure.error);
-        false
+        None
     })
 }
 
@@ -98,14 +98,14 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     Ok(node)
 }
 
-/// Makes a call for whose reply the thread waits afterwards. Returns whether no thread was idle that
-/// could have taken it.
+/// Makes a call for whose reply the thread waits afterwards. Returns its target if no thread of it was
+/// idle.
 fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
     id: u32,
-) -> Result<bool, Failure> {
+) -> Result<Option<Arc<Process>>, Failure> {
     let thread = sender.thread;
     let target = node.owner.clone();
     let node_id = node.debug_id;
@@ -130,9 +130,9 @@ fn call_and_expect(
     let route = route.as_ref();
     match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route)) {
         Ok(submitted) => {
-            let is_behind_others = !matches!(submitted.wake, Wake::Thread(_));
+            let was_idle = matches!(submitted.wake, Wake::Thread(_));
             submitted.wake.now(&target, sender.hint);
-            Ok(is_behind_others)
+            Ok((!was_idle).then_some(target))
         }
         Err(error) => {
             stop_expecting_reply(thread, &expectation);

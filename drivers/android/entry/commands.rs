@@ -177,8 +177,8 @@ fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
         Command::Transaction => {
             let request = TransactionRequest::decode(source.payload()?);
             count(Command::Transaction);
-            if send::call(sender, &request) {
-                waits::look_for_cycle(sender.thread);
+            if let Some(target) = send::call(sender, &request) {
+                waits::look_for_cycle(sender.thread, &target);
             }
         }
         Command::Reply => {
@@ -209,8 +209,8 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         Command::Transaction | Command::Reply | Command::FreeBuffer => {}
         Command::TransactionSg => {
             let request = TransactionRequest::decode_sg(source.payload()?);
-            if send::call(sender, &request) {
-                waits::look_for_cycle(sender.thread);
+            if let Some(target) = send::call(sender, &request) {
+                waits::look_for_cycle(sender.thread, &target);
             }
         }
         Command::ReplySg => {

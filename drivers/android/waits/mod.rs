@@ -17,16 +17,17 @@ pub(crate) mod walk;
 
 use crate::{
     common::slow_calls,
+    process::Process,
     pure::wait_graph::{Activity, Verdict},
     thread::Thread, //
 };
 use kernel::{prelude::*, sync::Arc};
 
 /// Tells if the call that the calling thread has just made closes a cycle of threads that wait for
-/// each other. To be called when no idle thread could take the call. No lock may be held.
+/// each other. To be called when no thread of its target was idle. No lock may be held.
 #[inline]
-pub(crate) fn look_for_cycle(thread: &Arc<Thread>) {
-    if slow_calls::limit_ms().is_some() {
+pub(crate) fn look_for_cycle(thread: &Arc<Thread>, target: &Process) {
+    if slow_calls::limit_ms().is_some() && search::may_be_stuck(target) {
         // Without memory for the search nothing is told now; the walk may tell it later.
         let _ = tell_cycle(thread);
     }

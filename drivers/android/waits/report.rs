@@ -122,6 +122,7 @@ fn claim(graph: &Graph, verdict: Verdict, chain: &[Reached]) -> bool {
         return false;
     };
     let is_new = record(graph, first, Told::Cycle);
+    // So that nobody searches for what these wait for again.
     for reached in chain {
         record(graph, reached, Told::Cycle);
     }

@@ -32,7 +32,7 @@ use kernel::{prelude::*, sync::Arc};
 /// What has been observed.
 pub(super) type Graph = WaitGraph<Arc<Thread>>;
 
-/// How many frames are observed before the lock is released.
+/// How many frames, or threads, are observed before the lock is released.
 const SLICE: usize = 32;
 
 /// Follows the call that a thread waits for. Fails with `ENOMEM`. No lock may be held.
@@ -71,6 +71,18 @@ fn activity_at(state: &ThreadState, place: usize) -> Activity {
 
 fn address(thread: &Arc<Thread>) -> usize {
     Arc::as_ptr(thread) as usize
+}
+
+/// Whether none of the first threads of a process will take a call. As a rule one of them will, and
+/// then a call to that process need not be followed. Takes the state lock of the process.
+#[cold]
+pub(super) fn may_be_stuck(process: &Process) -> bool {
+    let process = process.lock_state();
+    let mut threads = process.threads.values().take(SLICE);
+    threads.all(|thread| {
+        let state = thread.state_shared(&process);
+        activity(state) != Activity::Free || !may_take(thread, state)
+    })
 }
 
 /// Adds the processes of a pid that have opened this device.

@@ -394,7 +394,8 @@ fn thread_among_many(t: &Stage) {
     let handle = introduce(&manager, &server, node(&server), &client);
     server.settle_counts();
     let servers: Vec<_> = (0..MANY).map(|_| server.looper()).collect();
-    let callers: Vec<_> = (0..MANY).map(|_| client.thread()).collect();
+    // In the pool, so that the driver knows all of them.
+    let callers: Vec<_> = (0..MANY).map(|_| client.looper()).collect();
     // The last one of each is that which has the call.
     let (first, last) = (&callers[0], &callers[MANY - 1]);
     last.start_call(handle, 0, &empty());

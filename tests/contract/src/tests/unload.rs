@@ -322,12 +322,12 @@ fn while_slow_calls_are_looked_for(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.start_call(0, 0, &empty());
     manager.wait_call();
-    // It is looked for, and will be again and again until the driver is gone; and others go on asking for it.
+    // It is looked for, and will be again and again until the driver is gone; and others go on asking for that.
     while listener.slow_calls().is_empty() {
         std::thread::yield_now();
     }
     let setter = std::thread::spawn(move || {
-        while std::fs::write(&parameter, "0").and_then(|()| std::fs::write(&parameter, "1")).is_ok() {}
+        while std::fs::write(&parameter, "2").and_then(|()| std::fs::write(&parameter, "1")).is_ok() {}
     });
     manager.kill();
     client.kill();
