@@ -64,7 +64,8 @@ pub(crate) const PROTOCOL_VERSION: u32 = 8;
 macro_rules! wire_table {
     (
         $(#[$meta:meta])* $table:ident of letter $letter:literal:
-        $($variant:ident = $direction:ident $number:literal, $size:literal;)*
+        $($variant:ident $name:literal = $direction:ident $number:literal, $size:literal;)*
+        $(_ $gone:literal = $gone_number:literal;)*
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,26 @@ macro_rules! wire_table {
                 )*
                 highest + 1
             };
+
+            /// The names by running number, also of what no longer exists (`_` in the table). Of two with
+            /// one number it is that of the first.
+            pub(crate) const NAMES: [&'static str; Self::NUMBERS] = {
+                let mut names = [""; Self::NUMBERS];
+                $(names[$gone_number] = $gone;)*
+                $(
+                    if names[Self::$variant.number()].is_empty() {
+                        names[Self::$variant.number()] = $name;
+                    }
+                )*
+                names
+            };
+
+            /// Returns the name in C.
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
 
             /// Returns the running number.
             pub(crate) const fn number(self) -> usize {
@@ -118,52 +139,54 @@ macro_rules! wire_table {
 wire_table! {
     /// The commands of user space in the write half of `BINDER_WRITE_READ` (`BC_*`).
     Command of letter b'c':
-    Transaction = Write 0, 64;
-    Reply = Write 1, 64;
-    FreeBuffer = Write 3, 8;
-    IncRefs = Write 4, 4;
-    Acquire = Write 5, 4;
-    Release = Write 6, 4;
-    DecRefs = Write 7, 4;
-    IncRefsDone = Write 8, 16;
-    AcquireDone = Write 9, 16;
-    RegisterLooper = None 11, 0;
-    EnterLooper = None 12, 0;
-    ExitLooper = None 13, 0;
-    RequestDeathNotification = Write 14, 12;
-    ClearDeathNotification = Write 15, 12;
-    DeadBinderDone = Write 16, 8;
-    TransactionSg = Write 17, 72;
-    ReplySg = Write 18, 72;
-    RequestFreezeNotification = Write 19, 12;
-    ClearFreezeNotification = Write 20, 12;
-    FreezeNotificationDone = Write 21, 8;
+    Transaction "BC_TRANSACTION" = Write 0, 64;
+    Reply "BC_REPLY" = Write 1, 64;
+    FreeBuffer "BC_FREE_BUFFER" = Write 3, 8;
+    IncRefs "BC_INCREFS" = Write 4, 4;
+    Acquire "BC_ACQUIRE" = Write 5, 4;
+    Release "BC_RELEASE" = Write 6, 4;
+    DecRefs "BC_DECREFS" = Write 7, 4;
+    IncRefsDone "BC_INCREFS_DONE" = Write 8, 16;
+    AcquireDone "BC_ACQUIRE_DONE" = Write 9, 16;
+    RegisterLooper "BC_REGISTER_LOOPER" = None 11, 0;
+    EnterLooper "BC_ENTER_LOOPER" = None 12, 0;
+    ExitLooper "BC_EXIT_LOOPER" = None 13, 0;
+    RequestDeathNotification "BC_REQUEST_DEATH_NOTIFICATION" = Write 14, 12;
+    ClearDeathNotification "BC_CLEAR_DEATH_NOTIFICATION" = Write 15, 12;
+    DeadBinderDone "BC_DEAD_BINDER_DONE" = Write 16, 8;
+    TransactionSg "BC_TRANSACTION_SG" = Write 17, 72;
+    ReplySg "BC_REPLY_SG" = Write 18, 72;
+    RequestFreezeNotification "BC_REQUEST_FREEZE_NOTIFICATION" = Write 19, 12;
+    ClearFreezeNotification "BC_CLEAR_FREEZE_NOTIFICATION" = Write 20, 12;
+    FreezeNotificationDone "BC_FREEZE_NOTIFICATION_DONE" = Write 21, 8;
+    _ "BC_ACQUIRE_RESULT" = 2;
+    _ "BC_ATTEMPT_ACQUIRE" = 10;
 }
 
 wire_table! {
     /// The return codes of the driver in the read half (`BR_*`).
     Return of letter b'r':
-    Error = Read 0, 4;
-    Ok = None 1, 0;
-    Transaction = Read 2, 64;
-    TransactionSecCtx = Read 2, 72;
-    Reply = Read 3, 64;
-    DeadReply = None 5, 0;
-    TransactionComplete = None 6, 0;
-    IncRefs = Read 7, 16;
-    Acquire = Read 8, 16;
-    Release = Read 9, 16;
-    DecRefs = Read 10, 16;
-    Noop = None 12, 0;
-    SpawnLooper = None 13, 0;
-    DeadBinder = Read 15, 8;
-    ClearDeathNotificationDone = Read 16, 8;
-    FailedReply = None 17, 0;
-    FrozenReply = None 18, 0;
-    OnewaySpamSuspect = None 19, 0;
-    TransactionPendingFrozen = None 20, 0;
-    FrozenBinder = Read 21, 16;
-    ClearFreezeNotificationDone = Read 22, 8;
+    Error "BR_ERROR" = Read 0, 4;
+    Ok "BR_OK" = None 1, 0;
+    Transaction "BR_TRANSACTION" = Read 2, 64;
+    TransactionSecCtx "BR_TRANSACTION_SEC_CTX" = Read 2, 72;
+    Reply "BR_REPLY" = Read 3, 64;
+    DeadReply "BR_DEAD_REPLY" = None 5, 0;
+    TransactionComplete "BR_TRANSACTION_COMPLETE" = None 6, 0;
+    IncRefs "BR_INCREFS" = Read 7, 16;
+    Acquire "BR_ACQUIRE" = Read 8, 16;
+    Release "BR_RELEASE" = Read 9, 16;
+    DecRefs "BR_DECREFS" = Read 10, 16;
+    Noop "BR_NOOP" = None 12, 0;
+    SpawnLooper "BR_SPAWN_LOOPER" = None 13, 0;
+    DeadBinder "BR_DEAD_BINDER" = Read 15, 8;
+    ClearDeathNotificationDone "BR_CLEAR_DEATH_NOTIFICATION_DONE" = Read 16, 8;
+    FailedReply "BR_FAILED_REPLY" = None 17, 0;
+    FrozenReply "BR_FROZEN_REPLY" = None 18, 0;
+    OnewaySpamSuspect "BR_ONEWAY_SPAM_SUSPECT" = None 19, 0;
+    TransactionPendingFrozen "BR_TRANSACTION_PENDING_FROZEN" = None 20, 0;
+    FrozenBinder "BR_FROZEN_BINDER" = Read 21, 16;
+    ClearFreezeNotificationDone "BR_CLEAR_FREEZE_NOTIFICATION_DONE" = Read 22, 8;
 }
 
 /// The room that a read buffer has to have before the driver encodes another item: the largest item

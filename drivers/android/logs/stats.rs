@@ -45,64 +45,10 @@ pub(super) fn show(place: &Place, out: &SeqFile) -> Option<Place> {
     }
 }
 
-/// The names of the commands, by running number. Two are of commands that no longer exist; they are
-/// counted where somebody tries to use them.
-const COMMANDS: [&str; Command::NUMBERS] = [
-    "BC_TRANSACTION",
-    "BC_REPLY",
-    "BC_ACQUIRE_RESULT",
-    "BC_FREE_BUFFER",
-    "BC_INCREFS",
-    "BC_ACQUIRE",
-    "BC_RELEASE",
-    "BC_DECREFS",
-    "BC_INCREFS_DONE",
-    "BC_ACQUIRE_DONE",
-    "BC_ATTEMPT_ACQUIRE",
-    "BC_REGISTER_LOOPER",
-    "BC_ENTER_LOOPER",
-    "BC_EXIT_LOOPER",
-    "BC_REQUEST_DEATH_NOTIFICATION",
-    "BC_CLEAR_DEATH_NOTIFICATION",
-    "BC_DEAD_BINDER_DONE",
-    "BC_TRANSACTION_SG",
-    "BC_REPLY_SG",
-    "BC_REQUEST_FREEZE_NOTIFICATION",
-    "BC_CLEAR_FREEZE_NOTIFICATION",
-    "BC_FREEZE_NOTIFICATION_DONE",
-];
-
-/// The names of the return codes, by running number. Some are of codes that no longer exist.
-const RETURNS: [&str; Return::NUMBERS] = [
-    "BR_ERROR",
-    "BR_OK",
-    "BR_TRANSACTION",
-    "BR_REPLY",
-    "BR_ACQUIRE_RESULT",
-    "BR_DEAD_REPLY",
-    "BR_TRANSACTION_COMPLETE",
-    "BR_INCREFS",
-    "BR_ACQUIRE",
-    "BR_RELEASE",
-    "BR_DECREFS",
-    "BR_ATTEMPT_ACQUIRE",
-    "BR_NOOP",
-    "BR_SPAWN_LOOPER",
-    "BR_FINISHED",
-    "BR_DEAD_BINDER",
-    "BR_CLEAR_DEATH_NOTIFICATION_DONE",
-    "BR_FAILED_REPLY",
-    "BR_FROZEN_REPLY",
-    "BR_ONEWAY_SPAM_SUSPECT",
-    "BR_TRANSACTION_PENDING_FROZEN",
-    "BR_FROZEN_BINDER",
-    "BR_CLEAR_FREEZE_NOTIFICATION_DONE",
-];
-
 /// Writes the counters that are not 0, each after `indent`.
 fn show_codes(codes: &CodeSum, indent: &str, out: &SeqFile) {
-    let commands = COMMANDS.iter().zip(codes.commands());
-    let returns = RETURNS.iter().zip(codes.returns());
+    let commands = Command::NAMES.iter().zip(codes.commands());
+    let returns = Return::NAMES.iter().zip(codes.returns());
     for (name, &count) in commands.chain(returns) {
         if count != 0 {
             seq_print!(out, "{indent}{name}: {count}\n");

@@ -15,31 +15,47 @@
 #include <linux/tracepoint.h>
 #include <linux/types.h>
 
+/*
+ * EVENT() defines an event by one of the kernel's macros. It takes each field
+ * once, as (type, name, value), and goes through the list twice: to declare the
+ * fields, and to give them their values. On the way two macros take turns,
+ * because none is expanded within itself.
+ */
+#define EVENT(macro, name, proto, args, fields, print, ...)		\
+	macro(name, PARAMS(proto), PARAMS(args),			\
+	      TP_STRUCT__entry(AT_END(DECLARE_ODD fields)),		\
+	      TP_fast_assign(AT_END(ASSIGN_ODD fields)),		\
+	      PARAMS(print), ##__VA_ARGS__)
+#define FIELDS(...) __VA_ARGS__
+#define AT_END(...) AT_END_OF(__VA_ARGS__)
+#define AT_END_OF(...) __VA_ARGS__ ## _END
+
+#define DECLARE_ODD(type, name, ...) PARAMS(__field(type, name) DECLARE_EVEN)
+#define DECLARE_EVEN(type, name, ...) PARAMS(__field(type, name) DECLARE_ODD)
+#define DECLARE_ODD_END
+#define DECLARE_EVEN_END
+
+#define ASSIGN_ODD(type, name, value) PARAMS(__entry->name = (value); ASSIGN_EVEN)
+#define ASSIGN_EVEN(type, name, value) PARAMS(__entry->name = (value); ASSIGN_ODD)
+#define ASSIGN_ODD_END
+#define ASSIGN_EVEN_END
+
 /* ioctls, and the two halves of BINDER_WRITE_READ */
 
-TRACE_EVENT(binder_ioctl,
+EVENT(TRACE_EVENT, binder_ioctl,
 	TP_PROTO(unsigned int command, unsigned long argument),
 	TP_ARGS(command, argument),
-	TP_STRUCT__entry(
-		__field(unsigned int, cmd)
-		__field(unsigned long, arg)
-	),
-	TP_fast_assign(
-		__entry->arg = argument;
-		__entry->cmd = command;
+	FIELDS(
+		(unsigned int, cmd, command)
+		(unsigned long, arg, argument)
 	),
 	TP_printk("cmd=0x%x arg=0x%lx", __entry->cmd, __entry->arg)
 );
 
-DECLARE_EVENT_CLASS(binder_function_return_class,
+EVENT(DECLARE_EVENT_CLASS, binder_function_return_class,
 	TP_PROTO(int result),
 	TP_ARGS(result),
-	TP_STRUCT__entry(
-		__field(int, ret)
-	),
-	TP_fast_assign(
-		__entry->ret = result;
-	),
+	FIELDS((int, ret, result)),
 	TP_printk("ret=%d", __entry->ret)
 );
 
@@ -51,46 +67,26 @@ RETURN_EVENT(binder_read_done);
 RETURN_EVENT(binder_write_done);
 #undef RETURN_EVENT
 
-TRACE_EVENT(binder_command,
-	TP_PROTO(u32 code),
-	TP_ARGS(code),
-	TP_STRUCT__entry(
-		__field(uint32_t, cmd)
-	),
-	TP_fast_assign(
-		__entry->cmd = code;
-	),
-	TP_printk("cmd=0x%x %s", __entry->cmd,
-		_IOC_NR(__entry->cmd) < ARRAY_SIZE(binder_command_strings) ?
-			binder_command_strings[_IOC_NR(__entry->cmd)] : "unknown")
-);
+#define CODE_EVENT(name, names)						\
+	EVENT(TRACE_EVENT, name,					\
+		TP_PROTO(u32 code),					\
+		TP_ARGS(code),						\
+		FIELDS((uint32_t, cmd, code)),				\
+		TP_printk("cmd=0x%x %s", __entry->cmd,			\
+			_IOC_NR(__entry->cmd) < ARRAY_SIZE(names) ?	\
+				names[_IOC_NR(__entry->cmd)] : "unknown") \
+	)
+CODE_EVENT(binder_command, binder_command_strings);
+CODE_EVENT(binder_return, binder_return_strings);
+#undef CODE_EVENT
 
-TRACE_EVENT(binder_return,
-	TP_PROTO(u32 code),
-	TP_ARGS(code),
-	TP_STRUCT__entry(
-		__field(uint32_t, cmd)
-	),
-	TP_fast_assign(
-		__entry->cmd = code;
-	),
-	TP_printk("cmd=0x%x %s", __entry->cmd,
-		_IOC_NR(__entry->cmd) < ARRAY_SIZE(binder_return_strings) ?
-			binder_return_strings[_IOC_NR(__entry->cmd)] : "unknown")
-);
-
-TRACE_EVENT(binder_wait_for_work,
+EVENT(TRACE_EVENT, binder_wait_for_work,
 	TP_PROTO(bool takes_common_work, bool has_calls, bool has_own_work),
 	TP_ARGS(takes_common_work, has_calls, has_own_work),
-	TP_STRUCT__entry(
-		__field(bool, proc_work)
-		__field(bool, transaction_stack)
-		__field(bool, thread_todo)
-	),
-	TP_fast_assign(
-		__entry->thread_todo = has_own_work;
-		__entry->transaction_stack = has_calls;
-		__entry->proc_work = takes_common_work;
+	FIELDS(
+		(bool, proc_work, takes_common_work)
+		(bool, transaction_stack, has_calls)
+		(bool, thread_todo, has_own_work)
 	),
 	TP_printk("proc_work=%d transaction_stack=%d thread_todo=%d",
 		__entry->proc_work, __entry->transaction_stack, __entry->thread_todo)
@@ -98,100 +94,65 @@ TRACE_EVENT(binder_wait_for_work,
 
 /* Calls and replies */
 
-TRACE_EVENT(binder_transaction,
+EVENT(TRACE_EVENT, binder_transaction,
 	TP_PROTO(int id, int node, int process, int thread, bool is_reply, u32 code, u32 flags),
 	TP_ARGS(id, node, process, thread, is_reply, code, flags),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, target_node)
-		__field(int, to_proc)
-		__field(int, to_thread)
-		__field(int, reply)
-		__field(unsigned int, code)
-		__field(unsigned int, flags)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->reply = is_reply;
-		__entry->target_node = node;
-		__entry->to_thread = thread;
-		__entry->to_proc = process;
-		__entry->flags = flags;
-		__entry->code = code;
+	FIELDS(
+		(int, debug_id, id)
+		(int, target_node, node)
+		(int, to_proc, process)
+		(int, to_thread, thread)
+		(int, reply, is_reply)
+		(unsigned int, code, code)
+		(unsigned int, flags, flags)
 	),
 	TP_printk("transaction=%d dest_node=%d dest_proc=%d dest_thread=%d reply=%d flags=0x%x code=0x%x",
 		__entry->debug_id, __entry->target_node, __entry->to_proc,
 		__entry->to_thread, __entry->reply, __entry->flags, __entry->code)
 );
 
-TRACE_EVENT(binder_transaction_received,
+EVENT(TRACE_EVENT, binder_transaction_received,
 	TP_PROTO(int id),
 	TP_ARGS(id),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-	),
+	FIELDS((int, debug_id, id)),
 	TP_printk("transaction=%d", __entry->debug_id)
 );
 
 /* Code and flags are printed under each other's names: the format is what it is. */
-TRACE_EVENT(binder_txn_latency_free,
+EVENT(TRACE_EVENT, binder_txn_latency_free,
 	TP_PROTO(int id, int from_process, int from_thread, int to_process, int to_thread,
 		 u32 code, u32 flags),
 	TP_ARGS(id, from_process, from_thread, to_process, to_thread, code, flags),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, from_proc)
-		__field(int, from_thread)
-		__field(int, to_proc)
-		__field(int, to_thread)
-		__field(unsigned int, code)
-		__field(unsigned int, flags)
-	),
-	TP_fast_assign(
-		__entry->flags = flags;
-		__entry->code = code;
-		__entry->debug_id = id;
-		__entry->to_thread = to_thread;
-		__entry->to_proc = to_process;
-		__entry->from_thread = from_thread;
-		__entry->from_proc = from_process;
+	FIELDS(
+		(int, debug_id, id)
+		(int, from_proc, from_process)
+		(int, from_thread, from_thread)
+		(int, to_proc, to_process)
+		(int, to_thread, to_thread)
+		(unsigned int, code, code)
+		(unsigned int, flags, flags)
 	),
 	TP_printk("transaction=%d from %d:%d to %d:%d flags=0x%x code=0x%x",
 		__entry->debug_id, __entry->from_proc, __entry->from_thread,
 		__entry->to_proc, __entry->to_thread, __entry->code, __entry->flags)
 );
 
-TRACE_EVENT(binder_netlink_report,
+EVENT(TRACE_EVENT, binder_netlink_report,
 	TP_PROTO(const char *device, u32 answer, int from_process, int from_thread, int to_process,
 		 int to_thread, bool is_reply, u32 flags, u32 code, size_t size),
 	TP_ARGS(device, answer, from_process, from_thread, to_process, to_thread, is_reply, flags,
 		code, size),
-	TP_STRUCT__entry(
-		__field(const char *, context)
-		__field(u32, error)
-		__field(int, from_pid)
-		__field(int, from_tid)
-		__field(int, to_pid)
-		__field(int, to_tid)
-		__field(bool, is_reply)
-		__field(unsigned int, flags)
-		__field(unsigned int, code)
-		__field(size_t, data_size)
-	),
-	TP_fast_assign(
-		__entry->context = kept_name(device);
-		__entry->is_reply = is_reply;
-		__entry->data_size = size;
-		__entry->code = code;
-		__entry->flags = flags;
-		__entry->error = answer;
-		__entry->to_tid = to_thread;
-		__entry->to_pid = to_process;
-		__entry->from_tid = from_thread;
-		__entry->from_pid = from_process;
+	FIELDS(
+		(const char *, context, kept_name(device))
+		(u32, error, answer)
+		(int, from_pid, from_process)
+		(int, from_tid, from_thread)
+		(int, to_pid, to_process)
+		(int, to_tid, to_thread)
+		(bool, is_reply, is_reply)
+		(unsigned int, flags, flags)
+		(unsigned int, code, code)
+		(size_t, data_size, size)
 	),
 	TP_printk("from %d:%d to %d:%d context=%s error=%d is_reply=%d flags=0x%x code=0x%x size=%zu",
 		__entry->from_pid, __entry->from_tid, __entry->to_pid, __entry->to_tid,
@@ -229,124 +190,74 @@ TRACE_EVENT(binder_slow_call,
 
 /* Objects in the data of a call or a reply */
 
-TRACE_EVENT(binder_transaction_node_to_ref,
+EVENT(TRACE_EVENT, binder_transaction_node_to_ref,
 	TP_PROTO(int id, int node, u64 pointer, int ref, u32 handle),
 	TP_ARGS(id, node, pointer, ref, handle),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, node_debug_id)
-		__field(binder_uintptr_t, node_ptr)
-		__field(int, ref_debug_id)
-		__field(uint32_t, ref_desc)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->ref_desc = handle;
-		__entry->ref_debug_id = ref;
-		__entry->node_ptr = pointer;
-		__entry->node_debug_id = node;
+	FIELDS(
+		(int, debug_id, id)
+		(int, node_debug_id, node)
+		(binder_uintptr_t, node_ptr, pointer)
+		(int, ref_debug_id, ref)
+		(uint32_t, ref_desc, handle)
 	),
 	TP_printk("transaction=%d node=%d src_ptr=0x%016llx ==> dest_ref=%d dest_desc=%d",
 		__entry->debug_id, __entry->node_debug_id, (u64)__entry->node_ptr,
 		__entry->ref_debug_id, __entry->ref_desc)
 );
 
-TRACE_EVENT(binder_transaction_ref_to_node,
+EVENT(TRACE_EVENT, binder_transaction_ref_to_node,
 	TP_PROTO(int id, int ref, u32 handle, int node, u64 pointer),
 	TP_ARGS(id, ref, handle, node, pointer),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, ref_debug_id)
-		__field(uint32_t, ref_desc)
-		__field(int, node_debug_id)
-		__field(binder_uintptr_t, node_ptr)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->node_ptr = pointer;
-		__entry->node_debug_id = node;
-		__entry->ref_desc = handle;
-		__entry->ref_debug_id = ref;
+	FIELDS(
+		(int, debug_id, id)
+		(int, ref_debug_id, ref)
+		(uint32_t, ref_desc, handle)
+		(int, node_debug_id, node)
+		(binder_uintptr_t, node_ptr, pointer)
 	),
 	TP_printk("transaction=%d node=%d src_ref=%d src_desc=%d ==> dest_ptr=0x%016llx",
 		__entry->debug_id, __entry->node_debug_id, __entry->ref_debug_id,
 		__entry->ref_desc, (u64)__entry->node_ptr)
 );
 
-TRACE_EVENT(binder_transaction_ref_to_ref,
+EVENT(TRACE_EVENT, binder_transaction_ref_to_ref,
 	TP_PROTO(int id, int node, int from_ref, u32 from_handle, int to_ref, u32 to_handle),
 	TP_ARGS(id, node, from_ref, from_handle, to_ref, to_handle),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, node_debug_id)
-		__field(int, src_ref_debug_id)
-		__field(uint32_t, src_ref_desc)
-		__field(int, dest_ref_debug_id)
-		__field(uint32_t, dest_ref_desc)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->dest_ref_desc = to_handle;
-		__entry->dest_ref_debug_id = to_ref;
-		__entry->src_ref_desc = from_handle;
-		__entry->src_ref_debug_id = from_ref;
-		__entry->node_debug_id = node;
+	FIELDS(
+		(int, debug_id, id)
+		(int, node_debug_id, node)
+		(int, src_ref_debug_id, from_ref)
+		(uint32_t, src_ref_desc, from_handle)
+		(int, dest_ref_debug_id, to_ref)
+		(uint32_t, dest_ref_desc, to_handle)
 	),
 	TP_printk("transaction=%d node=%d src_ref=%d src_desc=%d ==> dest_ref=%d dest_desc=%d",
 		__entry->debug_id, __entry->node_debug_id, __entry->src_ref_debug_id,
 		__entry->src_ref_desc, __entry->dest_ref_debug_id, __entry->dest_ref_desc)
 );
 
-TRACE_EVENT(binder_transaction_fd_send,
-	TP_PROTO(int id, int number, size_t at),
-	TP_ARGS(id, number, at),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, fd)
-		__field(size_t, offset)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->offset = at;
-		__entry->fd = number;
-	),
-	TP_printk("transaction=%d src_fd=%d offset=%zu",
-		__entry->debug_id, __entry->fd, __entry->offset)
-);
-
-TRACE_EVENT(binder_transaction_fd_recv,
-	TP_PROTO(int id, int number, size_t at),
-	TP_ARGS(id, number, at),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, fd)
-		__field(size_t, offset)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->offset = at;
-		__entry->fd = number;
-	),
-	TP_printk("transaction=%d dest_fd=%d offset=%zu",
-		__entry->debug_id, __entry->fd, __entry->offset)
-);
+#define FILE_EVENT(name, label)						\
+	EVENT(TRACE_EVENT, name,					\
+		TP_PROTO(int id, int number, size_t at),		\
+		TP_ARGS(id, number, at),				\
+		FIELDS((int, debug_id, id) (int, fd, number) (size_t, offset, at)), \
+		TP_printk("transaction=%d " label "=%d offset=%zu",	\
+			__entry->debug_id, __entry->fd, __entry->offset) \
+	)
+FILE_EVENT(binder_transaction_fd_send, "src_fd");
+FILE_EVENT(binder_transaction_fd_recv, "dest_fd");
+#undef FILE_EVENT
 
 /* Buffers, and the pages behind them */
 
-DECLARE_EVENT_CLASS(binder_buffer_class,
+EVENT(DECLARE_EVENT_CLASS, binder_buffer_class,
 	TP_PROTO(int id, size_t data, size_t offsets, size_t extra),
 	TP_ARGS(id, data, offsets, extra),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(size_t, data_size)
-		__field(size_t, offsets_size)
-		__field(size_t, extra_buffers_size)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->extra_buffers_size = extra;
-		__entry->offsets_size = offsets;
-		__entry->data_size = data;
+	FIELDS(
+		(int, debug_id, id)
+		(size_t, data_size, data)
+		(size_t, offsets_size, offsets)
+		(size_t, extra_buffers_size, extra)
 	),
 	TP_printk("transaction=%d data_size=%zd offsets_size=%zd extra_buffers_size=%zd",
 		__entry->debug_id, __entry->data_size, __entry->offsets_size,
@@ -363,36 +274,26 @@ BUFFER_EVENT(binder_transaction_failed_buffer_release);
 BUFFER_EVENT(binder_transaction_update_buffer_release);
 #undef BUFFER_EVENT
 
-TRACE_EVENT_FN(binder_update_page_range,
+EVENT(TRACE_EVENT_FN, binder_update_page_range,
 	TP_PROTO(int process, bool are_taken, size_t at, size_t bytes),
 	TP_ARGS(process, are_taken, at, bytes),
-	TP_STRUCT__entry(
-		__field(int, proc)
-		__field(bool, allocate)
-		__field(size_t, offset)
-		__field(size_t, size)
-	),
-	TP_fast_assign(
-		__entry->proc = process;
-		__entry->size = bytes;
-		__entry->offset = at;
-		__entry->allocate = are_taken;
+	FIELDS(
+		(int, proc, process)
+		(bool, allocate, are_taken)
+		(size_t, offset, at)
+		(size_t, size, bytes)
 	),
 	TP_printk("proc=%d allocate=%d offset=%zu size=%zu",
 		__entry->proc, __entry->allocate, __entry->offset, __entry->size),
 	page_event_on, page_event_off
 );
 
-DECLARE_EVENT_CLASS(binder_lru_page_class,
+EVENT(DECLARE_EVENT_CLASS, binder_lru_page_class,
 	TP_PROTO(int process, size_t index),
 	TP_ARGS(process, index),
-	TP_STRUCT__entry(
-		__field(int, proc)
-		__field(size_t, page_index)
-	),
-	TP_fast_assign(
-		__entry->proc = process;
-		__entry->page_index = index;
+	FIELDS(
+		(int, proc, process)
+		(size_t, page_index, index)
 	),
 	TP_printk("proc=%d page_index=%zu", __entry->proc, __entry->page_index)
 );

@@ -2,64 +2,12 @@
 //! Counts of commands, returns and objects.
 
 use crate::words::{number, Parsed};
+use binder_sys::codes::{COMMANDS, RETURNS};
 use serde::Serialize;
 use std::fmt;
 use winnow::combinator::seq;
 use winnow::prelude::*;
 use winnow::token::take_while;
-
-/// The names of commands, in the order of their numbers.
-pub const COMMANDS: [&str; 22] = [
-    "BC_TRANSACTION",
-    "BC_REPLY",
-    "BC_ACQUIRE_RESULT",
-    "BC_FREE_BUFFER",
-    "BC_INCREFS",
-    "BC_ACQUIRE",
-    "BC_RELEASE",
-    "BC_DECREFS",
-    "BC_INCREFS_DONE",
-    "BC_ACQUIRE_DONE",
-    "BC_ATTEMPT_ACQUIRE",
-    "BC_REGISTER_LOOPER",
-    "BC_ENTER_LOOPER",
-    "BC_EXIT_LOOPER",
-    "BC_REQUEST_DEATH_NOTIFICATION",
-    "BC_CLEAR_DEATH_NOTIFICATION",
-    "BC_DEAD_BINDER_DONE",
-    "BC_TRANSACTION_SG",
-    "BC_REPLY_SG",
-    "BC_REQUEST_FREEZE_NOTIFICATION",
-    "BC_CLEAR_FREEZE_NOTIFICATION",
-    "BC_FREEZE_NOTIFICATION_DONE",
-];
-
-/// The names of returns, in the order of their numbers.
-pub const RETURNS: [&str; 23] = [
-    "BR_ERROR",
-    "BR_OK",
-    "BR_TRANSACTION",
-    "BR_REPLY",
-    "BR_ACQUIRE_RESULT",
-    "BR_DEAD_REPLY",
-    "BR_TRANSACTION_COMPLETE",
-    "BR_INCREFS",
-    "BR_ACQUIRE",
-    "BR_RELEASE",
-    "BR_DECREFS",
-    "BR_ATTEMPT_ACQUIRE",
-    "BR_NOOP",
-    "BR_SPAWN_LOOPER",
-    "BR_FINISHED",
-    "BR_DEAD_BINDER",
-    "BR_CLEAR_DEATH_NOTIFICATION_DONE",
-    "BR_FAILED_REPLY",
-    "BR_FROZEN_REPLY",
-    "BR_ONEWAY_SPAM_SUSPECT",
-    "BR_TRANSACTION_PENDING_FROZEN",
-    "BR_FROZEN_BINDER",
-    "BR_CLEAR_FREEZE_NOTIFICATION_DONE",
-];
 
 /// The names of the objects that are counted, in the order of the lines.
 pub const OBJECTS: [&str; 8] =
@@ -115,17 +63,19 @@ impl Counters {
     pub(crate) fn take(&mut self, line: &str, ordered: bool) -> bool {
         if let Ok(object) = object.parse(line) {
             let last = self.objects.last().map(|last| last.name.as_str());
-            let fits = !ordered || follows(&OBJECTS, last, &object.name);
+            let fits = !ordered || follows(OBJECTS, last, &object.name);
             if fits {
                 self.objects.push(object);
             }
             return fits;
         }
         let Ok(counter) = counter.parse(line) else { return false };
-        let names: &[&str] = if counter.name.starts_with("BC_") { &COMMANDS } else { &RETURNS };
-        let list = if counter.name.starts_with("BC_") { &mut self.commands } else { &mut self.returns };
+        let (codes, list) = match counter.name.starts_with("BC_") {
+            true => (COMMANDS, &mut self.commands),
+            false => (RETURNS, &mut self.returns),
+        };
         let last = list.last().map(|last| last.name.as_str());
-        let fits = !ordered || follows(names, last, &counter.name);
+        let fits = !ordered || follows(codes.iter().map(|(_, name)| *name), last, &counter.name);
         if fits {
             list.push(counter);
         }
@@ -133,10 +83,10 @@ impl Counters {
     }
 }
 
-/// Whether a name is in the list, behind the last one.
-fn follows(names: &[&str], last: Option<&str>, name: &str) -> bool {
-    let place = |wanted: &str| names.iter().position(|known| *known == wanted);
-    place(name).is_some_and(|here| last.and_then(place).is_none_or(|last| last < here))
+/// Whether a name is among these, behind the last one.
+fn follows<'a>(names: impl IntoIterator<Item = &'a str>, last: Option<&str>, name: &str) -> bool {
+    let mut names = names.into_iter();
+    last.is_none_or(|last| names.any(|known| known == last)) && names.any(|known| known == name)
 }
 
 fn word(input: &mut &str) -> Parsed<String> {

@@ -38,7 +38,7 @@ mod transaction_log;
 mod upstream;
 mod words;
 
-pub use counters::{Counter, Counters, ObjectCount, COMMANDS, OBJECTS, RETURNS};
+pub use counters::{Counter, Counters, ObjectCount, OBJECTS};
 pub use error::{Error, Reason};
 pub use lines::{Mode, UnknownLine};
 pub use process::{

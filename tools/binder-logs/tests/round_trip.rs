@@ -2,6 +2,7 @@
 //! What is printed is read back as it was; and whatever is read, nothing panics.
 
 use binder_logs::*;
+use binder_sys::codes::{COMMANDS, RETURNS};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -143,7 +144,7 @@ prop_compose! {
 }
 
 /// Some of the names, in their order, each with two counts.
-fn counts(names: &'static [&'static str]) -> impl Strategy<Value = Vec<(String, i64, i64)>> {
+fn counts(names: Vec<&'static str>) -> impl Strategy<Value = Vec<(String, i64, i64)>> {
     vec(option::of(any::<(i64, i64)>()), names.len()).prop_map(move |counts| {
         let some = names.iter().zip(counts).filter_map(|(name, count)| Some((name, count?)));
         some.map(|(name, (one, other))| (name.to_string(), one, other)).collect()
@@ -151,16 +152,16 @@ fn counts(names: &'static [&'static str]) -> impl Strategy<Value = Vec<(String, 
 }
 
 fn counters() -> impl Strategy<Value = Counters> {
-    let of_names = |names| {
-        counts(names).prop_map(|counts| {
+    let of_codes = |codes: &[(u32, &'static str)]| {
+        counts(codes.iter().map(|(_, name)| *name).collect()).prop_map(|counts| {
             counts.into_iter().map(|(name, count, _)| Counter { name, count }).collect::<Vec<_>>()
         })
     };
-    let objects = counts(&OBJECTS).prop_map(|counts| {
+    let objects = counts(OBJECTS.to_vec()).prop_map(|counts| {
         let object = |(name, active, total)| ObjectCount { name, active, total };
         counts.into_iter().map(object).collect::<Vec<_>>()
     });
-    (of_names(&COMMANDS), of_names(&RETURNS), objects).prop_map(|(commands, returns, objects)| Counters {
+    (of_codes(COMMANDS), of_codes(RETURNS), objects).prop_map(|(commands, returns, objects)| Counters {
         commands,
         returns,
         objects,
