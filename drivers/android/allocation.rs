@@ -228,11 +228,14 @@ impl Process {
         if !self.pages.is_mapped() {
             return Err(TransactionError::dead(Reason::NotMapped, ESRCH));
         }
-        let layout = Layout::of(request, context_size).map_err(error_of_reservation)?;
+        let layout = match Layout::of(request, context_size) {
+            Ok(layout) => layout,
+            Err(error) => return Err(error_of_reservation(error)),
+        };
         let total = layout.total as usize;
         let label = layout.label(id);
         let reserved = self.buffers.reserve(total, kind, label, &self.pages);
-        let reserved = reserved.map_err(error_of_reservation)?;
+        let reserved = reserved.map_err(|error| error_of_reservation(error))?;
         let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
             // CAST: the offset is within a space.

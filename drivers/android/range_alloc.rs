@@ -252,20 +252,21 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
                 Some(sender)
             }
         };
-        let claim = Claim {
+        // Made anew where it is needed: for the array it need not exist in memory.
+        let claim = || Claim {
             size,
             oneway_sender,
             label,
         };
 
         let offset = if self.tree.is_some() {
-            self.reserve_in_tree(claim, spare)?
+            self.reserve_in_tree(claim(), spare)?
         } else {
             let gap = self.array.best_gap(size, self.size);
             let gap = gap.ok_or(ReserveError::NoSpace)?;
-            match self.array.insert(gap, claim) {
+            match self.array.insert(gap, claim()) {
                 Ok(offset) => offset,
-                Err(array::Full) => self.reserve_in_tree(claim, spare)?,
+                Err(array::Full) => self.reserve_in_tree(claim(), spare)?,
             }
         };
 
@@ -482,8 +483,6 @@ const fn usable(size: usize) -> u32 {
 
 /// Returns the size of the range for a request; an empty request gets an address of its own, too.
 fn rounded(size: usize) -> Option<u32> {
-    u32::try_from(size)
-        .ok()?
-        .max(1)
-        .checked_next_multiple_of(GRANULE)
+    let last = size.max(1).checked_add(GRANULE as usize - 1)?;
+    u32::try_from(last - last % GRANULE as usize).ok()
 }

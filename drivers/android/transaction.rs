@@ -359,12 +359,12 @@ impl Transaction {
     /// Sets what the transaction holds on to; it is unused before.
     #[inline]
     pub(crate) fn put_content(&mut self, content: Content) {
-        let replaced = core::mem::replace(&mut self.content, content);
-        if matches!(replaced, Content::Empty) {
-            // Empty content needs no drop; without this the compiler emits a call to find that out.
-            core::mem::forget(replaced);
+        if matches!(self.content, Content::Empty) {
+            // Empty content needs no drop; without this the compiler emits a call to find that out, and
+            // copies the content for it.
+            core::mem::forget(core::mem::replace(&mut self.content, content));
         } else {
-            replaced.free();
+            core::mem::replace(&mut self.content, content).free();
         }
     }
 

@@ -43,9 +43,9 @@ impl Layout {
             offsets_size,
             context_size,
             total: aligned(data_size)
-                + aligned(offsets_size)
-                + aligned(buffers_size)
-                + context_size,
+                .wrapping_add(aligned(offsets_size))
+                .wrapping_add(aligned(buffers_size))
+                .wrapping_add(context_size),
         })
     }
 
@@ -131,5 +131,5 @@ pub(crate) fn aligned(size: u32) -> u32 {
 /// Rounds a [small](SMALL) size up to the size of a `T`.
 fn aligned_to<T>(size: u32) -> u32 {
     let last = size_of::<T>() as u32 - 1;
-    (size + last) & !last
+    size.wrapping_add(last) & !last
 }

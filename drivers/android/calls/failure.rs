@@ -11,7 +11,7 @@ use crate::{
         reason::Reason,
         transaction_log::{Kind, Sent}, //
     },
-    defs::{Return, TransactionRequest},
+    defs::{Command, Return, TransactionRequest},
     process::Process,
     thread::Thread, //
 };
@@ -20,8 +20,8 @@ use kernel::{fmt, prelude::*};
 /// Why a call or a reply fails.
 pub(super) struct Failure {
     pub(super) error: TransactionError,
-    /// Whom the data was for, if it came far enough for that to be known.
-    receiver: Option<Party>,
+    /// Whom the data was for; all 0 if it did not come far enough for that to be known.
+    receiver: Party,
     /// The state of the receiver's space, if that is the reason.
     space: Option<Space>,
     /// The debug id of the node that is called, if that is known; else 0.
@@ -47,7 +47,7 @@ impl Failure {
     ) -> Self {
         Self {
             error,
-            receiver: Some(party(process, thread)),
+            receiver: party(process, thread),
             space: Space::of(process, error.reason),
             node,
         }
@@ -60,33 +60,32 @@ impl Failure {
         sender: &Sender<'_>,
         request: &TransactionRequest,
         id: u32,
-        is_reply: bool,
+        kind: Kind,
     ) {
         let reason = self.error.reason;
         if is_wanted(reason) {
-            self.log(sender, request, id, is_reply);
+            self.log(sender, request, id, kind);
         }
         if reason.is_user_error() {
             debug::user_error_happened();
         }
-        let kind = if is_reply {
-            Kind::Reply
-        } else {
-            Kind::of_call(request.flags)
-        };
-        let to = self.receiver.unwrap_or_default();
-        let sent = Sent::new(kind, request, sender.thread.party(), to, self.node);
+        let from = sender.thread.party();
+        let sent = Sent::new(kind, request, from, self.receiver, self.node);
         sender.thread.process.log.add_failed(id, &sent, self.error);
         let outcome = self.error.return_code();
-        report(sender, request, is_reply, self.receiver, outcome);
+        report(sender, request, kind, self.receiver, outcome);
     }
 
-    fn log(&self, sender: &Sender<'_>, request: &TransactionRequest, id: u32, is_reply: bool) {
+    fn log(&self, sender: &Sender<'_>, request: &TransactionRequest, id: u32, kind: Kind) {
         let error = self.error;
-        let (command, outcome) = (name(is_reply), outcome_name(error.return_code()));
-        let at = sender.at.get();
+        let command = match kind {
+            Kind::Reply => Command::Reply,
+            Kind::Call | Kind::Oneway => Command::Transaction,
+        };
+        let (command, outcome) = (command.name(), error.return_code().name());
+        let at = sender.consumed.get();
         let context = sender.thread.process.context.name();
-        let to = self.receiver.unwrap_or_default();
+        let to = self.receiver;
         let say = |why: fmt::Arguments<'_>| {
             debug::print(fmt!(
                 "{command} at offset {at} of the write buffer: {outcome}, {} ({}): {why} \
@@ -122,7 +121,7 @@ impl From<TransactionError> for Failure {
     fn from(error: TransactionError) -> Self {
         Self {
             error,
-            receiver: None,
+            receiver: Party::default(),
             space: None,
             node: 0,
         }
@@ -151,22 +150,6 @@ fn is_wanted(reason: Reason) -> bool {
         || (reason.is_about_space() && debug::is_wanted_of_space(debug::SpaceSubject::UserError))
 }
 
-fn name(is_reply: bool) -> &'static str {
-    if is_reply {
-        "BC_REPLY"
-    } else {
-        "BC_TRANSACTION"
-    }
-}
-
-fn outcome_name(code: Return) -> &'static str {
-    match code {
-        Return::DeadReply => "BR_DEAD_REPLY",
-        Return::FrozenReply => "BR_FROZEN_REPLY",
-        _ => "BR_FAILED_REPLY",
-    }
-}
-
 /// Names a process, and a thread of it if it is not just any.
 fn party(process: &Process, thread: Option<&Thread>) -> Party {
     Party {
@@ -184,14 +167,14 @@ pub(super) fn report_queued(
     target: &Process,
     outcome: Return,
 ) {
-    report(sender, request, false, Some(party(target, None)), outcome);
+    report(sender, request, Kind::Oneway, party(target, None), outcome);
 }
 
 fn report(
     sender: &Sender<'_>,
     request: &TransactionRequest,
-    is_reply: bool,
-    to: Option<Party>,
+    kind: Kind,
+    to: Party,
     outcome: Return,
 ) {
     let process = &sender.thread.process;
@@ -199,7 +182,7 @@ fn report(
         context: process.context.name(),
         from: sender.thread.party(),
         to,
-        is_reply,
+        is_reply: kind == Kind::Reply,
         request,
         outcome,
     }

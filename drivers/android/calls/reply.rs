@@ -43,13 +43,13 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
     let id = next_debug_id();
     let Some((mut transaction, is_completion_queued)) = begin_reply(thread, request, id) else {
         let error = TransactionError::failed(Reason::NoCallToReplyTo, EPROTO);
-        Failure::from(error).tell(sender, request, id, true);
+        Failure::from(error).tell(sender, request, id, Kind::Reply);
         return thread.queue_transaction_error(id, error);
     };
     let error = match fill_reply(&mut transaction, sender, request, id) {
         Ok(()) => None,
         Err(failure) => {
-            failure.tell(sender, request, id, true);
+            failure.tell(sender, request, id, Kind::Reply);
             let error = failure.error;
             transaction.put_content(Content::Failed(error));
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));

@@ -23,7 +23,7 @@ use crate::{
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
     kernel_ext::park::WakeHint,
     node::Node,
-    process::Process,
+    process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
         completions::Completion,
@@ -61,7 +61,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<
         Ok(node) => call_and_expect(sender, request, node, id),
     };
     called.unwrap_or_else(|failure| {
-        failure.tell(sender, request, id, false);
+        failure.tell(sender, request, id, Kind::of_call(request.flags));
         thread.queue_transaction_error(id, failure.error);
         None
     })
@@ -420,6 +420,21 @@ fn submit(
         let wake = Wake::Nobody;
         return Ok(Submitted { wake, admission });
     }
+    let wake = queue_admitted(transaction, ticket, target, state, route);
+    Ok(Submitted { wake, admission })
+}
+
+/// Queues a call that its target has admitted and whose turn it is, for the thread `route`, or else for
+/// any thread of the pool. Before that it raises the priority of the thread that is going to serve it,
+/// if it has to. Releases the state lock. Returns what to wake.
+#[inline(always)] // It has one caller.
+fn queue_admitted<'a>(
+    transaction: KBox<Transaction>,
+    ticket: WorkTicket,
+    target: &'a Process,
+    mut state: StateGuard<'a>,
+    route: Option<&Arc<Thread>>,
+) -> Wake {
     let reserved_for = transaction.reserve_thread(&mut state, route);
     if let Some(server) = &reserved_for {
         drop(state);
@@ -440,7 +455,7 @@ fn submit(
     if reserved_for.is_some() {
         target.reservations.notify_all();
     }
-    Ok(Submitted { wake, admission })
+    wake
 }
 
 /// Returns what trace events say of a call whose target is known.

@@ -19,6 +19,6 @@ pub(crate) struct Sender<'a> {
     pub(crate) descriptors: Descriptors<'a, Process>,
     /// On which CPU to wake the thread that waits for what it sends.
     pub(crate) hint: WakeHint,
-    /// The offset of the command in the write buffer, for messages.
-    pub(crate) at: Cell<u64>,
+    /// The offset in the write buffer up to which commands have run, and where the one that runs begins.
+    pub(crate) consumed: Cell<u64>,
 }

@@ -64,7 +64,7 @@ pub(crate) fn copy_in(
             let pages = &route.receiver.pages;
             pages
                 .copy_from_user(buffer.offset(), data, size)
-                .map_err(unreadable)?;
+                .map_err(|error| unreadable(error))?;
         }
         return Ok(());
     }
@@ -121,7 +121,7 @@ fn unreadable(error: Error) -> TransactionError {
 
 /// The offsets of a transaction's objects. For a few of them no memory is allocated.
 enum Offsets {
-    OneOrMany(StackBytes<FEW_OFFSETS>),
+    Few(StackBytes<FEW_OFFSETS>),
     Many(KVVec<u8>),
 }
 
@@ -144,7 +144,7 @@ impl Offsets {
         let offsets = if size <= FEW_OFFSETS {
             let mut bytes = StackBytes::new();
             bytes.read_user(source, size).map_err(unreadable)?;
-            Self::OneOrMany(bytes)
+            Self::Few(bytes)
         } else {
             let mut bytes = KVVec::new();
             UserSlice::new(source, size)
@@ -165,7 +165,7 @@ impl Offsets {
 
     fn as_bytes(&self) -> &[u8] {
         match self {
-            Self::OneOrMany(bytes) => bytes.as_slice(),
+            Self::Few(bytes) => bytes.as_slice(),
             Self::Many(bytes) => bytes,
         }
     }
@@ -209,7 +209,7 @@ impl Writer<'_> {
             self.receiver
                 .pages
                 .copy_from_user(at, self.next(), size)
-                .map_err(unreadable)?;
+                .map_err(|error| unreadable(error))?;
             self.done = offset;
         }
         Ok(())

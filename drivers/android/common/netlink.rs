@@ -56,8 +56,8 @@ pub(crate) struct Report<'a> {
     /// The name of the device.
     pub(crate) context: &'a CStr,
     pub(crate) from: Party,
-    /// Whom the data was for, if the call came far enough for that to be known.
-    pub(crate) to: Option<Party>,
+    /// Whom the data was for; all 0 if the call did not come far enough for that to be known.
+    pub(crate) to: Party,
     pub(crate) is_reply: bool,
     pub(crate) request: &'a TransactionRequest,
     /// What the sender reads.
@@ -86,14 +86,13 @@ impl Report<'_> {
         if !rust_binder_netlink_has_listeners() {
             return;
         }
-        let to = self.to.unwrap_or(Party { pid: 0, tid: 0 });
         trace::netlink_report(|| trace::Report {
             context: self.context,
             error: self.outcome.code(),
             from_pid: self.from.pid,
             from_tid: self.from.tid,
-            to_pid: to.pid,
-            to_tid: to.tid,
+            to_pid: self.to.pid,
+            to_tid: self.to.tid,
             is_reply: self.is_reply,
             flags: self.request.flags,
             code: self.request.code,
@@ -104,8 +103,8 @@ impl Report<'_> {
             error: self.outcome.code(),
             from_pid: self.from.pid as u32,
             from_tid: self.from.tid as u32,
-            to_pid: to.pid as u32,
-            to_tid: to.tid as u32,
+            to_pid: self.to.pid as u32,
+            to_tid: self.to.tid as u32,
             is_reply: self.is_reply.into(),
             flags: self.request.flags,
             code: self.request.code,

@@ -40,11 +40,11 @@ use kernel::{
 const PIECE: usize = 128;
 
 /// Runs commands from the write buffer until its end, until the first malformed command, or until the
-/// first command after which the thread has an error to read. `write_consumed` advances behind each
+/// first command after which the thread has an error to read. [`Sender::consumed`] advances behind each
 /// command that ran (contract WR-2).
 ///
 /// `sender` is the calling thread. Fails like [`Source::command`] and [`execute`].
-pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
+pub(crate) fn run(sender: &Sender<'_>, io: &WriteRead) -> Result {
     let mut source = Source::new(io);
     while source.remaining() > 0 && !sender.thread.has_unread_error.load(Relaxed) {
         let command = source.command().inspect_err(|_| {
@@ -53,8 +53,7 @@ pub(crate) fn run(sender: &Sender<'_>, io: &mut WriteRead) -> Result {
         })?;
         execute(sender, command, &source)?;
         source.advance(command);
-        io.write_consumed = source.consumed;
-        sender.at.set(source.consumed);
+        sender.consumed.set(source.consumed);
     }
     Ok(())
 }
@@ -100,12 +99,14 @@ impl Source {
     #[cold]
     fn tell_malformed(&self) {
         match self.bytes(0).map(|code| u32::from_ne_bytes(*code)) {
-            Ok(code) if Command::from_code(code).is_none() => self.refuse(
+            Ok(code) if Command::from_code(code).is_none() => refusals::command(
                 "write buffer",
+                self.consumed,
                 fmt!("{code:#x} is no command, or none any more; commands before it have run"),
             ),
-            _ => self.refuse(
+            _ => refusals::command(
                 "write buffer",
+                self.consumed,
                 fmt!(
                     "of {} bytes is unreadable, or ends within a command",
                     self.size
@@ -114,10 +115,10 @@ impl Source {
         }
     }
 
-    /// Tells of the next command that it has no effect, and why. No lock may be held.
+    /// Tells of the next command, which is `command`, that it has no effect, and why. No lock may be held.
     #[cold]
-    fn refuse(&self, name: &str, why: fmt::Arguments<'_>) {
-        refusals::command(name, self.consumed, why);
+    fn refuse(&self, command: Command, why: fmt::Arguments<'_>) {
+        refusals::command(command.name(), self.consumed, why);
     }
 
     /// Returns the payload of the next command.
@@ -248,7 +249,7 @@ fn free_buffer(sender: &Sender<'_>, address: u64, source: &Source) {
         Some(AfterFree::Nothing) => {}
         Some(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
         None => source.refuse(
-            "BC_FREE_BUFFER",
+            Command::FreeBuffer,
             fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
         ),
     }
@@ -262,9 +263,9 @@ fn handle(source: &Source) -> Result<u32> {
 /// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
 fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Result {
     let handle = handle(source)?;
-    let name = match strength {
-        Strength::Strong => "BC_ACQUIRE",
-        Strength::Weak => "BC_INCREFS",
+    let command = match strength {
+        Strength::Strong => Command::Acquire,
+        Strength::Weak => Command::IncRefs,
     };
     let manager = match handle {
         0 => process.context.manager(),
@@ -273,7 +274,7 @@ fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Res
     if let Some(node) = manager {
         if Arc::ptr_eq(&node.owner, process) {
             source.refuse(
-                name,
+                command,
                 fmt!("handle 0 is the context manager's own node; it needs no count"),
             );
             return Err(EINVAL);
@@ -285,7 +286,7 @@ fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Res
     // A count that cannot be taken has no effect, and the ioctl does not fail (contract NODE-9).
     if process.hold_handle(handle, strength).is_err() {
         source.refuse(
-            name,
+            command,
             fmt!("there is no handle {handle} to take a count on; do so before the buffer it came in is freed"),
         );
     }
@@ -297,12 +298,12 @@ fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Res
 fn drop_count(process: &Process, source: &Source, strength: Strength) -> Result {
     let handle = handle(source)?;
     if process.drop_handle(handle, strength).is_none() {
-        let name = match strength {
-            Strength::Strong => "BC_RELEASE",
-            Strength::Weak => "BC_DECREFS",
+        let command = match strength {
+            Strength::Strong => Command::Release,
+            Strength::Weak => Command::DecRefs,
         };
         source.refuse(
-            name,
+            command,
             fmt!("the process has no such count on handle {handle}; give back each count once"),
         );
     }
@@ -316,8 +317,8 @@ fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
         Some(node) if node.name.cookie == name.cookie => node.confirm(strength),
         _ => {
             let command = match strength {
-                Strength::Strong => "BC_ACQUIRE_DONE",
-                Strength::Weak => "BC_INCREFS_DONE",
+                Strength::Strong => Command::AcquireDone,
+                Strength::Weak => Command::IncRefsDone,
             };
             let (ptr, cookie) = (name.ptr, name.cookie);
             source.refuse(
@@ -340,7 +341,7 @@ fn request_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
         ),
         Err(ENOMEM) => thread.queue_out_of_memory(),
         Err(_) => source.refuse(
-            "BC_REQUEST_DEATH_NOTIFICATION",
+            Command::RequestDeathNotification,
             fmt!("there is no handle {handle}, or it has a death notification; clear that first"),
         ),
     }
@@ -352,7 +353,7 @@ fn clear_death_notification(thread: &Arc<Thread>, source: &Source) -> Result {
     let HandleCookie { handle, cookie } = HandleCookie::decode(source.payload()?);
     if death::clear(thread, handle, cookie).is_err() {
         source.refuse(
-            "BC_CLEAR_DEATH_NOTIFICATION",
+            Command::ClearDeathNotification,
             fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
         );
     }
@@ -364,7 +365,7 @@ fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
     let cookie = u64::from_ne_bytes(*source.payload()?);
     if death::confirm(thread, cookie).is_err() {
         source.refuse(
-            "BC_DEAD_BINDER_DONE",
+            Command::DeadBinderDone,
             fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
         );
     }
@@ -388,22 +389,15 @@ fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source
         }
     };
     done.inspect_err(|error| {
-        let (name, why) = match command {
-            Command::FreezeNotificationDone => (
-                "BC_FREEZE_NOTIFICATION_DONE",
-                "no BR_FROZEN_BINDER with that cookie waits for it",
-            ),
-            Command::RequestFreezeNotification => (
-                "BC_REQUEST_FREEZE_NOTIFICATION",
-                "there is no such handle, or it has a freeze notification, which has to be cleared first",
-            ),
-            _ => (
-                "BC_CLEAR_FREEZE_NOTIFICATION",
-                "the handle has no freeze notification with that cookie",
-            ),
+        let why = match command {
+            Command::FreezeNotificationDone => "no BR_FROZEN_BINDER with that cookie waits for it",
+            Command::RequestFreezeNotification => {
+                "there is no such handle, or it has a freeze notification, which has to be cleared first"
+            }
+            _ => "the handle has no freeze notification with that cookie",
         };
         let errno = errno_name(error.to_errno());
-        source.refuse(name, fmt!("{errno}: {why}"));
+        source.refuse(command, fmt!("{errno}: {why}"));
     })
 }
 
@@ -425,7 +419,7 @@ fn register_looper(thread: &Thread, source: &Source) {
     }
     drop(process);
     source.refuse(
-        "BC_REGISTER_LOOPER",
+        Command::RegisterLooper,
         match has_entered {
             true => fmt!(
                 "the thread has entered the pool (BC_ENTER_LOOPER) and is in it; do one of both"
@@ -447,7 +441,7 @@ fn enter_looper(thread: &Thread, source: &Source) {
     binder_debug!(Threads, "joins the pool");
     if has_registered {
         source.refuse(
-            "BC_ENTER_LOOPER",
+            Command::EnterLooper,
             fmt!("the thread has joined the pool when asked (BC_REGISTER_LOOPER); do one of both"),
         );
     }

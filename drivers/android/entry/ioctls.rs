@@ -152,9 +152,11 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             credential: opened.credential,
             descriptors: opened.descriptors,
             hint,
-            at: Cell::new(io.write_consumed),
+            consumed: Cell::new(io.write_consumed),
         };
-        let written = commands::run(&sender, io).inspect_err(|_| io.read_consumed = 0);
+        let written = commands::run(&sender, io);
+        io.write_consumed = sender.consumed.get();
+        let written = written.inspect_err(|_| io.read_consumed = 0);
         trace::write_done(&written);
         written?;
     }

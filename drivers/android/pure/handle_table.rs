@@ -199,6 +199,7 @@ impl<R> HandleTable<R> {
     }
 
     /// Whether no handle is in use.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -221,6 +222,7 @@ impl<R> HandleTable<R> {
     }
 
     /// Returns all handles in use, in ascending order, and their entries.
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &R)> {
         self.index.leaves.iter().enumerate().flat_map(|(at, leaf)| {
             let entries = leaf.entries.iter().enumerate();
@@ -250,6 +252,7 @@ pub(crate) struct Vacant<'a, R> {
 
 impl<R> Vacant<'_, R> {
     /// Returns the handle.
+    #[cfg(test)]
     pub(crate) fn handle(&self) -> u32 {
         self.handle
     }

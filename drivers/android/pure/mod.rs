@@ -13,7 +13,6 @@ pub(crate) mod counted_tree;
 pub(crate) mod death_state;
 pub(crate) mod freeze_notification_state;
 pub(crate) mod freeze_state;
-#[allow(dead_code)] // What prints the tables is to come with the logs.
 pub(crate) mod handle_table;
 pub(crate) mod node_counts;
 pub(crate) mod numbers;

@@ -7,7 +7,7 @@ use super::{Route, Translation};
 use crate::{
     allocation::HeldObject,
     common::{error::TransactionError, reason::Reason},
-    defs::{FlatObject, NodeFlags, Strength},
+    defs::{FlatObject, NodeFlags, NodeName, Strength},
     process::Process,
     trace::{self, NodeNamed, RefNamed}, //
 };
@@ -31,6 +31,59 @@ impl Translation<'_> {
         &self,
         object: FlatObject,
     ) -> Result<(FlatObject, HeldObject), TransactionError> {
+        match object {
+            FlatObject::Binder {
+                strength,
+                flags,
+                name,
+            } => self.node_of_sender(strength, flags, name),
+            FlatObject::Handle {
+                strength,
+                flags,
+                handle,
+            } => self.handle_of_sender(strength, flags, handle),
+        }
+    }
+
+    /// Translates a node of the sender into a handle of the receiver.
+    fn node_of_sender(
+        &self,
+        strength: Strength,
+        flags: u32,
+        name: NodeName,
+    ) -> Result<(FlatObject, HeldObject), TransactionError> {
+        let Route {
+            id,
+            sender,
+            receiver,
+            ..
+        } = self.route;
+        let node = sender
+            .thread
+            .process
+            .pin_node(name, NodeFlags::new(flags))
+            .map_err(|error| bad(Reason::BadNode, error))?;
+        let handle = self
+            .may_transfer_node()
+            .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
+        node.unpin();
+        let to = handle.map_err(error)?;
+        let ptr = name.ptr;
+        trace::transaction_node_to_ref(id, || {
+            let id = node.debug_id;
+            (NodeNamed { id, ptr }, named(receiver, to))
+        });
+        Ok(as_handle(to, strength, flags))
+    }
+
+    /// Translates a handle of the sender into one of the receiver, or into the node if that is the
+    /// receiver's.
+    fn handle_of_sender(
+        &self,
+        strength: Strength,
+        flags: u32,
+        handle: u32,
+    ) -> Result<(FlatObject, HeldObject), TransactionError> {
         let Route {
             id,
             sender,
@@ -38,58 +91,30 @@ impl Translation<'_> {
             ..
         } = self.route;
         let from = &sender.thread.process;
-        match object {
-            FlatObject::Binder {
+        let node = from
+            .node_of_handle(handle, strength)
+            .ok_or_else(|| TransactionError::failed(Reason::BadHandle, EINVAL))?;
+        self.may_transfer_node().map_err(error)?;
+        if Arc::ptr_eq(&node.owner, receiver) {
+            node.add_local(strength)
+                .map_err(|_| TransactionError::failed(Reason::BadHandle, EINVAL))?;
+            let name = node.name;
+            trace::transaction_ref_to_node(id, || {
+                let (id, ptr) = (node.debug_id, name.ptr);
+                (named(from, handle), NodeNamed { id, ptr })
+            });
+            let binder = FlatObject::Binder {
                 strength,
                 flags,
                 name,
-            } => {
-                let node = from
-                    .pin_node(name, NodeFlags::new(flags))
-                    .map_err(|error| bad(Reason::BadNode, error))?;
-                let handle = self
-                    .may_transfer_node()
-                    .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
-                node.unpin();
-                let to = handle.map_err(error)?;
-                let ptr = name.ptr;
-                trace::transaction_node_to_ref(id, || {
-                    let id = node.debug_id;
-                    (NodeNamed { id, ptr }, named(receiver, to))
-                });
-                Ok(as_handle(to, strength, flags))
-            }
-            FlatObject::Handle {
-                strength,
-                flags,
-                handle,
-            } => {
-                let node = from
-                    .node_of_handle(handle, strength)
-                    .ok_or_else(|| TransactionError::failed(Reason::BadHandle, EINVAL))?;
-                self.may_transfer_node().map_err(error)?;
-                if Arc::ptr_eq(&node.owner, receiver) {
-                    node.add_local(strength)
-                        .map_err(|_| TransactionError::failed(Reason::BadHandle, EINVAL))?;
-                    let name = node.name;
-                    trace::transaction_ref_to_node(id, || {
-                        let (id, ptr) = (node.debug_id, name.ptr);
-                        (named(from, handle), NodeNamed { id, ptr })
-                    });
-                    let binder = FlatObject::Binder {
-                        strength,
-                        flags,
-                        name,
-                    };
-                    return Ok((binder, HeldObject::Node(node, strength)));
-                }
-                let to = receiver.hold_node(&node, strength, None).map_err(error)?;
-                trace::transaction_ref_to_ref(id, node.debug_id, || {
-                    (named(from, handle), named(receiver, to))
-                });
-                Ok(as_handle(to, strength, flags))
-            }
+            };
+            return Ok((binder, HeldObject::Node(node, strength)));
         }
+        let to = receiver.hold_node(&node, strength, None).map_err(error)?;
+        trace::transaction_ref_to_ref(id, node.debug_id, || {
+            (named(from, handle), named(receiver, to))
+        });
+        Ok(as_handle(to, strength, flags))
     }
 
     /// Asks the security modules. Whatever error they return, the sender gets `EPERM` (contract 10).
