@@ -7,6 +7,7 @@ mutation, the next is built.
 
 import concurrent.futures
 import dataclasses
+import functools
 import hashlib
 import json
 import pathlib
@@ -15,7 +16,7 @@ import subprocess
 import time
 import tomllib
 
-from . import frames, guest, kernel, kunit, module, programs, say, unload
+from . import frames, guest, kernel, kunit, module, programs, say, tracing, unload
 from .versions import BUILD, ROOT
 
 TABLE = ROOT / "tests/mutations/mutations.toml"
@@ -25,7 +26,7 @@ _COPY = BUILD / "mutation"
 # After so many seconds a guest hangs.
 _TIMEOUTS = {"um": 90, "x86_64-debug": 300}
 # Instead of a test of the contract suite, or of one in a guest.
-FRAMES, DEVICES, KUNIT, HOST = "stack frames", "parameter devices", "KUnit", "host"
+FRAMES, DEVICES, KUNIT, TRACED, HOST = "stack frames", "parameter devices", "KUnit", "trace events", "host"
 
 
 @dataclasses.dataclass
@@ -164,6 +165,8 @@ def _look(mutation, broken, program):
     if mutation["test"] == KUNIT:
         suites = kunit.judge(result.kernel_log).items()
         failed = [f"{name}: {failure}" for name, (_, failures) in suites for failure in failures]
+    if mutation["test"] == TRACED:
+        _, failed = tracing.judge(_traced_by_c(), result.output)
     if result.good and not failed:
         return "SURVIVED"
     why = (failed or result.problems or result.output.splitlines()[-1:] or ["a bad exit status"])[0]
@@ -178,6 +181,8 @@ def _job(mutation, broken, program):
         return guest.Job(argv=["/lab/devices", guest.MODULES["rust"]], load=False, **options)
     if mutation["test"] == KUNIT:
         return guest.Job(argv=["true"], **options)
+    if mutation["test"] == TRACED:
+        return tracing.job("rust", **options)
     names = subprocess.run([program, "list", "--filter", mutation["test"]], text=True,
                            capture_output=True, check=True).stdout.splitlines()
     if not names:
@@ -189,6 +194,15 @@ def _job(mutation, broken, program):
             "--stop-at-first-failure"]
     argv += ["--near-limits"] if mutation.get("near_limits") else []
     return guest.Job(argv=argv, files={"/lab/contract": program}, **options)
+
+
+@functools.cache
+def _traced_by_c():
+    """What the C driver's trace events say of the same scenes."""
+    result = guest.run(kernel.build(tracing.GUEST), tracing.job("c"))
+    if not result.good:
+        raise say.LabError("the C driver cannot be traced: " + "; ".join(result.problems or [result.output[-300:]]))
+    return result.output
 
 
 def _try_on_host(mutation):

@@ -159,6 +159,7 @@ def stages():
     stage("host", "worked examples", worked_examples)
     stage("host", "module parameters", _parameters)
     stage("host", "reports in the kernel's netlink tool", _netlink_tool)
+    stage("host", "a netlink family that is taken", netlink_family_taken)
     stage("host", "binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
         stage("host", f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
@@ -513,6 +514,20 @@ def _netlink_tool(tally):
         if not good:
             say.lines(f"    {result.output}\n    {seen}")
         tally.add(title, int(good), int(not good))
+
+
+def netlink_family_taken(tally):
+    """Whether our driver does without its netlink family while somebody else has it, and says so."""
+    made = "family_test.ko"
+    path = module.build(kernel.build("um"), ROOT / "tests/netlink", "netlink", made)
+    job = guest.Job(argv=["/lab/taken"], load=False, files={f"/lab/{made}": path})
+    result = _run("a netlink family that is taken um", "um", job)
+    wanted = ["transaction_report 0", "transaction_report 1",
+              "binder_rust: no reports over netlink (-17): another driver has registered family binder; unload it to have them"]
+    good = result.good and result.output.split("\n")[:-1] == wanted
+    if not good:
+        say.lines(result.output)
+    tally.add("a netlink family that is taken", int(good), int(not good))
 
 
 def _host_tests(tally):

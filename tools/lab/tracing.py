@@ -29,11 +29,11 @@ EXCEPTIONS = (
 )
 
 
-def job(driver):
+def job(driver, **options):
     """What prints the formats of all events, and what they say of each scene."""
     program = programs.build("tests/contract")
     argv = ["/lab/traced", "-f", "/lab/contract", "trace", "--driver", driver]
-    return guest.Job(argv=argv, driver=driver, files={"/lab/contract": program})
+    return guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, **options)
 
 
 def reloading():

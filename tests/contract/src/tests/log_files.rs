@@ -31,6 +31,9 @@ cases! { "log_files":
     deep_stacks ["TXN-11", "BFS-12"],
 }
 
+/// How many hold a node that many hold.
+const HOLDERS: usize = 36;
+
 /// Mounts the stage's binderfs anew, with its logs; the path of those.
 pub(super) fn with_logs(t: &Stage) -> PathBuf {
     t.unmount();
@@ -211,10 +214,10 @@ fn unmounted_while_they_are_open(t: &Stage) {
     }
 }
 
-/// The node of `owner`, held by that many others; its manager, which is one of them.
-fn held_by(t: &Stage, count: usize) -> (Port, Port, Vec<Port>) {
+/// A node that several others hold, more than our driver asks for one record: its manager, its owner and those.
+fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
     let (manager, owner) = (t.manager(), t.server());
-    let holders: Vec<_> = (0..count).map(|_| t.client()).collect();
+    let holders: Vec<_> = (0..HOLDERS).map(|_| t.client()).collect();
     for holder in &holders {
         introduce(&manager, &owner, FlatBinderObject::binder(0x70, 0x71), holder);
     }
@@ -250,7 +253,7 @@ fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
 
 fn killed_in_the_middle_of_a_line(t: &Stage) {
     let logs = with_logs(t);
-    let (_manager, owner, holders) = held_by(t, 80);
+    let (_manager, owner, holders) = held_by_many(t);
     let log = read_while_killed(&logs.join(format!("proc/{}", t.global_pid(&owner))), &[&owner]);
     assert!(log.ends_with('\n'), "the line of the node ends");
     let state = logs.join("state");
@@ -266,11 +269,11 @@ fn killed_in_the_middle_of_a_line(t: &Stage) {
 
 fn holders_of_a_node_that_many_hold(t: &Stage) {
     let logs = with_logs(t);
-    let (_manager, owner, holders) = held_by(t, 80);
+    let (_manager, owner, holders) = held_by_many(t);
     let wanted: BTreeSet<_> = holders.iter().map(|holder| t.global_pid(holder)).collect();
     let state = text(&logs.join("state"));
     let (line, pids) = node_line(&state);
-    assert!(line.contains(" iw 80 "), "{line}");
+    assert!(line.contains(&format!(" iw {HOLDERS} ")), "{line}");
     assert_eq!(pids, wanted);
     owner.kill();
     let deadline = Instant::now() + patience();

@@ -5,9 +5,10 @@
 //! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
 //! question that Binder asks; the runner loads it if told to, once and for all.
 
-use super::failed;
+use super::{failed, reports};
 use crate::actor::Actor;
 use crate::cases;
+use crate::netlink::Listener;
 use crate::ops::Op;
 use crate::port::{bytes, empty, object, Port};
 use crate::sg::file_object;
@@ -21,6 +22,7 @@ cases! { "policy":
     caller_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
     callee_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
     oneway_calls_are_asked_about ["LSM-1", "TXN-9"],
+    refusals_are_reported ["LSM-1", "NL-2", "NL-3"],
     replies_are_not_asked_about ["LSM-1", "TXN-9"],
     manager_is_whoever_opened ["LSM-1", "CTX-1", "OPEN-1"],
     sender_of_nodes_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
@@ -117,6 +119,17 @@ fn oneway_calls_are_asked_about(t: &Stage) {
     assert_eq!(client.refused(&call), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     assert_eq!(manager.drain(), []);
+}
+
+fn refusals_are_reported(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
+    let listener = Listener::join().expect("join the group");
+    let data = client.place(0, 7, &bytes(b"no"));
+    let answer = client.refused(&data);
+    assert_eq!(listener.only(), reports::refused(t, &client, &manager, &data, answer));
 }
 
 fn replies_are_not_asked_about(t: &Stage) {

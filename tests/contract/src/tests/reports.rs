@@ -68,7 +68,13 @@ fn lost(t: &Stage, from: &Port, data: &BinderTransactionData, answer: Return) ->
 }
 
 /// The report of a call that failed afterwards.
-fn refused(t: &Stage, from: &Port, to: &Port, data: &BinderTransactionData, answer: Return) -> Report {
+pub(super) fn refused(
+    t: &Stage,
+    from: &Port,
+    to: &Port,
+    data: &BinderTransactionData,
+    answer: Return,
+) -> Report {
     Report { to_pid: Some(t.global_pid(to)), ..lost(t, from, data, answer) }
 }
 

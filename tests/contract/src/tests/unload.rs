@@ -11,7 +11,7 @@ use crate::actor::{patience, Actor};
 use crate::cases;
 use crate::linger::Lingering;
 use crate::loading::{self, unload};
-use crate::netlink::Listener;
+use crate::netlink::{binder_family, Listener};
 use crate::ops::Op;
 use crate::port::{bytes, empty, Port};
 use crate::sg::file_object;
@@ -19,6 +19,7 @@ use crate::shrinker::Shrinker;
 use crate::stage::Stage;
 use binder_sys::*;
 use nix::errno::Errno;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
@@ -35,6 +36,7 @@ cases! { "unload":
     while_paths_are_walked ["PARAM-7", "BFS-15"],
     while_a_log_is_open ["PARAM-7", "BFS-12", "BFS-15"],
     while_a_log_of_debugfs_is_open ["PARAM-7", "OPEN-2"],
+    while_reports_are_listened_to ["PARAM-7", "NL-1"],
     while_slow_calls_are_looked_for ["PARAM-7"],
 }
 
@@ -277,13 +279,24 @@ fn while_paths_are_walked(t: &Stage) {
 }
 
 fn while_a_log_is_open(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
+    if t.has_driver_alone() {
+        hold_logs(t, &with_logs(t));
     }
-    let logs = with_logs(t);
+}
+
+fn while_a_log_of_debugfs_is_open(t: &Stage) {
+    if t.has_driver_alone() {
+        let debugfs = Debugfs::of(t);
+        hold_logs(t, &debugfs.logs());
+        assert!(!debugfs.logs().exists());
+    }
+}
+
+/// A log of all processes and one of a process are opened, and read when everybody else has left the driver.
+fn hold_logs(t: &Stage, logs: &Path) {
     let port = t.client();
-    let its = logs.join(format!("proc/{}", t.global_pid(&port)));
-    let [state, its] = [logs.join("state"), its].map(|path| std::fs::File::open(path).expect("open a log"));
+    let its = format!("proc/{}", t.global_pid(&port));
+    let [state, its] = ["state", &its].map(|log| std::fs::File::open(logs.join(log)).expect("open a log"));
     port.kill();
     t.unmount();
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
@@ -293,23 +306,17 @@ fn while_a_log_is_open(t: &Stage) {
     expect_gone(t);
 }
 
-fn while_a_log_of_debugfs_is_open(t: &Stage) {
+fn while_reports_are_listened_to(t: &Stage) {
     if !t.has_driver_alone() {
         return;
     }
-    let debugfs = Debugfs::of(t);
-    let port = t.client();
-    let its = debugfs.logs().join(format!("proc/{}", t.global_pid(&port)));
-    let state = debugfs.logs().join("state");
-    let [state, its] = [state, its].map(|path| std::fs::File::open(path).expect("open a log"));
-    port.kill();
+    let (client, listener) = (t.client(), Listener::join().expect("join the group"));
+    client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
+    client.kill();
     t.unmount();
-    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
-    assert_eq!(text_of(state), "binder state:\n");
-    assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
-    assert_eq!(text_of(its), "");
     expect_gone(t);
-    assert!(!debugfs.logs().exists());
+    assert_eq!(binder_family().expect("ask for the family"), None);
+    assert_eq!(listener.news().len(), 1, "what was told stays to be read");
 }
 
 fn while_slow_calls_are_looked_for(t: &Stage) {

@@ -192,10 +192,15 @@ fn longer_than_a_page(t: &Stage) {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     const COUNT: u64 = 300;
+    let mut parcel = empty();
     for number in 1..=COUNT {
-        let object = FlatBinderObject::binder(number * 8, number);
-        crate::port::give_in_a_call(&manager, &client, object);
+        parcel.object(&FlatBinderObject::binder(number * 8, number));
     }
+    client.start_call(0, 0, &parcel);
+    // Its buffer is kept, and the handles with it.
+    manager.wait_call();
+    manager.reply(&empty());
+    client.wait_reply();
     let helpers: Vec<_> = (0..40).map(|_| client.thread()).collect();
     helpers.iter().for_each(known);
     let process = logs.process(&client);

@@ -18,11 +18,13 @@ cases! { "logs":
     oneway_call ["LOG-13"],
     call_back_names_the_thread ["LOG-13", "TXN-11"],
     last_ones_in_their_order ["LOG-13"],
+    last_ones_of_two_cpus ["LOG-13"],
     fewer_than_there_is_room_for ["LOG-13"],
     number_is_that_of_the_call ["LOG-13", "LOG-3"],
     context_is_the_devices_name ["LOG-13", "BFS-9"],
     all_devices_in_one ["LOG-13"],
     failures_of_calls ["LOG-14", "TXN-1", "TXN-3"],
+    failures_at_different_lines ["LOG-14"],
     failures_of_replies ["LOG-14", "TXN-12"],
     failed_ones_are_among_all ["LOG-13", "LOG-14"],
     what_succeeds_is_not_among_the_failed ["LOG-14"],
@@ -110,6 +112,28 @@ fn last_ones_in_their_order(t: &Stage) {
     assert_eq!(sizes, (50 - ROOM as i64..50).collect::<Vec<_>>());
     assert!(entries.windows(2).all(|pair| pair[0].id < pair[1].id));
     assert_eq!(logs.log().entries.len(), ROOM);
+}
+
+fn last_ones_of_two_cpus(t: &Stage) {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if !t.needs("two CPUs", cpus >= 2) {
+        return;
+    }
+    let logs = Logs::of(t);
+    let (server, client) = (t.manager(), t.client());
+    let mut sent = 0;
+    // More than there is room for on each of them alone, and then the last ones on both.
+    for (cpu, count) in [(0, ROOM + 1), (1, ROOM + 1), (0, ROOM / 2)] {
+        client.actor.pin(cpu);
+        for _ in 0..count {
+            tell(&client, 0, &vec![0; sent]);
+            server.free(&server.wait_call());
+            sent += 1;
+        }
+        let entries = sent_by(t, logs.log(), &client);
+        let sizes: Vec<_> = entries.iter().map(|entry| entry.data_size as usize).collect();
+        assert_eq!(sizes, (sent - ROOM..sent).collect::<Vec<_>>(), "the last ones on CPU {cpu}");
+    }
 }
 
 fn fewer_than_there_is_room_for(t: &Stage) {
@@ -206,6 +230,19 @@ fn failures_of_calls(t: &Stage) {
     assert_eq!(error.0, codes::BR_FROZEN_REPLY);
     check(&data, error);
     freezer.thaw().expect("thaw");
+}
+
+fn failures_at_different_lines(t: &Stage) {
+    let logs = Logs::of(t);
+    let (_manager, client) = (t.manager_with(64 << 10), t.client());
+    let line_of = |data: &BinderTransactionData| {
+        client.refused(data);
+        sent_by(t, logs.failed(), &client).pop().expect("a failure").line
+    };
+    let too_much = client.place(0, 0, &bytes(&vec![0; 128 << 10]));
+    let unreadable =
+        BinderTransactionData { buffer: client.arena.end(), data_size: 8, ..client.place(0, 0, &empty()) };
+    assert_ne!(line_of(&too_much), line_of(&unreadable));
 }
 
 fn failures_of_replies(t: &Stage) {
