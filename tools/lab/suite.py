@@ -637,6 +637,7 @@ def _run(title, name, job):
     with say.Step(title) as step:
         result = guest.run(built, job, step.hear)
     log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
+    log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
     for problem in result.problems[:10]:
         say.lines(f"    {problem}")

@@ -23,6 +23,8 @@ const THREADS_AT_ONCE: usize = 32;
 #[derive(Clone)]
 pub(crate) struct ThreadSums {
     pub(crate) codes: CodeSum,
+    /// Threads that have not ended. Of those that have, others may keep the records.
+    pub(crate) threads: u32,
     /// Threads that wait for any work of their process.
     pub(crate) idle: u32,
     /// Completions of calls and replies that are unread.
@@ -35,6 +37,7 @@ impl ThreadSums {
     const fn new() -> Self {
         Self {
             codes: CodeSum::new(),
+            threads: 0,
             idle: 0,
             completions: 0,
             spare_transactions: 0,
@@ -43,6 +46,7 @@ impl ThreadSums {
 
     fn add(&mut self, other: &Self) {
         self.codes.add(&other.codes);
+        self.threads += other.threads;
         self.idle += other.idle;
         self.completions += other.completions;
         self.spare_transactions += other.spare_transactions;
@@ -82,6 +86,7 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
         from = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
             thread.counts.add_to(&mut frequent);
             let thread = thread.state_shared(&state);
+            sums.threads += 1;
             sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
             sums.completions += thread.completions.unread();
             sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
@@ -95,10 +100,11 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
     sums
 }
 
-/// Returns the sums of all processes. No lock may be held.
-pub(crate) fn of_all() -> ThreadSums {
+/// Returns the sums of all processes, and how many there are. Of processes that have ended others may
+/// keep the records, which are not counted. No lock may be held.
+pub(crate) fn of_all() -> (ThreadSums, u32) {
     let _one_at_a_time = READING.lock();
-    let mut sums = ThreadSums::new();
+    let (mut sums, mut processes) = (ThreadSums::new(), 0);
     sums.codes = begin();
     let mut next = registry::FIRST_KEY;
     while let Some(process) = registry::first_from(next) {
@@ -106,11 +112,12 @@ pub(crate) fn of_all() -> ThreadSums {
         next = registry::key_behind(&process);
         if pass(&process, next) {
             sums.add(&of_process);
+            processes += 1;
         }
         sched::cond_resched();
     }
     sums.codes.add(&finish());
-    sums
+    (sums, processes)
 }
 
 /// Begins to visit all processes. Returns what those that have ended before have counted.

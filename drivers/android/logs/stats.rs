@@ -58,11 +58,11 @@ fn show_codes(codes: &CodeSum, indent: &str, out: &SeqFile) {
 
 fn show_sums(out: &SeqFile) {
     seq_print!(out, "binder stats:\n");
-    let sums = code_sums::of_all();
+    let (sums, processes) = code_sums::of_all();
     show_codes(&sums.codes, "", out);
     for (name, Objects { alive, created }) in [
-        ("proc", objects(Kind::Process)),
-        ("thread", objects(Kind::Thread)),
+        ("proc", with_alive(Kind::Process, processes)),
+        ("thread", with_alive(Kind::Thread, sums.threads)),
         ("node", objects(Kind::Node)),
         ("ref", objects(Kind::Ref)),
         ("death", objects(Kind::DeathNotification)),
@@ -73,6 +73,15 @@ fn show_sums(out: &SeqFile) {
         if alive != 0 || created != 0 {
             seq_print!(out, "{name}: active {alive} total {created}\n");
         }
+    }
+}
+
+/// Returns the number of objects of a kind of which `alive` have not ended. Records of others exist as
+/// long as a node or a call of theirs does.
+fn with_alive(kind: Kind, alive: u32) -> Objects {
+    Objects {
+        alive,
+        ..objects(kind)
     }
 }
 

@@ -4,7 +4,8 @@
 //! Processes and threads, and all numbers of transactions, nodes and references, become their rank; times and
 //! addresses become 0 or 1. What a driver is free to choose goes as well: in which order processes are listed, and
 //! which line of its source refused a call; and where ours says something else on purpose, which `docs/observability.md`
-//! tells with its reason: addresses, the priority of oneway calls, what owners of dead nodes knew, numbers of objects.
+//! tells with its reason: addresses, the priority of oneway calls, what owners of dead nodes knew, the number of
+//! completions.
 
 use super::Players;
 use crate::logs::Logs;
@@ -82,7 +83,7 @@ impl All {
             by.node(node);
             (node.has_strong, node.has_weak) = (false, false);
         }
-        self.stats.total.objects.clear();
+        self.stats.total.objects.retain(|object| object.name != "transaction_complete");
         for processes in [&mut self.state.processes, &mut self.transactions.processes] {
             processes.iter_mut().for_each(|process| by.process(process));
             processes.sort_by_key(|process| process.pid);
