@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
+use std::time::Instant;
 
 use anyhow::ensure;
 use anyhow::Context;
@@ -41,7 +42,7 @@ pub struct Arguments {
 /// Runs all sessions; how many have failed.
 pub fn run(arguments: &Arguments) -> Result<usize> {
     let stage = Stage::new(arguments)?;
-    let sessions: [(&str, Test); 11] = [
+    let sessions: [(&str, Test); 14] = [
         ("top shows the load", top_shows_the_load),
         ("top sorts and filters", top_sorts_and_filters),
         ("top goes into a process", top_goes_into_a_process),
@@ -52,6 +53,10 @@ pub fn run(arguments: &Arguments) -> Result<usize> {
         ("doctor finds who waits", doctor_finds_who_waits),
         ("explain says why", explain_says_why),
         ("trace says who may", trace_says_who_may),
+        ("top ends with its device", top_ends_with_its_device),
+        ("top ends with its binderfs", top_ends_with_its_binderfs),
+        // From then on nobody can open the device any more.
+        ("trace and top go on without a device", trace_and_top_go_on),
         // The last one: there is no tracefs from then on.
         ("top and trace without trace events", without_trace_events),
     ];
@@ -310,6 +315,57 @@ fn trace_says_who_may(stage: &Stage) -> Result<()> {
     let mut trace = Session::start(&argv, SMALL, "xterm-256color")?;
     trace.line("who may", |line| line.contains("trace events are for root"))?;
     ensure!(trace.exit_code()? == 3);
+    Ok(())
+}
+
+/// Runs a program that has to succeed.
+fn succeed(argv: &[&str]) -> Result<()> {
+    let done = Command::new(argv[0]).args(&argv[1..]).stdout(Stdio::null()).status()?;
+    ensure!(done.success(), "{argv:?}: {done}");
+    Ok(())
+}
+
+fn top_ends_with_its_device(stage: &Stage) -> Result<()> {
+    succeed(&[&stage.arguments.binderctl, "add", "watched"])?;
+    let mut top = stage.start(&["top", "--device", "watched"], SMALL, "xterm-256color")?;
+    top.line("the table", |line| line.contains("PID PROCESS"))?;
+    succeed(&[&stage.arguments.binderctl, "rm", "watched"])?;
+    top.line("what is gone", |line| line.contains("/watched is gone: it was removed"))?;
+    top.line("what to do", |line| line.contains("without --device"))?;
+    ensure!(top.exit_code()? == 7);
+    Ok(())
+}
+
+fn top_ends_with_its_binderfs(stage: &Stage) -> Result<()> {
+    let place = "/tmp/watched";
+    std::fs::create_dir_all(place)?;
+    succeed(&[&stage.arguments.binderctl, "mount", "--logs", place])?;
+    let mut top = stage.start(&["top", "--binderfs", place], SMALL, "xterm-256color")?;
+    stage.cells(&mut top, Part::Media, |_| true)?;
+    // It may be reading at this moment.
+    succeed(&["/bin/umount", "-l", place])?;
+    top.line("what is gone", |line| line.contains("is gone: its binderfs was unmounted"))?;
+    ensure!(top.exit_code()? == 7);
+    Ok(())
+}
+
+fn trace_and_top_go_on(stage: &Stage) -> Result<()> {
+    let begun = Instant::now();
+    let mut trace = stage.start(&["trace"], SMALL, "xterm-256color")?;
+    trace.line("the heading", |line| line.contains("CALL"))?;
+    std::fs::remove_file(&stage.arguments.device)?;
+    // Whoever has it open goes on, and so does who looks at that.
+    let removed = begun.elapsed().as_secs_f64();
+    trace.line("a call that has begun since", |line| {
+        let time = line.split_whitespace().next().and_then(|time| time.parse::<f64>().ok());
+        time.is_some_and(|time| time > removed)
+    })?;
+    trace.press("\x03")?;
+    ensure!(trace.exit_code()? == 0);
+    let mut top = stage.start(&["top"], SMALL, "xterm-256color")?;
+    stage.cells(&mut top, Part::Media, |_| true)?;
+    top.press("q")?;
+    ensure!(top.exit_code()? == 0);
     Ok(())
 }
 

@@ -88,6 +88,18 @@ pub fn chosen(options: &Options) -> Result<Instance> {
     }
 }
 
+/// All devices of a name: those of mounted instances, and one in `/dev`.
+pub fn devices_called(name: &str) -> Result<Vec<PathBuf>> {
+    let directories = mounted()?.into_iter().map(|instance| instance.directory);
+    let paths = directories.chain([PathBuf::from("/dev")]).map(|directory| directory.join(name));
+    Ok(paths.filter(|path| is_device(path)).collect())
+}
+
+/// Whether a path is that of a character device.
+pub fn is_device(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device())
+}
+
 fn same(one: &Path, other: &Path) -> bool {
     one == other || fs::canonicalize(other).is_ok_and(|path| path == one)
 }

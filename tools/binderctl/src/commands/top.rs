@@ -4,6 +4,7 @@
 use std::io;
 use std::io::IsTerminal;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::error::Kind;
 use crate::error::Outcome;
 use crate::error::Result;
 use crate::escape;
+use crate::instances;
 use crate::logs::Logs;
 use crate::options::Options;
 use crate::output::Output;
@@ -116,6 +118,8 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<O
 struct Watch {
     view: View,
     logs: Logs,
+    /// Where the device that was asked for is; nowhere if all devices are shown.
+    devices: Vec<PathBuf>,
     source: Option<Source>,
     calls: Calls,
     names: Names,
@@ -129,9 +133,14 @@ impl Watch {
         view.sort.by = arguments.sort;
         view.filter = arguments.filter.clone();
         view.device = options.device_name().map(str::to_owned);
+        let devices = match options.device_name() {
+            Some(name) => instances::devices_called(name)?,
+            None => Vec::new(),
+        };
         let mut watch = Self {
             view,
             logs: Logs::find(options)?,
+            devices,
             source: None,
             calls: Calls::default(),
             names: Names::default(),
@@ -187,10 +196,22 @@ impl Watch {
             Err(error) => return Err(error),
         };
         let sample = Sample::new(Instant::now(), stats.as_ref(), &self.logs.state()?);
+        self.expect_device()?;
         self.names.forget_names();
         let names = &mut self.names;
         self.view.take(sample, &self.latencies, |pid| names.name(pid).to_owned());
         Ok(())
+    }
+
+    /// Fails if the device that was asked for was there, and is not any more.
+    fn expect_device(&self) -> Result<()> {
+        match self.devices.first() {
+            Some(path) if !self.devices.iter().any(|path| instances::is_device(path)) => {
+                Err(Error::new(Kind::Gone, format!("{} is gone: it was removed", path.display()))
+                    .hint("who had it open keeps it; without --device all processes are shown"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
