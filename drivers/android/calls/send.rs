@@ -17,7 +17,6 @@ use crate::{
         limits::limits,
         netlink::Party,
         reason::Reason,
-        slow_calls,
         stats::next_debug_id,
         transaction_log::{Kind, Sent}, //
     },
@@ -49,8 +48,7 @@ use kernel::{
 /// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call fails
 /// (contract TXN-1). No lock may be held.
 ///
-/// Returns the target if the thread waits for it although no thread of it was idle, and slow calls are
-/// told.
+/// Returns the target if the thread waits for it although no thread of it was idle.
 #[inline]
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<Arc<Process>> {
     let thread = sender.thread;
@@ -101,7 +99,7 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
 }
 
 /// Makes a call for whose reply the thread waits afterwards. Returns its target if no thread of it was
-/// idle and slow calls are told.
+/// idle.
 fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -132,9 +130,9 @@ fn call_and_expect(
     let route = route.as_ref();
     match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route)) {
         Ok(submitted) => {
-            let may_be_stuck = slow_calls::are_told() && !matches!(submitted.wake, Wake::Thread(_));
+            let was_idle = matches!(submitted.wake, Wake::Thread(_));
             submitted.wake.now(&target, sender.hint);
-            Ok(may_be_stuck.then_some(target))
+            Ok((!was_idle).then_some(target))
         }
         Err(error) => {
             stop_expecting_reply(thread, &expectation);

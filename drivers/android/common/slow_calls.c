@@ -8,7 +8,6 @@
  */
 
 #include <linux/jiffies.h>
-#include <linux/jump_label.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
@@ -21,11 +20,6 @@ static DEFINE_MUTEX(slow_calls_lock);
 
 /* Whether the work may be queued: not before there is anything to look at, and not at unload. */
 static bool is_ready;
-
-/* Whether calls that find no idle thread are looked at: is_ready, and the parameter is not 0. */
-struct rust_binder_slow_calls rust_binder_slow_calls = {
-	.are_told = STATIC_KEY_FALSE_INIT,
-};
 
 /* How often the parameter was set. */
 static u8 slow_calls_round;
@@ -45,13 +39,10 @@ static void look_for_slow_calls(struct work_struct *unused)
 /* Begins to look, or stops. Called with the lock held. */
 static void start_or_stop(void)
 {
-	if (is_ready && READ_ONCE(rust_binder_slow_call_ms)) {
-		static_branch_enable(&rust_binder_slow_calls.are_told);
+	if (is_ready && READ_ONCE(rust_binder_slow_call_ms))
 		mod_delayed_work(system_dfl_long_wq, &slow_calls_work, 0);
-	} else {
-		static_branch_disable(&rust_binder_slow_calls.are_told);
+	else
 		cancel_delayed_work_sync(&slow_calls_work);
-	}
 }
 
 void rust_binder_slow_calls_begin(void)

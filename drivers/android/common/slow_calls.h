@@ -5,18 +5,10 @@
 #ifndef _RUST_BINDER_SLOW_CALLS_H
 #define _RUST_BINDER_SLOW_CALLS_H
 
-#include <linux/jump_label.h>
 #include <linux/types.h>
 
 /* The parameter slow_call_ms; common/slow_calls.rs has the variable. */
 extern unsigned int rust_binder_slow_call_ms;
-
-/* A struct, because bindings of Rust need the key as a field; common/slow_calls.rs has it, too. */
-struct rust_binder_slow_calls {
-	struct static_key_false are_told;
-};
-
-extern struct rust_binder_slow_calls rust_binder_slow_calls;
 
 /*
  * Looks at all threads once. @round is another number after the parameter was

@@ -16,6 +16,7 @@ mod search;
 pub(crate) mod walk;
 
 use crate::{
+    common::slow_calls,
     process::Process,
     pure::wait_graph::{Activity, Verdict},
     thread::Thread, //
@@ -26,7 +27,7 @@ use kernel::{prelude::*, sync::Arc};
 /// each other. To be called when no thread of its target was idle. No lock may be held.
 #[inline]
 pub(crate) fn look_for_cycle(thread: &Arc<Thread>, target: &Process) {
-    if search::may_be_stuck(target) {
+    if slow_calls::limit_ms().is_some() && search::may_be_stuck(target) {
         // Without memory for the search nothing is told now; the walk may tell it later.
         let _ = tell_cycle(thread);
     }
