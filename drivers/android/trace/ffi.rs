@@ -3,8 +3,9 @@
 //! The tracepoints that `events.c` defines, each as a safe function.
 
 use core::marker::PhantomData;
+#[cfg(CONFIG_TRACEPOINTS)]
+use kernel::bindings;
 use kernel::{
-    bindings,
     ffi::{c_char, c_int, c_uint, c_ulong},
     prelude::*, //
 };
