@@ -232,6 +232,11 @@ fn files(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.file_manager(), t.client());
     let (ours, theirs) = nix::unistd::pipe().expect("a pipe");
     let (first, second) = (client.actor.give(&ours), client.actor.give(&theirs));
+    // Its buffer is kept, so that those with files are not where the space begins.
+    client.start_call(0, 2, &bytes(b"kept"));
+    server.wait_call();
+    server.reply(&empty());
+    client.free(&client.wait_reply());
     record.start(t, &[("server", &server), ("client", &client)]);
     let mut parcel = bytes(b"lead");
     parcel.object(&file_object(first)).object(&file_object(second));
