@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Stages of `make test` side by side: each lane runs its own stages one after another, in a thread of its own.
+"""Stages of `make test` side by side: each lane, a thread of its own, takes the next stage when it is done with one.
 
-What is built for a guest is built under `build/` in a folder of that guest, so all stages of a guest are in one lane.
-What both lanes need from the cache they get under its locks.
+What two stages need, whether in the cache or under `build/`, they get under locks.
 """
 
+import collections
 import dataclasses
+import os
 import threading
 import traceback
 import typing
@@ -19,24 +20,30 @@ _interrupted = threading.Event()
 class Stage:
     """A part of `make test`: `run(tally)` does it. Failing to get that far is one failure under its title."""
 
-    lane: str
     title: str
     run: typing.Callable
     # Whether that failure counts.
     counts: bool = True
+    # About how long it takes, in seconds: what takes longest is not what all others wait for at the end.
+    takes: int = 0
 
 
-def run(stages, make_tally):
-    """Run all stages and give their tallies in the order of the stages, whichever ended first."""
+def names():
+    """One lane more than there are CPUs, for tests wait a good part of their time."""
+    return [f"lane {number}" for number in range(1, (os.cpu_count() or 2) + 2)]
+
+
+def run(stages, make_tally, among):
+    """Run all stages in the lanes `among`, the longest first, and give their tallies in the order of the stages, whichever
+    ended first."""
     tallies = [make_tally() for _ in stages]
-    work = [*zip(stages, tallies)]
+    work = collections.deque(sorted(zip(stages, tallies), key=lambda pair: -pair[0].takes))
     # Not `join`: Python 3.11 takes a thread for ended if an interrupt came while it was waited for.
-    ended = {name: threading.Event() for name in sorted({stage.lane for stage in stages})}
+    ended = {name: threading.Event() for name in among}
     _interrupted.clear()
     try:
         for name, event in ended.items():
-            own = [(stage, tally) for stage, tally in work if stage.lane == name]
-            threading.Thread(target=_lane, args=(name, own, event), daemon=True).start()
+            threading.Thread(target=_lane, args=(name, work, event), daemon=True).start()
         for event in ended.values():
             event.wait()
     except KeyboardInterrupt:
@@ -68,7 +75,8 @@ def attempt(tally, title, step, counts=True):
 def _lane(name, work, ended):
     try:
         with say.lane(name):
-            for stage, tally in work:
+            while pair := _next(work):
+                stage, tally = pair
                 attempt(tally, stage.title, stage.run, stage.counts)
                 go_on()
             say.note("nothing left to do")
@@ -76,3 +84,11 @@ def _lane(name, work, ended):
         pass
     finally:
         ended.set()
+
+
+def _next(work):
+    """What no lane has begun; nothing if there is nothing left."""
+    try:
+        return work.popleft()
+    except IndexError:
+        return None

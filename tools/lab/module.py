@@ -1,26 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0
 """Our driver, or what tests a kernel from inside, as an external module of a guest's kernel."""
 
-from . import proc, toolchain
+from . import cache, proc, toolchain
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
 # Numbers start near their ends: see drivers/android/pure/numbers.rs.
 NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
+# Where this process has brought our driver up to date: what is edited meanwhile is for the next command.
+_current = set()
 
 
 def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", arguments=()):
     """The path of the module `made`, built or brought up to date under build/ in folder `name`."""
-    out = folder(kernel, name)
     title = f"building {made} for {kernel.guest.name}"
-    proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
-                env=toolchain.kernel_environment())
+    place = _place(kernel, name)
+    if place in _current:
+        return place / made
+    with cache.lock(f"module-{cache.key(place)}"):
+        out = folder(kernel, name)
+        proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
+                    env=toolchain.kernel_environment())
+    if sources == DRIVER:
+        _current.add(place)
     return out / made
+
+
+def _place(kernel, name):
+    return BUILD / kernel.guest.name / name
 
 
 def folder(kernel, name):
     """Where a module is built; empty if it was for another kernel."""
-    out = BUILD / kernel.guest.name / name
+    out = _place(kernel, name)
     origin = out / ".kernel"
     if not origin.exists() or origin.read_text() != str(kernel.folder):
         proc.output("rm", "-rf", out)

@@ -5,6 +5,7 @@ The target folder is in the cache, so that a fresh clone compiles only our own c
 checkouts would write programs of one name into it: hence the lock, and the copy out under it.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -28,12 +29,14 @@ def target_folder(kind):
     return cache.root() / f"cargo/{kind}-{cache.key(toolchain.versions()[0])}"
 
 
+@functools.cache
 def build(crate, profile="release", kind="static", flags="-C target-feature=+crt-static", target=""):
     """The program of the crate in folder `crate`, linked statically, under build/programs.
 
     Crates of one `kind` share their dependencies' builds. For another `target` than the machine, the
     standard library is compiled, too: Debian has the compiler's own source, and libraries of the
-    machine's architecture alone in the compiler's version.
+    machine's architecture alone in the compiler's version. Once in a run: who asks again does not wait for
+    what is being built by then.
     """
     folder = ROOT / crate
     if not (folder / "Cargo.toml").exists():

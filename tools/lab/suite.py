@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 from . import bench, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, tracing, unload, ynl
 from .versions import BUILD, ROOT
@@ -56,6 +57,12 @@ PAIRS_READ = ("--pairs", "--processes", "16", "--callers", "1", "--oneway", "0",
 MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
+# About how many seconds those stages take that take longest (2026-11-22).
+TAKES = {"contract x86_64-debug rust": 600, "contract um rust with numbers near their ends": 240, "contract um rust": 230,
+         "host tests": 220, "contract um c": 190, "contract x86_64 rust": 150, "contract x86_64 c": 130, "check": 110,
+         "instructions next to C's": 90, "client rsbinder": 50, "binder-bench's errors": 75, "mutants": 50,
+         "contract x86_64-builtin rust": 50, "trace events next to C's": 15, "soak": 34, "memory kept": 25,
+         f"KUnit {kunit.GUEST}": 50, "contract x86_64 c 32-bit": 40, "module parameters": 27}
 # How many recorded mutants are tried again, drawn by the day's date.
 MUTANTS = 20
 RECORD = "results.jsonl"
@@ -105,27 +112,27 @@ class Tally:
 def test():
     """Everything; goes on after a failure, so that one run tells all."""
     tally = Tally()
-    for part in lanes.run(stages(), Tally):
+    for part in lanes.run(stages(), Tally, lanes.names()):
         tally.take(part)
     callbacks_called(tally)
     return tally.finish()
 
 
 def stages():
-    """All that must hold, in the order of the table. Guests of one kind are in one lane, and so is what is built for them."""
+    """All that must hold, in the order of the table."""
     found = []
 
-    def stage(lane, title, run, counts=True):
-        found.append(lanes.Stage(lane, title, run, counts))
+    def stage(title, run, counts=True):
+        found.append(lanes.Stage(title, run, counts, TAKES.get(title, 0)))
 
     def of_contract(name, driver, *words, counts=True, **options):
         title = " ".join(["contract", name, driver, *words])
-        stage(_lane(name), title, lambda tally: contract(tally, title, name, driver, counts, **options), counts)
+        stage(title, lambda tally: contract(tally, title, name, driver, counts, **options), counts)
 
-    stage("host", "check", checks)
-    stage("host", "host tests", _host_tests)
-    stage("host", "tests of the tools", _tool_tests)
-    stage(_lane(kunit.GUEST), f"KUnit {kunit.GUEST}", kunit_suites)
+    stage("check", checks)
+    stage("host tests", _host_tests)
+    stage("tests of the tools", _tool_tests)
+    stage(f"KUnit {kunit.GUEST}", kunit_suites)
     for name, driver, counts in CONTRACT:
         of_contract(name, driver, counts=counts)
     of_contract("um", "rust", "with numbers near their ends", near_limits=True)
@@ -139,52 +146,47 @@ def stages():
     of_contract("um", "rust", "handoff=0", boot=NO_HANDOFF, only=("placement::",))
     for name, driver in CONTRACT_32:
         of_contract(name, driver, "32-bit", only=GROUPS_32, width=32)
-    stage(_lane(FRAMES), f"stack frames {FRAMES}", _frames)
+    stage(f"stack frames {FRAMES}", _frames)
     for name in LAYOUTS:
-        stage(_lane(name), f"layouts {name}", functools.partial(layouts, name=name))
-        stage(_lane(name), f"the watch over the kernel's log, {name}", functools.partial(watched, name=name))
+        stage(f"layouts {name}", functools.partial(layouts, name=name))
+        stage(f"the watch over the kernel's log, {name}", functools.partial(watched, name=name))
     for name in clients.NAMES:
-        stage("host", f"client {name}",
+        stage(f"client {name}",
               functools.partial(real_clients, names=(name,), guest_name="um", drivers=("c", "rust")))
-    stage("qemu", "client stress x86_64-debug",
+    stage("client stress x86_64-debug",
           functools.partial(real_clients, names=("stress",), guest_name="x86_64-debug", drivers=("rust",)))
     for name, cycles in CYCLES.items():
-        stage(_lane(name), f"load and unload {name}", functools.partial(_cycles, name=name, cycles=cycles))
+        stage(f"load and unload {name}", functools.partial(_cycles, name=name, cycles=cycles))
     for name in unload.GUESTS:
-        stage(_lane(name), f"unload {name}", functools.partial(unloading, name=name))
-    stage("host", "trace events next to C's", traced_next_to_c)
-    stage("host", "trace events read by trace-cmd", read_by_trace_cmd)
-    stage("qemu", f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
-    stage("host", "logs alike", logs_alike)
-    stage("host", "worked examples", worked_examples)
-    stage("host", "module parameters", _parameters)
-    stage("host", "reports in the kernel's netlink tool", _netlink_tool)
-    stage("host", "a netlink family that is taken", netlink_family_taken)
-    stage("host", "binder-bench's errors", _bench_errors)
+        stage(f"unload {name}", functools.partial(unloading, name=name))
+    stage("trace events next to C's", traced_next_to_c)
+    stage("trace events read by trace-cmd", read_by_trace_cmd)
+    stage(f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
+    stage("logs alike", logs_alike)
+    stage("worked examples", worked_examples)
+    stage("module parameters", _parameters)
+    stage("reports in the kernel's netlink tool", _netlink_tool)
+    stage("a netlink family that is taken", netlink_family_taken)
+    stage("binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
-        stage("host", f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
+        stage(f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
     for driver in ("c", "upstream", "rust"):
-        stage("host", f"binderctl um {driver}", functools.partial(_binderctl, driver=driver))
-    stage("qemu", "instructions next to C's", _gate)
-    stage("qemu", "traced calls next to C's",
+        stage(f"binderctl um {driver}", functools.partial(_binderctl, driver=driver))
+    stage("instructions next to C's", _gate)
+    stage("traced calls next to C's",
           functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
-    stage("qemu", "growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
-    stage("qemu", "memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
+    stage("growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
+    stage("memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
     for driver in ("c", "rust"):
-        stage("host", f"mesh um {driver}",
+        stage(f"mesh um {driver}",
               functools.partial(mesh, name="um", seconds=MESH_SECONDS, driver=driver, tolerate=True))
-        stage("host", f"mesh um {driver}, logs read",
+        stage(f"mesh um {driver}, logs read",
               functools.partial(mesh, name="um", seconds=MESH_READ_SECONDS, driver=driver, words=PAIRS_READ))
-        stage("qemu", f"mesh x86_64 {driver}, counted",
+        stage(f"mesh x86_64 {driver}, counted",
               functools.partial(mesh, name="x86_64", seconds=MESH_COUNTED_SECONDS, driver=driver, icount=True))
-    stage("host", "mutants", _mutants)
-    stage("host", "soak", functools.partial(soak, name="um", seconds=30))
+    stage("mutants", _mutants)
+    stage("soak", functools.partial(soak, name="um", seconds=30))
     return found
-
-
-def _lane(name):
-    """The lane of a guest's stages. User Mode Linux goes with what needs no guest."""
-    return "host" if kernel.GUESTS[name].arch == "um" else "qemu"
 
 
 def checks(tally):
@@ -218,7 +220,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         # It fails many, and each failure takes as long as the test is patient.
         argv += ["--patience", "1", "--timeout", "8"]
     if name == callbacks.GUEST:
-        # A step of many thousand objects takes seconds there, and longer while the other lane is busy.
+        # A step of many thousand objects takes seconds there, and longer while other lanes are busy.
         argv += ["--patience", "15", "--timeout", "90"]
     if policy:
         argv += ["--policy", "/lab/policy"]
@@ -269,8 +271,11 @@ def compiled_policy():
     """The tests' policy of SELinux, compiled."""
     packages.ensure("policy")
     made = BUILD / "policy"
+    # Another lane may read it.
+    part = made.with_suffix(f".{threading.get_ident()}")
     # Whatever the policy does not name is allowed. The version is one that the compiler and the kernel know.
-    proc.output("checkpolicy", "-U", "allow", "-c", "33", "-o", made, ROOT / "tests/contract/policy.conf")
+    proc.output("checkpolicy", "-U", "allow", "-c", "33", "-o", part, ROOT / "tests/contract/policy.conf")
+    part.rename(made)
     return made
 
 

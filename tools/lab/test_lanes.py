@@ -9,13 +9,13 @@ import threading
 import time
 import unittest
 
-from . import kernel, lanes, say, suite
+from . import lanes, say, suite
 
 
-def run(*stages):
+def run(*stages, among=("a", "b")):
     """Run stages; their rows, stage by stage, and what was printed."""
     with contextlib.redirect_stdout(io.StringIO()) as said:
-        tallies = lanes.run(stages, suite.Tally)
+        tallies = lanes.run(stages, suite.Tally, among)
     return [tally.rows for tally in tallies], said.getvalue()
 
 
@@ -26,14 +26,32 @@ def passing(title):
 class Lanes(unittest.TestCase):
     def test_lanes_run_side_by_side(self):
         meeting = threading.Barrier(2, timeout=10)
-        stage = lambda lane: lanes.Stage(lane, lane, lambda tally: tally.add(lane, 1 + 0 * meeting.wait(), 0))
-        rows, _ = run(stage("a"), stage("b"))
-        self.assertEqual(rows, [[("a", 1, 0, True)], [("b", 1, 0, True)]])
+        stage = lambda title: lanes.Stage(title, lambda tally: tally.add(title, 1 + 0 * meeting.wait(), 0))
+        rows, _ = run(stage("one"), stage("two"))
+        self.assertEqual(rows, [[("one", 1, 0, True)], [("two", 1, 0, True)]])
 
-    def test_one_stage_of_a_lane_at_a_time_in_order(self):
+    def test_a_lane_has_one_stage_at_a_time_the_longest_first(self):
         order = []
-        run(*(lanes.Stage("a", str(n), lambda tally, n=n: order.append(n)) for n in range(5)))
-        self.assertEqual(order, [0, 1, 2, 3, 4])
+        stage = lambda title, takes: lanes.Stage(title, lambda _tally: order.append(title), takes=takes)
+        run(stage("short", 1), stage("long", 20), stage("unknown", 0), stage("shorter than long", 10), stage("as unknown", 0),
+            among=("a",))
+        self.assertEqual(order, ["long", "shorter than long", "short", "unknown", "as unknown"])
+
+    def test_who_is_done_takes_what_is_left(self):
+        others = threading.Barrier(2, timeout=10)
+        order = []
+
+        def waits(_tally):
+            others.wait()
+            order.append("waits")
+
+        def last(_tally):
+            order.append("last")
+            others.wait()
+
+        run(lanes.Stage("waits", waits), *(lanes.Stage(str(n), lambda _tally, n=n: order.append(n)) for n in range(3)),
+            lanes.Stage("last", last))
+        self.assertEqual(order, [0, 1, 2, "last", "waits"])
 
     def test_what_failed_is_said_again_at_the_end(self):
         def failing(tally):
@@ -44,7 +62,7 @@ class Lanes(unittest.TestCase):
 
         tally = suite.Tally()
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            for part in lanes.run([lanes.Stage("a", "both", failing)], suite.Tally):
+            for part in lanes.run([lanes.Stage("both", failing)], suite.Tally, ("a",)):
                 tally.take(part)
             status = tally.finish()
         end = said.getvalue().split("nothing left to do")[1]
@@ -63,7 +81,7 @@ class Lanes(unittest.TestCase):
             tally.add("second", 1, 0)
             ended.set()
 
-        rows, _ = run(lanes.Stage("a", "first", late), lanes.Stage("b", "second", early))
+        rows, _ = run(lanes.Stage("first", late), lanes.Stage("second", early))
         self.assertEqual([found[0][0] for found in rows], ["first", "second"])
 
     def test_what_goes_wrong_is_a_failure_and_ends_nothing(self):
@@ -72,10 +90,10 @@ class Lanes(unittest.TestCase):
                 raise error
             return raises
 
-        rows, said = run(lanes.Stage("a", "no guest", broken(say.LabError("it has no kernel"))),
-                         lanes.Stage("a", "a fault", broken(KeyError("nobody"))),
-                         lanes.Stage("a", "not ours", broken(say.LabError("theirs")), counts=False),
-                         lanes.Stage("a", "last", passing("last")), lanes.Stage("b", "other", passing("other")))
+        rows, said = run(lanes.Stage("no guest", broken(say.LabError("it has no kernel"))),
+                         lanes.Stage("a fault", broken(KeyError("nobody"))),
+                         lanes.Stage("not ours", broken(say.LabError("theirs")), counts=False),
+                         lanes.Stage("last", passing("last")), lanes.Stage("other", passing("other")))
         self.assertEqual(rows, [[("no guest", 0, 1, True)], [("a fault", 0, 1, True)], [("not ours", 0, 1, False)],
                                 [("last", 1, 0, True)], [("other", 1, 0, True)]])
         self.assertIn("it has no kernel", said)
@@ -97,7 +115,7 @@ class Lanes(unittest.TestCase):
                 ended.append("endless")
 
         with self.assertRaises(KeyboardInterrupt):
-            run(lanes.Stage("a", "endless", endless), lanes.Stage("a", "next", lambda _tally: ended.append("next")))
+            run(lanes.Stage("endless", endless), lanes.Stage("next", lambda _tally: ended.append("next")), among=("a",))
         self.assertEqual(ended, ["endless"])
 
     def test_a_sum_of_tallies_counts_all(self):
@@ -119,7 +137,7 @@ class Words(unittest.TestCase):
             say.lines("one\ntwo", "three")
             tally.add("built", 1, 0)
 
-        _, said = run(lanes.Stage("a", "built", speak), lanes.Stage("bb", "built", speak))
+        _, said = run(lanes.Stage("built", speak), lanes.Stage("built", speak), among=("a", "bb"))
         for line in said.splitlines():
             self.assertRegex(line, r"^\[ 0:\d\d (a|bb)\] ")
         self.assertEqual(said.count("three"), 2)
@@ -129,7 +147,7 @@ class Words(unittest.TestCase):
             for _ in range(200):
                 say.lines("x" * 100, "y" * 100)
 
-        _, said = run(lanes.Stage("a", "a", speak), lanes.Stage("b", "b", speak))
+        _, said = run(lanes.Stage("a", speak), lanes.Stage("b", speak))
         lines = [line.split("] ")[1] for line in said.splitlines() if "nothing left" not in line]
         self.assertEqual(lines, ["x" * 100, "y" * 100] * 400)
 
@@ -140,13 +158,10 @@ class Words(unittest.TestCase):
 
 
 class Stages(unittest.TestCase):
-    def test_titles_are_unique_and_a_guest_is_in_one_lane(self):
-        found = suite.stages()
-        titles = [stage.title for stage in found]
+    def test_titles_are_unique_and_what_takes_long_is_there(self):
+        titles = [stage.title for stage in suite.stages()]
         self.assertEqual(len(titles), len(set(titles)))
-        for name in kernel.GUESTS:
-            used = {stage.lane for stage in found if name in stage.title.replace(",", " ").split()}
-            self.assertLessEqual(len(used), 1, name)
+        self.assertLessEqual(suite.TAKES.keys(), set(titles))
 
 
 if __name__ == "__main__":
