@@ -174,7 +174,7 @@ def _initrd(kernel, job, token):
         archive.link(f"bin/{applet}", "busybox")
     archive.file("init", (SCRIPTS / "init").read_bytes(), 0o755)
     for script in ("cycle", "devices", "counted", "reached", "faults", "traced", "retraced", "recorded", "listen",
-                   "taken"):
+                   "taken", "unnamed"):
         archive.file(f"lab/{script}", (SCRIPTS / script).read_bytes(), 0o755)
     for driver, path in _modules(kernel, job).items():
         archive.file(f"lab/{MODULES[driver]}.ko", path.read_bytes())

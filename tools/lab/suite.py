@@ -167,6 +167,7 @@ def stages():
     stage("module parameters", _parameters)
     stage("reports in the kernel's netlink tool", _netlink_tool)
     stage("a netlink family that is taken", netlink_family_taken)
+    stage("names of log files that are taken", log_names_taken)
     stage("binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
         stage(f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
@@ -533,6 +534,20 @@ def netlink_family_taken(tally):
     if not good:
         say.lines(result.output)
     tally.add("a netlink family that is taken", int(good), int(not good))
+
+
+def log_names_taken(tally):
+    """Whether a device can be opened while somebody else has the names of its log files in debugfs."""
+    made = "names_test.ko"
+    path = module.build(kernel.build("um"), ROOT / "tests/logs", "logs", made)
+    job = guest.Job(argv=["/lab/unnamed", "binder_rust"], load=False, files={f"/lab/{made}": path})
+    result = _run("names of log files that are taken um", "um", job)
+    wanted = ["directory taken: no log of the process", "files taken: no log of the process",
+              "nothing taken: a log of the process that says context binder"]
+    good = result.good and result.output.split("\n")[:-1] == wanted
+    if not good:
+        say.lines(result.output)
+    tally.add("names of log files that are taken", int(good), int(not good))
 
 
 def _host_tests(tally):

@@ -16,6 +16,7 @@ use std::time::Instant;
 /// The logs of a stage.
 pub struct Logs<'a> {
     t: &'a Stage,
+    directory: PathBuf,
 }
 
 impl<'a> Logs<'a> {
@@ -27,12 +28,17 @@ impl<'a> Logs<'a> {
 
     /// Those of a binderfs that is mounted with them.
     pub fn mounted(t: &'a Stage) -> Self {
-        Self { t }
+        Self { t, directory: t.device("binder_logs") }
+    }
+
+    /// Those of another directory, about the same processes.
+    pub fn at(t: &'a Stage, directory: PathBuf) -> Self {
+        Self { t, directory }
     }
 
     /// A file's path.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.t.device("binder_logs").join(name)
+        self.directory.join(name)
     }
 
     /// What a file says.

@@ -2,6 +2,7 @@
 //! What the log files say: each test makes a scene, and reads there what it has made.
 
 pub mod counters;
+pub mod debugfs;
 pub mod files;
 pub mod nodes;
 pub mod past;

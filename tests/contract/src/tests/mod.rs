@@ -131,6 +131,7 @@ pub const GROUPS: &[Group] = &[
     reports::GROUP,
     slow::GROUP,
     logs::files::GROUP,
+    logs::debugfs::GROUP,
     logs::threads::GROUP,
     logs::work::GROUP,
     logs::nodes::GROUP,

@@ -40,6 +40,13 @@ const FILES: [&str; 7] = [
 
 fn names_and_modes(t: &Stage) {
     let logs = Logs::of(t);
+    expect_names_and_modes(&logs);
+    assert!(std::fs::remove_file(logs.path("state")).is_err(), "it cannot be removed");
+}
+
+/// That all files are there, and nothing else, and who may read them.
+#[track_caller]
+pub(super) fn expect_names_and_modes(logs: &Logs<'_>) {
     let entries = logs.path("").read_dir().expect("list the logs");
     let names: BTreeSet<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
     let wanted: BTreeSet<_> = FILES.into_iter().chain(["proc"]).map(Into::into).collect();
@@ -52,7 +59,6 @@ fn names_and_modes(t: &Stage) {
     let folder = logs.path("proc").metadata().expect("proc");
     assert!(folder.is_dir());
     assert_eq!(folder.permissions().mode() & 0o7777, 0o755);
-    assert!(std::fs::remove_file(logs.path("state")).is_err(), "it cannot be removed");
 }
 
 fn none_without_the_option(t: &Stage) {
@@ -164,7 +170,12 @@ fn pids_are_global(t: &Stage) {
 }
 
 fn hashed_ones_hide_pointers(t: &Stage) {
-    let logs = Logs::of(t);
+    expect_hidden_pointers(t, &Logs::of(t));
+}
+
+/// That the hashed files differ from the others in the pointers of nodes, and in nothing else.
+#[track_caller]
+pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     introduce(&manager, &owner, FlatBinderObject::binder(0x1000, 0x2000), &holder);
     let plain = logs.node(&owner, 0x1000);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The log files in debugfs, which are those for devices without binderfs: they say what those of a mount say.
+
+use super::files::{expect_hidden_pointers, expect_names_and_modes};
+use super::tell;
+use crate::cases;
+use crate::logs::{only, until, Logs};
+use crate::port::{bytes, empty, introduce};
+use crate::stage::Stage;
+use crate::tests::log_files::Debugfs;
+use binder_logs::{LogEntry, Process};
+use binder_sys::FlatBinderObject;
+
+cases! { "logs":
+    debugfs_has_the_same_files ["LOG-1"],
+    debugfs_says_the_same ["LOG-1", "LOG-2", "LOG-11"],
+    debugfs_hides_the_same ["LOG-1", "LOG-10"],
+    debugfs_has_processes_of_all_mounts ["LOG-1", "LOG-11"],
+}
+
+fn debugfs_has_the_same_files(t: &Stage) {
+    let debugfs = Debugfs::of(t);
+    expect_names_and_modes(&Logs::at(t, debugfs.logs()));
+}
+
+/// A process without what changes from one look to the next.
+fn at_any_time(mut process: Process) -> Process {
+    for thread in &mut process.threads {
+        thread.stack.iter_mut().for_each(|entry| entry.transaction.elapsed_ms = 0);
+    }
+    process
+}
+
+fn debugfs_says_the_same(t: &Stage) {
+    let (mount, debugfs) = (Logs::of(t), Debugfs::of(t));
+    let there = Logs::at(t, debugfs.logs());
+    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &client);
+    let _ = owner.answer_counts();
+    client.refused(&client.place(77, 1, &empty()));
+    client.start_call(handle, 2, &bytes(b"question"));
+    owner.wait_call();
+    for port in [&manager, &owner, &client] {
+        let wanted = at_any_time(mount.process(port));
+        assert_eq!(at_any_time(there.process(port)), wanted);
+        assert_eq!(at_any_time(only(there.file_of(port))), wanted);
+        assert_eq!(there.transactions(port).map(at_any_time), mount.transactions(port).map(at_any_time));
+        assert_eq!(there.stats_of(port), mount.stats_of(port));
+    }
+    let pid = t.global_pid(&client) as i32;
+    let its = |entries: Vec<LogEntry>| -> Vec<_> {
+        entries.into_iter().filter(|entry| entry.from.process == pid).collect()
+    };
+    let calls = its(there.log().entries);
+    assert_eq!(calls.len(), 3, "that for its handle, one that failed, one more: {calls:?}");
+    assert_eq!(calls, its(mount.log().entries));
+    let failed = its(there.failed().entries);
+    assert_eq!(failed.len(), 1);
+    assert_eq!(failed, its(mount.failed().entries));
+    owner.reply(&empty());
+    client.wait_reply();
+}
+
+fn debugfs_hides_the_same(t: &Stage) {
+    let debugfs = Debugfs::of(t);
+    expect_hidden_pointers(t, &Logs::at(t, debugfs.logs()));
+}
+
+fn debugfs_has_processes_of_all_mounts(t: &Stage) {
+    let debugfs = Debugfs::of(t);
+    let logs = Logs::at(t, debugfs.logs());
+    // This mount has no logs of its own.
+    let (manager, client) = (t.manager(), t.client());
+    assert!(!t.device("binder_logs").exists());
+    tell(&client, 1, b"told");
+    let path = logs.path(&format!("proc/{}", t.global_pid(&client)));
+    assert_eq!(only(logs.file_of(&client)), logs.process(&client));
+    t.unmount();
+    // The device is open although its mount is gone.
+    assert_eq!(only(logs.file_of(&client)).context, "binder");
+    client.kill();
+    until("its file goes", || (!path.exists()).then_some(()));
+    assert_eq!(only(logs.file_of(&manager)).pid, t.global_pid(&manager) as i32);
+}
