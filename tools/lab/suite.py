@@ -57,12 +57,10 @@ PAIRS_READ = ("--pairs", "--processes", "16", "--callers", "1", "--oneway", "0",
 MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
-# About how many seconds those stages take that take longest (2026-11-22).
-TAKES = {"contract x86_64-debug rust": 600, "contract um rust with numbers near their ends": 240, "contract um rust": 230,
-         "host tests": 220, "contract um c": 190, "contract x86_64 rust": 150, "contract x86_64 c": 130, "check": 110,
-         "instructions next to C's": 90, "client rsbinder": 50, "binder-bench's errors": 75, "mutants": 50,
-         "contract x86_64-builtin rust": 50, "trace events next to C's": 15, "soak": 34, "memory kept": 25,
-         f"KUnit {kunit.GUEST}": 50, "contract x86_64 c 32-bit": 40, "module parameters": 27}
+# What the kernel's netlink tool prints of a call that is slow, without numbers.
+SLOW_CALL = {"context": "binder",
+             "chain": "slow call, N ms: N:N waits for call N to N; N:N serves it and sleeps outside of Binder",
+             "numbers": ["from-pid", "from-tid", "to-pid", "debug-id", "waited-ms"]}
 # How many recorded mutants are tried again, drawn by the day's date.
 MUTANTS = 20
 RECORD = "results.jsonl"
@@ -165,7 +163,7 @@ def stages():
     stage("logs alike", logs_alike)
     stage("worked examples", worked_examples)
     stage("module parameters", _parameters)
-    stage("reports in the kernel's netlink tool", _netlink_tool)
+    stage("reports in the kernel's netlink tool", netlink_tool)
     stage("a netlink family that is taken", netlink_family_taken)
     stage("names of log files that are taken", log_names_taken)
     stage("binder-bench's errors", _bench_errors)
@@ -509,17 +507,23 @@ def _parameters(tally):
         tally.add(title, int(result.good), int(not result.good))
 
 
-def _netlink_tool(tally):
-    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers."""
-    seen = {}
+def netlink_tool(tally):
+    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers, and ours of a slow call."""
+    reports = {}
     for driver in ("c", "rust"):
-        title = f"report in the kernel's netlink tool um {driver}"
-        result = _run(title, "um", ynl.job(driver))
-        seen[driver] = ynl.report(result.output)
-        good = result.good and seen[driver] is not None and seen[driver] == seen["c"]
-        if not good:
-            say.lines(f"    {result.output}\n    {seen}")
-        tally.add(title, int(good), int(not good))
+        _listen(tally, "report", driver,
+                lambda seen: reports.setdefault("c", seen[:1]) == seen[:1] != [])
+    _listen(tally, "slow_call", "rust", lambda seen: SLOW_CALL in seen)
+
+
+def _listen(tally, group, driver, is_right):
+    title = f"group {group} in the kernel's netlink tool um {driver}"
+    result = _run(title, "um", ynl.job(driver, group))
+    seen = ynl.messages(result.output)
+    good = result.good and is_right(seen)
+    if not good:
+        say.lines(f"    {result.output}\n    {seen}")
+    tally.add(title, int(good), int(not good))
 
 
 def netlink_family_taken(tally):

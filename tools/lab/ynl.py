@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel tree's own `tools/net/ynl` as a listener to a driver's reports, in a guest.
+"""The kernel tree's own `tools/net/ynl` as a listener to what a driver tells, in a guest.
 
 A guest gets this machine's Python, with the modules that the tool imports and the libraries that these need.
 """
@@ -8,7 +8,13 @@ import ast
 import re
 
 from . import guest, packages, proc, programs, source
+from .versions import ROOT
 
+# The groups that can be listened to: where each is described, and a test that makes a driver tell something.
+GROUPS = {
+    "report": (lambda tree: tree / "Documentation/netlink/specs/binder.yaml", "reports::without_a_manager"),
+    "slow_call": (lambda tree: ROOT / "docs/netlink/binder_slow_call.yaml", "slow::told_once"),
+}
 _PYTHON = "/usr/bin/python3"
 # Starts the tool, which here finds no driver to listen to, and prints the files of all that it has imported.
 _IMPORT = """
@@ -24,17 +30,18 @@ for module in list(sys.modules.values()):
     if getattr(module, "__file__", None):
         print(module.__file__)
 """
-# What a program has printed for one report.
-_REPORT = re.compile(r"^\{'msg': .*?'name': 'report'\}", re.M | re.S)
-_NUMBERS = ("from-pid", "from-tid", "to-pid", "to-tid")
+# What a program has printed for one message.
+_MESSAGE = re.compile(r"^\{'msg': .*?'name': '[a-z-]+'\}", re.M | re.S)
+_NUMBERS = ("from-pid", "from-tid", "to-pid", "to-tid", "debug-id", "waited-ms")
 
 
-def job(driver):
-    """What has the tool wait for reports, and a call fail until it has printed one."""
+def job(driver, group):
+    """What has the tool wait for a message to a group, and a test run until it has printed one."""
     packages.ensure("ynl")
     tree = source.tree()
-    tool, spec = tree / "tools/net/ynl/pyynl", tree / "Documentation/netlink/specs/binder.yaml"
-    files = {"/lab/contract": programs.build("tests/contract"), "/ynl/binder.yaml": spec}
+    describe, test = GROUPS[group]
+    tool, spec = tree / "tools/net/ynl/pyynl", describe(tree)
+    files = {"/lab/contract": programs.build("tests/contract"), "/ynl/spec.yaml": spec}
     files |= {f"/ynl/{path.relative_to(tool)}": path for path in tool.rglob("*.py")}
     modules = proc.output(_PYTHON, "-B", "-c", _IMPORT, tool, spec).split()
     files |= {path: path for path in modules if not path.startswith(str(tool))}
@@ -42,14 +49,15 @@ def job(driver):
         listed = proc.output("ldd", path)
         files |= {library: library for library in re.findall(r"(/\S+) \(0x", listed)}
     files[_PYTHON] = _PYTHON
-    return guest.Job(argv=["/lab/listen", driver], driver=driver, files=files)
+    return guest.Job(argv=["/lab/listen", driver, group, test], driver=driver, files=files)
 
 
-def report(output):
-    """The report that the tool has printed, without the numbers of processes, which differ between runs."""
-    found = _REPORT.search(output)
-    if not found:
-        return None
-    message = ast.literal_eval(found[0])["msg"]
-    return {name: value for name, value in message.items() if name not in _NUMBERS} | {
-        "numbers": [name for name in _NUMBERS if name in message]}
+def messages(output):
+    """What the tool has printed; numbers that differ between runs are left out, and are N in words."""
+    return [_without_numbers(ast.literal_eval(printed)["msg"]) for printed in _MESSAGE.findall(output)]
+
+
+def _without_numbers(message):
+    known = {name: re.sub(r"\d+", "N", value) if name == "chain" else value
+             for name, value in message.items() if name not in _NUMBERS}
+    return known | {"numbers": [name for name in _NUMBERS if name in message]}
