@@ -42,7 +42,7 @@ pub struct Arguments {
 /// Runs all sessions; how many have failed.
 pub fn run(arguments: &Arguments) -> Result<usize> {
     let stage = Stage::new(arguments)?;
-    let sessions: [(&str, Test); 14] = [
+    let sessions: [(&str, Test); 15] = [
         ("top shows the load", top_shows_the_load),
         ("top sorts and filters", top_sorts_and_filters),
         ("top goes into a process", top_goes_into_a_process),
@@ -50,6 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<usize> {
         ("top takes another size", top_takes_another_size),
         ("trace shows nested calls", trace_shows_nested_calls),
         ("trace shows what fails", trace_shows_what_fails),
+        ("a brief trace has no sizes", a_brief_trace_has_no_sizes),
         ("doctor finds who waits", doctor_finds_who_waits),
         ("explain says why", explain_says_why),
         ("trace says who may", trace_says_who_may),
@@ -282,6 +283,18 @@ fn trace_shows_what_fails(stage: &Stage) -> Result<()> {
     trace.line("what fails", |line| line.contains(&unlucky) && line.contains("BR_FAILED_REPLY"))?;
     ensure!(trace.exit_code()? == 0);
     ensure!(trace.lines().iter().filter(|line| line.contains(&unlucky)).count() == 3, "{:?}", trace.lines());
+    Ok(())
+}
+
+fn a_brief_trace_has_no_sizes(stage: &Stage) -> Result<()> {
+    let call = format!("  {} -> {}", stage.named(Part::Player), stage.named(Part::Media));
+    for (words, has_sizes) in [(&["trace"][..], true), (&["trace", "--brief"], false)] {
+        let mut trace = stage.start(words, LARGE, "xterm-256color")?;
+        let line = trace.line("a call", |line| line.contains(&call) && line.contains("code 0x2"))?;
+        ensure!(line.ends_with(" B") == has_sizes, "{line}");
+        trace.press("\x03")?;
+        ensure!(trace.exit_code()? == 0);
+    }
     Ok(())
 }
 

@@ -53,8 +53,11 @@ pub struct Arguments {
     #[arg(long, value_name = "CODE", value_parser = code)]
     code: Vec<u32>,
     /// Only calls that fail.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "brief")]
     failed: bool,
+    /// Record only what calls cannot be followed without, neither sizes nor failures: calls pay half as much for it.
+    #[arg(long)]
+    brief: bool,
     /// Only calls that take as long as this many milliseconds.
     #[arg(long, value_name = "MS", value_parser = positive)]
     slower_than: Option<f64>,
@@ -93,7 +96,7 @@ pub fn run(arguments: &Arguments, options: &Options) -> Result<Outcome> {
             .hint("choose calls with --pid, --node or --code"));
     }
     let stop = signals::stop_flag()?;
-    let mut source = Source::start(true, arguments.buffer as usize)?;
+    let mut source = Source::start(!arguments.brief, arguments.buffer as usize)?;
     let mut follower = Follower::new(arguments, options.json, source.start_time())?;
     follower.begin(source.missing())?;
     let deadline = arguments.duration.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
