@@ -81,8 +81,8 @@ soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for anot
 examples: $(PYTHON) ## the commands of docs/observability.md, run where they are explained; the logs of C next to ours (DRIVER=c: the commands on that one)
 	@$(LAB) examples $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER))
 
-mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what refused, how long it took (SECONDS_=N; READ=1: eight pairs, while all log files are read; GUEST=x86_64 ICOUNT=1: time is instructions)
-	@$(LAB) mesh $(WHERE) --driver $(DRIVER) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(ICOUNT),--icount) $(if $(READ),--read-logs)
+mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what refused, how long it took (SECONDS_=N; READ=1: eight pairs, while all log files are read; GUEST=x86_64 ICOUNT=1: time is instructions, CPUS=2)
+	@$(LAB) mesh $(WHERE) --driver $(DRIVER) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(ICOUNT),--icount) $(if $(CPUS),--cpus $(CPUS)) $(if $(READ),--read-logs)
 
 screens: $(PYTHON) ## binderctl in terminals: what is typed and has to be seen, and pictures of it into docs/figures
 	@$(LAB) screens $(WHERE) --driver $(DRIVER)

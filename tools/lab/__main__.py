@@ -90,7 +90,8 @@ def _parser():
     mesh.add_argument("--seconds", type=int, default=25)
     mesh.add_argument("--tolerate", action="store_true", help="count refused calls, and do not fail for them")
     mesh.add_argument("--read-logs", action="store_true", help="eight pairs, and in a second half all log files are read")
-    mesh.add_argument("--icount", action="store_true", help="on one CPU whose time is its instructions (x86_64)")
+    mesh.add_argument("--icount", action="store_true", help="the guest's time is its instructions (x86_64)")
+    mesh.add_argument("--cpus", type=int, default=1, help="with --icount: so many CPUs, which take turns")
     shots = guest_option(command("screens", lambda a: screens.pictures(a.guest, a.driver), "pictures of binderctl in terminals"))
     shots.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     command("examples", _examples, "the worked examples of the docs, and the logs of C next to ours").add_argument(
@@ -255,7 +256,7 @@ def _soak(arguments):
 def _mesh(arguments):
     tally = suite.Tally()
     suite.mesh(tally, arguments.guest, arguments.seconds, arguments.driver, arguments.tolerate,
-               arguments.icount, suite.PAIRS_READ if arguments.read_logs else ())
+               arguments.icount, suite.PAIRS_READ if arguments.read_logs else (), arguments.cpus)
     return tally.finish()
 
 

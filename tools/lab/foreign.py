@@ -32,12 +32,13 @@ def root(section):
     return cache.entry(f"foreign/{package}-{cache.key(section, _LAYOUT)}", make)
 
 
-def files(root, *programs):
-    """What a guest needs to run these programs of a root: its paths and the host's."""
+def files(root, *programs, private=()):
+    """What a guest needs to run these programs of a root: its paths and the host's. `private`: folders of the root with
+    libraries that are no one else's."""
     found = {f"/{_LOADER}": root / _LOADER}
-    search = f"{root / _LIBRARIES}:{root / 'usr' / _LIBRARIES}"
+    search = ":".join(str(root / folder) for folder in (_LIBRARIES, f"usr/{_LIBRARIES}", *private))
     for name in programs:
-        program = root / "usr/bin" / name
+        program = next(path for path in (root / "usr/bin" / name, root / "usr/sbin" / name) if path.exists())
         found[f"/bin/{name}"] = program
         listed = proc.output(root / _LOADER, "--inhibit-cache", "--library-path", search, "--list", program)
         for library, path in re.findall(r"^\s*(\S+) => (/\S+)", listed, re.M):

@@ -55,6 +55,8 @@ class Job:
     # After so long without a word it counts as hung, too.
     silence: float = float("inf")
     cpus: int = 2
+    # Megabytes; half of it holds the first filesystem, if that is as large.
+    memory: int = 512
     # More words for the kernel's command line, and for QEMU's.
     boot: tuple = ()
     qemu: tuple = ()
@@ -95,8 +97,8 @@ def run(kernel, job, on_output=None):
 
 def _command(kernel, job, initrd, console):
     if kernel.guest.arch == "um":
-        memory = "1G" if "debug" in kernel.guest.fragments else "512M"
-        argv = [kernel.image, f"mem={memory}", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
+        memory = max(job.memory, 1024) if "debug" in kernel.guest.fragments else job.memory
+        argv = [kernel.image, f"mem={memory}M", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
                 "con=null", "con1=fd:0,fd:1", "stderr=1", "loglevel=5", *job.boot]
     else:
         machine = ICOUNT if job.icount else _AT_ONCE if "debug" in kernel.guest.fragments else _IN_TURN
@@ -105,7 +107,7 @@ def _command(kernel, job, initrd, console):
         # KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
         # know of how many levels page tables are while a CPU's features are read anew; with four it matters not.
         extra += ["no5lvl"] if "debug" in kernel.guest.fragments else []
-        argv = ["qemu-system-x86_64", *machine, *job.qemu, "-m", "512", "-display", "none", "-no-reboot",
+        argv = ["qemu-system-x86_64", *machine, *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
                 "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
                 "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
                 "-append", " ".join(["console=ttyS0 panic=-1 loglevel=5", *extra, *job.boot])]
@@ -173,8 +175,8 @@ def _initrd(kernel, job, token):
     for applet in _applets():
         archive.link(f"bin/{applet}", "busybox")
     archive.file("init", (SCRIPTS / "init").read_bytes(), 0o755)
-    for script in ("cycle", "devices", "counted", "reached", "faults", "traced", "retraced", "recorded", "listen",
-                   "taken", "unnamed"):
+    for script in ("cycle", "devices", "counted", "reached", "faults", "traced", "retraced", "recorded",
+                   "recorded_by_perfetto", "listen", "taken", "unnamed"):
         archive.file(f"lab/{script}", (SCRIPTS / script).read_bytes(), 0o755)
     for driver, path in _modules(kernel, job).items():
         archive.file(f"lab/{MODULES[driver]}.ko", path.read_bytes())

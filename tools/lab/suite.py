@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-from . import bench, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, proc, programs, say, screens, tracing, unload, ynl
+from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, tracing, unload, ynl
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -57,6 +57,12 @@ PAIRS_READ = ("--pairs", "--processes", "16", "--callers", "1", "--oneway", "0",
 MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
+# About how many seconds those stages take that take longest (2026-11-22).
+TAKES = {"contract x86_64-debug rust": 600, "contract um rust with numbers near their ends": 240, "contract um rust": 230,
+         "host tests": 220, "contract um c": 190, "contract x86_64 rust": 150, "contract x86_64 c": 130, "check": 110,
+         "instructions next to C's": 90, "client rsbinder": 50, "binder-bench's errors": 75, "mutants": 50,
+         "contract x86_64-builtin rust": 50, "trace events next to C's": 15, "soak": 34, "memory kept": 25,
+         f"KUnit {kunit.GUEST}": 50, "contract x86_64 c 32-bit": 40, "module parameters": 27}
 # What the kernel's netlink tool prints of a call that is slow, without numbers.
 SLOW_CALL = {"context": "binder",
              "chain": "slow call, N ms: N:N waits for call N to N; N:N serves it and sleeps outside of Binder",
@@ -159,6 +165,8 @@ def stages():
         stage(f"unload {name}", functools.partial(unloading, name=name))
     stage("trace events next to C's", traced_next_to_c)
     stage("trace events read by trace-cmd", read_by_trace_cmd)
+    stage("trace events recorded by Perfetto", recorded_by_perfetto)
+    stage("one-liners for bpftrace", read_by_bpftrace)
     stage(f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
     stage("logs alike", logs_alike)
     stage("worked examples", worked_examples)
@@ -359,6 +367,32 @@ def read_by_trace_cmd(tally):
         tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
 
 
+def recorded_by_perfetto(tally):
+    """Whether Perfetto records a run, and what it wrote says of each event all that its schema has, whichever driver's."""
+    for driver in ("c", "rust"):
+        title = f"trace events recorded by Perfetto {perfetto.GUEST} {driver}"
+        result = _run(title, perfetto.GUEST, perfetto.job(driver))
+        wrong = ["there is no trace"]
+        if perfetto.TRACE in result.files:
+            count, wrong = perfetto.judge(perfetto.decoded(result.files[perfetto.TRACE]))
+            say.note(f"    {count} calls and replies")
+        for line in wrong:
+            say.lines(f"    {line}")
+        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+
+
+def read_by_bpftrace(tally):
+    """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
+    for driver in ("c", "rust"):
+        title = f"one-liners for bpftrace {bpftrace.GUEST} {driver}"
+        result = _run(title, bpftrace.GUEST, bpftrace.job(driver))
+        judged, wrong = bpftrace.judge(result.output)
+        for line in wrong:
+            say.lines(f"    {line}")
+        failed = len(wrong) or int(not result.good)
+        tally.add(title, judged - failed, failed)
+
+
 def traced_and_reloaded(tally):
     """Whether a tracer can stay while the driver is taken away and comes back."""
     title = f"trace events of a driver that comes and goes {tracing.WATCHED}"
@@ -468,14 +502,14 @@ def soak(tally, name, seconds, driver="rust"):
     tally.add(title, int(result.good), int(not result.good))
 
 
-def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False, words=()):
+def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False, words=(), cpus=1):
     """Many processes call each other: nothing may be lost, and nothing be refused unless that is tolerated. With
-    `icount` on one CPU, whose time is its instructions, and at a pace: each run is like the last, however busy the host."""
+    `icount` on `cpus` CPUs, whose time is their instructions, and at a pace: each run is like the last, however busy the host."""
     program = programs.build("tests/contract")
     argv = ["/lab/contract", "mesh", "--seconds", str(seconds), *(["--tolerate"] if tolerate else []), *words]
     argv += ["--pace", str(MESH_PACE)] if icount else []
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, icount=icount,
-                    timeout=seconds * (100 if icount else 1) + 150)
+                    qemu=("-smp", cpus) if icount else (), timeout=seconds * (100 if icount else 1) + 150)
     title = f"mesh {name} {driver} {seconds} s" + (", counted" if icount else "") + (", logs read" if words else "")
     result = _run(title, name, job)
     say.lines(*_last_words(result.output))
@@ -588,7 +622,7 @@ def _tool_tests(tally):
                         ("GoogleTest's output", "lab.test_gtest"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
                         ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"),
-                        ("trace events", "lab.test_tracing"), ("worked examples", "lab.test_examples"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
+                        ("trace events", "lab.test_tracing"), ("readers of trace events", "lab.test_readers"), ("worked examples", "lab.test_examples"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
                               capture_output=True, text=True)
