@@ -52,7 +52,7 @@ fn joined() -> Listener {
 }
 
 /// The report of a call that failed before it was known whom it was for.
-fn lost(t: &Stage, from: &Port, data: &BinderTransactionData, answer: Return) -> Report {
+pub(super) fn lost(t: &Stage, from: &Port, data: &BinderTransactionData, answer: Return) -> Report {
     let pid = t.global_pid(from);
     Report {
         error: code(answer),
