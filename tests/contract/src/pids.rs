@@ -34,8 +34,10 @@ impl GlobalPids {
     fn among(&self, proc: &Path, pid: i32) -> u32 {
         let entries = std::fs::read_dir(proc).expect("list the runner's /proc");
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut global = names.filter_map(|name| name.parse::<u32>().ok());
-        let found = global.find(|number| {
+        let mut global: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
+        // The test's own processes are the latest, and the kernel has many threads.
+        global.sort_unstable();
+        let found = global.into_iter().rev().find(|number| {
             let status = std::fs::read_to_string(proc.join(format!("{number}/status")));
             status.is_ok_and(|status| inner_pid(&status) == Some(pid))
         });
