@@ -17,8 +17,8 @@
 //! - A value owns what it holds, so that dropping the value undoes exactly that.
 //! - What user space sees depends only on data that the kernel keeps to itself.
 //! - Code under a spinlock does not sleep, allocate, wake, or end an object of another owner.
-//! - `unsafe` code is in [`entry::ffi`], which C calls, and in `rust/kernel/`, which does not depend on
-//!   Binder.
+//! - `unsafe` code is in [`entry::ffi`], which C calls, in [`mod@ffi`], which calls C, and in
+//!   `rust/kernel/`, which does not depend on Binder.
 
 #![recursion_limit = "256"]
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
@@ -34,6 +34,8 @@ mod common;
 mod context;
 mod defs;
 mod entry;
+#[allow(unsafe_code)]
+mod ffi;
 mod handles;
 mod lifecycle;
 mod logs;

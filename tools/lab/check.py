@@ -9,8 +9,7 @@ from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
-_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/rust_binder.rs", "drivers/android/common/netlink.rs",
-                 "drivers/android/entry/ffi.rs", "drivers/android/trace/ffi.rs")
+_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 
 
 def run(report):

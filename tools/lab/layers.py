@@ -66,9 +66,8 @@ class Sources:
         self._texts = {str(path.relative_to(driver)): _COMMENT.sub("", path.read_text())
                        for path in sorted(driver.rglob("*.rs"))}
         self._modules = {_module(name): name for name in self._texts}
-        # In the root, paths may begin with a module as they are.
-        tops = "|".join(sorted({BELOW, *(module.split("::")[0] for module in self._modules if module)}))
-        self._texts[CRATE] = re.sub(rf"(?<![\w:])(?=(?:{tops})::)", "crate::", self._texts[CRATE])
+        tops = {BELOW, *(module.split("::")[0] for module in self._modules if module)}
+        self._texts[CRATE] = _from_crate(self._texts[CRATE], "|".join(sorted(tops)))
         self.units = {self.unit(name) for name in self._texts}
         # {(from, to)}, a file of rust/kernel/ named in full.
         self.arrows = set()
@@ -123,6 +122,15 @@ class Sources:
                 at = homes.get(kind)
                 if at and folder(self.unit(name)) not in {folder(self.unit(home)) for home in at}:
                     yield name, kind, sorted(at)[0]
+
+
+def _from_crate(text, tops):
+    """The root's text, in which paths may begin with a module as they are; with all of these beginning in the crate."""
+    parts = re.split(r"(\buse\s[^;]*;)", text)
+    parts[::2] = [re.sub(rf"(?<![\w:])(?=(?:{tops})::)", "crate::", part) for part in parts[::2]]
+    # Of a declaration, nothing but the front begins a path: in `entry::{ffi::Devices}`, `ffi` is no module of the root.
+    parts[1::2] = [re.sub(rf"^use\s+(?=(?:{tops})::)", "use crate::", part) for part in parts[1::2]]
+    return "".join(parts)
 
 
 def _module(name):

@@ -60,6 +60,10 @@ class Layers(unittest.TestCase):
     def test_what_is_allowed(self):
         self.assertEqual(self.of(), [])
 
+    def test_where_paths_begin_in_the_root(self):
+        text = layers._from_crate("use top::{low::a, b};\nuse low::list;\nfn f() { low::g() }", "low|top")
+        self.assertEqual(text, "use crate::top::{low::a, b};\nuse crate::low::list;\nfn f() { crate::low::g() }")
+
     def test_an_arrow_that_the_table_does_not_have(self):
         self.refused("does not let . use rust/kernel", {"drivers/android/one.rs": SOURCES["drivers/android/one.rs"] + "use crate::kernel_ext::page;"})
         self.refused("one.rs uses rust/kernel", {"drivers/android/one.rs": SOURCES["drivers/android/one.rs"] + "fn f() { crate::kernel_ext::page::new() }"})

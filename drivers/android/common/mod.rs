@@ -7,7 +7,6 @@ pub(crate) mod code_counts;
 pub(crate) mod debug;
 pub(crate) mod error;
 pub(crate) mod limits;
-#[allow(unsafe_code)] // It calls `netlink.c`.
 pub(crate) mod netlink;
 pub(crate) mod reason;
 pub(crate) mod slow_calls;

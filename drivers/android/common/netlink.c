@@ -27,6 +27,7 @@ enum {
 	RUST_BINDER_GROUP_SLOW_CALL,
 };
 
+/* Nobody asks the family for anything, so it has groups and no operations. */
 static const struct genl_multicast_group rust_binder_groups[] = {
 	[RUST_BINDER_GROUP_REPORT] = { .name = BINDER_MCGRP_REPORT },
 	[RUST_BINDER_GROUP_SLOW_CALL] = { .name = BINDER_MCGRP_SLOW_CALL },
@@ -34,13 +35,12 @@ static const struct genl_multicast_group rust_binder_groups[] = {
 
 /* The core of generic netlink writes to it while it is registered. */
 static struct genl_family rust_binder_family = {
-	.name = BINDER_FAMILY_NAME,
-	.version = BINDER_FAMILY_VERSION,
-	.netnsok = true,
-	.parallel_ops = true,
 	.module = THIS_MODULE,
 	.mcgrps = rust_binder_groups,
 	.n_mcgrps = ARRAY_SIZE(rust_binder_groups),
+	.netnsok = true,
+	.version = BINDER_FAMILY_VERSION,
+	.name = BINDER_FAMILY_NAME,
 };
 
 /* Written before the first device exists and after the last one is gone. */
@@ -50,8 +50,9 @@ void rust_binder_netlink_register(void)
 {
 	int ret = genl_register_family(&rust_binder_family);
 
-	is_registered = !ret;
-	if (ret)
+	if (!ret)
+		is_registered = true;
+	else
 		pr_warn("no reports over netlink (%d): %s\n", ret,
 			ret == -EEXIST ?
 			"another driver has registered family binder; unload it to have them" :
@@ -70,11 +71,40 @@ bool rust_binder_netlink_is_registered(void)
 	return is_registered;
 }
 
-bool rust_binder_netlink_has_listeners(void)
+static bool has_listeners(unsigned int group)
 {
 	return is_registered &&
-	       genl_has_listeners(&rust_binder_family, &init_net,
-				  RUST_BINDER_GROUP_REPORT);
+	       genl_has_listeners(&rust_binder_family, &init_net, group);
+}
+
+bool rust_binder_netlink_has_listeners(void)
+{
+	return has_listeners(RUST_BINDER_GROUP_REPORT);
+}
+
+/*
+ * A message with room for @size bytes of attributes, besides its headers; NULL
+ * if memory is short.
+ */
+static struct sk_buff *new_message(size_t size, u8 command, void **header)
+{
+	struct sk_buff *skb = genlmsg_new(size, GFP_KERNEL);
+
+	if (skb)
+		*header = genlmsg_put(skb, 0, 0, &rust_binder_family, 0, command);
+	return skb;
+}
+
+/* Sends a message to a group, unless there was no room for all of it. */
+static void send_message(struct sk_buff *skb, void *header, int ret,
+			 unsigned int group)
+{
+	if (ret) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, header);
+	genlmsg_multicast(&rust_binder_family, skb, 0, group, GFP_KERNEL);
 }
 
 /* The bytes of a report's attributes, all of them counted. */
@@ -111,20 +141,13 @@ static int put_report(struct sk_buff *skb,
 
 void rust_binder_netlink_send(const struct rust_binder_report *report)
 {
-	struct sk_buff *skb = genlmsg_new(report_size(report), GFP_KERNEL);
-	void *message;
+	void *header;
+	struct sk_buff *skb = new_message(report_size(report),
+					  BINDER_CMD_REPORT, &header);
 
-	if (!skb)
-		return;
-	message = genlmsg_put(skb, 0, 0, &rust_binder_family, 0,
-			      BINDER_CMD_REPORT);
-	if (!message || put_report(skb, report)) {
-		nlmsg_free(skb);
-		return;
-	}
-	genlmsg_end(skb, message);
-	genlmsg_multicast(&rust_binder_family, skb, 0,
-			  RUST_BINDER_GROUP_REPORT, GFP_KERNEL);
+	if (skb)
+		send_message(skb, header, put_report(skb, report),
+			     RUST_BINDER_GROUP_REPORT);
 }
 
 static int put_slow_call(struct sk_buff *skb,
@@ -142,28 +165,22 @@ static int put_slow_call(struct sk_buff *skb,
 	return nla_put_string(skb, BINDER_A_SLOW_CALL_CHAIN, call->chain);
 }
 
+static size_t slow_call_size(const struct rust_binder_slow_call *call)
+{
+	return nla_total_size(strlen(call->context) + 1) +
+	       nla_total_size(strlen(call->chain) + 1) +
+	       5 * nla_total_size(sizeof(u32)) + nla_total_size(0);
+}
+
 void rust_binder_netlink_send_slow_call(const struct rust_binder_slow_call *call)
 {
 	struct sk_buff *skb;
-	void *message;
+	void *header;
 
-	if (!is_registered ||
-	    !genl_has_listeners(&rust_binder_family, &init_net,
-				RUST_BINDER_GROUP_SLOW_CALL))
+	if (!has_listeners(RUST_BINDER_GROUP_SLOW_CALL))
 		return;
-	skb = genlmsg_new(nla_total_size(strlen(call->context) + 1) +
-			  nla_total_size(strlen(call->chain) + 1) +
-			  5 * nla_total_size(sizeof(u32)) + nla_total_size(0),
-			  GFP_KERNEL);
-	if (!skb)
-		return;
-	message = genlmsg_put(skb, 0, 0, &rust_binder_family, 0,
-			      BINDER_CMD_SLOW_CALL);
-	if (!message || put_slow_call(skb, call)) {
-		nlmsg_free(skb);
-		return;
-	}
-	genlmsg_end(skb, message);
-	genlmsg_multicast(&rust_binder_family, skb, 0,
-			  RUST_BINDER_GROUP_SLOW_CALL, GFP_KERNEL);
+	skb = new_message(slow_call_size(call), BINDER_CMD_SLOW_CALL, &header);
+	if (skb)
+		send_message(skb, header, put_slow_call(skb, call),
+			     RUST_BINDER_GROUP_SLOW_CALL);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Reports of calls that fail, over generic netlink: what common/netlink.rs and
- * the filesystem call.
+ * Reports of calls that fail, over generic netlink: what ffi/netlink.rs and the
+ * filesystem call.
  */
 #ifndef _RUST_BINDER_NETLINK_H
 #define _RUST_BINDER_NETLINK_H
 
 #include <linux/types.h>
 
-/* What one report says, in the layout of the Rust struct of common/netlink.rs. */
+/* What one report says, in the layout of the Rust struct of ffi/netlink.rs. */
 struct rust_binder_report {
 	const char *context;
 	u32 error;
@@ -24,7 +24,7 @@ struct rust_binder_report {
 	u32 data_size;
 };
 
-/* What is told of a slow call, in the layout of the Rust struct of common/netlink.rs. */
+/* What is told of a slow call, in the layout of the Rust struct of ffi/netlink.rs. */
 struct rust_binder_slow_call {
 	const char *context;
 	const char *chain;

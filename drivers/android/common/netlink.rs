@@ -9,21 +9,10 @@
 
 use crate::{
     defs::{Return, TransactionRequest},
+    ffi::netlink,
     trace, //
 };
-use kernel::{
-    ffi::c_char,
-    prelude::*,
-    str::CStrExt, //
-};
-
-unsafe extern "C" {
-    safe fn rust_binder_netlink_register();
-    safe fn rust_binder_netlink_unregister();
-    safe fn rust_binder_netlink_has_listeners() -> bool;
-    fn rust_binder_netlink_send(message: &Message);
-    fn rust_binder_netlink_send_slow_call(message: &SlowCallMessage);
-}
+use kernel::prelude::*;
 
 /// The family, registered as long as this value exists, if its name is not taken by another driver.
 pub(crate) struct Family(());
@@ -32,14 +21,14 @@ impl Family {
     /// Registers the family. If it cannot be registered, a message says why, and nothing is reported.
     /// In process context; only one value may exist at a time.
     pub(crate) fn register() -> Self {
-        rust_binder_netlink_register();
+        netlink::register();
         Self(())
     }
 }
 
 impl Drop for Family {
     fn drop(&mut self) {
-        rust_binder_netlink_unregister();
+        netlink::unregister();
     }
 }
 
@@ -64,26 +53,11 @@ pub(crate) struct Report<'a> {
     pub(crate) outcome: Return,
 }
 
-/// The same, in the layout of `struct rust_binder_report` of `common/netlink.h`.
-#[repr(C)]
-struct Message {
-    context: *const c_char,
-    error: u32,
-    from_pid: u32,
-    from_tid: u32,
-    to_pid: u32,
-    to_tid: u32,
-    is_reply: u32,
-    flags: u32,
-    code: u32,
-    data_size: u32,
-}
-
 impl Report<'_> {
     /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory is
     /// short is lost.
     pub(crate) fn send(&self) {
-        if !rust_binder_netlink_has_listeners() {
+        if !netlink::has_listeners() {
             return;
         }
         trace::netlink_report(|| trace::Report {
@@ -98,8 +72,8 @@ impl Report<'_> {
             code: self.request.code,
             data_size: self.request.data_size as usize,
         });
-        let message = Message {
-            context: self.context.as_char_ptr(),
+        netlink::send(&netlink::Report {
+            context: self.context.into(),
             error: self.outcome.code(),
             from_pid: self.from.pid as u32,
             from_tid: self.from.tid as u32,
@@ -110,10 +84,7 @@ impl Report<'_> {
             code: self.request.code,
             // CAST: the attribute has 32 bits, and more than that no space has room for.
             data_size: self.request.data_size as u32,
-        };
-        // SAFETY: `context` points to a string that ends with a NUL and that `self` borrows for longer
-        // than this call, which keeps no pointer. No lock is held, so it may sleep.
-        unsafe { rust_binder_netlink_send(&message) };
+        });
     }
 }
 
@@ -133,35 +104,19 @@ pub(crate) struct SlowCall<'a> {
     pub(crate) chain: &'a CStr,
 }
 
-/// The same, in the layout of `struct rust_binder_slow_call` of `common/netlink.h`.
-#[repr(C)]
-struct SlowCallMessage {
-    context: *const c_char,
-    chain: *const c_char,
-    from_pid: u32,
-    from_tid: u32,
-    to_pid: u32,
-    debug_id: u32,
-    waited_ms: u32,
-    is_cycle: u32,
-}
-
 impl SlowCall<'_> {
     /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory is
     /// short is lost.
     pub(crate) fn send(&self) {
-        let message = SlowCallMessage {
-            context: self.context.as_char_ptr(),
-            chain: self.chain.as_char_ptr(),
+        netlink::send_slow_call(&netlink::SlowCall {
+            context: self.context.into(),
+            chain: self.chain.into(),
             from_pid: self.from.pid as u32,
             from_tid: self.from.tid as u32,
             to_pid: self.to_pid as u32,
             debug_id: self.id,
             waited_ms: self.waited_ms,
             is_cycle: self.is_cycle.into(),
-        };
-        // SAFETY: Both pointers are to strings that end with a NUL and that `self` borrows for longer
-        // than this call, which keeps no pointer. No lock is held, so it may sleep.
-        unsafe { rust_binder_netlink_send_slow_call(&message) };
+        });
     }
 }

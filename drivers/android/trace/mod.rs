@@ -8,9 +8,7 @@
 //!
 //! Events may be emitted under a spinlock.
 
-#[allow(unsafe_code)]
-mod ffi;
-
+use crate::ffi::tracepoints;
 use kernel::prelude::*;
 
 /// The number of a process or thread in the initial pid namespace.
@@ -19,37 +17,37 @@ type Pid = i32;
 /// An ioctl begins.
 #[inline(always)]
 pub(crate) fn ioctl(command: u32, argument: usize) {
-    ffi::binder_ioctl(|| (command, argument));
+    tracepoints::binder_ioctl(|| (command, argument));
 }
 
 /// An ioctl ends.
 #[inline(always)]
 pub(crate) fn ioctl_done(result: &Result) {
-    ffi::binder_ioctl_done(|| (errno(result),));
+    tracepoints::binder_ioctl_done(|| (errno(result),));
 }
 
 /// The write half of `BINDER_WRITE_READ` ends.
 #[inline(always)]
 pub(crate) fn write_done(result: &Result) {
-    ffi::binder_write_done(|| (errno(result),));
+    tracepoints::binder_write_done(|| (errno(result),));
 }
 
 /// The read half of `BINDER_WRITE_READ` ends.
 #[inline(always)]
 pub(crate) fn read_done(result: &Result) {
-    ffi::binder_read_done(|| (errno(result),));
+    tracepoints::binder_read_done(|| (errno(result),));
 }
 
 /// A `BC_*` was read, whether it exists or not.
 #[inline(always)]
 pub(crate) fn command(code: u32) {
-    ffi::binder_command(|| (code,));
+    tracepoints::binder_command(|| (code,));
 }
 
 /// A `BR_*` was written.
 #[inline(always)]
 pub(crate) fn return_code(code: u32) {
-    ffi::binder_return(|| (code,));
+    tracepoints::binder_return(|| (code,));
 }
 
 /// What a thread that is about to wait has.
@@ -62,7 +60,7 @@ pub(crate) struct Waiting {
 /// A thread looks for work, and waits if it finds none.
 #[inline(always)]
 pub(crate) fn wait_for_work(waiting: impl FnOnce() -> Waiting) {
-    ffi::binder_wait_for_work(|| {
+    tracepoints::binder_wait_for_work(|| {
         let waiting = waiting();
         (
             waiting.takes_common_work,
@@ -88,7 +86,7 @@ pub(crate) struct Sent {
 /// The target of a call or a reply is known.
 #[inline(always)]
 pub(crate) fn transaction(sent: impl FnOnce() -> Sent) {
-    ffi::binder_transaction(|| {
+    tracepoints::binder_transaction(|| {
         let sent = sent();
         (
             sent.id as i32,
@@ -105,7 +103,7 @@ pub(crate) fn transaction(sent: impl FnOnce() -> Sent) {
 /// A call or a reply was written to its receiver.
 #[inline(always)]
 pub(crate) fn transaction_received(id: u32) {
-    ffi::binder_transaction_received(|| (id as i32,));
+    tracepoints::binder_transaction_received(|| (id as i32,));
 }
 
 /// A call or a reply that has ended; numbers of processes and threads that are not known are 0.
@@ -122,7 +120,7 @@ pub(crate) struct Ended {
 /// A call or a reply has ended.
 #[inline(always)]
 pub(crate) fn txn_latency_free(ended: impl FnOnce() -> Ended) {
-    ffi::binder_txn_latency_free(|| {
+    tracepoints::binder_txn_latency_free(|| {
         let ended = ended();
         (
             ended.id as i32,
@@ -154,7 +152,7 @@ pub(crate) struct Report<'a> {
 /// A report is about to be sent to listeners.
 #[inline(always)]
 pub(crate) fn netlink_report<'a>(report: impl FnOnce() -> Report<'a>) {
-    ffi::binder_netlink_report(|| {
+    tracepoints::binder_netlink_report(|| {
         let report = report();
         (
             report.context.into(),
@@ -187,7 +185,7 @@ pub(crate) struct SlowCall<'a> {
 /// A slow call is told.
 #[inline(always)]
 pub(crate) fn slow_call<'a>(call: impl FnOnce() -> SlowCall<'a>) {
-    ffi::binder_slow_call(|| {
+    tracepoints::binder_slow_call(|| {
         let call = call();
         (
             call.id as i32,
@@ -216,7 +214,7 @@ pub(crate) struct RefNamed {
 /// A node in the data becomes a handle of the receiver.
 #[inline(always)]
 pub(crate) fn transaction_node_to_ref(id: u32, translated: impl FnOnce() -> (NodeNamed, RefNamed)) {
-    ffi::binder_transaction_node_to_ref(|| {
+    tracepoints::binder_transaction_node_to_ref(|| {
         let (node, to) = translated();
         (id as i32, node.id as i32, node.ptr, to.id as i32, to.handle)
     });
@@ -225,7 +223,7 @@ pub(crate) fn transaction_node_to_ref(id: u32, translated: impl FnOnce() -> (Nod
 /// A handle in the data becomes a node of the receiver.
 #[inline(always)]
 pub(crate) fn transaction_ref_to_node(id: u32, translated: impl FnOnce() -> (RefNamed, NodeNamed)) {
-    ffi::binder_transaction_ref_to_node(|| {
+    tracepoints::binder_transaction_ref_to_node(|| {
         let (from, node) = translated();
         (
             id as i32,
@@ -244,7 +242,7 @@ pub(crate) fn transaction_ref_to_ref(
     node: u32,
     translated: impl FnOnce() -> (RefNamed, RefNamed),
 ) {
-    ffi::binder_transaction_ref_to_ref(|| {
+    tracepoints::binder_transaction_ref_to_ref(|| {
         let (from, to) = translated();
         (
             id as i32,
@@ -260,13 +258,13 @@ pub(crate) fn transaction_ref_to_ref(
 /// The file of descriptor `fd` was taken from the sender; `at` is the place of its number.
 #[inline(always)]
 pub(crate) fn transaction_fd_send(id: u32, fd: u32, at: usize) {
-    ffi::binder_transaction_fd_send(|| (id as i32, fd as i32, at));
+    tracepoints::binder_transaction_fd_send(|| (id as i32, fd as i32, at));
 }
 
 /// Number `fd` of the receiver was reserved for a file; `at` is the place of the number.
 #[inline(always)]
 pub(crate) fn transaction_fd_recv(id: u32, fd: u32, at: usize) {
-    ffi::binder_transaction_fd_recv(|| (id as i32, fd as i32, at));
+    tracepoints::binder_transaction_fd_recv(|| (id as i32, fd as i32, at));
 }
 
 /// The sizes of a buffer's parts, and the call or reply whose data it has.
@@ -291,82 +289,82 @@ impl BufferOf {
 /// A buffer was reserved.
 #[inline(always)]
 pub(crate) fn transaction_alloc_buf(buffer: impl FnOnce() -> BufferOf) {
-    ffi::binder_transaction_alloc_buf(|| buffer().values());
+    tracepoints::binder_transaction_alloc_buf(|| buffer().values());
 }
 
 /// The receiver frees a buffer.
 #[inline(always)]
 pub(crate) fn transaction_buffer_release(buffer: impl FnOnce() -> BufferOf) {
-    ffi::binder_transaction_buffer_release(|| buffer().values());
+    tracepoints::binder_transaction_buffer_release(|| buffer().values());
 }
 
 /// A buffer is freed because its sender fails.
 #[inline(always)]
 pub(crate) fn transaction_failed_buffer_release(buffer: impl FnOnce() -> BufferOf) {
-    ffi::binder_transaction_failed_buffer_release(|| buffer().values());
+    tracepoints::binder_transaction_failed_buffer_release(|| buffer().values());
 }
 
 /// A buffer is freed because a newer call has taken the place of its own.
 #[inline(always)]
 pub(crate) fn transaction_update_buffer_release(buffer: impl FnOnce() -> BufferOf) {
-    ffi::binder_transaction_update_buffer_release(|| buffer().values());
+    tracepoints::binder_transaction_update_buffer_release(|| buffer().values());
 }
 
 /// `bytes` bytes of a process's space, whole pages, come into use or are free.
 #[inline(always)]
 pub(crate) fn update_page_range(process: Pid, are_taken: bool, at: usize, bytes: usize) {
-    ffi::binder_update_page_range(|| (process, are_taken, at, bytes));
+    tracepoints::binder_update_page_range(|| (process, are_taken, at, bytes));
 }
 
 /// Whether an event is on about pages that come into use or are free.
 #[inline(always)]
 pub(crate) fn are_pages_on() -> bool {
-    ffi::are_page_events_on()
+    tracepoints::are_page_events_on()
 }
 
 /// A present page comes into use.
 #[inline(always)]
 pub(crate) fn alloc_lru(process: Pid, index: usize) {
-    ffi::binder_alloc_lru_start(|| (process, index));
-    ffi::binder_alloc_lru_end(|| (process, index));
+    tracepoints::binder_alloc_lru_start(|| (process, index));
+    tracepoints::binder_alloc_lru_end(|| (process, index));
 }
 
 /// A present page is free.
 #[inline(always)]
 pub(crate) fn free_lru(process: Pid, index: usize) {
-    ffi::binder_free_lru_start(|| (process, index));
-    ffi::binder_free_lru_end(|| (process, index));
+    tracepoints::binder_free_lru_start(|| (process, index));
+    tracepoints::binder_free_lru_end(|| (process, index));
 }
 
 /// A page is about to be allocated.
 #[inline(always)]
 pub(crate) fn alloc_page_start(process: Pid, index: usize) {
-    ffi::binder_alloc_page_start(|| (process, index));
+    tracepoints::binder_alloc_page_start(|| (process, index));
 }
 
 /// A page was allocated and mapped.
 #[inline(always)]
 pub(crate) fn alloc_page_end(process: Pid, index: usize) {
-    ffi::binder_alloc_page_end(|| (process, index));
+    tracepoints::binder_alloc_page_end(|| (process, index));
 }
 
 /// A page was taken from its process.
 #[inline(always)]
 pub(crate) fn unmap_kernel(process: Pid, index: usize) {
-    ffi::binder_unmap_kernel_start(|| (process, index));
-    ffi::binder_unmap_kernel_end(|| (process, index));
+    tracepoints::binder_unmap_kernel_start(|| (process, index));
+    tracepoints::binder_unmap_kernel_end(|| (process, index));
 }
 
 /// A page that was taken is about to be unmapped.
 #[inline(always)]
 pub(crate) fn unmap_user_start(process: Pid, index: usize) {
-    ffi::binder_unmap_user_start(|| (process, index));
+    tracepoints::binder_unmap_user_start(|| (process, index));
 }
 
 /// A page that was taken was unmapped.
 #[inline(always)]
 pub(crate) fn unmap_user_end(process: Pid, index: usize) {
-    ffi::binder_unmap_user_end(|| (process, index));
+    tracepoints::binder_unmap_user_end(|| (process, index));
 }
 
 /// Returns an errno as C functions do: 0 or negative.

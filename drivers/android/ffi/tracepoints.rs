@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tracepoints that `events.c` defines, each as a safe function.
+//! The tracepoints that `trace/events.c` defines, each as a function.
 
-use core::marker::PhantomData;
+use super::Text;
 #[cfg(CONFIG_TRACEPOINTS)]
 use kernel::bindings;
-use kernel::{
-    ffi::{c_char, c_int, c_uint, c_ulong},
-    prelude::*, //
-};
-
-/// The name of a device, or another text, for C.
-#[repr(transparent)]
-pub(super) struct Name<'a>(*const c_char, PhantomData<&'a CStr>);
-
-impl<'a> From<&'a CStr> for Name<'a> {
-    fn from(name: &'a CStr) -> Self {
-        Self(name.as_char_ptr(), PhantomData)
-    }
-}
+use kernel::ffi::{c_int, c_uint, c_ulong};
 
 /// As `events.c` defines it.
 #[cfg(CONFIG_TRACEPOINTS)]
@@ -34,7 +21,7 @@ extern "C" {
 
 /// Whether any event is on that is about the pages of a buffer.
 #[inline(always)]
-pub(super) fn are_page_events_on() -> bool {
+pub(crate) fn are_page_events_on() -> bool {
     #[cfg(CONFIG_TRACEPOINTS)]
     // SAFETY: `events.c` defines the struct, whose key is a static key.
     return unsafe {
@@ -64,7 +51,7 @@ macro_rules! tracepoints {
 
             $(
                 #[inline(always)]
-                pub(super) fn $name $(<$life>)? (values: impl FnOnce() -> ($($type,)+)) {
+                pub(crate) fn $name $(<$life>)? (values: impl FnOnce() -> ($($type,)+)) {
                     #[cfg(CONFIG_TRACEPOINTS)]
                     // SAFETY: `events.c` defines the tracepoint, whose key is a static key.
                     if unsafe {
@@ -104,12 +91,12 @@ tracepoints! {
         code: u32, flags: u32
     );
     binder_netlink_report<'a>(
-        device: Name<'a>, answer: u32, from_process: c_int, from_thread: c_int,
+        device: Text<'a>, answer: u32, from_process: c_int, from_thread: c_int,
         to_process: c_int, to_thread: c_int, is_reply: bool, flags: u32, code: u32, size: usize
     );
     binder_slow_call<'a>(
         id: c_int, from_process: c_int, from_thread: c_int, to_process: c_int, waited: u32,
-        is_cycle: bool, text: Name<'a>
+        is_cycle: bool, text: Text<'a>
     );
     binder_transaction_node_to_ref(id: c_int, node: c_int, pointer: u64, ref_id: c_int, handle: u32);
     binder_transaction_ref_to_node(id: c_int, ref_id: c_int, handle: u32, node: c_int, pointer: u64);
