@@ -16,6 +16,11 @@
 //! one place, [`Transaction::return_to_caller`], under the caller's lock. What a transaction holds
 //! on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly that.
 
+mod traced;
+mod waiter;
+
+pub(crate) use waiter::Waiter;
+
 use crate::{
     allocation::Buffer,
     common::{
@@ -27,7 +32,7 @@ use crate::{
     defs::{transaction_flags, Return, TransactionRequest},
     kernel_ext::{park::WakeHint, ticks::Ticks},
     node::Node,
-    process::{Pid, Process, ProcessState, StateGuard},
+    process::{Pid, ProcessState, StateGuard},
     pure::{
         call_stack::FrameId,
         freeze_state::Admission,
@@ -107,31 +112,6 @@ impl Content {
     fn free(self) {}
 }
 
-/// A thread that waited for the outcome of a call when it was looked up.
-pub(crate) struct Waiter {
-    pub(crate) thread: Arc<Thread>,
-    pub(crate) frame: FrameId,
-}
-
-impl Waiter {
-    /// Whether the thread still waits. The caller holds the state lock of its process.
-    pub(crate) fn waits(&self, process: &mut ProcessState) -> bool {
-        self.thread.state(process).stack.waits_for(self.frame)
-    }
-
-    /// Returns the thread that waits for a reply to what this thread served when it made the call:
-    /// the next one up the chain of calls.
-    pub(crate) fn next_up(&self) -> Option<Self> {
-        let mut process = self.thread.process.lock_state();
-        let served = self
-            .thread
-            .state(&mut process)
-            .stack
-            .served_during(self.frame);
-        served.map(|served| served.waiter())
-    }
-}
-
 /// Whether a oneway call is the one that its node is busy with (contract TXN-22).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -169,33 +149,6 @@ impl Transaction {
         self.flags = request.flags;
         self.sender_euid = Kuid::current_euid();
         self.start = Ticks::now();
-    }
-
-    /// Returns what trace events say of the end of this call or reply, which was for thread `thread`
-    /// of process `process`. From whom it was is not known then, as in the C driver.
-    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
-        trace::Ended {
-            id: self.id,
-            from_process: 0,
-            from_thread: 0,
-            to_process: process,
-            to_thread: thread,
-            code: self.code,
-            flags: self.flags,
-        }
-    }
-
-    /// The same for a call that is not queued, because something fails.
-    pub(crate) fn ended_as_draft(&self, target: &Process) -> trace::Ended {
-        let ended = self.ended_at(target.pid(), 0);
-        if self.is_oneway() {
-            return ended;
-        }
-        trace::Ended {
-            from_process: self.caller.process.pid(),
-            from_thread: self.caller.id,
-            ..ended
-        }
     }
 
     /// Frees a oneway call whose place a newer one has taken.

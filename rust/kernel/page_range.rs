@@ -46,8 +46,9 @@
 //! # Files
 //!
 //! This file: making a mapping and making pages appear. [`slots`]: what a present page is.
-//! [`access`]: reading and writing. [`reclaim`]: how a page is removed. [`pool`]: what ranges have
-//! in common. [`vma_ops`]: the functions that the kernel calls when a process changes its mapping.
+//! [`present`]: which pages are. [`access`]: reading and writing. [`reclaim`]: how a page is
+//! removed. [`pool`]: what ranges have in common. [`vma_ops`]: the functions that the kernel calls
+//! when a process changes its mapping.
 //!
 //! # Locks, outermost first
 //!
@@ -92,6 +93,8 @@ use kernel::{
 mod access;
 #[path = "page_range/pool.rs"]
 mod pool;
+#[path = "page_range/present.rs"]
+mod present;
 #[path = "page_range/reclaim.rs"]
 mod reclaim;
 #[path = "page_range/slots.rs"]
@@ -355,31 +358,6 @@ impl PageRange {
         self.frontier.load(ordering::Relaxed) >= 0
     }
 
-    /// Returns which of up to 64 pages are present: a bit for each, the lowest for the first.
-    pub fn present_in(&self, pages: Range<usize>) -> u64 {
-        let space = self.space.open();
-        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
-        let slots = mapping.and_then(|mapping| mapping.slots.get(pages));
-        let slots = slots.unwrap_or_default().iter().rev();
-        slots.fold(0, |bits, slot| bits << 1 | u64::from(slot.is_filled()))
-    }
-
-    /// Returns how many pages, from the start of the mapping on, were present at some time, those between
-    /// them included.
-    pub fn high_watermark(&self) -> usize {
-        let space = self.space.open();
-        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
-        mapping.map_or(0, |mapping| mapping.highest.load(ordering::Relaxed))
-    }
-
-    /// Returns how many pages are present. Walks all slots: for statistics.
-    pub fn pages_present(&self) -> usize {
-        let space = self.space.open();
-        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
-        let slots = mapping.map_or(&[][..], |mapping| &mapping.slots[..]);
-        slots.iter().filter(|slot| slot.is_filled()).count()
-    }
-
     /// Makes sure that the process finds pages at the offsets `start..end`.
     ///
     /// Usually this takes one load; otherwise it sleeps to allocate memory and takes the locks of
@@ -463,14 +441,6 @@ impl PageRange {
             .store(highest.max(index + 1), ordering::Relaxed);
         // SAFETY: The slot is that of the record, and the pool that of this range.
         unsafe { mapping.slots[index].fill(record, &self.pool) }
-    }
-
-    /// Whether a page is present, at this moment. `false` if the range is closed.
-    pub fn has_page(&self, index: usize) -> bool {
-        let space = self.space.open();
-        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
-        let slot = mapping.and_then(|mapping| mapping.slots.get(index));
-        slot.is_some_and(Slot::is_filled)
     }
 
     /// Maps a page at `address` in the process.

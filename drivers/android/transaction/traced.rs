@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What trace events say of a transaction.
+
+use super::Transaction;
+use crate::{
+    process::{Pid, Process},
+    trace, //
+};
+
+impl Transaction {
+    /// Returns what trace events say of the end of this call or reply, which was for thread `thread`
+    /// of process `process`. From whom it was is not known then, as in the C driver.
+    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
+        trace::Ended {
+            id: self.id,
+            from_process: 0,
+            from_thread: 0,
+            to_process: process,
+            to_thread: thread,
+            code: self.code,
+            flags: self.flags,
+        }
+    }
+
+    /// The same for a call that is not queued, because something fails.
+    pub(crate) fn ended_as_draft(&self, target: &Process) -> trace::Ended {
+        let ended = self.ended_at(target.pid(), 0);
+        if self.is_oneway() {
+            return ended;
+        }
+        trace::Ended {
+            from_process: self.caller.process.pid(),
+            from_thread: self.caller.id,
+            ..ended
+        }
+    }
+}
