@@ -7,28 +7,25 @@
 //! which keeps it on its CPU and others off it. (On a `PREEMPT_RT` kernel it does not. There a record
 //! may show the words of two writers, of which one was preempted.)
 //!
-//! Each record has a number, by which the records of all rings can be put in order. The writer stores
-//! it before and after the words of the record, and the reader reads it in the opposite order:
-//!
-//! ```text
-//!   writer: number ─► words ─► number again        reader: number ◄─ words ◄─ number again
-//! ```
-//!
-//! If the reader sees the same number twice, no other record was begun meanwhile, so the words belong
-//! to that number.
+//! Each record has a number, by which the records of all rings can be put in order.
 
-use core::array;
+#[path = "cpu_rings/slot.rs"]
+mod slot;
+#[cfg(kunit_suites)]
+#[path = "cpu_rings/tests.rs"]
+mod tests;
+
 use kernel::{
     alloc::Flags,
     cpu::{nr_cpu_ids, CpuId},
     prelude::*,
     sync::{
-        atomic::{Acquire, Atomic, Relaxed, Release},
-        barrier::{smp_mb, Read, Write},
+        atomic::{Atomic, Relaxed},
         lock::{spinlock::SpinLockBackend, Guard},
     },
 };
 use pin_init::init_array_from_fn;
+use slot::{Record, Slot};
 
 /// How many records a ring has.
 pub(crate) const RECORDS: usize = 32;
@@ -49,25 +46,6 @@ pub(crate) struct Ring<const WORDS: usize> {
     /// mask makes an offset of it.
     next: Atomic<u32>,
     slots: [Slot<WORDS>; RECORDS],
-}
-
-/// A place for a record. All zeroes if none has been in it: so no record can have the number 0.
-#[repr(align(64))] // A record that is written takes one cache line.
-struct Slot<const WORDS: usize> {
-    /// The number of the record that was begun last.
-    begun: Atomic<u32>,
-    words: [Atomic<u32>; WORDS],
-    /// The number of the record that was completed last.
-    completed: Atomic<u32>,
-}
-
-/// A record that was read.
-#[derive(Clone, Copy)]
-pub(crate) struct Record<const WORDS: usize> {
-    pub(crate) number: u32,
-    pub(crate) words: [u32; WORDS],
-    /// Whether all words are those of this record. Otherwise the writer was about to write them.
-    pub(crate) is_complete: bool,
 }
 
 impl<const WORDS: usize> CpuRings<WORDS> {
@@ -128,13 +106,7 @@ impl<const WORDS: usize> Ring<WORDS> {
         // CAST: A slot is small.
         let size = size_of::<Slot<WORDS>>() as u32;
         self.next.store(next.wrapping_add(size), Relaxed);
-        let slot = &self.slots[(next / size) as usize % RECORDS];
-        slot.begun.store(number, Relaxed);
-        smp_mb(Write);
-        for (place, word) in slot.words.iter().zip(words) {
-            place.store(word, Relaxed);
-        }
-        slot.completed.store(number, Release);
+        self.slots[(next / size) as usize % RECORDS].write(number, words);
     }
 
     /// Calls `each` with all records that are kept, in no particular order.
@@ -143,27 +115,5 @@ impl<const WORDS: usize> Ring<WORDS> {
         records
             .filter(|record| record.number != 0)
             .for_each(&mut each);
-    }
-}
-
-impl<const WORDS: usize> Slot<WORDS> {
-    fn empty() -> Self {
-        Self {
-            begun: Atomic::new(0),
-            words: [const { Atomic::new(0) }; WORDS],
-            completed: Atomic::new(0),
-        }
-    }
-
-    fn read(&self) -> Record<WORDS> {
-        let completed = self.completed.load(Acquire);
-        let words = array::from_fn(|at| self.words[at].load(Relaxed));
-        smp_mb(Read);
-        let number = self.begun.load(Relaxed);
-        Record {
-            number,
-            words,
-            is_complete: number == completed,
-        }
     }
 }

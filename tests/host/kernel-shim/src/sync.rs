@@ -99,33 +99,61 @@ impl<T> From<ArcBorrow<'_, T>> for Arc<T> {
 
 /// Numbers that threads share.
 pub mod atomic {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use crate::testing::in_turn;
+    use std::sync::Mutex;
 
-    /// A 64-bit number; no room uses another.
-    pub struct Atomic<T>(AtomicU64, std::marker::PhantomData<T>);
+    /// A number. Threads that take [turns](crate::testing::take_turns) do so with each access.
+    pub struct Atomic<T>(Mutex<T>);
 
     /// In no order with anything else.
     pub struct Relaxed;
+    /// Before what follows.
+    pub struct Acquire;
+    /// After what precedes.
+    pub struct Release;
 
-    impl Atomic<u64> {
+    /// How an access is ordered. Here all are alike, in an order that all threads agree on.
+    pub trait Order {}
+    impl Order for Relaxed {}
+    impl Order for Acquire {}
+    impl Order for Release {}
+
+    impl<T: Copy> Atomic<T> {
         /// A number.
-        pub const fn new(value: u64) -> Self {
-            Self(AtomicU64::new(value), std::marker::PhantomData)
+        pub const fn new(value: T) -> Self {
+            Self(Mutex::new(value))
         }
 
         /// Reads it.
-        pub fn load(&self, _: Relaxed) -> u64 {
-            self.0.load(Ordering::Relaxed)
+        pub fn load(&self, _: impl Order) -> T {
+            in_turn(|| *self.0.lock().unwrap())
         }
 
         /// Writes it.
-        pub fn store(&self, value: u64, _: Relaxed) {
-            self.0.store(value, Ordering::Relaxed);
-        }
-
-        /// Adds to it; gives what it was.
-        pub fn fetch_add(&self, value: u64, _: Relaxed) -> u64 {
-            self.0.fetch_add(value, Ordering::Relaxed)
+        pub fn store(&self, value: T, _: impl Order) {
+            in_turn(|| *self.0.lock().unwrap() = value);
         }
     }
+
+    impl Atomic<u64> {
+        /// Adds to it; gives what it was.
+        pub fn fetch_add(&self, value: u64, _: impl Order) -> u64 {
+            in_turn(|| {
+                let mut number = self.0.lock().unwrap();
+                let sum = number.wrapping_add(value);
+                std::mem::replace(&mut *number, sum)
+            })
+        }
+    }
+}
+
+/// What keeps accesses in order. Here turns do, where threads take turns.
+pub mod barrier {
+    /// Of what is read.
+    pub struct Read;
+    /// Of what is written.
+    pub struct Write;
+
+    /// Keeps accesses before it before those after it.
+    pub fn smp_mb<T>(_: T) {}
 }

@@ -23,6 +23,8 @@ mod box_queue;
 #[cfg(test)]
 #[path = "../../../../rust/kernel/expect.rs"]
 mod expect;
+#[path = "../../../../rust/kernel/cpu_rings/slot.rs"]
+mod slot;
 
 #[cfg(test)]
 mod tests;

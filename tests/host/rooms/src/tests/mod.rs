@@ -19,6 +19,7 @@ mod range_conformance;
 mod range_lessons;
 mod range_shared;
 mod registrations;
+mod slot;
 mod wait_graph;
 mod wire;
 
