@@ -32,9 +32,10 @@ pub(crate) struct SlowCall<'a> {
     pub(crate) is_cycle: u32,
 }
 
-// SAFETY: `common/netlink.c` defines the functions with these arguments. What they are given they read
-// during the call alone, and what a `Text` in it points to is valid that long (its type invariant).
-// Registering a family that is registered fails, and unregistering one that is not does nothing.
+// Why these are safe to call: `common/netlink.c` defines them with these arguments. What they are given
+// they read during the call alone, and what a `Text` in it points to is valid that long (its type
+// invariant). Registering a family that is registered fails, and unregistering one that is not does
+// nothing.
 unsafe extern "C" {
     #[link_name = "rust_binder_netlink_register"]
     pub(crate) safe fn register();
