@@ -5,6 +5,7 @@
 //! parameter of the module: so one build has thousands of broken drivers in it.
 //!
 //! - [`rust`] and [`c`] find the places, in syntax trees, one operator at a time;
+//! - [`enums`] knows the variants of enums;
 //! - [`same`] knows what would be no fault;
 //! - [`site`] is what is known of a fault, and by which key it is found again after an edit elsewhere;
 //! - [`write`] makes the copy, and says which bytes of it belong to which fault: a fault that does not
@@ -13,6 +14,7 @@
 //! `tools/lab/mutants.py` builds and runs what comes of it.
 
 mod c;
+mod enums;
 mod rust;
 mod same;
 mod site;

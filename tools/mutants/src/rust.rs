@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The operators on Rust: what can be wrong with an expression, a statement, a function.
 
+use crate::enums::Enums;
 use crate::same;
 use crate::site::{Fault, Place};
-use crate::tree::{children, Language, Source};
-use std::collections::HashMap;
+use crate::tree::{children, Source};
 use tree_sitter::Node;
 
 /// Whose contents mean other things at compile time than the text of a function.
@@ -55,49 +55,6 @@ const METHODS: &[(&str, &str)] = &[
 /// How methods are called that answer yes or no.
 const PREDICATES: &[&str] =
     &["is_", "has_", "wants_", "contains", "starts_with", "ptr_eq", "accepts_", "exceeds_"];
-
-/// The variants without data of each enum, by file and name.
-pub struct Enums(HashMap<(String, String), Vec<String>>);
-
-impl Enums {
-    pub fn of(sources: &[Source]) -> Self {
-        let mut enums = HashMap::new();
-        for source in sources.iter().filter(|source| source.language == Language::Rust) {
-            collect_enums(source, source.tree.root_node(), &mut enums);
-        }
-        Self(enums)
-    }
-
-    /// What else `name::variant` could have been.
-    fn other(&self, file: &str, name: &str, variant: &str) -> Option<&str> {
-        let here = self.0.get(&(file.to_string(), name.to_string()));
-        let variants = here.or_else(|| {
-            let mut with_name = self.0.iter().filter(|((_, other), _)| other == name);
-            let found = with_name.next()?;
-            with_name.next().is_none().then_some(found.1)
-        })?;
-        let index = variants.iter().position(|known| known == variant)?;
-        let next = &variants[(index + 1) % variants.len()];
-        (next != variant).then_some(next)
-    }
-
-    fn first(&self, file: &str, name: &str) -> Option<&str> {
-        self.0.get(&(file.to_string(), name.to_string()))?.first().map(String::as_str)
-    }
-}
-
-fn collect_enums(source: &Source, node: Node<'_>, enums: &mut HashMap<(String, String), Vec<String>>) {
-    if node.kind() == "enum_item" {
-        let body = node.child_by_field_name("body").map(children).unwrap_or_default();
-        let unit =
-            body.iter().filter(|v| v.kind() == "enum_variant" && v.child_by_field_name("body").is_none());
-        let names = unit.map(|variant| source.field(*variant, "name").to_string()).collect();
-        enums.insert((source.path.clone(), source.field(node, "name").to_string()), names);
-    }
-    for child in children(node) {
-        collect_enums(source, child, enums);
-    }
-}
 
 /// All faults of a source, in the order of the text.
 pub fn faults(source: &Source, enums: &Enums) -> Vec<Fault> {

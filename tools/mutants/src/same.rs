@@ -75,7 +75,8 @@ pub fn overlap(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rust::{faults, Enums};
+    use crate::enums::Enums;
+    use crate::rust::faults;
 
     fn count(text: &str, operator: &str) -> usize {
         let source = Source::rust("a.rs", text);

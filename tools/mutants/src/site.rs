@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A fault: where it is, what it does, and the key by which it is known.
 
+use crate::enums::Enums;
 use crate::tree::{Language, Source};
 use crate::{c, rust};
 use serde::Serialize;
@@ -57,7 +58,7 @@ pub struct Site {
 
 /// All faults of all sources, numbered.
 pub fn numbered(sources: &[Source]) -> Vec<Site> {
-    let enums = rust::Enums::of(sources);
+    let enums = Enums::of(sources);
     let mut seen = HashMap::new();
     let mut sites = Vec::new();
     for source in sources {
