@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The lines of upstream's Rust driver that are not the C driver's.
 
-use crate::process::parse::{holders, role, work, Line};
+use crate::process::parse::{holders, line_of, role, work, Line};
 use crate::process::{Buffer, BufferState, Looper, Node, NodeCounts, Reference, StackEntry, Thread, Work};
 use crate::transaction::{Held, Transaction};
 use crate::words::{hex32, number, pid, pointer, task, Parsed, Pid, Task};
@@ -13,22 +13,9 @@ const TF_ONE_WAY: u32 = 1;
 
 /// A line of a process's block, and what follows it: the driver does not end all of them.
 pub(crate) fn line(mut text: &str) -> Option<(Line, &str)> {
-    let found = any.parse_next(&mut text).ok()?;
+    let found = line_of(transaction, stack_entry, its_work, line_of_process).parse_next(&mut text).ok()?;
     let whole = text.is_empty() || matches!(found, Line::Reference(_));
     whole.then_some((found, text))
-}
-
-fn any(input: &mut &str) -> Parsed<Line> {
-    alt((preceded("    ", line_below), preceded("  ", line_of_process))).parse_next(input)
-}
-
-fn line_below(input: &mut &str) -> Parsed<Line> {
-    alt((
-        preceded("pending async transaction ", transaction.map(Work::Transaction)).map(Line::NodeWork),
-        stack_entry.map(Line::Stack),
-        its_work.map(Line::ThreadWork),
-    ))
-    .parse_next(input)
 }
 
 fn line_of_process(input: &mut &str) -> Parsed<Line> {

@@ -2,10 +2,11 @@
 //! The lines of a process's block, taken apart.
 
 use super::{Buffer, BufferState, Looper, Node, NodeCounts, Reference, Role, StackEntry, Thread, Work};
-use crate::transaction::transaction;
+use crate::transaction::{transaction, Transaction};
 use crate::words::{flag, hex, hex32, number, pid, pointer, Parsed, Pid};
 use winnow::ascii::dec_uint;
 use winnow::combinator::{alt, opt, preceded, repeat, seq};
+use winnow::error::ContextError;
 use winnow::prelude::*;
 
 /// A line of a block.
@@ -24,17 +25,22 @@ pub(crate) enum Line {
 
 /// A line of the C driver's.
 pub(crate) fn line(input: &mut &str) -> Parsed<Line> {
-    alt((preceded("    ", line_below), preceded("  ", line_of_process))).parse_next(input)
+    line_of(transaction, stack_entry, work, line_of_process).parse_next(input)
 }
 
-/// One about the thread or the node above it.
-fn line_below(input: &mut &str) -> Parsed<Line> {
-    alt((
+/// A line, made of what a driver prints: `of_process`, or further in, what is about the thread or the node above it.
+pub(crate) fn line_of<'a>(
+    transaction: impl Parser<&'a str, Transaction, ContextError>,
+    stack_entry: impl Parser<&'a str, StackEntry, ContextError>,
+    work: impl Parser<&'a str, Work, ContextError>,
+    of_process: impl Parser<&'a str, Line, ContextError>,
+) -> impl Parser<&'a str, Line, ContextError> {
+    let below = alt((
         preceded("pending async transaction ", transaction.map(Work::Transaction)).map(Line::NodeWork),
         stack_entry.map(Line::Stack),
         work.map(Line::ThreadWork),
-    ))
-    .parse_next(input)
+    ));
+    alt((preceded("    ", below), preceded("  ", of_process)))
 }
 
 fn line_of_process(input: &mut &str) -> Parsed<Line> {
