@@ -67,7 +67,7 @@ impl<N> Context<N> {
                 log <- new_mutex!(None, "Context::log"),
                 _counted: Counted::new(Kind::Context),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 

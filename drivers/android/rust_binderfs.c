@@ -7,132 +7,43 @@
  * mount's user namespace creates more of them through binder-control.
  */
 
-#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/fs_context.h>
-#include <linux/fs_parser.h>
-#include <linux/idr.h>
-#include <linux/ipc_namespace.h>
 #include <linux/magic.h>
 #include <linux/module.h>
-#include <linux/nsproxy.h>
 #include <linux/rcupdate.h>
-#include <linux/sched.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/user_namespace.h>
 
 #include "binderfs/internal.h"
 
-/*
- * The last minors are kept for the initial IPC namespace: others cannot use
- * all.
- */
-#define BINDERFS_MINORS_OF_HOST	4
-
 dev_t rust_binderfs_region;
-static DEFINE_IDA(binderfs_minors);
-
-struct binderfs_options {
-	u32 max;
-	bool stats;
-};
-
-/* Quota and minors */
-
-static int binderfs_charge(struct binderfs_mount *mount)
-{
-	int ret = -ENOSPC;
-
-	spin_lock(&mount->quota_lock);
-	if (mount->devices < mount->max) {
-		mount->devices++;
-		ret = 0;
-	}
-	spin_unlock(&mount->quota_lock);
-	return ret;
-}
-
-static void binderfs_uncharge(struct binderfs_mount *mount)
-{
-	spin_lock(&mount->quota_lock);
-	mount->devices--;
-	spin_unlock(&mount->quota_lock);
-}
-
-int rust_binderfs_alloc_minor(struct binderfs_mount *mount)
-{
-	int minor = binderfs_charge(mount);
-
-	if (minor)
-		return minor;
-
-	minor = ida_alloc_range(&binderfs_minors, BINDERFS_MINOR_CONTROL + 1,
-				mount->last_minor, GFP_KERNEL);
-	if (minor < 0)
-		binderfs_uncharge(mount);
-	return minor;
-}
-
-void rust_binderfs_free_minor(struct binderfs_mount *mount, int minor)
-{
-	ida_free(&binderfs_minors, minor);
-	binderfs_uncharge(mount);
-}
 
 /* The super block */
 
-static int binderfs_show_options(struct seq_file *seq, struct dentry *root)
-{
-	struct binderfs_mount *mount = binderfs_mount(root->d_sb);
-
-	seq_printf(seq, ",max=%u", READ_ONCE(mount->max));
-	if (mount->stats)
-		seq_puts(seq, ",stats=global");
-	return 0;
-}
-
 static const struct super_operations binderfs_sops = {
 	.evict_inode = rust_binderfs_evict_inode,
-	.show_options = binderfs_show_options,
+	.show_options = rust_binderfs_show_options,
 	.statfs = simple_statfs,
 };
 
-/*
- * The IPC namespace of the task that mounts determines once which minors the
- * mount may use, so the mount needs no reference on the namespace.
- */
-static u32 binderfs_last_minor(void)
-{
-	u32 last = BINDERFS_MINORS - 1;
-
-	if (IS_ENABLED(CONFIG_IPC_NS) &&
-	    current->nsproxy->ipc_ns != &init_ipc_ns)
-		last -= BINDERFS_MINORS_OF_HOST;
-	return last;
-}
-
+/* Takes the options over from @fc. */
 static struct binderfs_mount *
-binderfs_new_mount(struct user_namespace *user_ns,
-		   const struct binderfs_options *options)
+binderfs_new_mount(const struct user_namespace *user_ns,
+		   struct fs_context *fc)
 {
-	struct binderfs_mount *mount = kzalloc_obj(*mount);
+	struct binderfs_mount *mount = kzalloc_obj(*mount, GFP_KERNEL_ACCOUNT);
 
 	if (!mount)
 		return NULL;
 
-	mount->uid = make_kuid(user_ns, 0);
-	if (!uid_valid(mount->uid))
-		mount->uid = GLOBAL_ROOT_UID;
-	mount->gid = make_kgid(user_ns, 0);
-	if (!gid_valid(mount->gid))
-		mount->gid = GLOBAL_ROOT_GID;
-
-	mount->last_minor = binderfs_last_minor();
-	mount->stats = options->stats;
-	mount->max = options->max;
-	spin_lock_init(&mount->quota_lock);
+	if (rust_binderfs_init_quota(mount, user_ns)) {
+		kfree(mount);
+		return NULL;
+	}
+	mount->options = fc->fs_private;
+	fc->fs_private = NULL;
+	spin_lock_init(&mount->options_lock);
 	atomic64_set(&mount->last_ino, BINDERFS_INO_LAST_DEVICE);
 	rust_binder_log_dir_init(&mount->processes);
 	return mount;
@@ -141,7 +52,7 @@ binderfs_new_mount(struct user_namespace *user_ns,
 /* On failure the VFS calls binderfs_kill_sb(), which cleans up. */
 static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 {
-	sb->s_fs_info = binderfs_new_mount(sb->s_user_ns, fc->fs_private);
+	sb->s_fs_info = binderfs_new_mount(sb->s_user_ns, fc);
 	if (!sb->s_fs_info)
 		return -ENOMEM;
 
@@ -159,7 +70,7 @@ static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 	 */
 	sb->s_iflags &= ~SB_I_NODEV;
 
-	return rust_binderfs_populate(sb);
+	return rust_binderfs_populate(sb, fc);
 }
 
 static void binderfs_kill_sb(struct super_block *sb)
@@ -168,107 +79,57 @@ static void binderfs_kill_sb(struct super_block *sb)
 
 	/* Evicts all inodes, which needs the mount. */
 	kill_anon_super(sb);
+	if (!mount)
+		return;
+	rust_binderfs_exit_quota(mount);
+	rust_binderfs_free_options(mount->options);
 	kfree(mount);
 }
 
-/* Options */
-
-enum binderfs_option {
-	BINDERFS_OPT_MAX,
-	BINDERFS_OPT_STATS,
-};
-
-static const struct constant_table binderfs_stats_modes[] = {
-	{ "global", true },
-	{}
-};
-
-static const struct fs_parameter_spec binderfs_parameters[] = {
-	fsparam_u32("max", BINDERFS_OPT_MAX),
-	fsparam_enum("stats", BINDERFS_OPT_STATS, binderfs_stats_modes),
-	{}
-};
-
-static int binderfs_parse_param(struct fs_context *fc,
-				struct fs_parameter *param)
-{
-	struct binderfs_options *options = fc->fs_private;
-	struct fs_parse_result value;
-	int opt = fs_parse(fc, binderfs_parameters, param, &value);
-
-	switch (opt) {
-	case BINDERFS_OPT_MAX:
-		if (value.uint_32 > BINDERFS_MINORS)
-			return invalfc(fc, "max is over %u", BINDERFS_MINORS);
-		options->max = value.uint_32;
-		return 0;
-	case BINDERFS_OPT_STATS:
-		/* The files show all processes of the system. */
-		if (!capable(CAP_SYS_ADMIN))
-			return -EPERM;
-		options->stats = value.uint_32;
-		return 0;
-	default:
-		return opt;
-	}
-}
+/* The filesystem type */
 
 static int binderfs_get_tree(struct fs_context *fc)
 {
 	return get_tree_nodev(fc, binderfs_fill_super);
 }
 
-static int binderfs_reconfigure(struct fs_context *fc)
-{
-	struct binderfs_mount *mount = binderfs_mount(fc->root->d_sb);
-	const struct binderfs_options *options = fc->fs_private;
-
-	if (options->stats != mount->stats)
-		return invalfc(fc, "stats is for the lifetime of a mount");
-
-	/* Devices over the new limit stay; no further ones can be created. */
-	spin_lock(&mount->quota_lock);
-	WRITE_ONCE(mount->max, options->max);
-	spin_unlock(&mount->quota_lock);
-	return 0;
-}
-
 static void binderfs_free_fc(struct fs_context *fc)
 {
-	kfree(fc->fs_private);
+	rust_binderfs_free_options(fc->fs_private);
 }
 
 static const struct fs_context_operations binderfs_context_ops = {
 	.free = binderfs_free_fc,
-	.parse_param = binderfs_parse_param,
+	.parse_param = rust_binderfs_parse_param,
 	.get_tree = binderfs_get_tree,
-	.reconfigure = binderfs_reconfigure,
+	.reconfigure = rust_binderfs_reconfigure,
 };
 
 static int binderfs_init_fs_context(struct fs_context *fc)
 {
-	struct binderfs_options *options;
+	int ret;
 
 	if (!rust_binder_is_ready())
 		return -ENODEV;
-	options = kzalloc_obj(*options);
-	if (!options)
-		return -ENOMEM;
-
-	options->max = BINDERFS_MINORS;
-	fc->fs_private = options;
-	fc->ops = &binderfs_context_ops;
-	return 0;
+	ret = rust_binderfs_new_options(fc);
+	if (!ret)
+		fc->ops = &binderfs_context_ops;
+	return ret;
 }
 
-/* The owner field keeps the module loaded as long as a mount exists. */
+/*
+ * The owner field keeps the module loaded as long as a mount exists. Mounts can
+ * be mapped to other users (mount_setattr(2)): all ids of entries are compared
+ * by the VFS, which knows the mapping. What is created has the owner that the
+ * options say, never that of the task, so there is nothing to map back.
+ */
 static struct file_system_type binderfs_type = {
 	.owner = THIS_MODULE,
 	.name = "binder",
 	.init_fs_context = binderfs_init_fs_context,
-	.parameters = binderfs_parameters,
+	.parameters = rust_binderfs_parameters,
 	.kill_sb = binderfs_kill_sb,
-	.fs_flags = FS_USERNS_MOUNT,
+	.fs_flags = FS_USERNS_MOUNT | FS_ALLOW_IDMAP,
 };
 MODULE_ALIAS_FS("binder");
 
@@ -298,8 +159,5 @@ void rust_binderfs_unregister(void)
 	 */
 	rcu_barrier();
 	unregister_chrdev_region(rust_binderfs_region, BINDERFS_MINORS);
-	/*
-	 * Each evicted inode has freed its minor: one that is left is a leak.
-	 */
-	WARN_ON(!ida_is_empty(&binderfs_minors));
+	rust_binderfs_check_minors();
 }

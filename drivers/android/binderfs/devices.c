@@ -36,14 +36,14 @@ static char *binder_devices = binder_default_devices;
 module_param_named(devices, binder_devices, charp, 0444);
 MODULE_PARM_DESC(devices, "Devices of each new mount; if given, also in /dev");
 
-size_t rust_binder_next_device(size_t *cursor,
+size_t rust_binder_next_device(const char *option, size_t *cursor,
 			       char name[BINDERFS_MAX_NAME + 1])
 {
-	const char *here = binder_devices + *cursor;
-	size_t len = strcspn(here, ",");
+	const char *here = (option ?: binder_devices) + *cursor;
+	size_t len = strcspn(here, option ? ":" : ",");
 
 	strscpy(name, here, min_t(size_t, len, BINDERFS_MAX_NAME) + 1);
-	*cursor += len + (here[len] == ',');
+	*cursor += len + (here[len] != '\0');
 	return len;
 }
 
@@ -54,7 +54,7 @@ static int binder_check_devices(void)
 	size_t len;
 
 	do {
-		len = rust_binder_next_device(&cursor, name);
+		len = rust_binder_next_device(NULL, &cursor, name);
 		if (len > BINDERFS_MAX_NAME)
 			return -E2BIG;
 	} while (len);
@@ -156,7 +156,7 @@ static int binder_misc_add_all(void)
 	if (binder_devices == binder_default_devices)
 		return 0;
 
-	while (!ret && rust_binder_next_device(&cursor, name))
+	while (!ret && rust_binder_next_device(NULL, &cursor, name))
 		ret = binder_misc_add(name);
 	if (ret)
 		binder_misc_remove_all();

@@ -11,6 +11,7 @@
 
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/fs_context.h>
 #include <linux/fsnotify.h>
 #include <linux/kdev_t.h>
 #include <linux/module.h>
@@ -39,7 +40,7 @@ binderfs_alloc_chrdev(struct binderfs_mount *mount, const char *name)
 	if (minor < 0)
 		return ERR_PTR(minor);
 
-	chrdev = kmalloc_obj(*chrdev);
+	chrdev = kmalloc_obj(*chrdev, GFP_KERNEL_ACCOUNT);
 	if (!chrdev)
 		goto free_minor;
 
@@ -83,9 +84,10 @@ static struct inode *binderfs_new_inode(struct super_block *sb, u64 ino,
 /* Opening the inode calls @fops directly, without a lookup of the number. */
 static struct inode *binderfs_new_special(struct super_block *sb, u64 ino,
 					  int minor,
+					  struct binderfs_owner owner,
 					  const struct file_operations *fops)
 {
-	struct inode *inode = binderfs_new_inode(sb, ino, S_IFCHR | 0600);
+	struct inode *inode = binderfs_new_inode(sb, ino, S_IFCHR | owner.mode);
 
 	if (!inode)
 		return NULL;
@@ -93,8 +95,8 @@ static struct inode *binderfs_new_special(struct super_block *sb, u64 ino,
 	init_special_inode(inode, inode->i_mode,
 			   MKDEV(MAJOR(rust_binderfs_region), minor));
 	inode->i_fop = fops;
-	inode->i_uid = binderfs_mount(sb)->uid;
-	inode->i_gid = binderfs_mount(sb)->gid;
+	inode->i_uid = owner.uid;
+	inode->i_gid = owner.gid;
 	return inode;
 }
 
@@ -192,7 +194,8 @@ static int binderfs_add_device(struct super_block *sb,
 	request->minor = chrdev->minor;
 
 	inode = binderfs_new_special(sb, BINDERFS_INO_DEVICE + chrdev->minor,
-				     chrdev->minor, &rust_binder_fops);
+				     chrdev->minor, rust_binderfs_owner(mount),
+				     &rust_binder_fops);
 	if (!inode) {
 		binderfs_free_chrdev(mount, chrdev);
 		return -ENOMEM;
@@ -233,10 +236,13 @@ static const struct file_operations binderfs_control_fops = {
 
 static int binderfs_add_control(struct super_block *sb)
 {
+	struct binderfs_mount *mount = binderfs_mount(sb);
+	struct binderfs_owner owner = rust_binderfs_owner(mount);
 	struct inode *inode;
 
+	owner.mode = mount->options->control_mode;
 	inode = binderfs_new_special(sb, BINDERFS_INO_CONTROL,
-				     BINDERFS_MINOR_CONTROL,
+				     BINDERFS_MINOR_CONTROL, owner,
 				     &binderfs_control_fops);
 	return PTR_ERR_OR_ZERO(binderfs_add(sb->s_root, "binder-control", inode));
 }
@@ -318,35 +324,64 @@ static int binderfs_add_features(struct super_block *sb)
 
 /* The root directory and the end of an inode */
 
-static int binderfs_add_defaults(struct super_block *sb)
+static void binderfs_explain(struct fs_context *fc,
+			     struct binderfs_mount *mount, const char *name,
+			     int error)
 {
+	int len = strlen(name);
+
+	if (error == -EEXIST)
+		errorfc(fc, "device '%*pE' is named twice", len, name);
+	else if (error == -ENOSPC && rust_binderfs_is_full(mount))
+		errorfc(fc, "max=%u is less than the devices of a new mount",
+			mount->options->max);
+	else if (error == -ENOSPC)
+		errorfc(fc, "no device number is left for '%*pE': see max_user_devices",
+			len, name);
+}
+
+static int binderfs_add_defaults(struct super_block *sb, struct fs_context *fc)
+{
+	struct binderfs_mount *mount = binderfs_mount(sb);
 	struct binderfs_device request = {};
 	size_t cursor = 0;
 
-	while (rust_binder_next_device(&cursor, request.name)) {
+	while (rust_binder_next_device(mount->options->devices, &cursor,
+				       request.name)) {
 		int ret = binderfs_add_device(sb, &request, NULL);
 
-		if (ret)
+		if (ret) {
+			binderfs_explain(fc, mount, request.name, ret);
 			return ret;
+		}
 	}
 	return 0;
 }
 
-int rust_binderfs_populate(struct super_block *sb)
+static struct inode *binderfs_new_root(struct super_block *sb)
+{
+	struct inode *inode = binderfs_new_dir(sb, BINDERFS_INO_ROOT,
+					       &binderfs_root_iops);
+
+	if (inode)
+		rust_binderfs_own_root(binderfs_mount(sb)->options, inode);
+	return inode;
+}
+
+int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc)
 {
 	int ret;
 
-	sb->s_root = d_make_root(binderfs_new_dir(sb, BINDERFS_INO_ROOT,
-						  &binderfs_root_iops));
+	sb->s_root = d_make_root(binderfs_new_root(sb));
 	if (!sb->s_root)
 		return -ENOMEM;
 
 	ret = binderfs_add_control(sb);
 	if (!ret)
-		ret = binderfs_add_defaults(sb);
+		ret = binderfs_add_defaults(sb, fc);
 	if (!ret)
 		ret = binderfs_add_features(sb);
-	if (!ret && binderfs_mount(sb)->stats)
+	if (!ret && binderfs_mount(sb)->options->stats)
 		ret = rust_binderfs_add_logs(sb);
 	return ret;
 }

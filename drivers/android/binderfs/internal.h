@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the C files share: the mount (rust_binderfs.c), its contents
- * (binderfs/inodes.c), the devices that exist from the start, in each mount
- * and in /dev (binderfs/devices.c), and the log files (binderfs/logs.c).
+ * What the C files share: the mount (rust_binderfs.c), its options
+ * (binderfs/options.c), device numbers and quotas (binderfs/minors.c), its
+ * contents (binderfs/inodes.c), the devices that exist from the start, in each
+ * mount and in /dev (binderfs/devices.c), and the log files (binderfs/logs.c).
  */
 #ifndef _RUST_BINDERFS_INTERNAL_H
 #define _RUST_BINDERFS_INTERNAL_H
 
 #include <linux/atomic.h>
 #include <linux/fs.h>
+#include <linux/fs_parser.h>
 #include <linux/kdev_t.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
@@ -19,6 +21,12 @@
 #include <uapi/linux/android/binderfs.h>
 
 #include "rust_binderfs.h"
+
+struct binderfs_account;
+struct dentry;
+struct fs_context;
+struct fs_parameter;
+struct user_namespace;
 
 #define BINDERFS_MINORS		(MINORMASK + 1)
 /* The minor of binder-control in each mount; no device has it. */
@@ -37,20 +45,43 @@ struct binder_log_dir {
 	struct xarray pids;
 };
 
-/* A mount. The super block owns it, and it outlives all inodes. */
-struct binderfs_mount {
+/* The mount options. */
+struct binderfs_options {
+	/* Of all options, those that were named. */
+	unsigned long given;
+	u32 max;
+	bool stats;
 	kuid_t uid;
 	kgid_t gid;
-	u32 last_minor;
-	bool stats;
+	/* The permissions of devices, and those of binder-control. */
+	umode_t mode;
+	umode_t control_mode;
+	/* Names with colons between them. Unless named, %NULL. */
+	char *devices;
+};
+
+/* Whose an entry is, and who may use it. */
+struct binderfs_owner {
+	kuid_t uid;
+	kgid_t gid;
+	umode_t mode;
+};
+
+/* A mount. The super block owns it, and it outlives all inodes. */
+struct binderfs_mount {
 	/* The inode number of the last file or directory that was made. */
 	atomic64_t last_ino;
 	struct binder_log_dir processes;
 
-	/* Guards the number of devices, and its maximum. */
-	spinlock_t quota_lock;
+	/* Guards what a remount changes of the options. */
+	spinlock_t options_lock;
+	struct binderfs_options *options;
+
+	/* %NULL for a mount of the initial user namespace. */
+	struct binderfs_account *account;
+	u32 last_minor;
+	/* Guarded by a lock of binderfs/minors.c. */
 	u32 devices;
-	u32 max;
 };
 
 /* What the inode of a device owns. */
@@ -75,24 +106,58 @@ static inline bool binderfs_is_device(const struct inode *inode)
 /* The device numbers of all devices in all mounts. */
 extern dev_t rust_binderfs_region;
 
+int rust_binderfs_register(void);
+void rust_binderfs_unregister(void);
+
+/* binderfs/options.c */
+
+extern const struct fs_parameter_spec rust_binderfs_parameters[];
+
+/* Gives the context its options, with their defaults. */
+int rust_binderfs_new_options(struct fs_context *fc);
+void rust_binderfs_free_options(struct binderfs_options *options);
+int rust_binderfs_parse_param(struct fs_context *fc,
+			      struct fs_parameter *param);
+int rust_binderfs_reconfigure(struct fs_context *fc);
+int rust_binderfs_show_options(struct seq_file *seq, struct dentry *root);
+
+/* Of devices that are created now. */
+struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount);
+void rust_binderfs_own_root(const struct binderfs_options *options,
+			    struct inode *root);
+
+/* binderfs/minors.c */
+
+/* Opens an account, or joins it. The super block keeps the namespace. */
+int rust_binderfs_init_quota(struct binderfs_mount *mount,
+			     const struct user_namespace *user_ns);
+/* After the last device. */
+void rust_binderfs_exit_quota(struct binderfs_mount *mount);
+
 /*
- * Allocate or free a minor, together with one device of the mount's quota.
- * Return the minor, or a negative errno: -ENOSPC if the quota or the minors are
- * exhausted.
+ * Allocate or free a minor, together with one device of the quotas of the mount
+ * and of its account. Return the minor, or a negative errno: -ENOSPC if a quota
+ * or the minors are exhausted.
  */
 int rust_binderfs_alloc_minor(struct binderfs_mount *mount);
 void rust_binderfs_free_minor(struct binderfs_mount *mount, int minor);
 
-int rust_binderfs_register(void);
-void rust_binderfs_unregister(void);
+/* Whether the mount has as many devices as its own option allows. */
+bool rust_binderfs_is_full(struct binderfs_mount *mount);
+
+/* Warns if a minor or an account is left after the last mount. */
+void rust_binderfs_check_minors(void);
 
 /* binderfs/inodes.c */
 
 /* Inode numbers up to this one belong to the root directory and to devices. */
 #define BINDERFS_INO_LAST_DEVICE	(3 + BINDERFS_MINORS)
 
-/* Creates the root directory and everything that a new mount contains. */
-int rust_binderfs_populate(struct super_block *sb);
+/*
+ * Creates the root directory and everything that a new mount contains; tells
+ * @fc why, if a device cannot be created.
+ */
+int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc);
 void rust_binderfs_evict_inode(struct inode *inode);
 
 /*
@@ -121,11 +186,12 @@ void rust_binder_debugfs_exit(void);
 bool rust_binder_is_ready(void);
 
 /*
- * Iterates over the names in the devices parameter, starting with a @cursor of
- * 0: copies one name to @name and returns its length. The empty name ends the
- * list. Names that are too long are truncated; init fails if one exists.
+ * Iterates over the names in the devices option of a mount or, if @option is
+ * %NULL, in the devices parameter, starting with a @cursor of 0: copies one name
+ * to @name and returns its length. The empty name ends the list. Names that are
+ * too long are truncated; the mount or init fails if one exists.
  */
-size_t rust_binder_next_device(size_t *cursor,
+size_t rust_binder_next_device(const char *option, size_t *cursor,
 			       char name[BINDERFS_MAX_NAME + 1]);
 
 #endif /* _RUST_BINDERFS_INTERNAL_H */
