@@ -18,6 +18,7 @@ mod arena;
 mod cast;
 mod catalogue;
 mod child;
+mod containers;
 mod examples;
 mod freezer;
 mod fuzz;

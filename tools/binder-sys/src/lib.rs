@@ -17,6 +17,7 @@
 //! | [`parcel`] | [`Parcel`]: bytes with objects in them, as a transaction carries |
 //! | [`device`] | [`Device`] and [`Mapping`]: an opened device and its buffer space |
 //! | [`fs`] | mounting binderfs and adding devices to it |
+//! | [`mounting`] | the same option by option, with the kernel's words for what it refuses; mapped mounts |
 //!
 //! One round trip of a client with a server at handle 5 looks like this:
 //!
@@ -52,6 +53,7 @@ pub mod commands;
 pub mod device;
 pub mod fs;
 pub mod ioctl;
+pub mod mounting;
 pub mod parcel;
 pub mod returns;
 pub mod structs;

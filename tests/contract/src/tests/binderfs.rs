@@ -46,17 +46,17 @@ cases! { "binderfs":
 }
 
 /// A second mount beside the stage's.
-fn another(t: &Stage, name: &str, options: Option<&str>) -> nix::Result<PathBuf> {
+pub(super) fn another(t: &Stage, name: &str, options: Option<&str>) -> nix::Result<PathBuf> {
     let path = t.directory(name);
     mount_at(&path, options).map(|()| path)
 }
 
-fn names(path: &Path) -> BTreeSet<String> {
+pub(super) fn names(path: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(path).expect("list a directory");
     entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
 }
 
-fn set<const N: usize>(items: [&str; N]) -> BTreeSet<String> {
+pub(super) fn set<const N: usize>(items: [&str; N]) -> BTreeSet<String> {
     items.map(String::from).into()
 }
 
@@ -223,7 +223,7 @@ fn bad_mount_options(t: &Stage) {
     umount(&another(t, "good", Some("max=1048576")).expect("the largest limit")).expect("umount");
 }
 
-fn options_of(path: &Path) -> String {
+pub(super) fn options_of(path: &Path) -> String {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc/self/mounts");
     let path = path.to_str().expect("text");
     let line = mounts.lines().find(|line| line.split(' ').nth(1) == Some(path)).expect("the mount");

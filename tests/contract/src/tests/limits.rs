@@ -35,7 +35,10 @@ cases! { "limits":
 }
 
 /// A parameter that is set until the end of the test.
-pub(super) struct Limit(PathBuf);
+pub(super) struct Limit {
+    file: PathBuf,
+    before: String,
+}
 
 impl Limit {
     /// Sets a limit. `None` with a driver that has none.
@@ -44,19 +47,20 @@ impl Limit {
         if !t.ours_alone("what a process may have is not limited", file.exists()) {
             return None;
         }
-        let limit = Self(file);
+        let before = std::fs::read_to_string(&file).expect("read a limit");
+        let limit = Self { file, before };
         limit.change(value);
         Some(limit)
     }
 
     pub(super) fn change(&self, value: u32) {
-        std::fs::write(&self.0, value.to_string()).expect("set a limit");
+        std::fs::write(&self.file, value.to_string()).expect("set a limit");
     }
 }
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        let _ = std::fs::write(&self.0, "0");
+        let _ = std::fs::write(&self.file, &self.before);
     }
 }
 

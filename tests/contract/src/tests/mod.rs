@@ -8,6 +8,7 @@ use nix::errno::Errno;
 mod binderfs;
 mod buffers;
 mod charging;
+mod containers;
 mod context;
 mod count_news;
 mod count_order;
@@ -43,7 +44,9 @@ mod nice;
 mod nodes;
 mod objects;
 mod oneway;
+mod options;
 mod order;
+mod ownership;
 mod placement;
 mod pointers;
 mod policy;
@@ -72,7 +75,10 @@ mod write_read;
 pub const GROUPS: &[Group] = &[
     ioctls::GROUP,
     binderfs::GROUP,
+    options::GROUP,
+    ownership::GROUP,
     userns::GROUP,
+    containers::GROUP,
     files::GROUP,
     mmap::GROUP,
     poll::GROUP,

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+//! binderfs in containers, as podman sets them up for an ordinary user and systemd-nspawn for root: what works
+//! in one, and what one does to others.
+
+use super::binderfs::names;
+use super::limits::Limit;
+use super::options::stat;
+use crate::cases;
+use crate::child;
+use crate::containers::{self, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER};
+use crate::stage::Stage;
+use binder_sys::fs::{add_device, mount_at};
+use binder_sys::mounting::Mount;
+use binder_sys::Device;
+use nix::errno::Errno;
+use nix::mount::umount;
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::waitpid;
+use std::fs::Permissions;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+cases! { "containers":
+    rootless ["BFS-1", "BFS-2", "BFS-7"],
+    of_root ["BFS-1", "BFS-2", "BFS-7"],
+    options_in_a_container ["BFS-2", "BFS-4", "BFS-13"],
+    do_not_see_each_others_devices ["BFS-1", "BFS-14"],
+    one_user_has_so_many_devices ["BFS-3", "BFS-6"],
+    namespaces_within_count_for_their_user ["BFS-3", "BFS-6"],
+    each_container_of_root_has_as_many ["BFS-3", "BFS-6"],
+    devices_come_back ["BFS-3", "BFS-6", "BFS-10"],
+    root_of_the_machine_has_any_number ["BFS-3", "BFS-6"],
+    mapped_mount ["BFS-1", "BFS-2", "BFS-8"],
+    mapped_mount_in_a_container ["BFS-1", "BFS-2"],
+}
+
+/// A call between two processes on the device of this path, the one as the given user.
+fn call(device: &Path, user: u32) {
+    let manager = Device::open(device).expect("open");
+    let space = manager.map(1 << 16).expect("map");
+    manager.set_context_manager().expect("become context manager");
+    let caller = child::spawn(|| {
+        become_user(user);
+        let device = Device::open(device).expect("open as a client");
+        device.map(1 << 16).map(std::mem::forget).expect("map");
+        let mut parcel = binder_sys::Parcel::new();
+        parcel.bytes(b"hello");
+        let mut commands = binder_sys::Commands::new();
+        commands.transaction(&parcel.to_handle(0, 1, binder_sys::TransactionFlags::ONE_WAY));
+        device.write_all(commands.as_bytes()).expect("call");
+        nix::unistd::pause();
+    });
+    let mut commands = binder_sys::Commands::new();
+    commands.enter_looper();
+    manager.write_all(commands.as_bytes()).expect("enter");
+    let mut buffer = [0u8; 256];
+    let call = loop {
+        let io = manager.write_read(&[], &mut buffer).expect("read");
+        let found =
+            binder_sys::Returns::new(&buffer[..io.read_consumed as usize]).find_map(|item| match item {
+                Ok(binder_sys::Return::Transaction(call)) => Some(call),
+                _ => None,
+            });
+        if let Some(call) = found {
+            break call;
+        }
+    };
+    assert_eq!(call.sender_euid, user, "as it is called here");
+    assert_eq!(space.read(call.buffer, call.data_size as usize)[..5], *b"hello");
+    kill(caller, Signal::SIGKILL).expect("it waits");
+    waitpid(caller, None).expect("it was killed");
+}
+
+fn works(t: &Stage, users: Users) {
+    containers::run(&t.directory("container"), users, |path| {
+        mount_at(path, None).expect("mount");
+        assert_eq!(names(path).len(), 5);
+        let device = path.join("binder");
+        assert_eq!(stat(&device), (0o600, 0, 0));
+        call(&device, 0);
+        add_device(path, "extra").expect("add");
+        chown(path.join("extra"), None, Some(33)).expect("chown");
+        std::fs::set_permissions(path.join("extra"), Permissions::from_mode(0o660)).expect("chmod");
+        call(&path.join("extra"), 33);
+        umount(path).expect("umount");
+    });
+}
+
+fn rootless(t: &Stage) {
+    works(t, ROOTLESS);
+}
+
+fn of_root(t: &Stage) {
+    works(t, OF_ROOT);
+}
+
+fn options_in_a_container(t: &Stage) {
+    if super::options::mounted(t, "there", &[("mode", "660")]).is_none() {
+        return;
+    }
+    containers::run(&t.directory("container"), ROOTLESS, |path| {
+        let options = "mode=660,uid=0,gid=33,devices=binder:hwbinder:vndbinder:anbox-binder";
+        mount_at(path, Some(options)).expect("mount");
+        assert_eq!(stat(&path.join("anbox-binder")), (0o660, 0, 33));
+        call(&path.join("anbox-binder"), 0);
+        child::run(|| {
+            become_user(33);
+            assert_eq!(Device::open(&path.join("binder")).expect("open").version(), Ok(8));
+            assert_eq!(add_device(path, "extra").err(), Some(Errno::EACCES));
+        });
+        std::fs::remove_file(path.join("vndbinder")).expect("its owner may");
+    });
+}
+
+fn do_not_see_each_others_devices(t: &Stage) {
+    let place = t.directory("container");
+    child::ready(|ready| {
+        containers::run(&place, ROOTLESS, |path| {
+            mount_at(path, None).expect("mount");
+            add_device(path, "secret").expect("add");
+            let manager = Device::open(&path.join("binder")).expect("open");
+            manager.set_context_manager().expect("manage");
+            ready();
+            nix::unistd::pause();
+        });
+    });
+    for users in [ROOTLESS, ROOTLESS_OTHER, OF_ROOT] {
+        containers::run(&place, users, |path| {
+            mount_at(path, None).expect("mount");
+            assert!(!path.join("secret").exists());
+            assert_eq!(names(path).len(), 5);
+            call(&path.join("binder"), 0);
+        });
+    }
+    assert!(!t.device("secret").exists());
+}
+
+fn add(path: &Path, count: usize) {
+    for number in 0..count {
+        add_device(path, &format!("extra{number}")).expect("add");
+    }
+}
+
+/// Mounts, and adds devices until no more can be had; says how many there are then.
+fn fill(path: &Path) -> usize {
+    match mount_at(path, None) {
+        Err(Errno::ENOSPC) => return 0,
+        other => other.expect("mount"),
+    }
+    for number in 0.. {
+        match add_device(path, &format!("extra{number}")) {
+            Ok(_) => {}
+            Err(errno) => {
+                assert_eq!(errno, Errno::ENOSPC);
+                break;
+            }
+        }
+    }
+    names(path).iter().filter(|name| path.join(name).metadata().expect("stat").rdev() != 0).count() - 1
+}
+
+const MOST: u32 = 10;
+
+/// Limits the devices of a user, if the driver can.
+fn limited(t: &Stage) -> Option<Limit> {
+    let before = std::fs::read_to_string(t.driver.parameter("max_user_devices")).unwrap_or_default();
+    let limit = Limit::set(t, "max_user_devices", MOST)?;
+    assert_eq!(before, "4096\n", "the default");
+    Some(limit)
+}
+
+/// Starts a container that has as many devices as it can get until the end of the test.
+fn full(t: &Stage, place: &str, users: Users, wanted: usize) {
+    let place = t.directory(place);
+    child::ready(|ready| {
+        containers::run(&place, users, |path| {
+            assert_eq!(fill(path), wanted, "{users:?}");
+            ready();
+            nix::unistd::pause();
+        });
+    });
+}
+
+fn one_user_has_so_many_devices(t: &Stage) {
+    let Some(limit) = limited(t) else { return };
+    full(t, "first", ROOTLESS, 10);
+    // Another container of the same user gets nothing, not even the devices that a mount starts with.
+    containers::run(&t.directory("second"), ROOTLESS, |path| {
+        assert_eq!(fill(path), 0);
+        let refusal = binder_sys::mounting::Mounting::new().expect("fsopen").create().expect_err("mount");
+        assert_eq!(refusal.errno, Errno::ENOSPC);
+        assert_eq!(refusal.messages, ["binder: no device number is left for 'binder': see max_user_devices"]);
+        mount_at(path, Some("devices=")).expect("a mount without devices needs none");
+    });
+    // Others do not notice.
+    containers::run(&t.directory("second"), ROOTLESS_OTHER, |path| assert_eq!(fill(path), 10));
+    containers::run(&t.directory("second"), OF_ROOT, |path| assert_eq!(fill(path), 10));
+    limit.change(14);
+    containers::run(&t.directory("second"), ROOTLESS, |path| assert_eq!(fill(path), 4));
+    limit.change(0);
+    containers::run(&t.directory("second"), ROOTLESS, |path| {
+        mount_at(path, Some("max=20")).expect("mount");
+        add(path, 17);
+    });
+}
+
+fn namespaces_within_count_for_their_user(t: &Stage) {
+    let Some(_limit) = limited(t) else { return };
+    containers::run(&t.directory("container"), ROOTLESS, |path| {
+        mount_at(path, None).expect("mount");
+        // As another user of the container, in namespaces below it: all of it is the same user outside.
+        child::run(|| {
+            become_user(33);
+            unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).expect("unshare");
+            std::fs::write("/proc/self/uid_map", "0 33 1").expect("uid_map");
+            assert_eq!(fill(Path::new("/tmp")), 7);
+        });
+        assert_eq!(fill(Path::new("/tmp")), 7, "what was within is gone");
+        assert_eq!(add_device(path, "extra").err(), Some(Errno::ENOSPC));
+    });
+}
+
+fn each_container_of_root_has_as_many(t: &Stage) {
+    let Some(_limit) = limited(t) else { return };
+    full(t, "first", OF_ROOT, 10);
+    full(t, "second", OF_ROOT_OTHER, 10);
+    full(t, "third", ROOTLESS, 10);
+}
+
+fn devices_come_back(t: &Stage) {
+    let Some(_limit) = limited(t) else { return };
+    containers::run(&t.directory("container"), ROOTLESS, |path| {
+        for _ in 0..5 {
+            assert_eq!(fill(path), 10);
+            umount(path).expect("umount");
+            // A device that is open keeps its number, and its mount.
+            mount_at(path, None).expect("mount");
+            let open = Device::open(&path.join("binder")).expect("open");
+            std::fs::remove_file(path.join("binder")).expect("unlink");
+            add(path, 7);
+            assert_eq!(add_device(path, "more").err(), Some(Errno::ENOSPC));
+            drop(open);
+            add_device(path, "more").expect("the number is back");
+            umount(path).expect("umount");
+        }
+    });
+}
+
+fn root_of_the_machine_has_any_number(t: &Stage) {
+    let Some(_limit) = limited(t) else { return };
+    add(t.root(), 20);
+}
+
+fn mapped_mount(t: &Stage) {
+    let namespace = containers::namespace(Users { maker: 0, map: "0 1000 10\n" });
+    let place = t.directory("mapped");
+    let mount = Mount::of(t.root()).expect("clone the mount");
+    let mapped = mount.map_owners(namespace.as_fd());
+    if t.driver != crate::suite::Driver::Rust {
+        assert_eq!(mapped, Err(Errno::EINVAL));
+        t.known_difference(t.driver, "mounts cannot be mapped", false);
+        return;
+    }
+    mapped.expect("map the owners");
+    mount.move_to(&place).expect("mount it");
+    assert_eq!(stat(&place.join("binder")), (0o600, 1000, 1000), "root of the instance is user 1000 here");
+    assert_eq!(stat(&place), (0o755, 1000, 1000));
+    assert_eq!(stat(&t.device("binder")), (0o600, 0, 0), "and root where it is not mapped");
+    child::run(|| {
+        become_user(1000);
+        assert_eq!(Device::open(&place.join("binder")).expect("open").version(), Ok(8));
+        assert_eq!(Device::open(&t.device("binder")).err(), Some(Errno::EACCES));
+        add_device(&place, "added").expect("it may open binder-control");
+        assert_eq!(stat(&place.join("added")), (0o600, 1000, 1000));
+        std::fs::rename(place.join("added"), place.join("renamed")).expect("the directory is its own");
+        std::fs::remove_file(place.join("vndbinder")).expect("unlink");
+    });
+    assert_eq!(stat(&t.device("renamed")), (0o600, 0, 0), "root of the instance owns what is added");
+    chown(place.join("renamed"), Some(1009), None).expect("the last one that is mapped");
+    assert_eq!(stat(&t.device("renamed")).1, 9);
+    let beyond = chown(place.join("renamed"), Some(1010), None);
+    assert_eq!(beyond.map_err(|error| error.raw_os_error()), Err(Some(Errno::EOVERFLOW as i32)));
+    // A device whose owner has no number in the mapped mount can be used there by nobody but root, as its mode says.
+    chown(t.device("renamed"), Some(5000), None).expect("chown");
+    assert_eq!(stat(&place.join("renamed")).1, 65534);
+    child::run(|| {
+        become_user(1000);
+        assert_eq!(Device::open(&place.join("renamed")).err(), Some(Errno::EACCES));
+    });
+}
+
+fn mapped_mount_in_a_container(t: &Stage) {
+    let is_ours = t.driver == crate::suite::Driver::Rust;
+    if !t.ours_alone("mounts cannot be mapped", is_ours) {
+        return;
+    }
+    containers::run(&t.directory("container"), ROOTLESS, |path| {
+        mount_at(path, None).expect("mount");
+        let namespace = containers::namespace(Users { maker: 0, map: "0 33 1\n" });
+        let mount = Mount::of(path).expect("clone the mount");
+        mount.map_owners(namespace.as_fd()).expect("its root rules the instance");
+        mount.move_to("/tmp").expect("mount it");
+        let device = Path::new("/tmp/binder");
+        assert_eq!(stat(device), (0o600, 33, 33));
+        child::run(|| {
+            become_user(33);
+            call(device, 33);
+            assert_eq!(Device::open(&path.join("binder")).err(), Some(Errno::EACCES));
+        });
+    });
+}

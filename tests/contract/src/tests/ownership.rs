@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who may open, change, rename and remove the devices of a mount: what the VFS makes of their owners and
+//! modes, and of those of the directory, which are the same with every driver.
+
+use super::binderfs::names;
+use super::options::stat;
+use crate::cases;
+use crate::child;
+use crate::containers::{self, become_user};
+use crate::stage::Stage;
+use binder_sys::fs::{add_device, mount_at};
+use binder_sys::Device;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::mount::{mount, MsFlags};
+use std::fs::{set_permissions, Permissions};
+use std::io::Result;
+use std::os::unix::fs::{chown, PermissionsExt};
+use std::path::Path;
+
+cases! { "ownership":
+    chmod_is_for_the_owner ["BFS-8", "BFS-9"],
+    chown_is_for_root ["BFS-8", "BFS-9"],
+    rights_are_checked_when_it_is_opened ["BFS-8", "OPEN-1"],
+    directory_decides_on_names ["BFS-9"],
+    directory_can_be_given_away ["BFS-9"],
+    control_can_be_given_away ["BFS-7"],
+    attributes_outlive_a_rename ["BFS-9", "BFS-10"],
+    of_a_read_only_mount ["BFS-7", "BFS-9"],
+    without_devices_by_the_mount ["BFS-1", "OPEN-1"],
+    of_a_user_namespace ["BFS-2", "BFS-9"],
+}
+
+const USER: u32 = 1000;
+
+#[track_caller]
+fn fails(result: Result<()>, errno: Errno) {
+    assert_eq!(result.map_err(|error| error.raw_os_error()), Err(Some(errno as i32)));
+}
+
+fn chmod(path: &Path, mode: u32) -> Result<()> {
+    set_permissions(path, Permissions::from_mode(mode))
+}
+
+fn opened(path: &Path) -> nix::Result<i32> {
+    Device::open(path)?.version()
+}
+
+fn chmod_is_for_the_owner(t: &Stage) {
+    let path = t.device("binder");
+    chmod(&path, 0o660).expect("root may");
+    child::run(|| {
+        become_user(USER);
+        fails(chmod(&path, 0o666), Errno::EPERM);
+    });
+    chown(&path, Some(USER), None).expect("chown");
+    child::run(|| {
+        become_user(USER);
+        chmod(&path, 0o606).expect("the owner may");
+    });
+    assert_eq!(stat(&path), (0o606, USER, 0));
+    for other in ["binder-control", "features", "features/extended_error"] {
+        chmod(&t.device(other), 0o500).expect("what is no device has a mode, too");
+        assert_eq!(stat(&t.device(other)), (0o500, 0, 0));
+    }
+}
+
+fn chown_is_for_root(t: &Stage) {
+    let path = t.device("binder");
+    chown(&path, Some(USER), Some(2000)).expect("root may");
+    child::run(|| {
+        become_user(USER);
+        fails(chown(&path, Some(1001), None), Errno::EPERM);
+        fails(chown(&path, None, Some(3000)), Errno::EPERM);
+        chown(&path, None, Some(USER)).expect("to a group of its own");
+    });
+    assert_eq!(stat(&path), (0o600, USER, USER));
+    add_device(t.root(), "later").expect("add");
+    assert_eq!(stat(&t.device("later")), (0o600, 0, 0), "others have their own");
+}
+
+fn rights_are_checked_when_it_is_opened(t: &Stage) {
+    let path = t.device("binder");
+    let by_user = |errno: Option<Errno>, flags| {
+        child::run(|| {
+            become_user(USER);
+            assert_eq!(Device::open_with(&path, flags).err(), errno);
+        });
+    };
+    by_user(Some(Errno::EACCES), OFlag::O_RDONLY);
+    chmod(&path, 0o604).expect("chmod");
+    by_user(None, OFlag::O_RDONLY);
+    by_user(Some(Errno::EACCES), OFlag::O_RDWR);
+    chmod(&path, 0o660).expect("chmod");
+    chown(&path, None, Some(USER)).expect("chown");
+    by_user(None, OFlag::O_RDWR);
+    chmod(&path, 0o600).expect("chmod");
+    by_user(Some(Errno::EACCES), OFlag::O_RDWR);
+    // Who has it open keeps it.
+    chmod(&path, 0o666).expect("chmod");
+    child::run(|| {
+        let device = Device::open(&path).expect("open");
+        chmod(&path, 0).expect("chmod");
+        become_user(USER);
+        assert_eq!(device.version(), Ok(8));
+    });
+}
+
+fn directory_decides_on_names(t: &Stage) {
+    let (path, renamed) = (t.device("binder"), t.device("renamed"));
+    chown(&path, Some(USER), Some(USER)).expect("chown");
+    chmod(&path, 0o666).expect("chmod");
+    child::run(|| {
+        become_user(USER);
+        fails(std::fs::remove_file(&path), Errno::EACCES);
+        fails(std::fs::rename(&path, &renamed), Errno::EACCES);
+    });
+    assert_eq!(names(t.root()).len(), 5);
+}
+
+fn directory_can_be_given_away(t: &Stage) {
+    let (path, renamed) = (t.device("binder"), t.device("renamed"));
+    chown(t.root(), Some(USER), None).expect("chown");
+    child::run(|| {
+        become_user(USER);
+        std::fs::rename(&path, &renamed).expect("rename");
+        assert_eq!(opened(&renamed), Err(Errno::EACCES), "the device is still root's");
+        std::fs::remove_file(&renamed).expect("unlink");
+        fails(std::fs::remove_file(t.device("binder-control")), Errno::EPERM);
+        fails(std::fs::rename(t.device("binder-control"), &renamed), Errno::EPERM);
+        fails(std::fs::remove_file(t.device("features/extended_error")), Errno::EACCES);
+    });
+    // In a directory that is for everybody, what is somebody else's stays.
+    chown(t.root(), Some(0), None).expect("chown");
+    chmod(t.root(), 0o1777).expect("chmod");
+    child::run(|| {
+        become_user(USER);
+        fails(std::fs::remove_file(t.device("hwbinder")), Errno::EPERM);
+    });
+    assert_eq!(names(t.root()).len(), 4);
+}
+
+fn control_can_be_given_away(t: &Stage) {
+    chown(t.device("binder-control"), Some(USER), None).expect("chown");
+    child::run(|| {
+        become_user(USER);
+        add_device(t.root(), "own").expect("add, in a directory of root");
+        assert_eq!(opened(&t.device("own")), Err(Errno::EACCES), "it is root's all the same");
+        fails(std::fs::remove_file(t.device("own")), Errno::EACCES);
+    });
+    assert_eq!(stat(&t.device("own")), (0o600, 0, 0));
+}
+
+fn attributes_outlive_a_rename(t: &Stage) {
+    let (path, renamed) = (t.device("binder"), t.device("renamed"));
+    chown(&path, Some(USER), Some(7)).expect("chown");
+    chmod(&path, 0o640).expect("chmod");
+    std::fs::rename(&path, &renamed).expect("rename");
+    assert_eq!(stat(&renamed), (0o640, USER, 7));
+    add_device(t.root(), "binder").expect("add");
+    assert_eq!(stat(&path), (0o600, 0, 0));
+}
+
+fn of_a_read_only_mount(t: &Stage) {
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    mount(None::<&str>, t.root(), None::<&str>, flags, None::<&str>).expect("remount");
+    assert_eq!(opened(&t.device("binder")), Ok(8), "a device is no file of the mount");
+    fails(chmod(&t.device("binder"), 0o666), Errno::EROFS);
+    fails(chown(t.device("binder"), Some(USER), None), Errno::EROFS);
+    fails(std::fs::remove_file(t.device("binder")), Errno::EROFS);
+    fails(std::fs::rename(t.device("binder"), t.device("renamed")), Errno::EROFS);
+    add_device(t.root(), "added").expect("neither is binder-control");
+}
+
+fn without_devices_by_the_mount(t: &Stage) {
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_NODEV;
+    mount(None::<&str>, t.root(), None::<&str>, flags, None::<&str>).expect("remount");
+    assert_eq!(opened(&t.device("binder")), Err(Errno::EACCES));
+    assert_eq!(add_device(t.root(), "added").err(), Some(Errno::EACCES));
+}
+
+fn of_a_user_namespace(t: &Stage) {
+    containers::run(&t.directory("container"), containers::ROOTLESS, |path| {
+        mount_at(path, None).expect("mount");
+        let (device, renamed) = (path.join("binder"), path.join("renamed"));
+        assert_eq!(stat(&device), (0o600, 0, 0));
+        chmod(&device, 0o660).expect("its root may");
+        chown(&device, Some(9), Some(8)).expect("its root may");
+        fails(chown(&device, Some(65536), None), Errno::EINVAL);
+        assert_eq!(stat(&device), (0o660, 9, 8));
+        assert_eq!(stat(path), (0o755, 0, 0), "the directory is its root's, too");
+        child::run(|| {
+            become_user(9);
+            assert_eq!(opened(&device), Ok(8));
+            assert_eq!(opened(&path.join("hwbinder")), Err(Errno::EACCES));
+        });
+        std::fs::rename(&device, &renamed).expect("rename");
+        std::fs::remove_file(&renamed).expect("unlink");
+        fails(std::fs::remove_file(path.join("binder-control")), Errno::EPERM);
+    });
+}
