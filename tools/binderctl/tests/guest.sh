@@ -119,6 +119,30 @@ expect 0 "removed /tmp/few/one" --binderfs /tmp/few rm one
 expect 4 "/tmp is not a mounted binderfs" --binderfs /tmp list
 expect 4 "/tmp/few has no log files" --binderfs /tmp/few graph
 expect 2 "unrecognized subcommand" nonsense
+# Options that only ours has.
+options="--mode 660 --control-mode 640 --owner nobody:binder --devices binder,anbox-binder"
+if [ "$driver" = rust ]; then
+	expect 0 "mounted /tmp/own with anbox-binder, binder" mount $options /tmp/own
+	expect 0 '"mode":"0660","uid":99,"gid":77' --binderfs /tmp/own --json list
+	grep -q "max=1048576,uid=99,gid=77,mode=660,control_mode=640,devices=binder:anbox-binder " /proc/mounts ||
+		{ echo "FAIL: /proc/mounts says otherwise"; failed=$((failed + 1)); }
+	as_nobody 0 "added /tmp/own/more" --binderfs /tmp/own add more
+	as_nobody 0 "removed /tmp/own/more" --binderfs /tmp/own rm more
+	umount /tmp/own
+	expect 6 "device 'a' is named twice" mount --devices a,a /tmp/twice
+	expect 6 "fewer devices than each instance starts with" mount --devices a,b --max 1 /tmp/twice
+	expect 6 "devices has 'features', which cannot be a name" mount --devices features /tmp/twice
+	expect 0 "mounted /tmp/own with no devices" mount --devices "" /tmp/own
+	umount /tmp/own
+else
+	for option in "--mode 666:mode" "--control-mode 600:control_mode" "--owner 0:uid" "--devices a:devices"; do
+		expect 5 "$name does not have the option ${option#*:}" mount ${option%:*} /tmp/own
+	done
+	[ ! -e /tmp/own ] || { echo "FAIL: /tmp/own is left"; failed=$((failed + 1)); }
+fi
+expect 2 "a:b has a colon" mount --devices a:b /tmp/own
+expect 2 "three octal digits are wanted" mount --mode 1777 /tmp/own
+
 chmod 666 /tmp/few/* /tmp/logs/*binder
 chmod 600 /tmp/few/binder-control /tmp/logs/binder-control
 

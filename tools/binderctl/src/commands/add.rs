@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<O
 }
 
 /// What the kernel would refuse, or cut off without a word.
-fn check_name(name: &str) -> Result<()> {
+pub fn check_name(name: &str) -> Result<()> {
     let wrong = match name {
         "" => "a device's name cannot be empty".to_owned(),
         "." | ".." => format!("{name} is a directory's name"),

@@ -29,8 +29,10 @@ pub struct Arguments {
 /// A user, a group, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    user: Option<u32>,
-    group: Option<u32>,
+    /// The user, unless it stays as it is.
+    pub user: Option<u32>,
+    /// The group, likewise.
+    pub group: Option<u32>,
 }
 
 /// Changes them all.
