@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The worked examples of docs/observability.md: their commands are run as they stand there, and print what stands there.
+"""The worked examples of the documents: their commands are run as they stand there, and print what stands there.
 
-Before a block of commands is the name of the scene in which they are run (`contract example of NAME`), and behind it
-a block with what they print. Numbers are not compared, nor how wide they make a line.
+Before a block of commands is the name of the scene in which they are run (`contract example of NAME`; `shell` is just a
+shell with a mount namespace of its own), and behind it a block with what they print. Numbers are not compared, nor how wide
+they make a line.
 """
 
 import re
@@ -11,7 +12,9 @@ import shlex
 from . import guest, programs
 from .versions import BUILD, ROOT
 
-DOCUMENT = ROOT / "docs/observability.md"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs/binderfs.md", ROOT / "docs/observability.md")
+# Commands that need no scene.
+_SHELL = "shell"
 DRIVERS = ("c", "rust")
 
 _BLOCK = re.compile(r"<!-- example: (\w+)(?: \((\w+) alone\))? -->\n```sh\n(.*?)```\n```text\n(.*?)```\n", re.S)
@@ -19,6 +22,11 @@ _BLOCK = re.compile(r"<!-- example: (\w+)(?: \((\w+) alone\))? -->\n```sh\n(.*?)
 _PLAYER = re.compile(r"^[A-Z]+=\d+\n", re.M)
 # Before and after what a block prints.
 _BEGIN, _END = "--- begin {}", "--- end {}"
+
+
+def text():
+    """All documents."""
+    return "\n".join(path.read_text() for path in DOCUMENTS)
 
 
 def blocks(text, driver):
@@ -44,13 +52,14 @@ def tools():
 
 def job(name, scene, driver, files):
     """What runs all blocks of one scene, in one shell, with the tools."""
-    script = "set -e\ncd /dev/binderfs/binder_logs\n"
+    script = "set -e\n" + ("" if name == _SHELL else "cd /dev/binderfs/binder_logs\n")
     for number, (commands, _) in enumerate(scene):
         script += f"echo '{_BEGIN.format(number)}'\n{commands}echo '{_END.format(number)}'\n"
     path = BUILD / "examples" / f"{driver}-{name}.sh"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(script)
-    look = f"PATH=$PATH:/lab exec /lab/contract example of {shlex.quote(name)} -- /bin/sh /lab/example.sh"
+    within = "unshare -m" if name == _SHELL else f"/lab/contract example of {shlex.quote(name)} --"
+    look = f"PATH=$PATH:/lab exec {within} /bin/sh /lab/example.sh"
     return guest.Job(argv=["/bin/sh", "-c", look], driver=driver, files={**files, "/lab/example.sh": path})
 
 

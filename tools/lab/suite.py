@@ -482,7 +482,7 @@ def worked_examples(tally, drivers=examples.DRIVERS):
     """Whether the worked examples of the docs print what the docs say."""
     files = examples.tools()
     for driver in drivers:
-        for name, scene in examples.blocks(examples.DOCUMENT.read_text(), driver).items():
+        for name, scene in examples.blocks(examples.text(), driver).items():
             title = f"worked example {name} um {driver}"
             result = _run(title, "um", examples.job(name, scene, driver, files))
             wrong = examples.judge(scene, result.output)

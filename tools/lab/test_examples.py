@@ -39,9 +39,12 @@ class Examples(unittest.TestCase):
         self.assertTrue(examples.judge(scene, said.replace("--- end", "")))
         self.assertTrue(examples.judge(scene, "--- begin 0\n--- end 0\n"))
 
-    def test_the_document_has_the_five(self):
-        found = examples.blocks(examples.DOCUMENT.read_text(), "c")
-        self.assertEqual(sorted(found), ["buffer", "failed", "node", "slow", "waiting"])
+    def test_the_documents_have_them(self):
+        scenes = ["buffer", "failed", "node", "slow", "waiting"]
+        self.assertEqual(sorted(examples.blocks(examples.text(), "c")), scenes)
+        found = examples.blocks(examples.text(), "rust")
+        self.assertEqual(sorted(found), sorted([*scenes, "shell"]))
+        self.assertGreaterEqual(len(found["shell"]), 4)
 
 
 if __name__ == "__main__":
