@@ -59,6 +59,10 @@ const SPACE: usize = 1 << 20;
 /// What one received and did not free.
 const RECEIVED: usize = 256 << 10;
 
+/// How often the driver is loaded and unloaded before that is weighed. For the first few hundred times the kernel's own slabs grow,
+/// as they do with any module that has trace events, and then no more: docs/memory.md.
+pub const LOADS_AHEAD: u64 = 600;
+
 /// Something, and how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Ending {

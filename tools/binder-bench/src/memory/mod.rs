@@ -164,6 +164,7 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
 fn weigh_unloading(module: &Path, steps: u64) -> Result<Cell> {
     let loader = endings::Loader::new(module)?;
     let ending = Ending::Unloaded;
+    loader.cycle(endings::LOADS_AHEAD)?;
     let levels = levels_of(|count| loader.cycle(count), ending.portion(), steps)?;
     loader.restore()?;
     Ok(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()))
