@@ -164,8 +164,7 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
 fn weigh_unloading(module: &Path, steps: u64) -> Result<Cell> {
     let loader = endings::Loader::new(module)?;
     let ending = Ending::Unloaded;
-    loader.cycle(endings::LOADS_AHEAD)?;
-    let levels = levels_of(|count| loader.cycle(count), ending.portion(), steps)?;
+    let levels = levels_of(|count| loader.cycle(count), endings::LOADS_AHEAD, ending.portion(), steps)?;
     loader.restore()?;
     Ok(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()))
 }
@@ -231,15 +230,20 @@ impl Scales<'_> {
 
 /// What the kernel uses while `maker` makes a portion of objects after the other.
 fn levels(stage: &mut Stage, maker: Worker, portion: u64, steps: u64) -> Result<Vec<Level>> {
-    levels_of(|count| make(stage, maker, count), portion, steps)
+    levels_of(|count| make(stage, maker, count), portion, portion, steps)
 }
 
-/// The same, whoever makes them.
-fn levels_of(mut make: impl FnMut(u64) -> Result<()>, portion: u64, steps: u64) -> Result<Vec<Level>> {
+/// The same, whoever makes them, after `ahead` of them.
+fn levels_of(
+    mut make: impl FnMut(u64) -> Result<()>,
+    ahead: u64,
+    portion: u64,
+    steps: u64,
+) -> Result<Vec<Level>> {
     std::thread::sleep(SETTLE);
     gauge::drop_caches();
     // What is made first fills up slabs that others have begun, and tables that have room.
-    make(portion)?;
+    make(ahead)?;
     let mut levels = vec![level(0)?];
     for step in 1..=steps {
         make(portion)?;
