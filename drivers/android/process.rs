@@ -25,7 +25,8 @@ use crate::{
         open_file::OpenFile,
         page_range::PageRange,
         pid::GroupPid,
-        sched, //
+        sched,
+        versions::{tgid, PollCondVarBox}, //
     },
     node::Node,
     notification::{DeathNotification, FreezeNotification},
@@ -54,7 +55,7 @@ use kernel::{
         aref::ARef,
         atomic::{AtomicFlag, Relaxed},
         lock::{spinlock::SpinLockBackend, Guard, Lock},
-        poll::{PollCondVarBox, PollTable},
+        poll::PollTable,
         Arc,
         CondVar,
         SpinLock, //
@@ -307,7 +308,7 @@ impl Process {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
         let pool = space::pool()?;
-        let buffers = Buffers::new(task.tgid())?;
+        let buffers = Buffers::new(tgid(task))?;
         let code_counts = ProcessCounts::new()?;
         let log = context.log()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
@@ -318,7 +319,7 @@ impl Process {
                 log,
                 context: context.clone(),
                 file: OpenFile::new(),
-                pid: task.tgid(),
+                pid: tgid(task),
                 group: GroupPid::current(),
                 default_priority: priority::current_priority(),
                 opening,

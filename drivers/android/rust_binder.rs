@@ -55,6 +55,7 @@ mod work;
 
 use entry::{ffi::Devices, ioctls::set_handoff};
 use kernel::prelude::*;
+use kernel_ext::versions::is_set;
 
 module! {
     type: BinderModule,
@@ -68,8 +69,8 @@ module! {
             default: 1,
             description: "Wake whoever serves a call on the CPU of the caller that waits for it",
         },
-        charge_buffers: bool {
-            default: false,
+        charge_buffers: u8 {
+            default: 0,
             description: "Charge the pages of buffers to the memory cgroup of the process that receives them",
         },
     },
@@ -83,9 +84,9 @@ struct BinderModule {
 impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         kernel_ext::layouts::check()?;
-        set_handoff(module_parameters::handoff.value() != 0);
+        set_handoff(is_set(module_parameters::handoff.value()));
         Ok(Self {
-            _devices: Devices::make(module_parameters::charge_buffers.value())?,
+            _devices: Devices::make(is_set(module_parameters::charge_buffers.value()))?,
         })
     }
 }

@@ -26,3 +26,4 @@ pub(crate) mod sched;
 pub(crate) mod stack_bytes;
 pub(crate) mod ticks;
 pub(crate) mod user_error;
+pub(crate) mod versions;

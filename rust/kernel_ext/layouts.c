@@ -19,6 +19,11 @@
 
 #include "layouts.h"
 
+/* bindgen then takes fields of task_struct for others: see rust/kernel/layouts.rs. */
+#ifndef CONFIG_SCHEDSTATS
+#error "Rust reads task_struct in the wrong places without CONFIG_SCHEDSTATS: enable it"
+#endif
+
 #define SIZE(type) { #type, sizeof(struct type) }
 #define FIELD(type, field) { #type "." #field, offsetof(struct type, field) }
 

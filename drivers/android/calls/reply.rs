@@ -18,7 +18,7 @@ use crate::{
         transaction_log::{Kind, Sent}, //
     },
     defs::{transaction_flags, ExtendedError, TransactionRequest},
-    kernel_ext::park::WakeHint,
+    kernel_ext::{park::WakeHint, versions::EPROTO},
     range_alloc::CallKind,
     scheduling::priority,
     thread::Thread,

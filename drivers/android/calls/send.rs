@@ -21,7 +21,7 @@ use crate::{
         transaction_log::{Kind, Sent}, //
     },
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
-    kernel_ext::park::WakeHint,
+    kernel_ext::{park::WakeHint, versions::EPROTO},
     node::Node,
     process::{Process, StateGuard},
     pure::{

@@ -8,7 +8,10 @@
 //!
 //! A message is printed while no lock is held. Nothing is formatted unless it is printed.
 
-use crate::kernel_ext::{debug_mask, user_error};
+use crate::kernel_ext::{
+    debug_mask, user_error,
+    versions::{tgid, EPROTO},
+};
 use kernel::{fmt, prelude::*};
 
 /// What a message is about; the number is its bit in `debug_mask`.
@@ -76,7 +79,7 @@ pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
 #[cold]
 pub(crate) fn print(message: fmt::Arguments<'_>) {
     let task = current!();
-    print_of_others(fmt!("{}:{} {}", task.tgid(), task.pid(), message));
+    print_of_others(fmt!("{}:{} {}", tgid(task), task.pid(), message));
 }
 
 /// Prints a message that is not about the calling task, unless the rate limit is exceeded.

@@ -14,7 +14,10 @@ use crate::{
         ioctls::{self, Opened},
         refusals, //
     },
-    kernel_ext::descriptors::{Descriptors, OpenedAs},
+    kernel_ext::{
+        descriptors::{Descriptors, OpenedAs},
+        versions::this_module,
+    },
     lifecycle::{code_sums, registry, teardown::end_process, threads},
     logs::{Log, Reader},
     node::Node,
@@ -148,7 +151,7 @@ unsafe impl Sync for DeviceOperations {}
 #[no_mangle]
 pub(crate) static rust_binder_fops: DeviceOperations =
     DeviceOperations(bindings::file_operations {
-        owner: kernel::module::this_module::<LocalModule>().as_ptr(),
+        owner: this_module::<LocalModule>(),
         open: Some(binder_open),
         flush: Some(binder_flush),
         release: Some(binder_release),

@@ -12,11 +12,9 @@
 //! If the reader sees the same number twice, no other record was begun meanwhile, so the words belong
 //! to that number.
 
+use crate::kernel_ext::versions::{smp_rmb, smp_wmb};
 use core::array;
-use kernel::sync::{
-    atomic::{Acquire, Atomic, Relaxed, Release},
-    barrier::{smp_mb, Read, Write}, //
-};
+use kernel::sync::atomic::{Acquire, Atomic, Relaxed, Release};
 
 /// A place for a record. All zeroes if none has been in it: so no record can have the number 0.
 #[repr(align(64))] // A record that is written takes one cache line.
@@ -50,7 +48,7 @@ impl<const WORDS: usize> Slot<WORDS> {
     #[inline(always)]
     pub(crate) fn write(&self, number: u32, words: [u32; WORDS]) {
         self.begun.store(number, Relaxed);
-        smp_mb(Write);
+        smp_wmb();
         for (place, word) in self.words.iter().zip(words) {
             place.store(word, Relaxed);
         }
@@ -61,7 +59,7 @@ impl<const WORDS: usize> Slot<WORDS> {
     pub(crate) fn read(&self) -> Record<WORDS> {
         let completed = self.completed.load(Acquire);
         let words = array::from_fn(|at| self.words[at].load(Relaxed));
-        smp_mb(Read);
+        smp_rmb();
         let number = self.begun.load(Relaxed);
         Record {
             number,

@@ -4,7 +4,7 @@
 //! test's own, an owner whose answers the test sets.
 
 use super::super::{pool::PagePool, reclaim::Need, Owner, PageRange};
-use crate::kernel_ext::expect::Failed;
+use crate::kernel_ext::{expect::Failed, versions::this_module};
 use kernel::{
     bindings,
     error::{from_err_ptr, from_result, to_result},
@@ -280,7 +280,7 @@ struct FileOperations(bindings::file_operations);
 unsafe impl Sync for FileOperations {}
 
 static OPERATIONS: FileOperations = FileOperations(bindings::file_operations {
-    owner: kernel::module::this_module::<crate::LocalModule>().as_ptr(),
+    owner: this_module::<crate::LocalModule>(),
     mmap: Some(mmap),
     // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
     ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }

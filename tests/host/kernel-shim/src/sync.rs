@@ -149,11 +149,9 @@ pub mod atomic {
 
 /// What keeps accesses in order. Here turns do, where threads take turns.
 pub mod barrier {
-    /// Of what is read.
-    pub struct Read;
-    /// Of what is written.
-    pub struct Write;
+    /// Keeps what is read before it before what is read after it.
+    pub fn smp_rmb() {}
 
-    /// Keeps accesses before it before those after it.
-    pub fn smp_mb<T>(_: T) {}
+    /// The same of what is written.
+    pub fn smp_wmb() {}
 }

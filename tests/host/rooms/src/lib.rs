@@ -26,5 +26,12 @@ mod expect;
 #[path = "../../../../rust/kernel/cpu_rings/slot.rs"]
 mod slot;
 
+/// What differs between kernels; the shim is one of its own.
+mod kernel_ext {
+    pub(crate) mod versions {
+        pub(crate) use kernel::sync::barrier::{smp_rmb, smp_wmb};
+    }
+}
+
 #[cfg(test)]
 mod tests;

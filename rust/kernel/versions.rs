@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What differs between the kernels that the driver compiles for, Linux 7.2 and 7.3: this file alone
+//! has a condition on the kernel's version.
+//!
+//! On Linux 7.3 each item is the `kernel` crate's own, on 7.2 it is what stands in for it.
+
+use core::borrow::Borrow;
+
+#[cfg(not(before_linux_7_3))]
+mod linux_7_3 {
+    use kernel::{
+        bindings,
+        sync::barrier::{smp_mb, Read, Write},
+        task::{Pid, Task},
+        ModuleMetadata,
+    };
+
+    pub(crate) use kernel::{error::code::EPROTO, sync::poll::PollCondVarBox};
+
+    #[inline(always)]
+    pub(crate) fn smp_rmb() {
+        smp_mb(Read);
+    }
+
+    #[inline(always)]
+    pub(crate) fn smp_wmb() {
+        smp_mb(Write);
+    }
+
+    pub(crate) const fn this_module<M: ModuleMetadata>() -> *mut bindings::module {
+        kernel::module::this_module::<M>().as_ptr()
+    }
+
+    #[inline(always)]
+    pub(crate) fn tgid(task: &Task) -> Pid {
+        task.tgid()
+    }
+}
+
+#[cfg(before_linux_7_3)]
+mod linux_7_2 {
+    use core::{
+        mem::{size_of, transmute, ManuallyDrop},
+        num::NonZeroI32,
+        ops::Deref,
+    };
+    use kernel::{
+        alloc::AllocError,
+        bindings,
+        error::Error,
+        prelude::*,
+        sync::{poll::PollCondVar, LockClassKey},
+        task::{Pid, Task},
+        types::Opaque,
+    };
+
+    pub(crate) use kernel::sync::barrier::{smp_rmb, smp_wmb};
+
+    /// Protocol error.
+    // SAFETY: `Error` is a struct of one field, of the type that is given, and of its size, which the
+    // compiler checks. The value is between `-MAX_ERRNO` and -1.
+    pub(crate) const EPROTO: Error =
+        unsafe { transmute(NonZeroI32::new(-(bindings::EPROTO as i32)).unwrap()) };
+
+    #[allow(improper_ctypes)] // Its address is all that is used of it.
+    extern "C" {
+        /// The module itself, as the kernel's build defines it.
+        static __this_module: Opaque<bindings::module>;
+    }
+
+    /// Returns this module; of built-in drivers Linux 7.2 has none that are ours.
+    pub(crate) const fn this_module<M>() -> *mut bindings::module {
+        Opaque::cast_into(&raw const __this_module)
+    }
+
+    #[inline(always)]
+    pub(crate) fn tgid(task: &Task) -> Pid {
+        // SAFETY: The task is there, and its `tgid` never changes.
+        unsafe { (*task.as_ptr()).tgid }
+    }
+
+    /// A [`PollCondVar`] that is dropped without waiting for the end of an RCU grace period: those who
+    /// poll may look at its memory until then, so that is freed later.
+    pub(crate) struct PollCondVarBox(ManuallyDrop<Pin<KBox<FreedLater>>>);
+
+    #[pin_data]
+    #[repr(C)]
+    struct FreedLater {
+        #[pin]
+        pollers: PollCondVar,
+        rcu: Opaque<bindings::callback_head>,
+    }
+
+    // The queue is then all that a `PollCondVar` is, and begins where that begins.
+    const _: () = assert!(size_of::<PollCondVar>() == size_of::<bindings::wait_queue_head>());
+
+    // SAFETY: `PollCondVar` may be sent and used by any thread, and `rcu` only the owner uses.
+    unsafe impl Send for FreedLater {}
+    // SAFETY: As above.
+    unsafe impl Sync for FreedLater {}
+
+    impl PollCondVarBox {
+        pub(crate) fn new(
+            name: &'static CStr,
+            key: Pin<&'static LockClassKey>,
+        ) -> Result<Self, AllocError> {
+            let made = pin_init!(FreedLater {
+                pollers <- PollCondVar::new(name, key),
+                rcu: Opaque::uninit(),
+            });
+            let made = KBox::pin_init(made, GFP_KERNEL).map_err(|_| AllocError)?;
+            Ok(Self(ManuallyDrop::new(made)))
+        }
+    }
+
+    impl Deref for PollCondVarBox {
+        type Target = PollCondVar;
+
+        fn deref(&self) -> &PollCondVar {
+            &self.0.pollers
+        }
+    }
+
+    impl Drop for PollCondVarBox {
+        fn drop(&mut self) {
+            // SAFETY: Nothing uses the box after this. What it holds is not moved until it is freed.
+            let made = unsafe { Pin::into_inner_unchecked(ManuallyDrop::take(&mut self.0)) };
+            let made = KBox::into_raw(made);
+            // SAFETY: `made` is valid, and its queue is where it begins: see the assertion above. With
+            // this all that polls is off the queue.
+            unsafe { bindings::__wake_up_pollfree(made.cast()) };
+            // SAFETY: `made` was allocated by `kmalloc`, nobody but who found the queue before has it,
+            // under RCU, and `rcu` is a part of it that nothing else uses.
+            unsafe { bindings::kvfree_call_rcu((*made).rcu.get(), made.cast()) };
+        }
+    }
+}
+
+/// Whether a parameter of the module is not 0. Linux 7.3 gives its value, 7.2 a reference to it.
+pub(crate) fn is_set(value: impl Borrow<u8>) -> bool {
+    *value.borrow() != 0
+}
+
+#[cfg(before_linux_7_3)]
+pub(crate) use linux_7_2::*;
+#[cfg(not(before_linux_7_3))]
+pub(crate) use linux_7_3::*;
