@@ -4,6 +4,7 @@
 #   GUEST=um        User Mode Linux (default)     DRIVER=rust      ours (default)
 #   GUEST=x86_64    QEMU, two CPUs, preemption    DRIVER=c         the C driver
 #   GUEST=x86_64-debug  lockdep, KASAN, ...           DRIVER=upstream  the kernel's other Rust driver
+#   GUEST=debian    Debian's own kernel, and others: docs/stock-kernels.md
 #   BUILTIN=1       x86-64 with our driver built into the kernel
 
 GUEST ?= um
@@ -21,7 +22,7 @@ CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
 .PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl check doc install clean purge
 
 help: ## this list
-	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug] [DRIVER=rust|c|upstream] [BUILTIN=1]'
+	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
 
 bench: $(PYTHON) ## time, exact instructions and memory of all three drivers, and build/report/index.html (ONLY=time|count|memory|pressure|mesh|profile|report)

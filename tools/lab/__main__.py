@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, screens, suite
+from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, screens, stock, suite
 from .versions import BUILD, PINNED
 
 
@@ -36,7 +36,8 @@ def _parser():
         return sub
 
     def guest_option(sub):
-        sub.add_argument("--guest", default="um", choices=list(kernel.GUESTS))
+        sub.add_argument("--guest", default="um", choices=list(kernel.GUESTS),
+                         type=lambda name: stock.NAMES[0] if name == "debian" else name)
         return sub
 
     guest_option(command("kernel", _kernel, "build a guest's kernel"))

@@ -144,7 +144,7 @@ def _workshop():
 def _rsbinder_tools():
     """rsbinder's service manager and its tool for questions, as the guest's files."""
     version = _PINS["rsbinder"]["version"]
-    key = cache.key(version, toolchain.versions()[0], _FLAGS)
+    key = cache.key(version, toolchain.rustc(), _FLAGS)
 
     def make(part):
         argv = [programs.CARGO, "install", "rsbinder-tools", "--locked", "--version", version,
@@ -159,7 +159,7 @@ def _rsbinder_units():
     """The unit tests of the rsbinder that our crate uses, as one program."""
     env = _cargo_environment()
     version = _PINS["rsbinder"]["version"]
-    key = cache.key(version, toolchain.versions()[0], _FLAGS)
+    key = cache.key(version, toolchain.rustc(), _FLAGS)
 
     def make(part):
         argv = [programs.CARGO, "metadata", "--locked", "--format-version", "1", "--filter-platform", _TARGET]

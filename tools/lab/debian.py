@@ -49,6 +49,10 @@ class Suite:
         found = re.search(r"Candidate: (\d\S*)", policy)
         return found and found.group(1)
 
+    def names(self, beginning):
+        """The packages of this suite whose names begin so."""
+        return proc.output("apt-cache", *self._options, "pkgnames", beginning).split()
+
     def with_dependencies(self, *packages):
         """`packages` and all that they need on a machine that has nothing."""
         plan = proc.output("apt-get", *self._options, "-s", "-y", "--no-install-recommends", "install",
@@ -56,8 +60,11 @@ class Suite:
         return re.findall(r"^Inst (\S+)", plan, re.M)
 
     def download(self, title, log, folder, *packages):
-        """Lay the package files into `folder`."""
-        proc.logged(title, log, ["apt-get", *self._options, "download", *packages], cwd=folder)
+        """Lay the package files into `folder`, those that are not there from an earlier attempt; their paths."""
+        argv = ["apt-get", *self._options, "download"]
+        proc.logged(title, log, [*argv, *packages], cwd=folder)
+        listed = proc.output(*argv, "--print-uris", *packages)
+        return [folder / name for name in re.findall(r"^'\S+' (\S+) ", listed, re.M)]
 
     def download_source(self, title, log, folder, package):
         """Lay the original archive of a source package, without Debian's changes, into `folder`."""

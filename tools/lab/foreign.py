@@ -22,11 +22,10 @@ def root(section):
 
     def make(part):
         cache.need_space(0.3, f"unpacking {package}")
+        # What an interrupted download left there is not downloaded again.
         packages = part.with_name(part.name + ".deb")
-        proc.output("rm", "-rf", packages)
-        packages.mkdir(parents=True)
-        _download(section, packages)
-        debian.unpack(sorted(packages.glob("*.deb")), part)
+        packages.mkdir(parents=True, exist_ok=True)
+        debian.unpack(sorted(_download(section, packages)), part)
         proc.output("rm", "-rf", packages)
 
     return cache.entry(f"foreign/{package}-{cache.key(section, _LAYOUT)}", make)
@@ -50,6 +49,7 @@ def files(root, *programs, private=()):
 
 
 def _download(section, folder):
+    """The package files of a section and of what it needs, in `folder`."""
     tried = []
     for name in section["suites"]:
         suite = debian.Suite(folder / "apt" / name, name, without=section.get("without", ()))
@@ -61,7 +61,6 @@ def _download(section, folder):
         note = "" if version == section["tested"] else f" (tested with {section['tested']})"
         say.note(f"{section['package']} {version} from {name}{note}")
         packages = suite.with_dependencies(section["package"], *section.get("with", ()))
-        suite.download(f"downloading {section['package']} and {len(packages) - 1} packages that it needs",
-                       f"apt-{section['package']}", folder, *packages)
-        return
+        return suite.download(f"downloading {section['package']} and {len(packages) - 1} packages that it needs",
+                              f"apt-{section['package']}", folder, *packages)
     raise say.LabError(f"no suite of {debian.mirror()} gave {section['package']}: tried {', '.join(tried)}")

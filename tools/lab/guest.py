@@ -205,7 +205,10 @@ def _settings(kernel, job, token):
         "token": token,
         "tty": "tty1" if kernel.guest.arch == "um" else "ttyS1",
         "module": MODULES[job.driver] if loadable else "",
-        "mount": "yes" if load else "no",
+        # Debian's C driver has no binderfs.
+        # Debian configures one device alone.
+        "devices": "devices=binder,hwbinder,vndbinder" if kernel.guest.stock else "",
+        "mount": "yes" if load and not (kernel.guest.stock and job.driver == "c") else "no",
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "interactive": "yes" if job.interactive else "no",

@@ -6,7 +6,7 @@ import os
 import pathlib
 import shutil
 
-from . import cache, install, packages, proc, say, source, toolchain
+from . import cache, install, packages, proc, say, source, stock, toolchain
 from .versions import BUILD, ROOT
 
 CONFIGS = ROOT / "configs"
@@ -23,6 +23,8 @@ class Guest:
     fragments: tuple
     builtin: bool = False
     flags: tuple = ()
+    # Not built by us: Debian's own package (stock.py).
+    stock: bool = False
 
 
 # What our own Kbuild says for our module, for upstream's.
@@ -36,6 +38,7 @@ GUESTS = {
         Guest("x86_64-compat", "x86_64", ("common", "x86_64", "compat")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "builtin"), builtin=True),
+        *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
 
@@ -67,10 +70,23 @@ class Kernel:
             *toolchain.kernel_variables(self.guest.arch), *self.guest.flags, *arguments,
         ]
 
+    def module_command(self, sources, out, *arguments):
+        """The kbuild call that makes a module of a folder of sources in folder `out`."""
+        return [
+            "make", "-C", self.folder, f"M={sources}", f"MO={out}",
+            *toolchain.kernel_variables(self.guest.arch), *self.guest.flags, *arguments, "modules",
+        ]
+
+    def module_environment(self):
+        return toolchain.kernel_environment()
+
 
 def build(name):
     """The kernel of guest `name`, from the cache or built now."""
     guest = GUESTS[name]
+    if guest.stock:
+        packages.ensure("base", "rust", guest.arch)
+        return stock.Kernel(guest, stock.prepared(name))
     packages.ensure("base", "kernel", "rust", guest.arch)
     fragments = [line for f in guest.fragments for line in _fragment(f)]
     base = source.tree()

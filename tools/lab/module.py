@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Our driver, or what tests a kernel from inside, as an external module of a guest's kernel."""
 
-from . import cache, proc, toolchain
+from . import cache, proc
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
@@ -20,7 +20,7 @@ def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", argument
     with cache.lock(f"module-{cache.key(place)}"):
         out = folder(kernel, name)
         proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
-                    env=toolchain.kernel_environment())
+                    env=kernel.module_environment())
     if sources == DRIVER:
         _current.add(place)
     return out / made
@@ -48,7 +48,4 @@ def build_near_limits(kernel):
 
 def command(kernel, out, *arguments, sources=DRIVER):
     """The kbuild call that makes a module in folder `out`."""
-    return [
-        "make", "-C", kernel.folder, f"M={sources}", f"MO={out}",
-        *toolchain.kernel_variables(kernel.guest.arch), *kernel.guest.flags, *arguments, "modules",
-    ]
+    return kernel.module_command(sources, out, *arguments)

@@ -26,7 +26,7 @@ def environment():
 
 def target_folder(kind):
     """One target folder for each toolchain and kind of build."""
-    return cache.root() / f"cargo/{kind}-{cache.key(toolchain.versions()[0])}"
+    return cache.root() / f"cargo/{kind}-{cache.key(toolchain.rustc())}"
 
 
 @functools.cache

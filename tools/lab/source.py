@@ -25,17 +25,22 @@ def tree():
     archive = _package()
 
     def make(part):
-        cache.need_space(2.5, "unpacking the kernel source")
-        part.mkdir()
-        with say.Step("unpacking the kernel source"):
-            _pipe(
-                ["dpkg-deb", "--fsys-tarfile", archive],
-                ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"],
-                ["tar", "-xJ", "--strip-components=1", "-C", part],
-            )
+        unpack(archive, part)
         _prepare(part)
 
     return cache.entry(f"source/debian-{cache.key(archive.name, PREPARATION)}", make)
+
+
+def unpack(archive, folder):
+    """Unpack the tree that a source package holds into a new folder."""
+    cache.need_space(2.5, "unpacking the kernel source")
+    folder.mkdir()
+    with say.Step("unpacking the kernel source"):
+        _pipe(
+            ["dpkg-deb", "--fsys-tarfile", archive],
+            ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"],
+            ["tar", "-xJ", "--strip-components=1", "-C", folder],
+        )
 
 
 def builtin_tree(base):

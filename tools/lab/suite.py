@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, tracing, unload, ynl
+from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, stock, tracing, unload, ynl
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -24,10 +24,15 @@ CONTRACT = (("um", "c", True), ("um", "rust", True), ("x86_64", "c", True), ("x8
 BUILTIN = "x86_64-builtin"
 GROUPS_BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::",
                   "quota::")
+# Debian's newest kernel, as it is: other compilers, another configuration. `make contract GUEST=debian` runs all tests.
+STOCK = stock.NAMES[0]
+GROUPS_STOCK = ("sync::", "binderfs::", "ioctl::", "mmap::", "fds::", "reclaim::")
+CONTRACT_STOCK = ((STOCK, "c", ("sync::", "ioctl::", "binderfs::")), (STOCK, "rust", GROUPS_STOCK))
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
 GROUPS_LSM = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
-CONTRACT_LSM = (("um", "c", GROUPS_LSM), ("um", "rust", GROUPS_LSM), ("x86_64-debug", "rust", ("security::",)))
+CONTRACT_LSM = (("um", "c", GROUPS_LSM), ("um", "rust", GROUPS_LSM), ("x86_64-debug", "rust", ("security::",)),
+                (STOCK, "rust", ("security::",)))
 # The module can refuse things only if it has a policy, and cannot be rid of it again.
 CONTRACT_POLICY = (("um", "c"), ("um", "rust"))
 # Whom pages of buffers are charged to is a parameter of our driver.
@@ -45,9 +50,9 @@ FEW_PIDS = ("/bin/sh", "-c", 'echo 1024 >/proc/sys/kernel/pid_max && exec "$@"',
 # Where the compiler inlines most.
 FRAMES = "x86_64"
 # One guest for each configuration of the kernel: whether structs are the same in both languages, and the log watched.
-LAYOUTS = ("um", "x86_64", "x86_64-debug")
+LAYOUTS = ("um", "x86_64", "x86_64-debug", STOCK)
 # How often the driver is loaded and unloaded. The debug kernel takes three times as long, and looks closer.
-CYCLES = {"um": 100, "x86_64": 100, "x86_64-debug": 25}
+CYCLES = {"um": 100, "x86_64": 100, STOCK: 100, "x86_64-debug": 25}
 # How long processes call each other. Whether a space is filled before its process is let run, the host's load decides, too,
 # unless the guest's clock counts instructions.
 MESH_SECONDS = 10
@@ -150,6 +155,8 @@ def stages():
     of_contract("um", "rust", "handoff=0", boot=NO_HANDOFF, only=("placement::",))
     for name, driver in CONTRACT_32:
         of_contract(name, driver, "32-bit", only=GROUPS_32, width=32)
+    for name, driver, only in CONTRACT_STOCK:
+        of_contract(name, driver, "some groups", only=only)
     stage(f"stack frames {FRAMES}", _frames)
     for name in LAYOUTS:
         stage(f"layouts {name}", functools.partial(layouts, name=name))
@@ -619,7 +626,7 @@ def _tool_tests(tally):
                         ("pictures of terminals", "report.test_screens"),
                         ("what the gate lets pass", "lab.test_gate"), ("instructions and longest stretches", "lab.test_growth"),
                         ("what may be kept", "lab.test_retention"),
-                        ("GoogleTest's output", "lab.test_gtest"),
+                        ("GoogleTest's output", "lab.test_gtest"), ("stock kernels", "lab.test_stock"), ("kernels without exports", "lab.test_exports"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
                         ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"),
                         ("trace events", "lab.test_tracing"), ("readers of trace events", "lab.test_readers"), ("worked examples", "lab.test_examples"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):

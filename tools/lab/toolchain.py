@@ -11,17 +11,24 @@ RUST, LLVM = PINNED["rust"], PINNED["llvm"]
 
 
 @functools.cache
-def versions():
-    """The exact versions in use, part of the key of all that they compile."""
-    packages.ensure("base", "rust", "kernel")
-    rustc = proc.output(RUST["rustc"], "--version").strip()
-    clang = proc.output(f"{LLVM['bin']}/clang", "--version").splitlines()[0]
-    if f" {RUST['version']} " not in rustc:
-        raise say.LabError(f"{RUST['rustc']} is {rustc}, versions.toml wants {RUST['version']}: "
+def rustc():
+    """The exact version of the Rust compiler, part of the key of all programs."""
+    packages.ensure("base", "rust")
+    version = proc.output(RUST["rustc"], "--version").strip()
+    if f" {RUST['version']} " not in version:
+        raise say.LabError(f"{RUST['rustc']} is {version}, versions.toml wants {RUST['version']}: "
                            "run apt-get update && apt-get install rustc-web")
+    return version
+
+
+@functools.cache
+def versions():
+    """The exact versions of all compilers, part of the key of kernels."""
+    packages.ensure("kernel")
+    clang = proc.output(f"{LLVM['bin']}/clang", "--version").splitlines()[0]
     if not re.search(rf"version {LLVM['major']}\.", clang):
         raise say.LabError(f"{LLVM['bin']}/clang is {clang}, versions.toml wants {LLVM['major']}")
-    return [rustc, clang, PINNED["bindgen"]["version"]]
+    return [rustc(), clang, PINNED["bindgen"]["version"]]
 
 
 def bindgen():
@@ -44,7 +51,7 @@ def _installed(name, crate, *options):
         proc.logged(f"building {name} {version}", name, argv, env=env)
         proc.output("rm", "-rf", str(part) + ".target")
 
-    return cache.entry(f"{name}/{cache.key(version, versions()[0])}", make) / "bin"
+    return cache.entry(f"{name}/{cache.key(version, rustc())}", make) / "bin"
 
 
 def kernel_environment():

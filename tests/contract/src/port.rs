@@ -159,9 +159,22 @@ impl Port {
 
     /// `BINDER_SET_CONTEXT_MGR`, again while an earlier manager is being released.
     pub fn set_context_manager(&self) -> nix::Result<()> {
+        self.manage(ioctl::BINDER_SET_CONTEXT_MGR, 0i32)
+    }
+
+    /// `BINDER_SET_CONTEXT_MGR_EXT`, likewise.
+    pub fn set_context_manager_ext(&self, node: FlatBinderObject) -> nix::Result<()> {
+        self.manage(ioctl::BINDER_SET_CONTEXT_MGR_EXT, node)
+    }
+
+    fn manage<T: IntoBytes + FromBytes + Immutable + Clone>(
+        &self,
+        number: u32,
+        argument: T,
+    ) -> nix::Result<()> {
         let deadline = std::time::Instant::now() + crate::actor::patience();
         loop {
-            match self.ioctl(ioctl::BINDER_SET_CONTEXT_MGR, 0i32) {
+            match self.ioctl(number, argument.clone()) {
                 Err(Errno::EBUSY) if std::time::Instant::now() < deadline => std::thread::yield_now(),
                 other => return other.map(drop),
             }

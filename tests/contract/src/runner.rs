@@ -7,7 +7,7 @@
 use crate::child::caught;
 use crate::loading;
 use crate::pids::GlobalPids;
-use crate::stage::Stage;
+use crate::stage::{Stage, NO_BINDERFS};
 use crate::suite::{self, Driver, Test};
 use crate::RunArgs;
 use anyhow::{bail, Context};
@@ -277,6 +277,8 @@ fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
     });
     let message = match (result, missing) {
         (Ok(()), Some(missing)) => format!("?{missing}"),
+        // Whatever of the test said so, a child of its or itself.
+        (Err(why), _) if why.contains(NO_BINDERFS) => format!("?needs {NO_BINDERFS}"),
         (result, _) => outcome(result, &differences),
     };
     let mut pipe = std::fs::File::from(pipe.try_clone().expect("a descriptor"));

@@ -8,8 +8,8 @@ use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::suite::Driver;
 use binder_logs::Task;
-use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR_EXT;
 use binder_sys::{fs, FlatBinderObject, ObjectFlags};
+use nix::errno::Errno;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -26,27 +26,39 @@ pub fn set_near_limits() {
     NEAR_LIMITS.store(true, Ordering::Relaxed);
 }
 
+/// How a test's panic says that the driver has no binderfs: the test is then reported as skipped.
+pub const NO_BINDERFS: &str = "a driver with binderfs";
+
+/// Where the devices of a C driver are that was configured without binderfs, as Debian's is.
+const DEVICES: &str = "/dev";
+
 /// The surroundings of one test.
 pub struct Stage {
     /// The driver that is loaded.
     pub driver: Driver,
     arena: Rc<Arena>,
     root: PathBuf,
+    has_binderfs: bool,
     pids: GlobalPids,
     differences: RefCell<Vec<String>>,
     missing: RefCell<Option<String>>,
 }
 
 impl Stage {
-    /// Mounts a fresh binderfs; the caller has its own mount namespace.
+    /// Mounts a fresh binderfs; the caller has its own mount namespace. With a C driver that has none, all tests use
+    /// the same devices, one after another.
     pub fn new(driver: Driver, scratch: &Path, pids: GlobalPids) -> Self {
         let root = scratch.join("binderfs");
         std::fs::create_dir_all(&root).expect("make the mount point");
-        fs::mount_at(&root, None).expect("mount binderfs");
+        let has_binderfs = match fs::mount_at(&root, None) {
+            Err(Errno::ENODEV) if driver == Driver::C => false,
+            mounted => mounted.map(|()| true).expect("mount binderfs"),
+        };
         Self {
             driver,
             arena: Rc::new(Arena::new()),
             root,
+            has_binderfs,
             pids,
             differences: RefCell::default(),
             missing: RefCell::default(),
@@ -55,7 +67,13 @@ impl Stage {
 
     /// Where binderfs is mounted.
     pub fn root(&self) -> &Path {
+        assert!(self.has_binderfs, "{NO_BINDERFS}");
         &self.root
+    }
+
+    /// Whether the devices are of a binderfs made for this test: nobody managed their contexts or changed their modes before.
+    pub fn has_new_devices(&self) -> bool {
+        self.needs(NO_BINDERFS, self.has_binderfs)
     }
 
     /// Whether the driver is a module that nothing but this stage uses, so that the test may take it away.
@@ -67,12 +85,12 @@ impl Stage {
     /// Mounts binderfs anew, with its logs.
     pub fn mount_with_logs(&self) {
         self.unmount();
-        fs::mount_at(&self.root, Some("stats=global")).expect("mount binderfs");
+        fs::mount_at(self.root(), Some("stats=global")).expect("mount binderfs");
     }
 
     /// Unmounts binderfs; files that are open stay.
     pub fn unmount(&self) {
-        nix::mount::umount2(&self.root, nix::mount::MntFlags::MNT_DETACH).expect("unmount binderfs");
+        nix::mount::umount2(self.root(), nix::mount::MntFlags::MNT_DETACH).expect("unmount binderfs");
     }
 
     /// The process of a port as the initial pid namespace knows it.
@@ -102,12 +120,17 @@ impl Stage {
 
     /// A device's path.
     pub fn device(&self, name: &str) -> PathBuf {
-        self.root.join(name)
+        if self.has_binderfs {
+            return self.root.join(name);
+        }
+        let path = Path::new(DEVICES).join(name);
+        assert!(path.exists(), "{NO_BINDERFS}");
+        path
     }
 
     /// A new empty directory beside binderfs.
     pub fn directory(&self, name: &str) -> PathBuf {
-        let path = self.root.with_file_name(name);
+        let path = self.root().with_file_name(name);
         std::fs::create_dir_all(&path).expect("make a directory");
         path
     }
@@ -151,7 +174,7 @@ impl Stage {
     pub fn manager_flagged(&self, flags: ObjectFlags) -> Port {
         let port = self.client();
         let node = FlatBinderObject::binder(0, 0).with_flags(flags);
-        port.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).expect("become context manager");
+        port.set_context_manager_ext(node).expect("become context manager");
         port.enter_looper();
         port
     }

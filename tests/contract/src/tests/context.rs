@@ -74,6 +74,9 @@ fn another_user_may_not(t: &Stage) {
 }
 
 fn users_are_compared_by_effective_id(t: &Stage) {
+    if !t.has_new_devices() {
+        return;
+    }
     let manager = t.client();
     as_user(&manager, 1000);
     manager.set_context_manager().expect("any user may be first");
@@ -141,7 +144,7 @@ fn plain_node_is_zero(t: &Stage) {
 fn extended_node_is_delivered(t: &Stage) {
     let (manager, client) = (t.client(), t.client());
     let node = FlatBinderObject { kind: 0x1234, flags: 0x7f, binder: 0xabc0, cookie: 0xdef0 };
-    manager.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).expect("the type is not looked at");
+    manager.set_context_manager_ext(node).expect("the type is not looked at");
     manager.enter_looper();
     client.start_call(0, 0, &empty());
     let call = manager.wait_call();

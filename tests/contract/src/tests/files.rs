@@ -205,7 +205,7 @@ fn managed(t: &Stage, device: &str) -> Port {
     let mut port = open_another(t, &t.opened(), device);
     port.map(4096).expect("map");
     let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
-    port.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).expect("become context manager");
+    port.set_context_manager_ext(node).expect("become context manager");
     port.enter_looper();
     port
 }

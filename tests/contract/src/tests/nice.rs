@@ -9,7 +9,7 @@ use crate::port::{empty, introduce, object, Port};
 use crate::scheduling::Nice;
 use crate::stage::Stage;
 use crate::suite::Driver;
-use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR_EXT, BINDER_THREAD_EXIT};
+use binder_sys::ioctl::BINDER_THREAD_EXIT;
 use binder_sys::*;
 
 cases! { "nice":
@@ -108,7 +108,7 @@ fn first_flags_of_a_node_count(t: &Stage) {
 
 fn manager_chooses_its_minimum(t: &Stage) {
     let (manager, client) = (t.server(), t.client());
-    manager.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node(7)).expect("become context manager");
+    manager.set_context_manager_ext(node(7)).expect("become context manager");
     let server = manager.clone();
     let cast = Cast { manager, server, client, handle: 0 };
     cast.served_at(t, 12, 7);

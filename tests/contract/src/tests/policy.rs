@@ -66,7 +66,7 @@ fn opened_as(t: &Stage, first: &str, later: &str) -> Port {
 fn manager_as(t: &Stage, first: &str, later: &str) -> Port {
     let port = opened_as(t, first, later);
     let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
-    port.ioctl(ioctl::BINDER_SET_CONTEXT_MGR_EXT, node).expect("become context manager");
+    port.set_context_manager_ext(node).expect("become context manager");
     port.enter_looper();
     port
 }

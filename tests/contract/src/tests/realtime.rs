@@ -10,7 +10,7 @@ use crate::ops::{Op, Watch, WriteReadOp};
 use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
 use crate::stage::Stage;
-use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR_EXT, BINDER_THREAD_EXIT};
+use binder_sys::ioctl::BINDER_THREAD_EXIT;
 use binder_sys::*;
 use nix::unistd::Pid;
 use std::sync::atomic::Ordering::Relaxed;
@@ -178,7 +178,7 @@ fn impossible_minimum_is_a_nice_value(t: &Stage) {
 
 fn manager_inherits(t: &Stage) {
     let (manager, client) = (t.server(), t.client());
-    manager.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node(INHERIT | ANY)).expect("become context manager");
+    manager.set_context_manager_ext(node(INHERIT | ANY)).expect("become context manager");
     let server = manager.clone();
     let cast = Cast { manager, server, client, handle: 0 };
     cast.served(t, RoundRobin(30), RoundRobin(30));
