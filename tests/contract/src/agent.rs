@@ -290,18 +290,25 @@ fn in_twin(op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
     answer.expect("it was done")
 }
 
-/// Has the kernel fail at the n-th chance to during an operation.
 fn fail_nth(nth: u32, op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
+    let act = || execute(op, None, pass).unwrap_or_else(|errno| Answer::Failed(errno as i32));
+    let (answer, fired) = with_a_failure(nth, act)?;
+    Ok(Answer::Injected { fired, answer: Box::new(answer) })
+}
+
+/// Has the kernel fail at the n-th chance to while the calling thread does something, and says whether it came
+/// to that.
+pub fn with_a_failure<T>(nth: u32, act: impl FnOnce() -> T) -> nix::Result<(T, bool)> {
     use std::os::unix::fs::FileExt;
     let mut options = std::fs::OpenOptions::new();
     let control = options.read(true).write(true).open("/proc/thread-self/fail-nth").map_err(errno_of)?;
     control.write_all_at(nth.to_string().as_bytes(), 0).map_err(errno_of)?;
-    let answer = execute(op, None, pass).unwrap_or_else(|errno| Answer::Failed(errno as i32));
+    let result = act();
     let mut left = [0; 16];
     // What is left is 0 once the chance was taken. Reading it is one more chance.
     let fired = control.read_at(&mut left, 0).is_ok_and(|length| left[..length].trim_ascii() == b"0");
     while control.write_all_at(b"0", 0).is_err() {}
-    Ok(Answer::Injected { fired, answer: Box::new(answer) })
+    Ok((result, fired))
 }
 
 fn start_thread(channel: OwnedFd) -> Answer {

@@ -5,6 +5,7 @@
 use super::binderfs::names;
 use super::limits::Limit;
 use super::options::stat;
+use crate::agent::with_a_failure;
 use crate::cases;
 use crate::child;
 use crate::containers::{self, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER};
@@ -34,6 +35,7 @@ cases! { "containers":
     root_of_the_machine_has_any_number ["BFS-3", "BFS-6"],
     mapped_mount ["BFS-1", "BFS-2", "BFS-8"],
     mapped_mount_in_a_container ["BFS-1", "BFS-2"],
+    mounted_without_memory ["BFS-1", "BFS-6"],
 }
 
 /// A call between two processes on the device of this path, the one as the given user.
@@ -309,5 +311,34 @@ fn mapped_mount_in_a_container(t: &Stage) {
             call(device, 33);
             assert_eq!(Device::open(&path.join("binder")).err(), Some(Errno::EACCES));
         });
+    });
+}
+
+/// Each place fails once; what was made until then is given back, or the limit is reached before long.
+fn mounted_without_memory(t: &Stage) {
+    if !super::faults::can_fail(t) {
+        return;
+    }
+    let is_ours = t.driver == crate::suite::Driver::Rust;
+    let _limit = if is_ours { limited(t) } else { None };
+    let options = is_ours.then_some("max=20,uid=0,gid=0,mode=666,control_mode=640,devices=a:b:c");
+    containers::run(&t.directory("container"), ROOTLESS, |path| {
+        super::faults::each_place(|nth| {
+            let (result, is_hit) = with_a_failure(nth, || mount_at(path, options)).expect("fail-nth");
+            match result {
+                Ok(()) => umount(path).expect("umount"),
+                Err(errno) => {
+                    assert!([Errno::ENOMEM, Errno::EFAULT].contains(&errno), "{errno} at place {nth}")
+                }
+            }
+            is_hit
+        });
+        mount_at(path, options).expect("mount");
+        add(path, if is_ours { MOST as usize - 3 } else { 1 });
+        assert_eq!(
+            add_device(path, "more").err(),
+            is_ours.then_some(Errno::ENOSPC),
+            "nothing counts but what there is"
+        );
     });
 }
