@@ -60,7 +60,7 @@ const SPACE: usize = 1 << 20;
 const RECEIVED: usize = 256 << 10;
 
 /// How often the driver is loaded and unloaded before that is weighed. For the first few hundred times the kernel's own slabs grow,
-/// as they do with any module that has trace events, and then no more: docs/memory.md.
+/// as they do with a module that has one trace event and nothing of ours, and then no more: docs/memory.md.
 pub const LOADS_AHEAD: u64 = 600;
 
 /// Something, and how it ends.
