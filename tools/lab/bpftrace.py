@@ -38,7 +38,7 @@ def job(driver):
     script = "set -e\nmount -t tracefs tracefs /sys/kernel/tracing\n"
     # It traces from before the calls are made until they have ended.
     script += f'bpftrace() {{ /bin/bpftrace --include stdint.h -o {_OUTPUT} -c "/lab/contract $load" "$@"; }}\n'
-    for number, (load, commands, _) in enumerate(blocks(examples.DOCUMENT.read_text())):
+    for number, (load, commands, _) in enumerate(blocks(examples.text())):
         load = load.replace("DRIVER", driver)
         script += f"load='{load}'\n{commands}echo '{_BEGIN.format(number)}'\ncat {_OUTPUT}\necho '{_END.format(number)}'\n"
     path = BUILD / "examples" / f"{driver}-bpftrace.sh"
@@ -53,7 +53,7 @@ def judge(output):
     """(how many there are, what is wrong with them)."""
     output = output.replace("\r\n", "\n")
     wrong = []
-    found = blocks(examples.DOCUMENT.read_text())
+    found = blocks(examples.text())
     for number, (_, commands, documented) in enumerate(found):
         _, _, rest = output.partition(_BEGIN.format(number) + "\n")
         printed, is_whole, _ = rest.partition(_END.format(number) + "\n")

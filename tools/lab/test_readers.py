@@ -65,7 +65,7 @@ class Bpftrace(unittest.TestCase):
         self.assertNotEqual(bpftrace.kinds(HISTOGRAM), bpftrace.kinds(HISTOGRAM.replace("us", "ms")))
 
     def test_the_document_has_what_is_compared(self):
-        found = bpftrace.blocks(examples.DOCUMENT.read_text())
+        found = bpftrace.blocks(examples.text())
         self.assertEqual(len(found), 3)
         self.assertTrue(all(commands.startswith("bpftrace -e ") and printed for _, commands, printed in found))
 
