@@ -16,6 +16,7 @@ import secrets
 import selectors
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -143,8 +144,17 @@ def _boot(argv, console, speech, job):
     except subprocess.TimeoutExpired:
         return False
     finally:
-        child.kill()
-        child.wait()
+        _kill(child)
+
+
+def _kill(child):
+    """End a guest, if it has not ended. User Mode Linux has several processes, in a group of their own: one that spins in
+    the kernel does not notice that the first has gone."""
+    with contextlib.suppress(ProcessLookupError):
+        if os.getpgid(child.pid) == child.pid:
+            os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+    child.wait()
 
 
 def _judge(speech, ended, console, job):
