@@ -235,10 +235,10 @@ fn owner_dies_with_updates_waiting(t: &Stage) {
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 }
 
-/// How long sixteen calls with these flags take.
+/// How long a call with these flags takes.
 fn time_of_sending(client: &Port, flags: TransactionFlags) -> Duration {
     let start = Instant::now();
-    (0..16).for_each(|_| tell(client, 1, b"", flags));
+    tell(client, 1, b"", flags);
     start.elapsed()
 }
 
@@ -250,9 +250,9 @@ fn oneway_calls_frozen_send_looks_at_nobody_who_waits(t: &Stage) {
     }
     let (_server, client, _freezer, _call) = busy(t);
     (0..20_000).for_each(|_| tell(&client, 1, b"", TransactionFlags::ONE_WAY));
-    // In turn, so that what disturbs one of them disturbs the other; the shortest of some tries.
+    // In turn, so that what disturbs one of them disturbs the other; the shortest of many tries, for a busy host disturbs most.
     let tries =
-        (0..10).map(|_| [TransactionFlags::ONE_WAY, UPDATE].map(|flags| time_of_sending(&client, flags)));
+        (0..160).map(|_| [TransactionFlags::ONE_WAY, UPDATE].map(|flags| time_of_sending(&client, flags)));
     let [call, update] = tries.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1])]).expect("some tries");
-    assert!(3 * call < 2 * update, "16 calls took {call:?} with 20 000 that wait, and 16 updates {update:?}");
+    assert!(3 * call < 2 * update, "a call took {call:?} with 20 000 that wait, and an update {update:?}");
 }
