@@ -19,7 +19,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl check doc install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl check doc install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -45,6 +45,9 @@ profile: $(PYTHON) ## where the instructions of one null call through DRIVER go,
 
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak
 	@$(LAB) test
+
+times: $(PYTHON) ## where the time of the last `make test` went, stage by stage (DOCS=1: into docs/lab.md, and the order of stages anew)
+	@$(LAB) times $(if $(DOCS),--docs)
 
 contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests (ONLY=deaths::,sync:: for some; NEAR_LIMITS=1: the driver's numbers start near their ends)
 	@$(LAB) contract $(WHERE) --driver $(DRIVER) $(if $(ONLY),--only "$(ONLY)") $(if $(NEAR_LIMITS),--near-limits)

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, screens, stock, suite
+from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, screens, stock, suite, times
 from .versions import BUILD, PINNED
 
 
@@ -55,6 +55,8 @@ def _parser():
             sub.add_argument("--crate", help="build this crate first and lay its program in the guest")
             sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
     command("test", lambda _: suite.test(), "everything that must hold")
+    timed = command("times", lambda a: times.show(a.docs), "where the time of the last `make test` went")
+    timed.add_argument("--docs", action="store_true", help="the table goes into docs, and the order of stages is that of now")
     command("kunit", _kunit, "the suites that KUnit runs in the kernel")
     command("check", _check, "format, clippy, checkpatch, docs")
     command("doc", lambda _: doc.run(), "the documentation of the driver, as rustdoc makes it")

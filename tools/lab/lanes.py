@@ -11,7 +11,7 @@ import threading
 import traceback
 import typing
 
-from . import say
+from . import say, times
 
 _interrupted = threading.Event()
 
@@ -34,10 +34,11 @@ def names():
 
 
 def run(stages, make_tally, among):
-    """Run all stages in the lanes `among`, the longest first, and give their tallies in the order of the stages, whichever
-    ended first."""
+    """Run all stages in the lanes `among`, the longest first, and give their tallies and times in the order of the stages,
+    whichever ended first."""
     tallies = [make_tally() for _ in stages]
-    work = collections.deque(sorted(zip(stages, tallies), key=lambda pair: -pair[0].takes))
+    spans = [times.Span(stage.title) for stage in stages]
+    work = collections.deque(sorted(zip(stages, tallies, spans), key=lambda one: -one[0].takes))
     # Not `join`: Python 3.11 takes a thread for ended if an interrupt came while it was waited for.
     ended = {name: threading.Event() for name in among}
     _interrupted.clear()
@@ -51,7 +52,7 @@ def run(stages, make_tally, among):
         for event in ended.values():
             event.wait(10)  # a guest ends within a second; what is being built ends with us
         raise
-    return tallies
+    return tallies, spans
 
 
 def go_on():
@@ -75,9 +76,10 @@ def attempt(tally, title, step, counts=True):
 def _lane(name, work, ended):
     try:
         with say.lane(name):
-            while pair := _next(work):
-                stage, tally = pair
-                attempt(tally, stage.title, stage.run, stage.counts)
+            while one := _next(work):
+                stage, tally, span = one
+                with times.measure(span):
+                    attempt(tally, stage.title, stage.run, stage.counts)
                 go_on()
             say.note("nothing left to do")
     except KeyboardInterrupt:

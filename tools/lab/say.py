@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 
+from . import times
+
 START = time.monotonic()
 QUIET_INTERVAL = 15.0
 # What terminals take for orders.
@@ -87,9 +89,12 @@ class Step:
         self.live = sys.stdout.isatty() and not _lane()
         self.detail = ""
         self._heard = ""
+        self._measured = None
 
     def __enter__(self):
         self.began = self.shown = time.monotonic()
+        self._measured = times.measure(times.Span(self.title))
+        self._measured.__enter__()
         note(f"{self.title} ...")
         return self
 
@@ -112,5 +117,6 @@ class Step:
     def __exit__(self, kind, _value, _trace):
         if self.live and self.detail:
             _say("\r" + " " * 110 + "\r")
+        self._measured.__exit__(None, None, None)
         took = time.monotonic() - self.began
         note(f"{self.title}: {'failed' if kind else 'done'} after {took:.1f} s")

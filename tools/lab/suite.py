@@ -9,8 +9,9 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
-from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, stock, tracing, unload, ynl
+from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, stock, times, tracing, unload, ynl
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -62,12 +63,6 @@ PAIRS_READ = ("--pairs", "--processes", "16", "--callers", "1", "--oneway", "0",
 MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
-# About how many seconds those stages take that take longest (2026-11-22).
-TAKES = {"contract x86_64-debug rust": 600, "contract um rust with numbers near their ends": 240, "contract um rust": 230,
-         "host tests": 220, "contract um c": 190, "contract x86_64 rust": 150, "contract x86_64 c": 130, "check": 110,
-         "instructions next to C's": 90, "client rsbinder": 50, "binder-bench's errors": 75, "mutants": 50,
-         "contract x86_64-builtin rust": 50, "trace events next to C's": 15, "soak": 34, "memory kept": 25,
-         f"KUnit {kunit.GUEST}": 50, "contract x86_64 c 32-bit": 40, "module parameters": 27}
 # What the kernel's netlink tool prints of a call that is slow, without numbers.
 SLOW_CALL = {"context": "binder",
              "chain": "slow call, N ms: N:N waits for call N to N; N:N serves it and sleeps outside of Binder",
@@ -121,18 +116,22 @@ class Tally:
 def test():
     """Everything; goes on after a failure, so that one run tells all."""
     tally = Tally()
-    for part in lanes.run(stages(), Tally, lanes.names()):
+    with times.counted():
+        tallies, spans = lanes.run(stages(), Tally, lanes.names())
+    for part in tallies:
         tally.take(part)
     callbacks_called(tally)
-    return tally.finish()
+    status = tally.finish()
+    print("\n".join(times.summary(times.record(spans, time.monotonic() - say.START))))
+    return status
 
 
 def stages():
     """All that must hold, in the order of the table."""
-    found = []
+    found, takes = [], times.takes()
 
     def stage(title, run, counts=True):
-        found.append(lanes.Stage(title, run, counts, TAKES.get(title, 0)))
+        found.append(lanes.Stage(title, run, counts, takes.get(title, 0)))
 
     def of_contract(name, driver, *words, counts=True, **options):
         title = " ".join(["contract", name, driver, *words])
@@ -628,7 +627,7 @@ def _tool_tests(tally):
                         ("what may be kept", "lab.test_retention"),
                         ("GoogleTest's output", "lab.test_gtest"), ("stock kernels", "lab.test_stock"), ("kernels without exports", "lab.test_exports"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
-                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"),
+                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"), ("times of stages", "lab.test_times"),
                         ("trace events", "lab.test_tracing"), ("readers of trace events", "lab.test_readers"), ("worked examples", "lab.test_examples"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
