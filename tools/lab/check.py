@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import circles, doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
+from . import circles, compiled, doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -22,7 +22,8 @@ def run(report):
         ("circles of files in binder-bench and binderctl", circles.complaints),
         ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
         ("documentation", doc.complaints), ("stack frames um", _frames),
-        ("32 bits", _narrow), ("checkpatch", _checkpatch),
+        ("32 bits", _narrow), ("driver and KUnit suites by the oldest Rust", compiled.by_oldest_rust),
+        ("no CONFIG_SCHEDSTATS", compiled.without_schedstats), ("checkpatch", _checkpatch),
     ):
         with say.Step(f"check: {name}"):
             complaints = check()

@@ -70,11 +70,11 @@ class Kernel:
             *toolchain.kernel_variables(self.guest.arch), *self.guest.flags, *arguments,
         ]
 
-    def module_command(self, sources, out, *arguments):
-        """The kbuild call that makes a module of a folder of sources in folder `out`."""
+    def module_command(self, sources, out, *arguments, target="modules"):
+        """The kbuild call that makes a module, or another target, of a folder of sources in folder `out`."""
         return [
             "make", "-C", self.folder, f"M={sources}", f"MO={out}",
-            *toolchain.kernel_variables(self.guest.arch), *self.guest.flags, *arguments, "modules",
+            *toolchain.kernel_variables(self.guest.arch), *self.guest.flags, *arguments, target,
         ]
 
     def module_environment(self):
@@ -88,7 +88,7 @@ def build(name):
         packages.ensure("base", "rust", guest.arch)
         return stock.Kernel(guest, stock.prepared(name))
     packages.ensure("base", "kernel", "rust", guest.arch)
-    fragments = [line for f in guest.fragments for line in _fragment(f)]
+    fragments = [line for f in guest.fragments for line in fragment(f)]
     base = source.tree()
     inputs = [base.name, fragments, guest.flags, toolchain.versions(), LAYOUT]
     if guest.builtin:
@@ -127,18 +127,18 @@ def _build(kernel, fragments):
     wanted.write_text("\n".join(fragments) + "\n")
     configure = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig")
     proc.logged(f"configuring the {name} kernel", f"config-{name}", configure, env=env)
-    _check_config(kernel.folder / ".config", fragments)
+    check_config(kernel.folder / ".config", fragments)
     argv = kernel.make(*(["bzImage", "modules"] if kernel.guest.arch != "um" else []))
     proc.logged(f"building the {name} kernel", f"kernel-{name}", argv, env=env)
 
 
-def _fragment(name):
+def fragment(name):
     """The settings of one fragment, comments dropped: editing a comment rebuilds nothing."""
     lines = (CONFIGS / f"{name}.config").read_text().splitlines()
     return [l for l in lines if l.startswith("CONFIG_") or l.endswith(" is not set")]
 
 
-def _check_config(config, fragments):
+def check_config(config, fragments):
     """Kconfig drops what it cannot grant without a word; later fragments override earlier ones."""
     have = set(config.read_text().splitlines())
     wanted = {_symbol(line): line for line in fragments}

@@ -28,7 +28,7 @@ def judge(log):
     """For each suite in the sources how many of its tests passed, and what failed; from a kernel's log."""
     groups = {group["name"]: group for group in _read(log)["sub_groups"]}
     suites = {}
-    for name in _names():
+    for name in names():
         cases = groups[name]["test_cases"] if name in groups else []
         failures = [f"{case['name']}: {case['status']}" for case in cases if case["status"] != "PASS"]
         suites[name] = (len(cases) - len(failures), failures if cases else ["was not run"])
@@ -51,7 +51,7 @@ def _read(log):
     return json.loads(result)
 
 
-def _names():
+def names():
     """The suites that there are."""
     sources = [*ROOT.glob("drivers/android/**/*.rs"), *ROOT.glob("rust/kernel/**/*.rs")]
     return sorted(name for path in sources for name in re.findall(r"#\[kunit_tests\((\w+)\)\]", path.read_text()))

@@ -46,6 +46,6 @@ def build_near_limits(kernel):
     return build(kernel, name="module-near-limits", arguments=(NEAR_LIMITS,))
 
 
-def command(kernel, out, *arguments, sources=DRIVER):
-    """The kbuild call that makes a module in folder `out`."""
-    return kernel.module_command(sources, out, *arguments)
+def command(kernel, out, *arguments, sources=DRIVER, target="modules"):
+    """The kbuild call that makes a module, or another target, in folder `out`."""
+    return kernel.module_command(sources, out, *arguments, target=target)

@@ -65,14 +65,14 @@ class Kernel:
             raise say.LabError(f"Debian's {self.release} has no DRIVER={driver}")
         return path
 
-    def module_command(self, sources, out, *arguments):
-        """The kbuild call that makes a module of a folder of this tree's sources in folder `out`."""
+    def module_command(self, sources, out, *arguments, target="modules"):
+        """The kbuild call that makes a module, or another target, of a folder of this tree's sources in folder `out`."""
         inside = pathlib.Path(sources).relative_to(ROOT)
         kbuild = _kbuild(self.folder)
         mounts = {self.folder / "usr/src": "usr/src", kbuild: kbuild.relative_to(self.folder), ROOT: _TREE, out: _OUTPUT}
-        return _enter(_compilers(self.guest.name), mounts, [
+        return enter(compilers(STOCK["kernels"][self.guest.name]["compilers"]), mounts, [
             "make", "-C", f"/usr/src/linux-headers-{self.release}", f"M=/{_TREE}/{inside}", f"MO=/{_OUTPUT}",
-            f"-j{os.cpu_count() or 2}", *arguments, "modules"])
+            f"-j{os.cpu_count() or 2}", *arguments, target])
 
     def module_environment(self):
         return proc.environment()
@@ -158,11 +158,11 @@ def _prepare(folder, archives, name, release):
         (folder / ".source").touch()
     output.mkdir(exist_ok=True)
     proc.output("cp", headers / ".config", output / ".config")
-    root = _compilers(name)
+    root = compilers(STOCK["kernels"][name]["compilers"])
     make = ["make", "-C", f"/{_SOURCE}", f"O=/{_OUTPUT}", f"-j{os.cpu_count() or 2}", *variables(headers)]
 
     def run(title, target):
-        argv = _enter(root, {tree: _SOURCE, output: _OUTPUT}, [*make, target])
+        argv = enter(root, {tree: _SOURCE, output: _OUTPUT}, [*make, target])
         proc.logged(f"{title} Linux {release}", f"stock-{target}-{name}", argv)
 
     run("configuring", "olddefconfig")
@@ -202,16 +202,16 @@ def check_symbols(exports, symvers):
                            "kernel: it was built by another compiler than that of [stock.compilers] of versions.toml")
 
 
-def _compilers(name):
-    """The root with the compilers of a kernel."""
-    root = foreign.root(STOCK["compilers"][STOCK["kernels"][name]["compilers"]])
+def compilers(suite):
+    """The root with a suite's compilers."""
+    root = foreign.root(STOCK["compilers"][suite])
     if not os.path.lexists(root / "usr/bin/awk"):
         # Which awk it is a package's script decides, and those are not run.
         (root / "usr/bin/awk").symlink_to("mawk")
     return root
 
 
-def _enter(root, mounts, argv):
+def enter(root, mounts, argv):
     """The command line that runs `argv` in a root in which folders of the host are mounted."""
     for where in ("dev", "proc", "tmp", *mounts.values()):
         (root / where).mkdir(parents=True, exist_ok=True)
