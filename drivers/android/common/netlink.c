@@ -83,16 +83,20 @@ bool rust_binder_netlink_has_listeners(void)
 }
 
 /*
- * A message with room for @size bytes of attributes, besides its headers; NULL
+ * A message with its headers, and with room for @size bytes of attributes; NULL
  * if memory is short.
  */
 static struct sk_buff *new_message(size_t size, u8 command, void **header)
 {
 	struct sk_buff *skb = genlmsg_new(size, GFP_KERNEL);
 
-	if (skb)
-		*header = genlmsg_put(skb, 0, 0, &rust_binder_family, 0, command);
-	return skb;
+	if (!skb)
+		return NULL;
+	*header = genlmsg_put(skb, 0, 0, &rust_binder_family, 0, command);
+	if (*header)
+		return skb;
+	nlmsg_free(skb);
+	return NULL;
 }
 
 /* Sends a message to a group, unless there was no room for all of it. */
