@@ -38,6 +38,7 @@ impl Layout {
         let offsets_size = request.offsets_size as u32;
         let buffers_size = request.buffers_size as u32;
         let context_size = aligned_to::<u64>(context_size as u32);
+        // Four sizes up to `SMALL` do not wrap, and checked additions are a branch each in every call.
         Ok(Self {
             data_size,
             offsets_size,
