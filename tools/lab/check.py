@@ -98,7 +98,7 @@ def _frames():
 
 def _checkpatch():
     script = kernel.build("um").tree / "scripts/checkpatch.pl"
-    sources = _files("drivers/android/**/*.[ch]", "rust/**/*.[ch]", "include/**/*.h", "tests/layouts/*.[ch]", "tests/watch/*.c", "tests/netlink/*.c", "tests/logs/*.c")
+    sources = _files("drivers/android/**/*.[ch]", "rust/**/*.[ch]", "include/**/*.h", "tests/*/*.[ch]")
     events = _files("drivers/android/trace/events.h")
     wrong = []
     # Definitions of trace events have a form of their own, in which the kernel's files are laid out, too. Those of ours take
@@ -113,7 +113,7 @@ def _checkpatch():
 
 def _spdx():
     sources = _files("**/*.rs", "**/*.[ch]", "**/*.py", "**/*.toml", "configs/*", "Makefile",
-                     "tools/lab/guest/*", "drivers/android/[KM]*", "tests/layouts/*", "tests/watch/*", "tests/netlink/*", "tests/logs/*",
+                     "tools/lab/guest/*", "drivers/android/[KM]*", "drivers/android/exports*", "tests/*/Kbuild",
                      "tests/clients/**/*")
     return [f"{p.relative_to(ROOT)}: no SPDX line" for p in sources
             if p.name != "Cargo.lock" and "SPDX-License-Identifier: GPL-2.0" not in p.read_text()[:300]]

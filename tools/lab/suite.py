@@ -568,30 +568,26 @@ def _listen(tally, group, driver, is_right):
 
 def netlink_family_taken(tally):
     """Whether our driver does without its netlink family while somebody else has it, and says so."""
-    made = "family_test.ko"
-    path = module.build(kernel.build("um"), ROOT / "tests/netlink", "netlink", made)
-    job = guest.Job(argv=["/lab/taken"], load=False, files={f"/lab/{made}": path})
-    result = _run("a netlink family that is taken um", "um", job)
-    wanted = ["transaction_report 0", "transaction_report 1",
-              "binder_rust: no reports over netlink (-17): another driver has registered family binder; unload it to have them"]
-    good = result.good and result.output.split("\n")[:-1] == wanted
-    if not good:
-        say.lines(result.output)
-    tally.add("a netlink family that is taken", int(good), int(not good))
+    _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [
+        "transaction_report 0", "transaction_report 1",
+        "binder_rust: no reports over netlink (-17): another driver has registered family binder; unload it to have them"])
 
 
 def log_names_taken(tally):
     """Whether a device can be opened while somebody else has the names of its log files in debugfs."""
-    made = "names_test.ko"
-    path = module.build(kernel.build("um"), ROOT / "tests/logs", "logs", made)
-    job = guest.Job(argv=["/lab/unnamed", "binder_rust"], load=False, files={f"/lab/{made}": path})
-    result = _run("names of log files that are taken um", "um", job)
-    wanted = ["directory taken: no log of the process", "files taken: no log of the process",
-              "nothing taken: a log of the process that says context binder"]
-    good = result.good and result.output.split("\n")[:-1] == wanted
+    _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
+        "directory taken: no log of the process", "files taken: no log of the process",
+        "nothing taken: a log of the process that says context binder"])
+
+
+def _taken(tally, title, folder, made, argv, wanted):
+    """What a script prints that loads our driver beside a module of tests/`folder`, which has what the driver wants."""
+    path = module.build(kernel.build("um"), ROOT / "tests" / folder, folder, made)
+    result = _run(f"{title} um", "um", guest.Job(argv=argv, load=False, files={f"/lab/{made}": path}))
+    good = result.good and result.output.splitlines() == wanted
     if not good:
         say.lines(result.output)
-    tally.add("names of log files that are taken", int(good), int(not good))
+    tally.add(title, int(good), int(not good))
 
 
 def _host_tests(tally):
