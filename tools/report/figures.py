@@ -58,9 +58,9 @@ def svg(panels, alone=False):
     text = text[text.index("<svg"):]
     text = re.sub(r"font: ([^;\"]*?)(\d+(?:\.\d+)?px) [^;\"]*", r"font: \1\2 system-ui, sans-serif", text)
     for role, (light, _) in PALETTE.items():
-        text = re.sub(light, f"var(--{role})", text, flags=re.I)
-    # Some roles are attributes, where var() has no meaning.
-    assert not re.search(r"\s(fill|stroke)=\"var", text)
+        # What knows no variables, as most that shows pictures, takes the colour before.
+        plain = rf"\1: {light}; " if alone else ""
+        text = re.sub(rf"\b(fill|stroke): {light}", rf"{plain}\1: var(--{role})", text, flags=re.I)
     return text.replace("<defs>", f"<style>{theme(':root')}</style><defs>", 1) if alone else text
 
 

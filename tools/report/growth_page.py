@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The table and the figure of docs/growth.md, from result files of `make growth`."""
 
-import re
-
 from lab.versions import ROOT
 from . import data, figures, page, sections
 
@@ -15,14 +13,8 @@ def write(program, paths, date, commit):
     """Put both in place of the last ones."""
     results = data.load(program, paths)
     section = sections.growth_of(results)
-    FIGURE.write_text(literal(figures.svg(section.figures[0].panels, alone=True)))
+    FIGURE.write_text(figures.svg(section.figures[0].panels, alone=True))
     PAGE.write_text(replaced(PAGE.read_text(), f"{date}, {commit}.\n\n{page.markdown(section.table)}"))
-
-
-def literal(svg):
-    """The drawing in the light colours, for viewers that know no CSS variables."""
-    svg = re.sub(r"<style>:root.*?</style>", "", svg, flags=re.S)
-    return re.sub(r"var\(--(\w+)\)", lambda match: figures.PALETTE[match[1]][0], svg)
 
 
 def replaced(text, made):

@@ -111,11 +111,12 @@ class Figures(unittest.TestCase):
         self.assertIn(f"--rust:{figures.PALETTE['rust'][0]}", text)
         self.assertIn("prefers-color-scheme:dark", text)
 
-    def test_a_figure_of_the_docs_needs_no_variables(self):
-        text = growth_page.literal(figures.svg(self.figure.panels[:1], alone=True))
-        self.assertNotIn("var(", text)
-        self.assertNotIn("<style>:root", text)
-        self.assertIn(figures.PALETTE["rust"][0], text)
+    def test_alone_each_colour_stands_before_its_variable(self):
+        text = figures.svg(self.figure.panels[:1], alone=True)
+        ours = figures.PALETTE["rust"][0]
+        self.assertEqual(text.count("var(--rust)"), text.count(f"fill: {ours}; fill: var(--rust)") +
+                         text.count(f"stroke: {ours}; stroke: var(--rust)"))
+        self.assertIn(f": {ours};", text)
 
     def test_what_was_made_before_is_replaced(self):
         begin, end = growth_page._MARKS
