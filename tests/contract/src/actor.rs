@@ -207,8 +207,8 @@ impl Actor {
 
     /// Whether the order that is out has put the thread to sleep, rather than come to an end.
     ///
-    /// The order itself wakes the thread up before `start` returns. A thread seen asleep without an
-    /// answer is therefore asleep inside the order.
+    /// Who waits calls itself asleep before it looks a last time for what it waits for, and an order that has not
+    /// been taken is one such thing. So it must have taken the order, and have left its CPU.
     pub fn is_blocked(&self) -> bool {
         assert!(self.is_busy(), "nothing was ordered");
         let deadline = Instant::now() + patience();
@@ -216,7 +216,7 @@ impl Actor {
             if self.answered(Duration::ZERO) {
                 return false;
             }
-            if self.state() == Some('S') {
+            if self.sleeps('S') {
                 return !self.answered(Duration::ZERO);
             }
             std::thread::yield_now();
@@ -224,11 +224,31 @@ impl Actor {
         panic!("the actor neither sleeps nor answers: {:?}", self.state());
     }
 
+    /// Whether the thread has taken all orders and then come to a kind of sleep, by its letter in `/proc`.
+    fn sleeps(&self, kind: char) -> bool {
+        self.has_taken_orders() && self.has_left_its_cpu() && self.state() == Some(kind)
+    }
+
+    /// Whether the thread is off its CPU, and not only about to be.
+    fn has_left_its_cpu(&self) -> bool {
+        let call = std::fs::read_to_string(format!("/proc/{}/task/{}/syscall", self.pid, self.tid));
+        call.is_ok_and(|call| !call.starts_with("running"))
+    }
+
+    /// Whether nothing of what was sent to the thread is still in the socket.
+    fn has_taken_orders(&self) -> bool {
+        let mut unread: libc::c_int = 0;
+        // SAFETY: the request writes one int.
+        let result = unsafe { libc::ioctl(self.channel.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
+        nix::errno::Errno::result(result).expect("ask the socket");
+        unread == 0
+    }
+
     /// Fails unless the order that is out puts the thread to a sleep that no signal ends.
     #[track_caller]
     pub fn expect_stuck(&self) {
         let deadline = Instant::now() + patience();
-        while self.state() != Some('D') {
+        while !self.sleeps('D') {
             assert!(!self.answered(Duration::ZERO), "did not block: {:?}", self.busy.borrow());
             assert!(Instant::now() < deadline, "is {:?} instead", self.state());
             std::thread::yield_now();
