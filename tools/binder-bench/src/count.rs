@@ -3,8 +3,9 @@
 //!
 //! A window of `n` calls costs `a + n·b` instructions: `a` is the price of reading the clock and of the first,
 //! colder call, `b` is what we want. Two lengths of window give `b` without `a`. A timer interrupt or some work that
-//! the kernel puts off falls into a window now and then; the lower quartile of many windows, shorter than the time
-//! between two ticks, does not see it.
+//! the kernel puts off falls into a window now and then; the mean of all but the highest quarter of many windows, shorter
+//! than the time between two ticks, hardly sees it. Where both sides run at once, as with oneway calls, windows differ by
+//! how often they take turns, and the mean is that of the mixture.
 
 use crate::cli::Common;
 use crate::error::Error;
@@ -18,7 +19,7 @@ use crate::result::Ran;
 use crate::stage::Point;
 use crate::stage::Stage;
 use crate::stage::TIMEOUT;
-use crate::stats::lower_quartile;
+use crate::stats::undisturbed_mean;
 
 /// Windows of each length; `tools/report/profile.py` knows this number too.
 const REPEATS: usize = 31;
@@ -68,7 +69,7 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
 }
 
 fn per_call((n1, t1): (u64, &[u64]), (n2, t2): (u64, &[u64])) -> f64 {
-    let usual = |t: &[u64]| lower_quartile(t).expect("there are REPEATS windows") as f64;
+    let usual = |t: &[u64]| undisturbed_mean(t).expect("there are REPEATS windows");
     (usual(t2) - usual(t1)) / (n2 - n1) as f64
 }
 

@@ -256,8 +256,9 @@ pub struct Block {
 
 /// Exact instruction counts of a cell.
 ///
-/// A window is `n` calls (of [`Label::batch`] units each) between two readings of the clock. Windows of both lengths alternate; the
-/// difference of their lower quartiles, divided by the difference of their lengths, has no trace of the readings.
+/// A window is `n` calls (of [`Label::batch`] units each) between two readings of the clock. Windows of both lengths
+/// alternate; the difference of their means, the highest quarter left out, divided by the difference of their lengths
+/// has no trace of the readings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
     /// Calls in a short window.

@@ -189,13 +189,15 @@ pub fn ratio(subject: &[Boot], base: &[Boot], figure: Figure) -> Option<Ratio> {
     })
 }
 
-/// The value that a quarter of all lie below.
+/// The mean of all but the highest quarter.
 ///
-/// For costs that are the same each time but for disturbances, which only add and spare most of them.
-pub fn lower_quartile(values: &[u64]) -> Option<u64> {
+/// For costs that have few values each time, in whatever mixture, but for disturbances, which only add and spare most of
+/// them. (A quantile jumps from one value to the next when the mixture changes a little.)
+pub fn undisturbed_mean(values: &[u64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
-    sorted.get(sorted.len().checked_sub(1)? / 4).copied()
+    let lower = &sorted[..sorted.len() - sorted.len() / 4];
+    (!lower.is_empty()).then(|| lower.iter().sum::<u64>() as f64 / lower.len() as f64)
 }
 
 #[cfg(test)]
@@ -307,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn the_lower_quartile_ignores_ticks_and_a_lucky_value() {
-        assert_eq!(lower_quartile(&[5, 900, 5, 4, 900, 5, 5, 900]), Some(5));
-        assert_eq!(lower_quartile(&[7]), Some(7));
-        assert_eq!(lower_quartile(&[]), None);
+    fn the_undisturbed_mean_ignores_ticks_and_weighs_the_mixture() {
+        assert_eq!(undisturbed_mean(&[5, 900, 5, 8, 5, 5, 8, 900]), Some(6.0));
+        assert_eq!(undisturbed_mean(&[7]), Some(7.0));
+        assert_eq!(undisturbed_mean(&[]), None);
     }
 }
