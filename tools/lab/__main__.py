@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, say, screens, stock, suite, times
+from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, quick_suite, say, screens, stock, suite, times
 from .versions import BUILD, PINNED
 
 
@@ -36,8 +36,7 @@ def _parser():
         return sub
 
     def guest_option(sub):
-        sub.add_argument("--guest", default="um", choices=list(kernel.GUESTS),
-                         type=lambda name: stock.NAMES[0] if name == "debian" else name)
+        sub.add_argument("--guest", default="um", choices=list(kernel.GUESTS), type=_guest)
         return sub
 
     guest_option(command("kernel", _kernel, "build a guest's kernel"))
@@ -54,7 +53,9 @@ def _parser():
             sub.add_argument("--pin", type=int, help="the host CPU to stay on")
             sub.add_argument("--crate", help="build this crate first and lay its program in the guest")
             sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
-    command("test", lambda _: suite.test(), "everything that must hold")
+    sub = command("test", _test, "everything that must hold")
+    sub.add_argument("--quick", choices=list(stock.NAMES), metavar="GUEST", type=_guest,
+                     help="contract, clients and layouts on this kernel of Debian's instead")
     timed = command("times", lambda a: times.show(a.docs), "where the time of the last `make test` went")
     timed.add_argument("--docs", action="store_true", help="the table goes into docs, and the order of stages is that of now")
     command("kunit", _kunit, "the suites that KUnit runs in the kernel")
@@ -177,6 +178,14 @@ def _report(result, quiet_status=False):
         print(f"error: the kernel's log is {log}", file=sys.stderr)
         return 1
     return 0 if quiet_status else result.status
+
+
+def _guest(name):
+    return stock.NAMES[0] if name == "debian" else name
+
+
+def _test(arguments):
+    return quick_suite.test(arguments.quick) if arguments.quick else suite.test()
 
 
 def _kunit(_arguments):

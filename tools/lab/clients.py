@@ -13,12 +13,12 @@ import re
 import shutil
 import subprocess
 
-from . import cache, foreign, guest, packages, proc, programs, say, source, toolchain
+from . import cache, foreign, guest, kernel, packages, proc, programs, say, toolchain
 from .versions import PINNED, ROOT
 
 HOME = ROOT / "tests/clients"
 _PINS = PINNED["clients"]
-_SELFTEST = "tools/testing/selftests/filesystems/binderfs/binderfs_test.c"
+_SELFTEST = "filesystems/binderfs/binderfs_test.c"
 _STRESS_SECONDS = 5
 _TARGET = "x86_64-unknown-linux-gnu"
 # Static, and without the vDSO: that of User Mode Linux has not all that the crate rustix asks it for.
@@ -46,9 +46,11 @@ class Part:
     boot: tuple = ()
 
 
-def parts(name):
-    """What there is to run of client `name`, built or fetched if need be."""
-    return {"selftest": _selftest, "stress": _stress, "rsbinder": _rsbinder, "gbinder": _gbinder}[name]()
+def parts(name, guest_name):
+    """What there is to run of client `name` in a guest, built or fetched if need be."""
+    if name == "selftest":
+        return _selftest(kernel.build(guest_name).selftests)
+    return {"stress": _stress, "rsbinder": _rsbinder, "gbinder": _gbinder}[name]()
 
 
 NAMES = ("selftest", "stress", "rsbinder", "gbinder")
@@ -79,19 +81,17 @@ def comparable(output):
     return [line for line in lines if line.startswith(("ok ", "not ok ", "# "))]
 
 
-def _selftest():
-    """The kernel's own test of binderfs, from the source that the guests' kernels are made of."""
+def _selftest(folder):
+    """The kernel's own test of binderfs, from the source that the guest's kernel is made of."""
     packages.ensure("rust")
-    tree = source.tree()
-    patience = HOME / "selftest/patient.h"
+    text, patience = folder / _SELFTEST, HOME / "selftest/patient.h"
 
     def make(part):
         part.mkdir(parents=True)
         proc.output("gcc", "-static", "-O2", "-pthread", "-D_GNU_SOURCE=",
-                    "-I", tree / "tools/testing/selftests", "-include", patience,
-                    "-o", part / "binderfs_test", tree / _SELFTEST)
+                    "-I", folder, "-include", patience, "-o", part / "binderfs_test", text)
 
-    key = cache.key(tree.name, patience.read_text())
+    key = cache.key(*(path.read_text() for path in (*sorted(folder.glob("*.h")), text, patience)))
     program = cache.entry(f"clients/selftest-{key}", make) / "binderfs_test"
     return [Part("binderfs_test", ["/lab/binderfs_test"], {"/lab/binderfs_test": program}, 3, 400)]
 

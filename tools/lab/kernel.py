@@ -57,6 +57,11 @@ class Kernel:
         um = self.guest.arch == "um"
         return self.copy or self.folder / ("vmlinux" if um else _BZIMAGE)
 
+    @property
+    def selftests(self):
+        """Where the kernel's own test of binderfs is."""
+        return self.tree / source.SELFTESTS
+
     def module(self, driver):
         """The module file of one of the incumbents."""
         return self.folder / {

@@ -15,6 +15,8 @@ from . import times
 
 START = time.monotonic()
 QUIET_INTERVAL = 15.0
+# Of a line of progress.
+WIDTH = 99
 # What terminals take for orders.
 _CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -104,8 +106,8 @@ class Step:
         if now - self.shown < (0.2 if self.live else QUIET_INTERVAL):
             return
         self.shown = now
-        line = f"{_head()} {self.title}: {_clock(now - self.began).strip()} {detail}"
-        _say(f"\r{line[:110]:<110}" if self.live else f"{line}\n")
+        line = f"{_head()} {self.title}: {_clock(now - self.began).strip()} {detail}"[:WIDTH]
+        _say(f"\r{line:<{WIDTH}}" if self.live else f"{line}\n")
 
     def hear(self, text):
         """Show the last line of what a program says as it comes."""
@@ -116,7 +118,7 @@ class Step:
 
     def __exit__(self, kind, _value, _trace):
         if self.live and self.detail:
-            _say("\r" + " " * 110 + "\r")
+            _say("\r" + " " * WIDTH + "\r")
         self._measured.__exit__(None, None, None)
         took = time.monotonic() - self.began
         note(f"{self.title}: {'failed' if kind else 'done'} after {took:.1f} s")

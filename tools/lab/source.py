@@ -13,6 +13,7 @@ from . import cache, debian, proc, say
 from .versions import PINNED
 
 KERNEL = PINNED["kernel"]
+SELFTESTS = "tools/testing/selftests"
 # Part of the key of every tree: raise it when `_prepare` does something else.
 PREPARATION = 1
 

@@ -20,7 +20,7 @@ STOCK = PINNED["stock"]
 # The first one is what GUEST=debian means.
 NAMES = tuple(STOCK["kernels"])
 # Part of every key: raise it when kernels are prepared in another way.
-_LAYOUT = 1
+_LAYOUT = 2
 
 # Where things are in the root of the compilers.
 _SOURCE, _OUTPUT, _TREE = "work/source", "work/output", "work/tree"
@@ -60,10 +60,23 @@ class Kernel:
 
     def module(self, driver):
         """The module file of Debian's C driver."""
-        path = self.folder / "binder_linux.ko"
-        if driver != "c" or not path.exists():
+        if driver != "c" or not self.has_c:
             raise say.LabError(f"Debian's {self.release} has no DRIVER={driver}")
-        return path
+        return self._c_driver
+
+    @property
+    def selftests(self):
+        """Where the kernel's own test of binderfs is."""
+        return self.folder / "selftests"
+
+    @property
+    def has_c(self):
+        """Whether Debian has the C driver as a module of it."""
+        return self._c_driver.exists()
+
+    @property
+    def _c_driver(self):
+        return self.folder / "binder_linux.ko"
 
     def module_command(self, sources, out, *arguments, target="modules"):
         """The kbuild call that makes a module, or another target, of a folder of this tree's sources in folder `out`."""
@@ -174,6 +187,9 @@ def _prepare(folder, archives, name, release):
     proc.output("cp", *made, headers / "rust")
     proc.output("cp", *(output / "rust/kernel").glob("*.rs"), headers / "rust/kernel")
     proc.output("cp", output / "scripts/target.json", _kbuild(folder) / "scripts")
+    kept = Kernel(None, folder).selftests
+    kept.mkdir(exist_ok=True)
+    proc.output("sh", "-ec", 'cd "$1" && exec cp --parents *.h filesystems/binderfs/*.[ch] "$2"', "sh", tree / source.SELFTESTS, kept)
 
 
 def variables(headers):

@@ -15,6 +15,7 @@ from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
+_SKIPPED = re.compile(r"^\d+ skipped: ")
 _CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
 
 # Where the contract must hold. The C driver is the oracle. Upstream's Rust driver is compared by
@@ -165,8 +166,8 @@ def stages():
               functools.partial(real_clients, names=(name,), guest_name="um", drivers=("c", "rust")))
     stage("client stress x86_64-debug",
           functools.partial(real_clients, names=("stress",), guest_name="x86_64-debug", drivers=("rust",)))
-    for name, cycles in CYCLES.items():
-        stage(f"load and unload {name}", functools.partial(_cycles, name=name, cycles=cycles))
+    for name, count in CYCLES.items():
+        stage(f"load and unload {name}", functools.partial(cycles, name=name, count=count))
     for name in unload.GUESTS:
         stage(f"unload {name}", functools.partial(unloading, name=name))
     stage("trace events next to C's", traced_next_to_c)
@@ -247,7 +248,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     found = _COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in result.output.splitlines():
-        if " FAILED " in line:
+        if " FAILED " in line or _SKIPPED.match(line):
             say.lines(f"    {line}")
     if not result.good and not failed:
         failed = 1
@@ -442,7 +443,7 @@ def real_clients(tally, names, guest_name, drivers):
 def _client(tally, name, guest_name, driver):
     """Run all parts of one client; what they printed."""
     said = []
-    for part in clients.parts(name):
+    for part in clients.parts(name, guest_name):
         title = f"client {name} {guest_name} {driver}: {part.name}"
         result = _run(title, guest_name, clients.job(part, driver))
         passed, failed = clients.counts(result.output)
@@ -529,9 +530,10 @@ def _last_words(output):
     return [f"    {line}" for line in [*(line for line in first if line not in lines[-5:]), *lines[-5:]]]
 
 
-def _cycles(tally, name, cycles):
-    job = guest.Job(argv=["/lab/cycle", str(cycles)], load=False, timeout=300)
-    title = f"load and unload {name} {cycles} x"
+def cycles(tally, name, count):
+    """The driver loaded, mounted and taken away so many times."""
+    job = guest.Job(argv=["/lab/cycle", str(count)], load=False, timeout=300)
+    title = f"load and unload {name} {count} x"
     result = _run(title, name, job)
     tally.add(title, int(result.good), int(not result.good))
 
@@ -623,7 +625,7 @@ def _tool_tests(tally):
                         ("what may be kept", "lab.test_retention"),
                         ("GoogleTest's output", "lab.test_gtest"), ("stock kernels", "lab.test_stock"), ("kernels without exports", "lab.test_exports"),
                         ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
-                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"), ("times of stages", "lab.test_times"),
+                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"), ("lines of progress", "lab.test_say"), ("times of stages", "lab.test_times"),
                         ("trace events", "lab.test_tracing"), ("readers of trace events", "lab.test_readers"), ("worked examples", "lab.test_examples"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
                               env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},

@@ -10,7 +10,10 @@ use crate::suite::Driver;
 use binder_logs::Task;
 use binder_sys::{fs, FlatBinderObject, ObjectFlags};
 use nix::errno::Errno;
+use nix::sys::stat::{mknod, Mode, SFlag};
 use std::cell::RefCell;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +35,16 @@ pub const NO_BINDERFS: &str = "a driver with binderfs";
 /// Where the devices of a C driver are that was configured without binderfs, as Debian's is.
 const DEVICES: &str = "/dev";
 
+/// Lays files of these devices into a directory, as binderfs would have them: a test may remove them, or change their modes.
+fn make_devices(directory: &Path) {
+    for name in ["binder", "hwbinder", "vndbinder"] {
+        let Ok(device) = std::fs::metadata(Path::new(DEVICES).join(name)) else { continue };
+        let path = directory.join(name);
+        mknod(&path, SFlag::S_IFCHR, Mode::empty(), device.rdev()).expect("make a device's file");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("set its mode");
+    }
+}
+
 /// The surroundings of one test.
 pub struct Stage {
     /// The driver that is loaded.
@@ -46,12 +59,15 @@ pub struct Stage {
 
 impl Stage {
     /// Mounts a fresh binderfs; the caller has its own mount namespace. With a C driver that has none, all tests use
-    /// the same devices, one after another.
+    /// the same devices, one after another, each by files of its own.
     pub fn new(driver: Driver, scratch: &Path, pids: GlobalPids) -> Self {
         let root = scratch.join("binderfs");
         std::fs::create_dir_all(&root).expect("make the mount point");
         let has_binderfs = match fs::mount_at(&root, None) {
-            Err(Errno::ENODEV) if driver == Driver::C => false,
+            Err(Errno::ENODEV) if driver == Driver::C => {
+                make_devices(&root);
+                false
+            }
             mounted => mounted.map(|()| true).expect("mount binderfs"),
         };
         Self {
@@ -71,7 +87,7 @@ impl Stage {
         &self.root
     }
 
-    /// Whether the devices are of a binderfs made for this test: nobody managed their contexts or changed their modes before.
+    /// Whether the devices are of a binderfs made for this test: nobody managed their contexts before.
     pub fn has_new_devices(&self) -> bool {
         self.needs(NO_BINDERFS, self.has_binderfs)
     }
@@ -120,11 +136,8 @@ impl Stage {
 
     /// A device's path.
     pub fn device(&self, name: &str) -> PathBuf {
-        if self.has_binderfs {
-            return self.root.join(name);
-        }
-        let path = Path::new(DEVICES).join(name);
-        assert!(path.exists(), "{NO_BINDERFS}");
+        let path = self.root.join(name);
+        assert!(self.has_binderfs || path.exists(), "{NO_BINDERFS}");
         path
     }
 
