@@ -108,7 +108,7 @@ def _rsbinder():
     tools, units = _rsbinder_tools(), _rsbinder_units()
     own = tools | {"/bin/rsbinder-clients": _workshop()}
     return [
-        Part("workshop", ["rsbinder-clients", "run"], own, 31, 600, _SELINUX),
+        Part("workshop", ["rsbinder-clients", "run"], own, 31, 1200, _SELINUX),
         Part("unit tests", ["/lab/with-hub", "/lab/units", "--test-threads", "8", *_UNITS_SKIPPED],
              tools | {"/lab/units": units, "/lab/with-hub": HOME / "rsbinder/with-hub"}, 416, 600, _SELINUX),
     ]

@@ -87,7 +87,7 @@ impl Stage {
         &self.root
     }
 
-    /// Whether the devices are of a binderfs made for this test: nobody managed their contexts before.
+    /// Whether the devices are of a binderfs made for this test: nobody managed their contexts before, and nobody will.
     pub fn has_new_devices(&self) -> bool {
         self.needs(NO_BINDERFS, self.has_binderfs)
     }
