@@ -233,7 +233,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     if driver == "upstream":
         # It fails many, and each failure takes as long as the test is patient.
         argv += ["--patience", "1", "--timeout", "8"]
-    if name == callbacks.GUEST:
+    if name == callbacks.GUEST or name in stock.NAMES:
         # A step of many thousand objects takes seconds there, and longer while other lanes are busy.
         argv += ["--patience", "15", "--timeout", "90"]
     if policy:
