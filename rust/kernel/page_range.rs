@@ -201,7 +201,8 @@ pub struct PageRange {
 ///
 /// # Invariants
 ///
-/// Before it changes anything, its drop waits for the pool's turn.
+/// - Before it changes anything, its drop waits for the pool's turn.
+/// - Its drop frees the records in its slots.
 struct Space {
     /// The address space of the process. Pinned as a structure (`mmgrab`), not as a living address
     /// space (`mmget`): this must not keep the memory of a dead process.
@@ -218,10 +219,12 @@ impl Drop for Space {
         let Some(mapping) = self.mapping.as_ref() else {
             return;
         };
+        // All other slots have never held a page.
+        let used = &mapping.slots[..mapping.highest.load(ordering::Relaxed)];
         // With the turn held, no other thread has taken a record off the list, so all of them are
         // on it.
         let turn = self.pool.turn();
-        for slot in &mapping.slots[..] {
+        for slot in used {
             // SAFETY: No other thread takes records out any more: a record would have to be off the
             // list for that.
             if let Some(record) = unsafe { slot.record() } {
@@ -229,7 +232,11 @@ impl Drop for Space {
                 unsafe { turn.remove(record) };
             }
         }
-        // The slots, which are dropped after this, free the records.
+        drop(turn);
+        for slot in used {
+            // SAFETY: As above; nothing uses the space any more, and no record of it is on the list.
+            drop(unsafe { slot.take() });
+        }
     }
 }
 
@@ -238,7 +245,8 @@ struct Mapping {
     /// The start of the mapping, in the process's address space.
     address: usize,
     slots: KVVec<Slot>,
-    /// One more than the highest index of a page that was ever present. Written under `populating`.
+    /// One more than the highest index of a page that was ever present. Written under `populating`,
+    /// before the slot of that page is filled.
     highest: Atomic<usize>,
 }
 

@@ -24,7 +24,7 @@
 //! allocate, and starts again from its first lookup: in the meantime, another thread may have done
 //! the same work (lesson C11, trap 20 of the contract).
 
-use core::mem;
+use core::mem::{self, ManuallyDrop};
 use kernel::alloc::{AllocError, Flags};
 use kernel::prelude::*;
 
@@ -58,8 +58,9 @@ pub(crate) struct HandleTable<R> {
     idle: Entries<R>,
 }
 
-/// Either empty or [`LEAF`] long.
-type Entries<R> = KVec<Option<R>>;
+/// Either empty or [`LEAF`] long. The table drops the entries that are in use; memory that is freed has
+/// none.
+type Entries<R> = KVec<ManuallyDrop<Option<R>>>;
 
 struct Leaf<R> {
     used: u64,
@@ -214,7 +215,7 @@ impl<R> HandleTable<R> {
             .zip(&self.index.leaves.get(at)?.entries)
             .skip(first)
         {
-            if let Some(value) = value {
+            if let Some(value) = &**value {
                 each(handle, value);
             }
         }
@@ -231,6 +232,14 @@ impl<R> HandleTable<R> {
                 Some(((at * LEAF + entry) as u32, value.as_ref()?))
             })
         })
+    }
+}
+
+impl<R> Drop for HandleTable<R> {
+    fn drop(&mut self) {
+        while let Some(last) = self.last() {
+            drop(self.remove(last));
+        }
     }
 }
 
@@ -267,7 +276,8 @@ impl<R> Vacant<'_, R> {
         if leaf.entries.is_empty() {
             mem::swap(&mut leaf.entries, idle);
         }
-        leaf.entries[entry] = Some(value);
+        // What was there is empty.
+        leaf.entries[entry] = ManuallyDrop::new(Some(value));
         leaf.used |= 1 << entry;
         *len += 1;
         if leaf.used == u64::MAX {
@@ -317,7 +327,7 @@ impl<R> Spare<R> {
         if self.wants_entries && room.entries.is_empty() {
             let mut entries = KVec::with_capacity(LEAF, flags)?;
             for _ in 0..LEAF {
-                entries.push(None, flags)?;
+                entries.push(ManuallyDrop::new(None), flags)?;
             }
             room.entries = entries;
         }

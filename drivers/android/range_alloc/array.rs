@@ -6,7 +6,7 @@
 //! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
 
 use super::{accounts::Holding, Claim, Label, Phase, Range, State};
-use core::mem;
+use core::mem::{self, ManuallyDrop};
 
 /// At most `N` ranges.
 ///
@@ -20,7 +20,8 @@ pub(super) struct Array<T, const N: usize> {
     len: usize,
     slots_used: u64,
     spans: [Span; N],
-    slots: [Slot<T>; N],
+    /// Dropped by the array itself, which knows those that are in use.
+    slots: ManuallyDrop<[Slot<T>; N]>,
 }
 
 #[derive(Clone, Copy)]
@@ -81,7 +82,7 @@ impl<T, const N: usize> Array<T, N> {
             len: 0,
             slots_used: 0,
             spans: [Span::NOWHERE; N],
-            slots: [const { Slot::EMPTY }; N],
+            slots: ManuallyDrop::new([const { Slot::EMPTY }; N]),
         }
     }
 
@@ -248,5 +249,11 @@ impl<T, const N: usize> Array<T, N> {
 
     fn live(&self) -> &[Span] {
         &self.spans[..self.len]
+    }
+}
+
+impl<T, const N: usize> Drop for Array<T, N> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
     }
 }

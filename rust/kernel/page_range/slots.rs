@@ -5,7 +5,7 @@
 //! ```text
 //!   OwnedRecord ──fill──► in a slot ──clear──► OwnedRecord ──drop──► freed
 //!        │                    │
-//!        └───────drop─────────┴───────slot dropped─────────────────► freed
+//!        └───────drop─────────┴───────space dropped────────────────► freed
 //! ```
 
 use super::{pool::Taken, PagePool, PageRange};
@@ -138,7 +138,7 @@ unsafe fn free(record: NonNull<Record>) {
 ///
 /// - A slot that is not null owns its record, which was an [`OwnedRecord`].
 /// - A record that was in a slot is freed after a check, made when the slot no longer held the
-///   record, has found that no thread has the slot's space open, or when the slot is dropped.
+///   record, has found that no thread has the slot's space open, or when the space is dropped.
 pub(super) struct Slot(Atomic<*mut Record>);
 
 impl Slot {
@@ -215,15 +215,17 @@ impl Slot {
         // to the record.
         Some(OwnedRecord(record.keep()))
     }
-}
 
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if let Some(record) = NonNull::new(*self.0.get_mut()) {
-            // SAFETY: The slot owns the record, and by `&mut self` no thread reads through the slot
-            // any more. It is part of no list: slots with records are dropped only with their
-            // range, which takes the records off the list before.
-            unsafe { free(record) };
-        }
+    /// Takes the record out of this slot, if it has one, to end its space. A slot does not free its
+    /// record itself, so that only slots that were filled have to be looked at.
+    ///
+    /// # Safety
+    ///
+    /// No other thread may use the slot, and the record must be on no list.
+    pub(super) unsafe fn take(&self) -> Option<OwnedRecord> {
+        let record = NonNull::new(self.0.load(ordering::Acquire))?;
+        // INVARIANT: The slot owns nothing any more; the result owns the record.
+        self.0.store(core::ptr::null_mut(), ordering::Relaxed);
+        Some(OwnedRecord(record))
     }
 }
