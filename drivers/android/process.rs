@@ -90,7 +90,7 @@ pub(crate) struct Process {
     /// task makes a call later. Closed once the process has ended.
     pub(crate) credential: Closable<ARef<Credential>>,
     /// Its counters of codes, apart from those of its threads. Closed once the process has ended.
-    pub(crate) code_counts: Closable<KBox<ProcessCounts>>,
+    pub(crate) code_counts: Closable<Arc<ProcessCounts>>,
     #[pin]
     state: SpinLock<ProcessState>,
     /// Handles on nodes of other processes. This lock is taken before the state lock of any

@@ -154,6 +154,7 @@ impl ThreadState {
     }
 
     /// Takes the oldest work out of the thread's own queue.
+    #[inline(always)]
     pub(crate) fn pop_work(&mut self) -> Option<(Work, WorkTicket)> {
         let popped = self.work.pop_front();
         if self.work.is_empty() {
@@ -236,6 +237,7 @@ impl Thread {
     /// Allocates the record of the calling task.
     pub(crate) fn new(process: &Arc<Process>) -> Result<Arc<Self>> {
         let state = ThreadState::new(WorkTicket::new(GFP_KERNEL)?);
+        let counts = process.code_counts.open().ok_or(ESRCH)?.clone();
         let thread = Self {
             id: current!().pid(),
             process: process.clone(),
@@ -244,7 +246,7 @@ impl Thread {
             has_ended: AtomicFlag::new(false),
             must_return: AtomicFlag::new(false),
             has_unread_error: AtomicFlag::new(false),
-            counts: ThreadCounts::new()?,
+            counts: ThreadCounts::new(counts)?,
             _counted: Counted::new(Kind::Thread),
         };
         Ok(Arc::new(thread, GFP_KERNEL)?)
@@ -272,16 +274,7 @@ impl Thread {
     /// Counts a code. To be called by the thread.
     #[inline(always)]
     pub(crate) fn count(&self, counter: Counter) {
-        if !self.counts.count(counter) {
-            self.count_for_process(counter);
-        }
-    }
-
-    #[cold]
-    fn count_for_process(&self, counter: Counter) {
-        if let Some(counts) = self.process.code_counts.open() {
-            counts.count(counter);
-        }
+        self.counts.count(counter);
     }
 
     /// Whether the thread makes or serves a call.

@@ -2,9 +2,9 @@
 
 //! Counters of the commands (`BC_*`) that threads run and the return codes (`BR_*`) that they read.
 //!
-//! The most frequent codes are counted for the thread, the others for the process. Only the thread
-//! itself writes its counters, so it needs no atomic addition and shares no cache line. When a thread
-//! ends, its counters are added to those of the process.
+//! The most frequent codes are counted for the thread, the others for the process, whose counters each
+//! thread knows. Only the thread itself writes its own counters, so it needs no atomic addition for
+//! them and shares no cache line. When a thread ends, its counters are added to those of the process.
 //!
 //! They count what the C driver counts: a command before it runs, also one that is cut off or does
 //! not exist if another one has its running number; a return code when it is added to the read
@@ -14,7 +14,10 @@
 use crate::defs::{Command, Return};
 use kernel::{
     prelude::*,
-    sync::atomic::{Atomic, Relaxed}, //
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc, //
+    }, //
 };
 
 /// The number of counters: one for each running number of a command, then one for each of a return
@@ -22,14 +25,12 @@ use kernel::{
 const COUNTERS: usize = Command::NUMBERS + Return::NUMBERS;
 
 /// The commands that a thread counts by itself.
-const FREQUENT_COMMANDS: [Command; 11] = [
+const FREQUENT_COMMANDS: [Command; 9] = [
     Command::Transaction,
     Command::Reply,
     Command::FreeBuffer,
-    Command::IncRefs,
     Command::Acquire,
     Command::Release,
-    Command::DecRefs,
     Command::IncRefsDone,
     Command::AcquireDone,
     Command::TransactionSg,
@@ -50,19 +51,30 @@ const FREQUENT: usize = FREQUENT_COMMANDS.len() + FREQUENT_RETURNS.len();
 // A cache line, and a size that the kernel's allocator has.
 const _: () = assert!(size_of::<ThreadCounts>() == 64);
 
+/// What each counter of a thread counts.
+const COUNTED_BY_THREAD: [Counter; FREQUENT] = {
+    let mut counters = [Counter(0); FREQUENT];
+    let mut place = 0;
+    while place < FREQUENT_COMMANDS.len() {
+        counters[place] = Counter::of_command(FREQUENT_COMMANDS[place]);
+        place += 1;
+    }
+    while place < FREQUENT {
+        let code = FREQUENT_RETURNS[place - FREQUENT_COMMANDS.len()];
+        counters[place] = Counter::of_return(code);
+        place += 1;
+    }
+    counters
+};
+
 /// For each counter of a process its place among those of a thread, or [`FREQUENT`] if a thread has
 /// none.
 const PLACES: [u8; COUNTERS] = {
     // CAST: There are few.
     let mut places = [FREQUENT as u8; COUNTERS];
     let mut place = 0;
-    while place < FREQUENT_COMMANDS.len() {
-        places[FREQUENT_COMMANDS[place].number()] = place as u8;
-        place += 1;
-    }
     while place < FREQUENT {
-        let code = FREQUENT_RETURNS[place - FREQUENT_COMMANDS.len()];
-        places[Command::NUMBERS + code.number()] = place as u8;
+        places[COUNTED_BY_THREAD[place].0] = place as u8;
         place += 1;
     }
     places
@@ -91,40 +103,40 @@ impl Counter {
 }
 
 /// The counters of a thread.
-pub(crate) struct ThreadCounts([Atomic<u32>; FREQUENT]);
+pub(crate) struct ThreadCounts {
+    own: [Atomic<u32>; FREQUENT],
+    process: Arc<ProcessCounts>,
+}
 
 impl ThreadCounts {
-    pub(crate) fn new() -> Result<KBox<Self>> {
-        let counters = [const { Atomic::new(0) }; FREQUENT];
-        Ok(KBox::new(Self(counters), GFP_KERNEL)?)
+    /// Makes the counters of a thread, with those of its process.
+    pub(crate) fn new(process: Arc<ProcessCounts>) -> Result<KBox<Self>> {
+        let own = [const { Atomic::new(0) }; FREQUENT];
+        Ok(KBox::new(Self { own, process }, GFP_KERNEL)?)
     }
 
-    /// Counts for the thread, which is the calling one. Returns `false` if its process has to count.
+    /// Counts a code of the thread, which is the calling one.
     #[inline(always)]
-    pub(crate) fn count(&self, counter: Counter) -> bool {
-        match self.0.get(usize::from(PLACES[counter.0])) {
-            Some(own) => {
-                own.store(own.load(Relaxed).wrapping_add(1), Relaxed);
-                true
-            }
-            None => false,
+    pub(crate) fn count(&self, counter: Counter) {
+        match self.own.get(usize::from(PLACES[counter.0])) {
+            Some(own) => own.store(own.load(Relaxed).wrapping_add(1), Relaxed),
+            None => self.process.0[counter.0].add(1, Relaxed),
+        }
+    }
+
+    /// Adds the counters to those of the process. The thread has ended, and counts no more.
+    pub(crate) fn give_to_process(&self) {
+        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
+            self.process.0[counter.0].add(own.load(Relaxed), Relaxed);
         }
     }
 
     /// Adds the counters to `sum`.
-    pub(crate) fn add_to(&self, sum: &mut FrequentSum) {
-        for (sum, own) in sum.0.iter_mut().zip(&self.0) {
+    pub(crate) fn add_to(&self, sum: &mut CodeSum) {
+        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
+            let sum = &mut sum.0[counter.0];
             *sum = sum.wrapping_add(own.load(Relaxed));
         }
-    }
-}
-
-/// A sum of the counters of threads.
-pub(crate) struct FrequentSum([u32; FREQUENT]);
-
-impl FrequentSum {
-    pub(crate) const fn new() -> Self {
-        Self([0; FREQUENT])
     }
 }
 
@@ -133,22 +145,9 @@ impl FrequentSum {
 pub(crate) struct ProcessCounts([Atomic<u32>; COUNTERS]);
 
 impl ProcessCounts {
-    pub(crate) fn new() -> Result<KBox<Self>> {
+    pub(crate) fn new() -> Result<Arc<Self>> {
         let counters = [const { Atomic::new(0) }; COUNTERS];
-        Ok(KBox::new(Self(counters), GFP_KERNEL)?)
-    }
-
-    pub(crate) fn count(&self, counter: Counter) {
-        self.0[counter.0].add(1, Relaxed);
-    }
-
-    /// Adds the counters of a thread that has ended.
-    pub(crate) fn add(&self, thread: &ThreadCounts) {
-        for (sum, place) in self.0.iter().zip(PLACES) {
-            if let Some(own) = thread.0.get(usize::from(place)) {
-                sum.add(own.load(Relaxed), Relaxed);
-            }
-        }
+        Ok(Arc::new(Self(counters), GFP_KERNEL)?)
     }
 
     /// Adds the counters to `sum`.
@@ -166,15 +165,6 @@ pub(crate) struct CodeSum([u32; COUNTERS]);
 impl CodeSum {
     pub(crate) const fn new() -> Self {
         Self([0; COUNTERS])
-    }
-
-    /// Adds a sum of the counters of threads.
-    pub(crate) fn add_frequent(&mut self, frequent: &FrequentSum) {
-        for (sum, place) in self.0.iter_mut().zip(PLACES) {
-            if let Some(frequent) = frequent.0.get(usize::from(place)) {
-                *sum = sum.wrapping_add(*frequent);
-            }
-        }
     }
 
     /// Adds another sum.

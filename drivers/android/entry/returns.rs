@@ -272,6 +272,7 @@ fn keep_ticket(own: &mut ThreadState, ticket: WorkTicket) -> Option<Found> {
 
 /// Writes how the counts of a node have changed, for its owner. Returns what is removed of the node, to
 /// be dropped without the lock.
+#[inline(always)] // It has one caller.
 fn write_node_update(
     node: &Node,
     ticket: WorkTicket,

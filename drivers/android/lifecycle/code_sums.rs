@@ -8,7 +8,7 @@
 //! reader has come past it, or because it is added to what the reader misses.
 
 use crate::{
-    common::code_counts::{CodeSum, FrequentSum},
+    common::code_counts::CodeSum,
     kernel_ext::sched,
     lifecycle::registry::{self, Key},
     process::{Pid, Process},
@@ -78,13 +78,12 @@ kernel::sync::global_lock! {
 /// that ends meanwhile may be counted twice. No lock may be held.
 pub(crate) fn of_process(process: &Process) -> ThreadSums {
     let mut sums = ThreadSums::new();
-    let mut frequent = FrequentSum::new();
     let counts = process.code_counts.open();
     let mut from = Some(Pid::MIN);
     while let Some(first) = from {
         let state = process.lock_state();
         from = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
-            thread.counts.add_to(&mut frequent);
+            thread.counts.add_to(&mut sums.codes);
             let thread = thread.state_shared(&state);
             sums.threads += 1;
             sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
@@ -96,7 +95,6 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
             counts.add_to(&mut sums.codes);
         }
     }
-    sums.codes.add_frequent(&frequent);
     sums
 }
 

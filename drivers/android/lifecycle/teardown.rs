@@ -84,14 +84,14 @@ fn end_service(thread: &Thread, saved: Priority) {
 /// thread needs, to be dropped without the lock, and the priority from which the thread was raised, if
 /// it was. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Priority>)> {
-    let counts = thread.process.code_counts.open();
     let mut process = thread.process.lock_state();
     if thread.has_ended.load(Relaxed) {
         return None;
     }
     thread.has_ended.store(true, Relaxed);
-    if let Some(counts) = &counts {
-        counts.add(&thread.counts);
+    // The counters of a process that has ended are added up already.
+    if !thread.process.has_ended.load(Relaxed) {
+        thread.counts.give_to_process();
     }
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state(&mut process);
