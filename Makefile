@@ -19,7 +19,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl check doc install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl deb deb-test check doc install clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -123,6 +123,12 @@ module: $(PYTHON) ## build our driver as a module for a guest
 
 binderctl: $(PYTHON) ## build tools/binderctl as a static program, build/programs/binderctl, to be copied to /usr/local/bin
 	@$(LAB) binderctl
+
+deb: $(PYTHON) ## Debian packages in build/deb: rust-binder-dkms, our driver for stock kernels, and binder-tools
+	@$(LAB) deb
+
+deb-test: $(PYTHON) ## these packages installed, used, upgraded and purged on a Debian machine with stock kernels (as root)
+	@$(LAB) deb-test
 
 check: $(PYTHON) ## format, clippy, checkpatch, docs
 	@$(LAB) check

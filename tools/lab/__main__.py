@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, quick_suite, say, screens, stock, suite, times
+from . import aosp, bench, cache, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, quick_suite, say, screens, stock, suite, times
 from .versions import BUILD, PINNED
 
 
@@ -121,6 +121,8 @@ def _parser():
     exact.add_argument("--rounds", type=int, default=3)
     command("clean", _clean, "remove what was built in this tree")
     command("purge", _purge, "remove the cache, shared by all checkouts")
+    command("deb", lambda _: deb.build() and None, "Debian packages of the driver and the tools")
+    command("deb-test", lambda _: deb_test.run(), "their life on a Debian machine")
     command("binderctl", lambda _: print(programs.build("tools/binderctl")), "build the tool that looks at Binder")
     install = command("install", _install, "lay the driver into a kernel tree")
     install.add_argument("tree")

@@ -11,6 +11,9 @@ _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
 _UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 
+# What packages run on a machine.
+_PACKAGING = ("packaging/dkms/*", "packaging/debian/*.p*", "packaging/system/[ls]*")
+
 
 def run(report):
     """Every check, each reported by name; a check returns the complaints that it has."""
@@ -114,7 +117,7 @@ def _checkpatch():
 def _spdx():
     sources = _files("**/*.rs", "**/*.[ch]", "**/*.py", "**/*.toml", "configs/*", "Makefile",
                      "tools/lab/guest/*", "drivers/android/[KM]*", "drivers/android/exports*", "tests/*/Kbuild",
-                     "tests/clients/**/*")
+                     "tests/clients/**/*", "tests/packages/*", *_PACKAGING)
     return [f"{p.relative_to(ROOT)}: no SPDX line" for p in sources
             if p.name != "Cargo.lock" and "SPDX-License-Identifier: GPL-2.0" not in p.read_text()[:300]]
 
@@ -142,7 +145,7 @@ def _scripts():
         except SyntaxError as error:
             wrong.append(f"{path}: {error}")
     for path in _files("tools/lab/guest/*", "tools/install-into-kernel", ".ci/run", "tests/clients/*/run",
-                       "tests/clients/*/with-*"):
+                       "tests/clients/*/with-*", "tests/packages/*", *_PACKAGING):
         wrong += _complaints(["sh", "-n", path])
     return wrong
 

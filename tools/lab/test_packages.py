@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What packaging/dkms/prepare says of kernels that there cannot be a module for."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from lab.versions import ROOT
+
+RELEASE = "7.3.4+deb13-amd64"
+CONFIG = "CONFIG_RUST=y\nCONFIG_SCHEDSTATS=y\nCONFIG_RUSTC_VERSION=108501\n"
+
+
+class Refused(unittest.TestCase):
+    """A machine with all that is needed, in which one thing is otherwise."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.here = self.root / "usr/src/rust-binder"
+        self.write("usr/src/rust-binder/rust-headers", "echo prepared >&2; exit 1\n")
+        (self.here / "prepare").write_bytes((ROOT / "packaging/dkms/prepare").read_bytes())
+        (self.here / "drivers").mkdir()
+        (self.here / "drivers/android").symlink_to(ROOT / "drivers/android")
+        self.kernel(RELEASE)
+        for name in ("bindgen", "pahole", "flex", "bison", "bc"):
+            self.program(name, "exit 0")
+        self.program("rustc", "echo rustc 1.85.1 '(Debian)'")
+        self.program("dpkg-query", "echo 7.3.4-1")
+        self.program("df", "echo head; echo disk 9999 1 9999 1% /")
+        (self.root / "tree").mkdir()
+        self.write("usr/src/linux-source-7.3.tar.xz", "")
+        subprocess.run(["tar", "-C", self.root, "-cJf", self.root / "usr/src/linux-source-7.3.tar.xz", "tree"], check=True)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def program(self, name, script):
+        self.write(f"bin/{name}", f"#!/bin/sh\n{script}\n").chmod(0o755)
+
+    def kernel(self, release, config=CONFIG):
+        build = f"lib/modules/{release}/build"
+        self.write(f"{build}/.config", config)
+        self.write(f"{build}/include/config/auto.conf", "CONFIG_IPC_NS=y\n")
+        self.write(f"{build}/Module.symvers", "0x0\tinit_ipc_ns\tvmlinux\tEXPORT_SYMBOL\t\n")
+
+    def refusal(self, release=RELEASE):
+        """What it says, and leaves for who asks later."""
+        env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}", "RUST_BINDER_ROOT": str(self.root)}
+        done = subprocess.run(["sh", self.here / "prepare", release], text=True, capture_output=True, env=env)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        kept = (self.root / f"var/lib/rust-binder/{release}.problem").read_text()
+        self.assertIn(kept, done.stderr)
+        return kept
+
+    def test_all_is_there_and_the_headers_are_prepared(self):
+        self.assertIn("could not be prepared", self.refusal())
+
+    def test_headers_that_are_missing(self):
+        self.assertIn("apt install linux-headers-7.9.1-amd64", self.refusal("7.9.1-amd64"))
+
+    def test_kernel_without_rust(self):
+        self.kernel(RELEASE, CONFIG.replace("CONFIG_RUST=y", "# CONFIG_RUST is not set"))
+        self.assertIn("without Rust", self.refusal())
+
+    def test_kernel_that_is_too_old(self):
+        self.kernel("6.12.107+deb13-amd64")
+        self.assertIn("older than Linux 7.2", self.refusal("6.12.107+deb13-amd64"))
+
+    def test_kernel_without_an_export(self):
+        self.write(f"lib/modules/{RELEASE}/build/Module.symvers", "0x0\tother\tvmlinux\tEXPORT_SYMBOL\t\n")
+        self.assertIn("init_ipc_ns", self.refusal())
+
+    def test_another_rust_compiler(self):
+        self.program("rustc", "echo rustc 1.96.1 '(Debian)'")
+        self.assertRegex(self.refusal(), "built by rustc 1.85.1, and the one here is 1.96.1(.|\n)*apt install rustc")
+
+    def test_source_of_another_version(self):
+        self.program("dpkg-query", 'case $* in *source-7.3*) echo 7.3.5-1 ;; *) echo 7.3.4-1 ;; esac')
+        self.assertRegex(self.refusal(), "linux-source-7.3 is 7.3.5-1(.|\n)*apt install linux-source-7.3=7.3.4-1")
+
+    def test_no_source(self):
+        (self.root / "usr/src/linux-source-7.3.tar.xz").unlink()
+        self.program("dpkg-query", 'case $* in *source-7.3*) exit 1 ;; *) echo 7.3.4-1 ;; esac')
+        self.assertIn("linux-source-7.3 is not there", self.refusal())
+
+    def test_full_disk(self):
+        self.program("df", "echo head; echo disk 9999 1 12 1% /")
+        self.assertIn("12 MB left", self.refusal())
+
+    def test_nothing_stays_of_a_kernel_that_is_gone(self):
+        gone = self.write("var/lib/rust-binder/7.2.1-amd64/rust/libkernel.rmeta", "")
+        self.refusal()
+        self.assertFalse(gone.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
