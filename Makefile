@@ -19,7 +19,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl deb deb-test check doc install clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -142,8 +142,11 @@ install: $(PYTHON) ## lay the driver into a Linux tree: make install KERNEL=/pat
 clean: ## remove what was built in this tree
 	rm -rf build
 
-purge: $(PYTHON) ## remove the cache that all checkouts share
-	@$(LAB) purge
+cache: $(PYTHON) ## what is in the cache that all checkouts share, how large it is, and when it was used
+	@$(LAB) cache
+
+purge: $(PYTHON) ## remove that cache (UNUSED=14: only what no checkout has used for 14 days)
+	@$(LAB) purge $(if $(UNUSED),--unused $(UNUSED))
 
 # A bare Debian has no Python.
 $(PYTHON):

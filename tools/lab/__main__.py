@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, quick_suite, say, screens, stock, suite, times
+from . import aosp, bench, cache, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, prune, quick_suite, say, screens, stock, suite, times
 from .versions import BUILD, PINNED
 
 
@@ -120,7 +120,9 @@ def _parser():
     exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")
     exact.add_argument("--rounds", type=int, default=3)
     command("clean", _clean, "remove what was built in this tree")
-    command("purge", _purge, "remove the cache, shared by all checkouts")
+    command("cache", lambda _: prune.show(), "what is in the cache, how large it is, and when it was used")
+    purge = command("purge", _purge, "remove the cache, shared by all checkouts")
+    purge.add_argument("--unused", type=float, metavar="DAYS", help="only what none has used for so many days")
     command("deb", lambda _: deb.build() and None, "Debian packages of the driver and the tools")
     command("deb-test", lambda _: deb_test.run(), "their life on a Debian machine")
     command("binderctl", lambda _: print(programs.build("tools/binderctl")), "build the tool that looks at Binder")
@@ -303,7 +305,9 @@ def _clean(_arguments):
     shutil.rmtree(BUILD, ignore_errors=True)
 
 
-def _purge(_arguments):
+def _purge(arguments):
+    if arguments.unused is not None:
+        return prune.unused(arguments.unused)
     print(f"removing {cache.root()}")
     cache.purge()
 

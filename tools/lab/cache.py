@@ -3,8 +3,8 @@
 
 An entry is a file or folder whose name holds a hash of everything that went into it. It is either
 made under a temporary name and renamed when complete (`entry`), or, where the contents remember
-their own path, made in place and stamped when complete (`in_place`). A lock file beside each entry
-keeps two sessions from making it at once.
+their own path, made in place and stamped when complete (`in_place`). A lock file for each entry
+keeps two sessions from making it at once, and its time is when somebody used the entry last.
 """
 
 import contextlib
@@ -48,20 +48,38 @@ def need_space(gigabytes, what):
 @contextlib.contextmanager
 def lock(name):
     """Hold the lock of `name`; says so when another session has it."""
-    path = root() / "locks" / (name.replace("/", "_") + ".lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as handle:
+    with open(_lock_file(name), "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say.note(f"waiting for another session that makes {name}")
             fcntl.flock(handle, fcntl.LOCK_EX)
+        os.utime(handle.fileno())
         yield
+
+
+@contextlib.contextmanager
+def lock_if_free(name):
+    """Hold the lock of `name` alone, if that is possible at once; gives whether it was."""
+    with open(_lock_file(name), "a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = True
+        except BlockingIOError:
+            free = False
+        yield free
+
+
+def _lock_file(name):
+    path = root() / "locks" / (name.replace("/", "_") + ".lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def entry(name, make):
     """The path of entry `name`; `make(temporary path)` fills it when it does not exist yet."""
     path = root() / name
+    _lock_file(name).touch()
     if path.exists():
         return path
     with lock(name):
@@ -79,6 +97,7 @@ def in_place(name, make):
     """Like `entry`, for contents that break when moved: an interrupted `make` is run again on them."""
     path = root() / name
     stamp = path / ".complete"
+    _lock_file(name).touch()
     if stamp.exists():
         return path
     with lock(name):
@@ -87,6 +106,39 @@ def in_place(name, make):
             make(path)
             stamp.touch()
     return path
+
+
+def uses():
+    """The entries, each with the time at which it was used last."""
+    found = []
+    for path in [*root().glob("*/*"), *root().glob("source/builtin/*")]:
+        name = str(path.relative_to(root()))
+        if not name.startswith("locks/") and name != "source/builtin" and path.suffix != ".part":
+            found.append((name, _used(name)))
+    return found
+
+
+def _used(name):
+    """When somebody used an entry last, or made it, if that was before entries had such a time."""
+    held = _lock_file(name)
+    return (held if held.exists() else root() / name).stat().st_mtime
+
+
+def forget(name, since):
+    """Remove an entry, unless it is being made or was used since that time; whether it has gone."""
+    held, used = _lock_file(name), _used(name)
+    if not held.exists():
+        held.touch()
+        os.utime(held, (used, used))
+    with lock_if_free(name) as free:
+        if not free or _used(name) >= since:
+            return False
+        # Whole or not at all, even if this is interrupted.
+        path, part = root() / name, root() / (name + ".part")
+        _remove(part)
+        path.rename(part)
+        _remove(part)
+        return True
 
 
 def purge():

@@ -3,6 +3,7 @@
 
 import re
 import subprocess
+import tomllib
 
 from . import circles, compiled, doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
@@ -34,9 +35,16 @@ def run(report):
 
 
 def crates():
-    """Folders of this tree that hold a cargo package or workspace with a lock file of its own."""
-    locks = [*ROOT.glob("t*/*/Cargo.lock"), *ROOT.glob("tests/clients/*/Cargo.lock")]
+    """Folders that hold a cargo package or workspace with a lock file of its own; this tree's first."""
+    locks = [ROOT / "Cargo.lock", *ROOT.glob("t*/*/Cargo.lock"), *ROOT.glob("tests/clients/*/Cargo.lock")]
     return [p.parent for p in sorted(locks) if _tracked(p)]
+
+
+def crates_with_tests():
+    """The crates of our workspace that have tests for the host; the others would be compiled for nothing."""
+    members = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
+    return [tomllib.loads((ROOT / member / "Cargo.toml").read_text())["package"]["name"] for member in members
+            if any("#[test]" in path.read_text() for path in _files(f"{member}/**/*.rs"))]
 
 
 def _tracked(path):
@@ -68,19 +76,21 @@ def _clippy_crates():
     for crate in crates():
         # Of what rsbinder needs to be compiled, most has been, for the clients themselves.
         kind = "clients" if crate.is_relative_to(ROOT / "tests/clients") else "clippy"
-        argv = ["/usr/bin/cargo-clippy", "clippy", "--workspace", "--all-targets", "--locked",
-                "--target-dir", programs.target_folder(kind), "--quiet", "--", "-Dwarnings"]
-        wrong += _complaints(argv, env=env, cwd=crate)
+        with programs.workshop(kind) as (tree, target):
+            argv = ["/usr/bin/cargo-clippy", "clippy", "--workspace", "--all-targets", "--locked",
+                    "--target-dir", target, "--quiet", "--", "-Dwarnings"]
+            wrong += _complaints(argv, env=env, cwd=tree / crate.relative_to(ROOT))
     return wrong
 
 
 def _narrow():
     """The rooms that need no kernel, for one of 32 bits: a constant that does not fit is an error."""
     argv = [programs.CARGO, "check", "-p", "rooms", "--lib", "--locked", "--quiet", "--target", PINNED["rust"]["target_32bit"],
-            "-Zbuild-std=std,panic_unwind", "--target-dir", programs.target_folder("narrow")]
+            "-Zbuild-std=std,panic_unwind"]
     # What lets a released compiler compile its own library.
     env = programs.environment() | {"RUSTC_BOOTSTRAP": "1"}
-    return _complaints(argv, env=env, cwd=ROOT / "tests/host")
+    with programs.workshop("narrow") as (tree, target):
+        return _complaints([*argv, "--target-dir", target], env=env, cwd=tree / "tests/host")
 
 
 def _clippy_driver():

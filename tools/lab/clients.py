@@ -20,6 +20,8 @@ HOME = ROOT / "tests/clients"
 _PINS = PINNED["clients"]
 _SELFTEST = "filesystems/binderfs/binderfs_test.c"
 _STRESS_SECONDS = 5
+# Crates that use rsbinder are built in one place.
+_KIND = "clients"
 _TARGET = "x86_64-unknown-linux-gnu"
 # Static, and without the vDSO: that of User Mode Linux has not all that the crate rustix asks it for.
 # The crate's own .cargo/config.toml says the same.
@@ -132,13 +134,8 @@ def _cargo_environment():
     }
 
 
-def target_folder():
-    """Where crates are built that use rsbinder."""
-    return programs.target_folder("clients")
-
-
 def _workshop():
-    return programs.build("tests/clients/rsbinder", profile="dev", kind="clients", flags=_FLAGS)
+    return programs.build("tests/clients/rsbinder", profile="dev", kind=_KIND, flags=_FLAGS)
 
 
 def _rsbinder_tools():
@@ -147,9 +144,10 @@ def _rsbinder_tools():
     key = cache.key(version, toolchain.rustc(), _FLAGS)
 
     def make(part):
-        argv = [programs.CARGO, "install", "rsbinder-tools", "--locked", "--version", version,
-                "--profile", "dev", "--root", part, "--no-track", "--target-dir", target_folder()]
-        proc.logged(f"building rsbinder-tools {version}", "rsbinder-tools", argv, env=_cargo_environment())
+        with programs.workshop(_KIND) as (_, target):
+            argv = [programs.CARGO, "install", "rsbinder-tools", "--locked", "--version", version,
+                    "--profile", "dev", "--root", part, "--no-track", "--target-dir", target]
+            proc.logged(f"building rsbinder-tools {version}", "rsbinder-tools", argv, env=_cargo_environment())
 
     folder = cache.entry(f"clients/rsbinder-tools-{key}", make)
     return {f"/bin/{name}": folder / "bin" / name for name in ("rsb_hub", "rsb_service")}
@@ -172,13 +170,14 @@ def _rsbinder_units():
         own = part.with_name(part.name + ".source")
         shutil.rmtree(own, ignore_errors=True)
         shutil.copytree(pathlib.Path(found.group(1)).parent, own)
-        argv = [programs.CARGO, "test", "--no-run", "--lib", "--locked", "--target-dir", target_folder(),
-                "--message-format=json-render-diagnostics"]
-        log = proc.logged(f"building the unit tests of rsbinder {version}", "rsbinder-units", argv,
-                          env=env, cwd=own)
-        made = [m["executable"] for m in _messages(log) if m.get("executable")]
-        part.mkdir(parents=True)
-        shutil.copy2(made[-1], part / "units")
+        with programs.workshop(_KIND) as (_, target):
+            argv = [programs.CARGO, "test", "--no-run", "--lib", "--locked", "--target-dir", target,
+                    "--message-format=json-render-diagnostics"]
+            log = proc.logged(f"building the unit tests of rsbinder {version}", "rsbinder-units", argv,
+                              env=env, cwd=own)
+            made = [m["executable"] for m in _messages(log) if m.get("executable")]
+            part.mkdir(parents=True)
+            shutil.copy2(made[-1], part / "units")
         shutil.rmtree(own)
 
     return cache.entry(f"clients/rsbinder-units-{key}", make) / "units"

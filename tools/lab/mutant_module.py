@@ -39,8 +39,7 @@ class Mutants:
 
 @functools.cache
 def _generator():
-    # For the host, not for guests: what it needs runs while it is compiled.
-    return programs.build("tools/mutants", kind="tools", flags="")
+    return programs.build("tools/mutants", profile="guest")
 
 
 def listed():
@@ -84,10 +83,8 @@ def build_host(folder):
     program = []
 
     def attempt():
-        argv = [programs.CARGO, "test", "--no-run", "--package", "rooms", "--message-format=json",
-                "--target-dir", programs.target_folder("mutants")]
-        done = subprocess.run([str(word) for word in argv], cwd=copy / "tests/host", env=programs.environment(), text=True,
-                              capture_output=True)
+        argv = [programs.CARGO, "test", "--no-run", "--package", "rooms", "--message-format=json"]
+        done = subprocess.run(argv, cwd=copy / "tests/host", env=programs.environment(), text=True, capture_output=True)
         messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         program[:] = [m["executable"] for m in messages if m.get("executable")]
         return done.returncode == 0, "\n".join(json.dumps(m["message"]) for m in messages if "message" in m)

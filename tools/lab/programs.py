@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Static programs for the guests, from crates in this tree, with Debian's cargo.
 
-The target folder is in the cache, so that a fresh clone compiles only our own crates anew. Two
-checkouts would write programs of one name into it: hence the lock, and the copy out under it.
+All checkouts build in one place, so that a fresh clone compiles only what differs from the last one that was built. Cargo
+tells what has changed by the times of files, and checkouts from each other not at all. So it is given a copy of the tree, in
+which files are written when their contents change.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -12,45 +14,80 @@ import pathlib
 import shutil
 import subprocess
 
-from . import cache, packages, proc, say, toolchain
+from . import cache, packages, proc, prune, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 CARGO = PINNED["rust"]["cargo"]
+# What crates are made of; the host's tests have sources of the driver.
+_PARTS = (".cargo", "Cargo.lock", "Cargo.toml", "docs/contract.md", "drivers", "include", "rust", "tests", "tools")
+# Another one makes other folders.
+_LAYOUT = "a copy of the tree beside the target folder"
 
 
 def environment():
     """What cargo runs with: Debian's compiler, whatever else is on the machine."""
     rust = PINNED["rust"]
-    return proc.environment(RUSTC=rust["rustc"], RUSTDOC=rust["rustdoc"])
+    # Nobody edits a tree on such a machine: what would shorten the next build is written for nothing.
+    once = {"CARGO_INCREMENTAL": "0"} if os.environ.get("CI") else {}
+    return proc.environment(RUSTC=rust["rustc"], RUSTDOC=rust["rustdoc"], **once)
 
 
-def target_folder(kind):
-    """One target folder for each toolchain and kind of build."""
-    return cache.root() / f"cargo/{kind}-{cache.key(toolchain.rustc())}"
+@contextlib.contextmanager
+def workshop(kind):
+    """Where cargo builds, alone for us meanwhile: the copy of this tree, and the target folder. There is one for each
+    toolchain and kind of build."""
+    name = f"cargo/{kind}-{cache.key(toolchain.rustc(), _LAYOUT)}"
+    folder = cache.root() / name
+    with cache.lock(name):
+        prune.target_folder(folder / "target")
+        copy_into(folder / "tree")
+        yield folder / "tree", folder / "target"
+
+
+def copy_into(copy):
+    """Bring a copy of what crates are made of up to date; only what differs is written."""
+    wanted = _sources(ROOT)
+    for name in _sources(copy).keys() - wanted.keys():
+        (copy / name).unlink()
+    for name, path in wanted.items():
+        made, content = copy / name, path.read_bytes()
+        if not made.exists() or made.read_bytes() != content:
+            made.parent.mkdir(parents=True, exist_ok=True)
+            made.write_bytes(content)
+
+
+def _sources(tree):
+    """The files of a tree that its crates are made of, by their names in it."""
+    found = {}
+    for part in _PARTS:
+        top = tree / part
+        for folder, folders, names in os.walk(top) if top.is_dir() else [(tree, [], [part])]:
+            folders[:] = [name for name in folders if name not in ("target", "__pycache__")]
+            paths = [pathlib.Path(folder, name) for name in names]
+            found |= {str(path.relative_to(tree)): path for path in paths if path.is_file()}
+    return found
 
 
 @functools.cache
-def build(crate, profile="release", kind="static", flags="-C target-feature=+crt-static", target=""):
+def build(crate, profile=None, kind="static", flags=None, target=""):
     """The program of the crate in folder `crate`, linked statically, under build/programs.
 
     Crates of one `kind` share their dependencies' builds. For another `target` than the machine, the
     standard library is compiled, too: Debian has the compiler's own source, and libraries of the
-    machine's architecture alone in the compiler's version. Once in a run: who asks again does not wait for
-    what is being built by then.
+    machine's architecture alone in the compiler's version. `flags` are for the compiler instead of those of the
+    workspace. Once in a run: who asks again does not wait for what is being built by then.
     """
-    folder = ROOT / crate
-    if not (folder / "Cargo.toml").exists():
+    if not (ROOT / crate / "Cargo.toml").exists():
         raise say.LabError(f"{crate} is no crate of this tree")
-    env = environment() | {"RUSTFLAGS": flags}
-    argv = [CARGO, "build", "--profile", profile, "--locked", "--bins", "--target-dir",
-            target_folder(kind), "--message-format=json-render-diagnostics"]
+    env = environment() | ({"RUSTFLAGS": flags} if flags else {})
+    argv = [CARGO, "build", "--profile", profile or _profile(crate), "--locked", "--bins", "--message-format=json-render-diagnostics"]
     if target:
         argv += ["--target", target, "-Zbuild-std=std,panic_unwind"]
         # What lets a released compiler compile its own library.
         env["RUSTC_BOOTSTRAP"] = "1"
-    with cache.lock(f"cargo-{kind}"), say.Step(f"building {crate}"):
-        done = subprocess.run([str(a) for a in argv], cwd=folder, env=env, text=True,
-                              stdout=subprocess.PIPE)
+    with workshop(kind) as (tree, made_in), say.Step(f"building {crate}"):
+        argv += ["--target-dir", made_in]
+        done = subprocess.run([str(a) for a in argv], cwd=tree / crate, env=env, text=True, stdout=subprocess.PIPE)
         if done.returncode:
             raise say.LabError(f"building {crate} failed, see above")
         made = [pathlib.Path(m["executable"]) for m in map(json.loads, done.stdout.splitlines())
@@ -63,6 +100,11 @@ def build(crate, profile="release", kind="static", flags="-C target-feature=+crt
         shutil.copy2(made[-1], part)
         part.rename(copy)
     return copy
+
+
+def _profile(crate):
+    """The workspace's profile for a crate's program: what runs for tests alone is compiled quickly."""
+    return "guest" if crate.startswith("tests/") else "release"
 
 
 def build_32bit(crate):

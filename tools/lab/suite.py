@@ -4,19 +4,16 @@
 import collections
 import difflib
 import functools
-import os
 import re
 import subprocess
-import sys
 import threading
 import time
 
-from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, stock, times, tracing, unload, ynl
+from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, stock, times, tracing, unload, ynl
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 _SKIPPED = re.compile(r"^\d+ skipped: ")
-_CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
 
 # Where the contract must hold. The C driver is the oracle. Upstream's Rust driver is compared by
 # `make contract-table`: each test that it fails takes seconds to do so.
@@ -139,8 +136,8 @@ def stages():
         stage(title, lambda tally: contract(tally, title, name, driver, counts, **options), counts)
 
     stage("check", checks)
-    stage("host tests", _host_tests)
-    stage("tests of the tools", _tool_tests)
+    stage("host tests", host_tests.of_crates)
+    stage("tests of the tools", host_tests.of_tools)
     stage(f"KUnit {kunit.GUEST}", kunit_suites)
     for name, driver, counts in CONTRACT:
         of_contract(name, driver, counts=counts)
@@ -332,7 +329,8 @@ def _rules(name, *extra):
     records = [r for r in (_record(name, driver) for driver in guest.MODULES) if r.exists()]
     words = [word for record in records for word in ("--results", record)]
     argv = [BUILD / "programs/contract", "rules", *words, *extra]
-    subprocess.run([str(word) for word in argv], check=True)
+    # It reads which tests the host has.
+    subprocess.run([str(word) for word in argv], cwd=ROOT / "tests/contract", check=True)
 
 
 def print_rules(name):
@@ -590,49 +588,6 @@ def _taken(tally, title, folder, made, argv, wanted):
     if not good:
         say.lines(result.output)
     tally.add(title, int(good), int(not good))
-
-
-def _host_tests(tally):
-    packages.ensure("rust")
-    for crate in check.crates():
-        if crate.is_relative_to(clients.HOME):
-            continue  # its tests need a driver
-        if not any("#[test]" in path.read_text() for path in crate.rglob("*.rs")):
-            continue  # all that it does is tested in guests
-        title = f"cargo test {crate.parent.name}/{crate.name}"
-        log = BUILD / "log" / f"cargo-test-{crate.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        argv = [programs.CARGO, "test", "--workspace", "--locked", "--no-fail-fast",
-                "--target-dir", programs.target_folder("test")]
-        with say.Step(title), open(log, "w") as sink:
-            done = subprocess.run([str(a) for a in argv], cwd=crate, env=programs.environment(),
-                                  stdout=sink, stderr=subprocess.STDOUT)
-        counts = [tuple(map(int, c)) for c in _CARGO_COUNTS.findall(log.read_text())]
-        passed, failed = (sum(c[i] for c in counts) for i in (0, 1))
-        if done.returncode and not failed:
-            failed = 1
-        if failed:
-            say.lines(*(f"    {l}" for l in log.read_text().splitlines()[-30:]))
-        tally.add(title, passed, failed)
-
-
-def _tool_tests(tally):
-    """The arithmetic behind reports, and what is read from other programs' output."""
-    packages.ensure("report")
-    for title, unit in (("profile arithmetic", "report.test_profile"), ("report", "report.test_report"),
-                        ("pictures of terminals", "report.test_screens"),
-                        ("what the gate lets pass", "lab.test_gate"), ("instructions and longest stretches", "lab.test_growth"),
-                        ("what may be kept", "lab.test_retention"),
-                        ("GoogleTest's output", "lab.test_gtest"), ("stock kernels", "lab.test_stock"), ("kernels without exports", "lab.test_exports"),
-                        ("what a guest says", "lab.test_guest"), ("what a kernel complains of", "lab.test_kmsg"),
-                        ("stack frames", "lab.test_frames"), ("lanes", "lab.test_lanes"), ("lines of progress", "lab.test_say"), ("times of stages", "lab.test_times"),
-                        ("trace events", "lab.test_tracing"), ("readers of trace events", "lab.test_readers"), ("worked examples", "lab.test_examples"), ("circles of files", "lab.test_circles"), ("who uses whom", "lab.test_layers")):
-        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-q", unit], cwd=ROOT / "tools",
-                              env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"},
-                              capture_output=True, text=True)
-        if done.returncode:
-            say.lines(done.stderr)
-        tally.add(title, int(not done.returncode), int(bool(done.returncode)))
 
 
 def _terminals(tally, driver):

@@ -48,7 +48,8 @@ def _installed(name, crate, *options):
         argv = [RUST["cargo"], "install", crate, "--locked", "--version", version, *options,
                 "--root", part, "--target-dir", str(part) + ".target"]
         env = proc.environment(RUSTC=RUST["rustc"])
-        proc.logged(f"building {name} {version}", name, argv, env=env)
+        # Elsewhere than in this tree, whose programs are static.
+        proc.logged(f"building {name} {version}", name, argv, env=env, cwd=cache.root())
         proc.output("rm", "-rf", str(part) + ".target")
 
     return cache.entry(f"{name}/{cache.key(version, rustc())}", make) / "bin"

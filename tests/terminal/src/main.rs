@@ -3,6 +3,8 @@
 //!
 //! [`load`] has the processes, [`session`] the terminal, [`sessions`] what is typed and what has to be seen.
 
+#![forbid(unsafe_code)]
+
 mod load;
 mod picture;
 mod session;

@@ -27,6 +27,9 @@
 //! Files are read by `lines`, which tells them apart and knows where each is; a line is taken apart by
 //! parsers made of those in `words`, each beside the type that it makes.
 
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
 mod counters;
 mod error;
 mod lines;

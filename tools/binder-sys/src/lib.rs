@@ -48,6 +48,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod codes;
 pub mod commands;
 pub mod device;

@@ -7,6 +7,9 @@
 //! has what is drawn. What goes wrong is an [`error::Error`], from which the exit code follows. No files use each other in
 //! a circle, says `make check`.
 
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
 use std::process::ExitCode;
 
 use clap::Parser;
