@@ -56,6 +56,8 @@ def _parser():
     sub = command("test", _test, "everything that must hold")
     sub.add_argument("--quick", choices=list(stock.NAMES), metavar="GUEST", type=_guest,
                      help="contract, clients and layouts on this kernel of Debian's instead")
+    sub.add_argument("--afresh", action="store_true",
+                     help="the contract suite on the C driver as well where the same guest passed it before")
     timed = command("times", lambda a: times.show(a.docs), "where the time of the last `make test` went")
     timed.add_argument("--docs", action="store_true", help="the table goes into docs, and the order of stages is that of now")
     command("kunit", _kunit, "the suites that KUnit runs in the kernel")
@@ -189,7 +191,7 @@ def _guest(name):
 
 
 def _test(arguments):
-    return quick_suite.test(arguments.quick) if arguments.quick else suite.test()
+    return quick_suite.test(arguments.quick) if arguments.quick else suite.test(arguments.afresh)
 
 
 def _kunit(_arguments):

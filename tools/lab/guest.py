@@ -86,7 +86,7 @@ def run(kernel, job, on_output=None):
         folder = pathlib.Path(folder)
         token = secrets.token_hex(4)
         initrd = folder / "initrd"
-        initrd.write_bytes(_initrd(kernel, job, token))
+        initrd.write_bytes(first_filesystem(kernel, job, token))
         console = folder / "console"
         speech = _Speech(token, on_output)
         with open(console, "wb") as sink, _raw_terminal(job.interactive):
@@ -175,7 +175,8 @@ def _judge(speech, ended, console, job):
     return result
 
 
-def _initrd(kernel, job, token):
+def first_filesystem(kernel, job, token):
+    """All that a guest finds when it starts, as one archive; `token` begins what it says to us."""
     archive = initramfs.Archive()
     for folder in ("proc", "sys", "dev", "tmp", "lab", "out", "bin"):
         archive.folder(folder)

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, packages, perfetto, proc, programs, say, screens, stock, times, tracing, unload, ynl
+from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, packages, perfetto, proc, programs, recall, say, screens, stock, times, tracing, unload, ynl
 from .versions import BUILD, ROOT
 
 _COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
@@ -111,11 +111,11 @@ class Tally:
         return 1 if failed or not passed else 0
 
 
-def test():
-    """Everything; goes on after a failure, so that one run tells all."""
+def test(afresh=False):
+    """Everything; goes on after a failure, so that one run tells all. `afresh`: also what passed before in the same guest."""
     tally = Tally()
     with times.counted():
-        tallies, spans = lanes.run(stages(), Tally, lanes.names())
+        tallies, spans = lanes.run(stages(afresh), Tally, lanes.names())
     for part in tallies:
         tally.take(part)
     callbacks_called(tally)
@@ -124,7 +124,7 @@ def test():
     return status
 
 
-def stages():
+def stages(afresh=False):
     """All that must hold, in the order of the table."""
     found, takes = [], times.takes()
 
@@ -133,7 +133,7 @@ def stages():
 
     def of_contract(name, driver, *words, counts=True, **options):
         title = " ".join(["contract", name, driver, *words])
-        stage(title, lambda tally: contract(tally, title, name, driver, counts, **options), counts)
+        stage(title, lambda tally: contract(tally, title, name, driver, counts, recalled=not afresh, **options), counts)
 
     stage("check", checks)
     stage("host tests", host_tests.of_crates)
@@ -212,12 +212,13 @@ def checks(tally):
 
 
 def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64,
-             policy=False, module_file=None, near_limits=False):
+             policy=False, module_file=None, near_limits=False, recalled=False):
     """The contract suite in one guest against one driver, for tasks of a width. Gives the guest's result.
 
     `boot`: more words for the guest's command line. `only`: not all tests, but those whose names
     contain one of these. `policy`: whether the security module gets that of the tests. `module_file`: is
-    loaded instead of our driver as it is. `near_limits`: our driver's numbers start near their ends.
+    loaded instead of our driver as it is. `near_limits`: our driver's numbers start near their ends. `recalled`: a run
+    that passed on the C driver is not made again.
     """
     where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
     program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
@@ -240,7 +241,10 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         argv = callbacks.watched(argv)
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot,
                     module=module_file)
-    result = _run(title, name, job)
+    if recalled and driver == "c":
+        result = recall.run(kernel.build(name), job, lambda: _run(title, name, job))
+    else:
+        result = _run(title, name, job)
     tally.calls.update(callbacks.read(result.files))
     found = _COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs of the contract suite on the C driver that need not be made again: the same kernel, with the same first filesystem and
+the same words for both, has passed before. A change of ours to the driver changes none of these; one to the suite does.
+"""
+
+import base64
+import functools
+import hashlib
+import json
+import time
+
+from . import cache, guest, proc, say
+
+
+class _Failed(Exception):
+    """A run that is not worth keeping."""
+
+    def __init__(self, result):
+        super().__init__()
+        self.result = result
+
+
+def run(built, job, attempt):
+    """The result of `attempt()`, which runs the job in that guest; or that of an earlier run of the same, if it was good."""
+    name = f"contract/c-{_key(built, job)}.json"
+
+    def make(part):
+        result = attempt()
+        if not result.good:
+            raise _Failed(result)
+        kept = {"output": result.output, "files": {file: base64.b64encode(data).decode() for file, data in result.files.items()}}
+        part.write_text(json.dumps(kept))
+        made.append(result)
+
+    made = []
+    try:
+        path = cache.entry(name, make)
+    except _Failed as failed:
+        return failed.result
+    if made:
+        return made[0]
+    kept = json.loads(path.read_text())
+    say.note(f"the same guest passed this on {time.strftime('%Y-%m-%d', time.localtime(path.stat().st_mtime))}")
+    files = {file: base64.b64decode(data) for file, data in kept["files"].items()}
+    return guest.Result(status=0, output=kept["output"], files=files)
+
+
+def _key(built, job):
+    """A number that changes with whatever the guest is made of."""
+    content = hashlib.sha256(guest.first_filesystem(built, job, token="token")).hexdigest()
+    machine = "" if built.guest.arch == "um" else _emulator()
+    return cache.key(str(built.folder), content, machine, job.boot, job.qemu, job.icount, job.cpus, job.memory)
+
+
+@functools.cache
+def _emulator():
+    return proc.output("qemu-system-x86_64", "--version")
