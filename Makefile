@@ -19,7 +19,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
+.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -84,6 +84,9 @@ soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for anot
 
 examples: $(PYTHON) ## the commands of docs/observability.md, run where they are explained; the logs of C next to ours (DRIVER=c: the commands on that one)
 	@$(LAB) examples $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER))
+
+clean-machine: $(PYTHON) ## the commands of README and docs on a root of Debian 12 with git and make only, as root (ONLY='make boot': those; FULL=1: those that take long, too; CACHE=1: with this cache; DOCS=1: times into docs/lab.md)
+	@$(LAB) clean-machine $(if $(ONLY),--only "$(ONLY)") $(if $(FULL),--everything) $(if $(CACHE),--with-cache) $(if $(DOCS),--docs)
 
 mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what refused, how long it took (SECONDS_=N; READ=1: eight pairs, while all log files are read; GUEST=x86_64 ICOUNT=1: time is instructions, CPUS=2)
 	@$(LAB) mesh $(WHERE) --driver $(DRIVER) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(ICOUNT),--icount) $(if $(CPUS),--cpus $(CPUS)) $(if $(READ),--read-logs)

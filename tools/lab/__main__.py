@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, bench, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, prune, quick_suite, say, screens, stock, suite, times
 from .versions import BUILD, PINNED
 
 
@@ -102,6 +102,11 @@ def _parser():
     shots.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     command("examples", _examples, "the worked examples of the docs, and the logs of C next to ours").add_argument(
         "--driver", choices=list(guest.MODULES), help="the examples on one driver alone")
+    clean = command("clean-machine", _clean_machine, "the documents' commands on a machine that has nothing")
+    clean.add_argument("--only", default="", metavar="WORDS,...", help="commands that contain one of these")
+    clean.add_argument("--everything", action="store_true", help="those that take long, too")
+    clean.add_argument("--with-cache", action="store_true", help="the machine has this one's cache")
+    clean.add_argument("--docs", action="store_true", help="the times go into docs")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     bench_options = command("bench", _bench, "all drivers measured, and a report of it")
@@ -192,6 +197,11 @@ def _guest(name):
 
 def _test(arguments):
     return quick_suite.test(arguments.quick) if arguments.quick else suite.test(arguments.afresh)
+
+
+def _clean_machine(arguments):
+    only = tuple(arguments.only.split(",")) if arguments.only else ()
+    return clean_machine.run(only, arguments.everything, arguments.with_cache, arguments.docs)
 
 
 def _kunit(_arguments):

@@ -5,7 +5,7 @@ import re
 import subprocess
 import tomllib
 
-from . import circles, compiled, doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
+from . import circles, commands, compiled, doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -22,6 +22,7 @@ def run(report):
     for name, check in (
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
         ("shell and Python syntax", _scripts), ("links in the docs", _links), ("names in the docs", _names),
+        ("commands in the docs", commands.complaints),
         ("places of mutations", mutations.misplaced), ("who uses whom in the driver", layers.complaints),
         ("circles of files in binder-bench and binderctl", circles.complaints),
         ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
