@@ -43,7 +43,7 @@ growth: $(PYTHON) ## exact instructions with more and more of everything, on all
 profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects')
 	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload '$(WORKLOAD)')
 
-test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: in 10 minutes, on Debian's own kernel; AFRESH=1: also what the C driver passed before in the same guest)
+test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; AFRESH=1: also what the C driver passed before in the same guest)
 	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST))) $(if $(AFRESH),--afresh)
 
 times: $(PYTHON) ## where the time of the last `make test` went, stage by stage (DOCS=1: into docs/lab.md, and the order of stages anew)
