@@ -23,8 +23,9 @@ STAGE = "growth"
 _GUEST = "x86_64"
 _PLUGIN = ROOT / "tools/report/stretches.c"
 # What the figures depend on besides the kernel and our driver.
-_SOURCES = ("tools/report/stretches.c", "tools/report/plugin.h", "tools/binder-sys/src", "Cargo.toml", "Cargo.lock",
-            *(f"tools/binder-bench/src/{name}" for name in ("growth", "clock.rs", "registry.rs", "talk.rs")))
+_SOURCES = ("tools/report/stretches.c", "tools/report/plugin.h", "tools/report/marks.h", "tools/binder-sys/src", "Cargo.toml",
+            "Cargo.lock",
+            *(f"tools/binder-bench/src/{name}" for name in ("growth", "clock.rs", "marks.rs", "registry.rs", "talk.rs")))
 _TIMEOUT = 2400
 # A driver of others may not come to an end with many of something. After so many seconds it is measured with fewer.
 _PATIENCE = {"upstream": 300}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Where the instructions of one round trip go: by call chain, function, room and class, exactly.
 
-Two boots under `-icount` that differ only in the number of round trips, with a QEMU plugin that counts
-what the kernel executes by call chain: the difference, divided by the extra round trips, is what one costs.
+A boot under `-icount` with a QEMU plugin that counts what the kernel executes by call chain, in long windows of round trips
+and in short ones (counted.py): the difference, divided by the extra round trips, is what one costs.
 
     PYTHONPATH=tools python3 -m report.profile --driver rust --size 0
 
@@ -13,22 +13,16 @@ instructions. Functions that the compiler inlined count as the function that the
 import argparse
 import bisect
 import collections
+import gzip
 import json
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 from lab import guest, kernel, module, programs, say
 from lab.versions import ROOT
-
-HERE = pathlib.Path(__file__).resolve().parent
-# binder-bench measures this many windows of each of its two lengths.
-WINDOWS = 31
-SHORT, LONG = 50, 100
-# How far the sum of all chains may lie from what binder-bench counts by the guest's clock.
-AGREED = 0.01
+from . import counted
 
 # What a function of the kernel proper is for, by its name; the first match counts.
 CLASSES = (
@@ -49,8 +43,6 @@ _ENTRY = re.compile(r"^__x64_sys_|^asm_exc_")
 
 Function = collections.namedtuple("Function", "address name module")
 Cost = collections.namedtuple("Cost", "instructions locked calls")
-# What a plugin counted: {chain: (caller, place)}, {(chain, address): (executions, instructions, locked)}.
-Counts = collections.namedtuple("Counts", "chains blocks user")
 USER_FUNCTION = Function(0, "user space", "")
 
 
@@ -59,62 +51,26 @@ ROUND_TRIP = "throughput --reply same"
 _SIZED = ("throughput", "oneway")
 
 
-def measure(driver, program, size=0, carrier="binder", workload=ROUND_TRIP):
-    """Chains and what they cost, of one call of each case of a workload of binder-bench, and the source files of the
-    driver's C."""
-    with tempfile.TemporaryDirectory() as folder:
-        plugin = pathlib.Path(folder) / "callchains.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", plugin,
-                        HERE / "callchains.c"], check=True)
-        (few, symbols, _), (many, same, counted) = (
-            _boot(driver, program, size, carrier, plugin, calls, workload) for calls in (SHORT, LONG))
-    if symbols != same:
-        raise say.LabError("two boots put functions at different addresses: is `norandmaps` gone?")
-    with say.Step("taking the difference"):
-        costs = difference(few, many, symbols, (LONG - SHORT) * WINDOWS)
-    total = sum(cost.instructions for cost in costs.values())
-    if abs(total / counted - 1) > AGREED:
-        raise say.LabError(f"the chains of a round trip sum up to {total:.0f} instructions, and binder-bench counts "
-                           f"{counted:.0f}: one of them is wrong")
-    return {"driver": driver, "size": size, "chains": costs, "files": _files_of(driver)}
+def measure(driver, program, size=0, carrier="binder", workload=ROUND_TRIP, name="x86_64"):
+    """The profiles of a call of each case of a workload of binder-bench, in guest `name`."""
+    built = kernel.build(name)
+    sizes = f"--sizes {size}" if workload.split()[0] in _SIZED else ""
+    boot = counted.run(built, driver, program, [f"{workload} {sizes}"], carrier)
+    symbols, files = symbols_of(boot), files_of(built, driver)
+    return [profile(driver, operation, symbols, files) for operation in boot.operations]
 
 
-def _boot(driver, program, size, carrier, plugin, calls, workload):
-    """What the plugin counted in a run with windows of `calls` round trips, the guest's functions, and the
-    instructions of a round trip by the guest's clock."""
-    counts = plugin.with_name(f"counts-{calls}")
-    sizes = f"--sizes {size} " if workload.split()[0] in _SIZED else ""
-    bench = (f"exec /lab/binder-bench {workload} --driver {driver} --count --quiet {sizes}"
-             f"--carriers {carrier} --windows 10,{calls} --output /out/result.json")
-    job = guest.Job(argv=["/bin/sh", "-c", f"cat /proc/kallsyms > /out/kallsyms; {bench}"],
-                    driver=driver, icount=True, timeout=600, qemu=("-plugin", f"{plugin},out={counts}"),
-                    files={"/lab/binder-bench": program})
-    built = kernel.build("x86_64")
-    with say.Step(f"profile {driver}, windows of {calls}"):
-        result = guest.run(built, job)
-    if not result.good:
-        raise say.LabError(f"the profile failed on {driver}: {'; '.join(result.problems) or result.output}")
-    with open(counts) as lines:
-        found = read_counts(lines)
-    cells = json.loads(result.files["result.json"])["cells"]
-    counted = sum(cell["measured"]["count"]["instructions"] * cell["batch"] for cell in cells)
-    return found, read_symbols(result.files["kallsyms"].decode()), counted
+def symbols_of(boot):
+    """The functions of the kernel that was booted."""
+    return read_symbols(gzip.decompress(boot.kallsyms).decode())
 
 
-def read_counts(lines):
-    """The plugin's file. An address may have been translated several times, in different lengths."""
-    chains, blocks, user = {0: None}, collections.defaultdict(lambda: [0, 0, 0]), 0
-    for line in lines:
-        kind, *words = line.split()
-        if kind == "chain":
-            chains[int(words[0])] = int(words[1]), int(words[2], 16)
-        elif kind == "block":
-            block = blocks[int(words[0]), int(words[1], 16)]
-            for index, word in enumerate(words[2:]):
-                block[index] += int(word)
-        elif kind == "user":
-            user = int(words[0])
-    return Counts(chains, dict(blocks), user)
+def profile(driver, operation, symbols, files):
+    """Chains of an operation and what they cost; `files` are those of functions of the driver's C."""
+    windows = operation.windows
+    costs = difference(windows.short, windows.long, symbols, operation.calls)
+    return {"driver": driver, "size": operation.cell["size"], "chains": costs, "files": files,
+            "what": " ".join(filter(None, (operation.cell["workload"], operation.cell["case"])))}
 
 
 def read_symbols(text):
@@ -130,7 +86,7 @@ def read_symbols(text):
 
 def demangle(names):
     rust = [name for name in names if name.startswith("_R")]
-    for tool in ("llvm-cxxfilt-22", "llvm-cxxfilt", "rustfilt"):
+    for tool in ("llvm-cxxfilt-22", "llvm-cxxfilt", "c++filt"):
         try:
             out = subprocess.run([tool], input="\n".join(rust), text=True, capture_output=True, check=True)
         except FileNotFoundError:
@@ -249,19 +205,30 @@ def room(function, files):
     return files.get(function.name, OTHER)
 
 
-def _files_of(driver):
-    """{C function: source file}, from the objects that a driver's module was linked from."""
-    built = kernel.build("x86_64")
+def files_of(built, driver):
+    """{C function: source file} of a driver's module."""
     path = module.build(built) if driver == "rust" else built.module(driver)
-    files = {}
-    for part in path.parent.rglob("*.o"):
-        if part.stem in (path.stem, path.stem + ".mod"):
+    return read_files(subprocess.run(["readelf", "--symbols", "--wide", path], text=True, capture_output=True,
+                                     check=True).stdout)
+
+
+def read_files(listing):
+    """From a module's symbols: those of a file come after its name, and those that other files see at the end, so that the
+    file is the one whose name theirs begin with."""
+    files, names, current = {}, set(), None
+    for line in listing.splitlines():
+        words = line.split()
+        if len(words) < 8:
             continue
-        listing = subprocess.run(["nm", part], text=True, capture_output=True, check=True).stdout
-        for line in listing.splitlines():
-            *_, kind, name = line.split()
-            if kind in "tT":
-                files[name] = part.stem + ".c"
+        kind, binding, name = words[3], words[4], words[7]
+        if kind == "FILE":
+            current = name.rsplit("/", 1)[-1]
+            names.add(current)
+        elif kind == "FUNC" and binding == "LOCAL":
+            files[name] = current
+        elif kind == "FUNC":
+            fitting = (file for file in names if file.endswith(".c") and name.startswith(file[:-2]))
+            files[name] = max(fitting, key=len, default=OTHER)
     return files
 
 
@@ -279,7 +246,7 @@ def summary(profile):
     folded = collections.Counter()
     for path, cost in profile["chains"].items():
         folded[";".join(f.name.replace(";", ",") for f in path)] += cost.instructions
-    return {"driver": profile["driver"], "size": profile["size"],
+    return {"driver": profile["driver"], "size": profile["size"], "what": profile["what"],
             "instructions": sum(c.instructions for c in functions.values()),
             "locked": sum(c.locked for c in functions.values()),
             "classes": dict(classes.most_common()), "rooms": dict(rooms.most_common()),
@@ -287,8 +254,8 @@ def summary(profile):
 
 
 def show(data, top):
-    print(f"null call through {data['driver']}, {data['size']} bytes: {data['instructions']:.1f} instructions, "
-          f"{data['locked']:.1f} locked, per round trip\n")
+    print(f"{data['what']} through {data['driver']}, {data['size']} bytes: {data['instructions']:.1f} instructions, "
+          f"{data['locked']:.1f} locked, of a call\n")
     for title in ("classes", "rooms"):
         for name, instructions in data[title].items():
             if abs(instructions) >= 0.05:
@@ -306,20 +273,21 @@ def main():
     parser.add_argument("--driver", default="rust", choices=sorted(guest.MODULES))
     parser.add_argument("--carrier", default="binder", help="or a yardstick: pipe, seqpacket, futex, eventfd")
     parser.add_argument("--workload", default=ROUND_TRIP,
-                        help="words for binder-bench; of one that works in batches, a batch is counted, of one with "
-                             "several cases one of each")
+                        help="words for binder-bench; of one that works in batches, a batch is counted")
     parser.add_argument("--size", type=int, default=0)
+    parser.add_argument("--guest", default="x86_64", choices=[name for name in kernel.GUESTS if "x86_64" in kernel.GUESTS[name].arch])
     parser.add_argument("--top", type=int, default=70, help="functions to print (0: all)")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all of it, too")
     args = parser.parse_args()
     try:
-        data = summary(measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier,
-                               args.workload))
+        found = [summary(one) for one in measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier,
+                                                 args.workload, args.guest)]
     except say.LabError as error:
         sys.exit(f"error: {error}")
     if args.json:
-        args.json.write_text(json.dumps(data))
-    show(data, args.top)
+        args.json.write_text(json.dumps(found))
+    for data in found:
+        show(data, args.top)
 
 
 if __name__ == "__main__":

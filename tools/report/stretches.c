@@ -14,7 +14,7 @@
  *
  * A stretch is the driver's when the driver's code led to it, or ran in it; its place is the first such code. The
  * driver is the one loaded module: all code from MODULES on. Phases start and end with NOPs of tools/binder-bench
- * (src/growth/meter.rs). At the end of each, the plugin writes
+ * (src/marks.rs). At the end of each, the plugin writes
  *
  *	INSTRUCTIONS PREEMPT_OFF PLACE IRQS_OFF PLACE	instructions, and addresses in the driver
  *
@@ -25,7 +25,7 @@
  *
  * ADDRESS is that of __preempt_count and of entry_SYSCALL_64, in hexadecimal.
  */
-#include "plugin.h"
+#include "marks.h"
 
 /* Where the kernel puts modules; its own text is below. */
 #define MODULES 0xffffffffa0000000u
@@ -33,11 +33,6 @@
 /* Parts of __preempt_count: while it serves a soft interrupt, while it handles an interrupt. */
 #define SOFTIRQ 0x100
 #define HARDIRQ 0x1000000
-
-/* What NOPs of tools/binder-bench say: a phase starts, it ends, the loop of the idle process comes next. */
-#define MARK_START 0x42494e01
-#define MARK_END 0x42494e02
-#define MARK_IDLE 0x42494e03
 
 /* The loop: an addition, 1 000 NOPs, and a jump. */
 #define IDLE_BYTES (4 + 1000 + 5)
@@ -218,14 +213,6 @@ static void phase_ends(unsigned int cpu, void *data)
 		preempt_longest.instructions, preempt_longest.place, irqs_longest.instructions, irqs_longest.place);
 }
 
-static int32_t number(const uint8_t *bytes)
-{
-	int32_t value;
-
-	memcpy(&value, bytes, sizeof(value));
-	return value;
-}
-
 /* By how much an instruction changes __preempt_count: GS, REX.W, opcode, a place relative to the next instruction. */
 static int64_t change_of_count(const struct qemu_plugin_insn *insn)
 {
@@ -259,14 +246,6 @@ static void *watch(int64_t delta, uint64_t rest)
 
 	*at = (struct watched){ delta, rest };
 	return at;
-}
-
-static int32_t mark(const struct qemu_plugin_insn *insn)
-{
-	static const uint8_t marker[] = { 0x0f, 0x1f, 0x84, 0x00 };
-	const uint8_t *byte = qemu_plugin_insn_data(insn);
-
-	return qemu_plugin_insn_size(insn) == 8 && !memcmp(byte, marker, sizeof(marker)) ? number(byte + 4) : 0;
 }
 
 static void translate_user(struct qemu_plugin_tb *tb, size_t count)

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::marks;
 use crate::order::Answer;
 use crate::order::Limit;
 use crate::order::Order;
@@ -84,10 +85,13 @@ fn timed<C: Caller>(caller: &mut C, clock: &Clock, limit: Limit, samples: &mut S
 /// Counts the ticks of `calls` calls together, with nothing else inside but what must be.
 fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> {
     let mut ticks = 0;
+    marks::start();
     let mut start = clock.now();
     for _ in 0..calls {
         if C::PREPARES {
+            marks::end();
             caller.prepare()?;
+            marks::start();
             start = clock.now();
         }
         caller.call()?;
@@ -95,7 +99,9 @@ fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> 
             ticks += clock.now() - start;
         }
     }
-    Ok(if C::PREPARES { ticks } else { clock.now() - start })
+    let all = clock.now() - start;
+    marks::end();
+    Ok(if C::PREPARES { ticks } else { all })
 }
 
 fn cpu_ns() -> Result<u64> {

@@ -10,6 +10,7 @@
 use crate::cli::Common;
 use crate::error::Error;
 use crate::error::Result;
+use crate::marks;
 use crate::order::Answer;
 use crate::order::Order;
 use crate::result::Cell;
@@ -21,7 +22,7 @@ use crate::stage::Stage;
 use crate::stage::TIMEOUT;
 use crate::stats::undisturbed_mean;
 
-/// Windows of each length; `tools/report/profile.py` knows this number too.
+/// Windows of each length.
 const REPEATS: usize = 31;
 
 /// Units before the first window: by then every cache and free list is as it stays.
@@ -57,9 +58,12 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
     window(WARMUP.div_ceil(u64::from(point.label.batch) * large))?;
     let (mut t1, mut t2) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
+        marks::short_window();
         t1.push(window(n1)?);
+        marks::long_window();
         t2.push(window(n2)?);
     }
+    marks::windows_end();
     let instructions = per_call((n1, &t1), (n2, &t2)) / f64::from(point.label.batch);
     let measured = Measured::Count(Count { n1, n2, t1, t2, instructions });
     let mut ran = Ran::default();

@@ -28,6 +28,7 @@ mod error;
 mod exchange;
 mod export;
 mod growth;
+mod marks;
 mod measure;
 mod memory;
 mod order;

@@ -125,7 +125,7 @@ unsafe fn idle(turns: *mut u64) -> ! {
     // SAFETY: the loop writes through one pointer, which the caller vouches for, and never ends.
     unsafe {
         std::arch::asm!(
-            // Tells the plugin where the loop is: the same as below with another number.
+            // Tells the plugin where the loop is: a mark, as in src/marks.rs.
             ".byte 0x0f, 0x1f, 0x84, 0x00, 0x03, 0x4e, 0x49, 0x42",
             "2:",
             "add qword ptr [rdi], 1",
@@ -145,24 +145,4 @@ const PER_TURN: u64 = 1;
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn idle(_turns: *mut u64) -> ! {
     std::process::exit(1)
-}
-
-/// Tells a plugin of QEMU that a phase starts: an instruction that does nothing, with a number that nobody else uses.
-#[inline(always)]
-pub fn mark_start() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a NOP with an operand that is not accessed.
-    unsafe {
-        std::arch::asm!(".byte 0x0f, 0x1f, 0x84, 0x00, 0x01, 0x4e, 0x49, 0x42", options(nomem, nostack))
-    }
-}
-
-/// The same at its end.
-#[inline(always)]
-pub fn mark_end() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a NOP with an operand that is not accessed.
-    unsafe {
-        std::arch::asm!(".byte 0x0f, 0x1f, 0x84, 0x00, 0x02, 0x4e, 0x49, 0x42", options(nomem, nostack))
-    }
 }

@@ -23,12 +23,11 @@ use nix::unistd::fork;
 use nix::unistd::ForkResult;
 use nix::unistd::Pid;
 
-use super::meter::mark_end;
-use super::meter::mark_start;
 use super::meter::Meter;
 use crate::error::Context;
 use crate::error::Error;
 use crate::error::Result;
+use crate::marks;
 
 /// An actor that has said nothing for so long, by the guest's clock, is hung.
 const PATIENCE: u16 = 20_000;
@@ -151,10 +150,10 @@ impl<'a> Scene<'a> {
             self.meter.settle();
         }
         let start = self.meter.now();
-        mark_start();
+        marks::start();
         act(self)?;
         self.meter.settle();
-        mark_end();
+        marks::end();
         let instructions = self.meter.now() - start;
         self.settled = true;
         self.phases.push(Phase { name, operations: operations.into(), instructions });
