@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, bench, bench_full, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, prune, quick_suite, say, screens, stock, suite, times
 from .versions import BUILD, PINNED
 
 
@@ -35,8 +35,8 @@ def _parser():
         sub.set_defaults(run=run)
         return sub
 
-    def guest_option(sub):
-        sub.add_argument("--guest", default="um", choices=list(kernel.GUESTS), type=_guest)
+    def guest_option(sub, usual="um"):
+        sub.add_argument("--guest", default=usual, choices=list(kernel.GUESTS), type=_guest)
         return sub
 
     guest_option(command("kernel", _kernel, "build a guest's kernel"))
@@ -109,12 +109,14 @@ def _parser():
     clean.add_argument("--docs", action="store_true", help="the times go into docs")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
-    bench_options = command("bench", _bench, "all drivers measured, and a report of it")
-    bench_options.add_argument("--only", default=",".join(bench.STAGES), metavar="STAGE,...",
-                               help=f"of {', '.join(bench.STAGES)}; the others keep their last results")
-    bench_options.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
-    bench_options.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
-    bench_options.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
+    measured = guest_option(command("bench", _bench, "our driver next to others, and a page of it"), stock.NAMES[0])
+    measured.add_argument("--full", action="store_true", help="all drivers, times, memory, pressure: more than half an hour")
+    measured.add_argument("--only", metavar="STAGE,...",
+                          help=f"of the full measurement: {', '.join(bench_full.STAGES)}; the others keep their last results")
+    measured.add_argument("--again", action="store_true", help="measure what was measured already, too")
+    measured.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
+    measured.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
+    measured.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
     command("traced", _traced, "trace events next to the C driver's, and a tracer that stays while the driver goes")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
@@ -301,11 +303,13 @@ def _aosp(arguments):
 
 
 def _bench(arguments):
-    stages = arguments.only.split(",")
-    unknown = set(stages) - set(bench.STAGES)
+    if not (arguments.full or arguments.only is not None):
+        return bench_quick.run(arguments.guest, arguments.again)
+    stages = bench_full.STAGES if arguments.only is None else arguments.only.split(",")
+    unknown = set(stages) - set(bench_full.STAGES)
     if unknown:
-        raise say.LabError(f"no stage {', '.join(unknown)}: there are {', '.join(bench.STAGES)}")
-    return bench.run(stages, arguments.rounds, arguments.extra, arguments.docs)
+        raise say.LabError(f"no stage {', '.join(map(repr, sorted(unknown)))}: there are {', '.join(bench_full.STAGES)}")
+    return bench_full.run(stages, arguments.rounds, arguments.extra, arguments.docs, arguments.again)
 
 
 def _growth(arguments):

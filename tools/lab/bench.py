@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bench`: boot after boot, the drivers taking turns, and one report of all runs.
+"""Boots in which binder-bench measures, and what is known of when and of what.
 
-Turns (A B C, A B C, ...) keep a slow drift of the machine from looking like a difference between
-drivers. The programs of the benchmark say what is measured and how it is judged; here is only who
-runs when, and where.
+The programs of the benchmark say what is measured and how it is judged; here is only who runs, and where. `make bench` is in
+bench_quick.py and bench_full.py.
 """
 
 import datetime
@@ -12,25 +11,21 @@ import json
 import math
 import os
 import pathlib
+import platform
 import subprocess
 
-from . import cache, guest, kernel, packages, programs, proc, say
+from . import cache, guest, kernel, module, programs, proc, say
 from .versions import BUILD, ROOT
 
 CRATE = "tools/binder-bench"
 DRIVERS = ("c", "rust", "upstream")
 # How long each of the 150 or so points is measured in a boot; several boots say more than one long one.
 SECONDS = 0.25
-STAGES = ("time", "count", "memory", "pressure", "mesh", "profile", "report")
-# The contract suite's mesh: in which guest, on how many CPUs whose time is instructions (0: on the host's time), for
-# how many seconds, and what else it is told.
-MESHES = (("um", 0, 10, ()), ("x86_64", 2, 2, ("--pace", "4000")), ("x86_64", 2, 3, ()),
-          ("x86_64", 1, 3, ("--oneway", "80")))
 # What binder-bench is told in each series. Memory is weighed where one run is like the next, too.
 _WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"],
           "retention": ["retention"],
           "pressure": ["pressure", "--count"], "pressure-time": ["pressure"]}
-_TIMED = ("time", "pressure-time")
+TIMED = ("time", "pressure-time")
 # Only our driver can charge the pages of buffers to the cgroup of their owner, by a parameter: its name then, and
 # what to load and to boot with.
 CHARGED = {"rust-charged": ("rust", ("parameters=charge_buffers=1",))}
@@ -42,37 +37,6 @@ KEPT = {"process": 1280, "device": 1280, "thread": 512}
 KEPT_OTHERWISE = 64
 # For `make test`.
 FEW_ENDINGS = ("receiver-killed", "callee-killed", "dead-released", "thread-exits", "oneway-served", "unloaded")
-
-
-def run(stages, rounds, extra, to_docs):
-    """Go through `stages` and print what came out; the exit status. Stages left out keep their last results.
-    `extra` are options of `binder-bench run` for times."""
-    packages.ensure("report")
-    program = programs.build(CRATE)
-    if "time" in stages:
-        series("time", "um", rounds, DRIVERS, program, extra)
-    if "count" in stages:
-        series("count", "x86_64", 1, DRIVERS, program)
-    if "memory" in stages:
-        series("memory", "x86_64", 1, DRIVERS, program)
-    if "pressure" in stages:
-        series("pressure", "x86_64", 1, ("c", "rust", *CHARGED), program)
-        series("pressure-time", "um", 1, ("c", "rust", *CHARGED), program)
-    if "mesh" in stages:
-        _mesh(rounds)
-    if "profile" in stages:
-        _profile(program)
-    for stage in ("time", "count", "memory"):
-        if stage in stages:
-            print()
-            subprocess.run([program, "report", *map(str, results(stage))], check=False)
-    if "pressure" in stages:
-        for stage in ("pressure", "pressure-time"):
-            print()
-            subprocess.run([program, "report", "--markdown", *map(str, results(stage))], check=False)
-    if "report" in stages:
-        _report(program, to_docs)
-    return 0
 
 
 def retention():
@@ -130,26 +94,21 @@ def series(stage, name, rounds, drivers, program, extra=()):
     """Boot guest `name` with each driver `rounds` times; the result files, in place of those of the last series."""
     folder = HOME / stage
     folder.mkdir(parents=True, exist_ok=True)
-    began, loads, made = now(), [], []
+    made = []
     for turn in range(1, rounds + 1):
         for driver in drivers:
-            title = f"bench {stage} {driver}, round {turn} of {rounds}"
-            content = measure(title, name, driver, program, stage, extra)
-            loads.append(os.getloadavg()[0])
             path = folder / f"{driver}-{turn}.json"
-            path.write_bytes(content)
+            path.write_bytes(measure(f"{stage} {driver}, round {turn} of {rounds}", name, driver, program, stage, extra))
             made.append(path)
     for old in set(results(stage)) - set(made):
         old.unlink()
-    remember(stage, began=began, loads=loads, rounds=rounds)
     return made
 
 
 def measure(title, name, driver, program, stage, extra=()):
     """The result file of one boot; `extra` are more options of binder-bench."""
     built = kernel.build(name)
-    words = _WORDS[stage] + ([] if stage != "time" or "--seconds" in extra else ["--seconds", str(SECONDS)])
-    argv = ["/lab/binder-bench", *words, "--driver", driver, "--output", "/out/result.json", *extra]
+    argv = ["/lab/binder-bench", *arguments(stage, extra), "--driver", driver, "--output", "/out/result.json", *extra]
     # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
     pin = _quiet_cpu() if built.guest.arch == "um" else None
     driver, boot = CHARGED.get(driver, (driver, ()))
@@ -157,80 +116,44 @@ def measure(title, name, driver, program, stage, extra=()):
         # The only one that can be unloaded.
         argv += ["--module", f"/lab/{guest.MODULES[driver]}.ko"]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
-                    icount=stage not in _TIMED, timeout=1500, boot=boot)
+                    icount=stage not in TIMED, timeout=1500, boot=boot)
     with say.Step(title) as step:
         result = guest.run(built, job, step.hear)
     if not result.good or "result.json" not in result.files:
         why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
         raise say.LabError(f"the benchmark failed on {driver}: {why}\n"
                            f"try it alone: make exec GUEST={name} DRIVER={driver} "
-                           f"RUN='{program} {words[0]} --driver {driver}'")
+                           f"RUN='{program} {_WORDS[stage][0]} --driver {driver}'")
     return result.files["result.json"]
 
 
-def _mesh(rounds):
-    """The load of many on each driver, drivers taking turns, each round with other random choices; prints a table."""
-    lines = []
-    for load in MESHES:
-        for turn in range(1, rounds + 1):
-            lines += [_mesh_round(load, driver, turn) for driver in DRIVERS]
-    print()
-    print("| load | driver | seed | answered a second | refused | oneway a second | refused "
-          "| p50, µs | p99, µs | longest, µs |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    print("\n".join(lines))
+def arguments(stage, extra=()):
+    """What binder-bench is told."""
+    return _WORDS[stage] + ([] if stage != "time" or "--seconds" in extra else ["--seconds", str(SECONDS)])
 
 
-def _mesh_round(load, driver, turn):
-    name, counted_cpus, seconds, words = load
-    program = programs.build("tests/contract")
-    argv = ["/lab/contract", "mesh", "--seconds", str(seconds), "--seed", str(turn), "--tolerate", "--json", *words]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, icount=bool(counted_cpus),
-                    qemu=("-smp", str(counted_cpus)) if counted_cpus else (),
-                    timeout=seconds * (100 if counted_cpus else 1) + 150)
-    with say.Step(f"bench mesh {name} {driver} {' '.join(words)}, round {turn}"):
-        result = guest.run(kernel.build(name), job)
-    if not result.good:
-        why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
-        raise say.LabError(f"the mesh failed on {driver}: {why}")
-    return mesh_row(load, driver, turn, json.loads(result.output.strip().splitlines()[-1]))
+def identity(name, driver, program, timed):
+    """All that a measurement in guest `name` depends on besides its options; times depend on the machine, too."""
+    built = kernel.build(name)
+    driver, boot = CHARGED.get(driver, (driver, ()))
+    ours = [_digest(module.build(built))] if driver == "rust" else []
+    machine = [_processor(), platform.node()] if timed else []
+    emulator = [] if built.guest.arch == "um" else [proc.output("qemu-system-x86_64", "--version").splitlines()[0]]
+    return [str(built.folder), driver, boot, ours, _digest(program), machine, emulator]
 
 
-def mesh_row(load, driver, turn, outcome):
-    """A line of the table; what was accepted has been delivered, or the load has failed."""
-    name, counted_cpus, seconds, words = load
-    title = " ".join([name, *([f"counted, {counted_cpus} CPUs"] if counted_cpus else []), *words])
-    return (f"| {title} | {driver} | {turn} "
-            f"| {outcome['answered'] / seconds:.0f} | {outcome['sync_refused']} "
-            f"| {outcome['accepted'] / seconds:.0f} | {outcome['oneway_refused']} "
-            f"| {outcome['p50']:.0f} | {outcome['p99']:.0f} | {outcome['most']:.0f} |")
+def conditions():
+    """What is written down of a boot."""
+    return {"load": os.getloadavg()[0], "commit": commit()}
 
 
-def _profile(program):
-    """Take one null call apart on each driver."""
-    from report import profile
-
-    folder = HOME / "profile"
-    folder.mkdir(parents=True, exist_ok=True)
-    began = now()
-    for driver in DRIVERS:
-        summary = profile.summary(profile.measure(driver, program))
-        (folder / f"{driver}.json").write_text(json.dumps(summary))
-    remember("profile", began=began)
+def _digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _report(program, to_docs):
-    from report import write
-
-    facts = HOME / "facts.json"
-    facts = json.loads(facts.read_text()) if facts.exists() else {}
-    profiles = sorted((HOME / "profile").glob("*.json"))
-    with say.Step("writing the report"):
-        page = write.report(program, {stage: results(stage) for stage in write.MEASURED}, profiles, facts, BUILD / "report")
-        if to_docs:
-            write.docs(BUILD / "report", ROOT / "docs/figures")
-    print()
-    say.note(f"open {page}")
+def _processor():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?")
 
 
 def remember(stage, **facts):

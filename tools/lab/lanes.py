@@ -6,6 +6,7 @@ What two stages need, whether in the cache or under `build/`, they get under loc
 
 import collections
 import dataclasses
+import functools
 import os
 import threading
 import traceback
@@ -39,20 +40,34 @@ def run(stages, make_tally, among):
     tallies = [make_tally() for _ in stages]
     spans = [times.Span(stage.title) for stage in stages]
     work = collections.deque(sorted(zip(stages, tallies, spans), key=lambda one: -one[0].takes))
+    together([functools.partial(_lane, name, work) for name in among])
+    return tallies, spans
+
+
+def together(jobs):
+    """Do all `jobs` in threads of their own, and wait for them; an interrupt ends what looks after it."""
     # Not `join`: Python 3.11 takes a thread for ended if an interrupt came while it was waited for.
-    ended = {name: threading.Event() for name in among}
+    ended = [threading.Event() for _ in jobs]
     _interrupted.clear()
     try:
-        for name, event in ended.items():
-            threading.Thread(target=_lane, args=(name, work, event), daemon=True).start()
-        for event in ended.values():
+        for job, event in zip(jobs, ended):
+            threading.Thread(target=_to_its_end, args=(job, event), daemon=True).start()
+        for event in ended:
             event.wait()
     except KeyboardInterrupt:
         _interrupted.set()
-        for event in ended.values():
+        for event in ended:
             event.wait(10)  # a guest ends within a second; what is being built ends with us
         raise
-    return tallies, spans
+
+
+def _to_its_end(job, ended):
+    try:
+        job()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        ended.set()
 
 
 def go_on():
@@ -73,19 +88,14 @@ def attempt(tally, title, step, counts=True):
         tally.add(title, 0, 1, counts)
 
 
-def _lane(name, work, ended):
-    try:
-        with say.lane(name):
-            while one := _next(work):
-                stage, tally, span = one
-                with times.measure(span):
-                    attempt(tally, stage.title, stage.run, stage.counts)
-                go_on()
-            say.note("nothing left to do")
-    except KeyboardInterrupt:
-        pass
-    finally:
-        ended.set()
+def _lane(name, work):
+    with say.lane(name):
+        while one := _next(work):
+            stage, tally, span = one
+            with times.measure(span):
+                attempt(tally, stage.title, stage.run, stage.counts)
+            go_on()
+        say.note("nothing left to do")
 
 
 def _next(work):

@@ -26,12 +26,12 @@ from . import counted
 
 # What a function of the kernel proper is for, by its name; the first match counts.
 CLASSES = (
-    ("copies", r"rep_(movs|stos)|copy_(to|from|user)|memset|memcpy|memmove|strscpy|clear_user|get_user|put_user"),
+    ("copies", r"check_(object|stack|heap)|rep_(movs|stos)|copy_(to|from|user)|memset|memcpy|memmove|strscpy|clear_user|get_user|put_user"),
     ("memory", r"kmalloc|kfree|slab|kmem_cache|list_lru|mem_cgroup|lru|alloc_pages|krealloc|memcg"),
     ("locks", r"spin_(un|try)?lock|mutex|rcu|rwsem|^(up|down)_|read_(un)?lock|write_(un)?lock|preempt_count"),
     ("trees", r"^rb_|^__rb_"),
-    ("system call", r"syscall|sys_|entry_|^fd|__fget|fput|security_|ioctl|exit_to_user|irqentry"),
-    ("scheduler", r"sched|pick_|enqueue|dequeue|entity|wake|ttwu|switch|update_(curr|load|rq|cfs|protect|deadline|min)"
+    ("system call", r"syscall|sys_|^entry_|^fd|__fget|fput|security_|tomoyo|apparmor|^hook_|ioctl|exit_to_user|irqentry"),
+    ("scheduler", r"^psi_|cpuacct|sched|pick_|enqueue|dequeue|entity|wake|ttwu|switch|update_(curr|load|rq|cfs|protect|deadline|min)"
                   r"|load_avg|prev_task|next_task|task_|resched|vruntime|wait|ktime_get|hrtimer|timerqueue|clock"
                   r"|task|cpu_|timekeeping|lag"),
 )

@@ -15,9 +15,9 @@ _YARDSTICKS = ("pipe", "seqpacket", "futex", "eventfd")
 _SHOWN_ROOMS = 12
 
 
-def build(times, counts, profiles, memory=None, growth=None):
+def build(times, counts, profiles, memory=None, growth=None, locked=None):
     """All sections for which there is something to show."""
-    makers = ((_instructions, counts), (_breakdown, profiles), (_ratios, times), (_pairs, times),
+    makers = ((_instructions, counts), (_locked, locked), (_breakdown, profiles), (_ratios, times), (_pairs, times),
               (_payloads, times), (_tails, times), (_memory, memory), (growth_of, growth))
     return [section for make, measured in makers if measured for section in [make(measured)] if section]
 
@@ -54,6 +54,32 @@ def _instructions(counts):
     return Section("instructions", "Instructions per operation", note,
                    [figures.Figure("instructions", "Instructions per operation, ratio to the C driver", panels)],
                    Table(headers, table))
+
+
+def _locked(locked):
+    """From locked operations by driver, [(fields of a cell, how many)]."""
+    by_cell = {who: {data.Cell.of(fields): count for fields, count in found} for who, found in locked.items()}
+    drivers = [who for who in figures.NAMES if who in by_cell]
+    cells = sorted({cell for found in by_cell.values() for cell in found}, key=lambda cell: cell.order)
+    bars = [(cell.label, [(who, by_cell[who][cell]) for who in drivers if cell in by_cell[who]]) for cell in cells]
+    rivals = [who for who in drivers if who != data.BASE]
+    table = [[cell.label, *(_of(by_cell[who].get(cell)) for who in drivers),
+              *(_over(by_cell[who].get(cell), by_cell.get(data.BASE, {}).get(cell)) for who in rivals)] for cell in cells]
+    headers = ["operation", *(figures.NAMES[who] for who in drivers), *(f"{figures.NAMES[who]} ÷ C" for who in rivals)]
+    note = ("Instructions of the kernel with a LOCK prefix in one operation, counted by a QEMU plugin: what other CPUs have to "
+            "wait for, or this one for them. The kernel's own are among them.")
+    height = 0.75 + 0.11 * len(bars) * (len(drivers) + 0.7)
+    panel = figures.Panel("Locked operations", figures.bars(bars, "lower is better"), height)
+    return Section("locked", "Locked operations", note,
+                   [figures.Figure("locked", "Locked operations of one operation", [panel])], Table(headers, table))
+
+
+def _of(value):
+    return "–" if value is None else number(value)
+
+
+def _over(value, base):
+    return f"{value / base:.3f}" if value is not None and base else "–"
 
 
 def _count(row):

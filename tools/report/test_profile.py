@@ -168,7 +168,8 @@ class Symbols(unittest.TestCase):
 
     def test_classes(self):
         for name, label in [("_raw_spin_lock", "locks"), ("kfree", "memory"), ("__schedule", "scheduler"),
-                            ("do_syscall_64", "system call"), ("rep_movs_alternative", "copies"),
+                            ("do_syscall_64", "system call"), ("entry_SYSCALL_64", "system call"),
+                            ("__list_del_entry_valid_or_report", "other"), ("__check_object_size", "copies"), ("rep_movs_alternative", "copies"),
                             ("rb_erase", "trees"), ("from_kuid", "other"), ("user space", profile.USER)]:
             self.assertEqual(profile.classify(profile.Function(1, name, "")), label, name)
         self.assertEqual(profile.classify(SECOND), profile.DRIVER)

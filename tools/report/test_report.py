@@ -7,6 +7,7 @@
 import re
 import unittest
 
+from lab import bench_summary
 from . import data, figures, growth_page, page, sections
 
 DRIVERS = ("c", "rust", "upstream")
@@ -42,6 +43,8 @@ def made_up():
     return data.Results([], files, rows, rows, memory, growth, [])
 
 
+LOCKED = {driver: [({"workload": "throughput", "case": "", "size": size, "reply": 0, "pairs": 1, "parameters": {}}, 50.0)
+                   for size in SIZES] for driver in DRIVERS}
 PROFILE = {"driver": "rust", "classes": {"driver": 60.0, "scheduler": 40.0}, "rooms": {"send.rs": 60.0},
            "instructions": 100.0, "locked": 3.0}
 
@@ -69,14 +72,14 @@ class Data(unittest.TestCase):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shown = [*sections.build(made_up(), made_up(), [PROFILE], made_up(), made_up()), sections.rfc("a < b")]
+        cls.shown = [*sections.build(made_up(), made_up(), [PROFILE], made_up(), made_up(), LOCKED), sections.rfc("a < b")]
         flames = {"rust": '<svg width="1200" height="392"></svg>'}
         cls.text = page.render(cls.shown, [("0.5", "what", "note")], [("guest kernel", "<k>")], flames,
                                {"a.json": b"{}"})
 
     def test_every_section_is_there(self):
         self.assertEqual([s.anchor for s in self.shown],
-                         ["instructions", "breakdown", "time", "pairs", "payloads", "tails", "memory", "growth", "rfc"])
+                         ["instructions", "locked", "breakdown", "time", "pairs", "payloads", "tails", "memory", "growth", "rfc"])
         for section in self.shown:
             self.assertIn(f"id={section.anchor}>", self.text)
 
@@ -94,6 +97,25 @@ class Page(unittest.TestCase):
         self.assertNotIn("<k>", self.text)
         self.assertIn("&lt;k&gt;", self.text)
         self.assertIn("a &lt; b", self.text)
+
+
+class Printed(unittest.TestCase):
+    """What `make bench FULL=1` prints of the same results."""
+
+    def setUp(self):
+        self.results = made_up()
+
+    def test_all_tables_fit_into_the_columns_of_a_terminal(self):
+        for table in (bench_summary.times, bench_summary.counts, bench_summary.memory):
+            lines = table(self.results)
+            self.assertGreater(len(lines), 1)
+            for line in lines:
+                self.assertLessEqual(len(line), bench_summary.COLUMNS)
+
+    def test_headlines_are_of_the_null_call_and_others(self):
+        self.assertEqual(bench_summary.time_headline(self.results),
+                         ["  null call, median time       0.500 × C's (0.400 to 0.600): 50.0 % faster"])
+        self.assertEqual(bench_summary.count_headline(self.results)[0], "  throughput 0 B               1.010 × C's instructions")
 
 
 class Figures(unittest.TestCase):

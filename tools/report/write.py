@@ -15,9 +15,10 @@ from . import data, figures, flame, page, sections
 MEASURED = ("time", "count", "memory", "growth")
 
 
-def report(program, paths, profiles, facts, out):
+def report(program, paths, profiles, facts, out, locked=None, compilers="", more=()):
     """Write everything into folder `out`; the path of the page. `paths` are result files by what was MEASURED;
-    what was not is left out."""
+    what was not is left out. `locked` are locked operations by driver, [(fields of a cell, how many)], `more` are sections
+    that come last."""
     if not any(paths.values()) and not profiles:
         raise say.LabError("nothing was measured yet: run `make bench`")
     tables = data.rfc_tables(program, paths["time"]) if paths["time"] else ""
@@ -25,7 +26,8 @@ def report(program, paths, profiles, facts, out):
     times, counts, memory, growth = (measured.get(kind) for kind in MEASURED)
     raw = {f"profile-{path.name}": path.read_bytes() for path in profiles}
     profiles = [json.loads(path.read_text()) for path in profiles]
-    shown = sections.build(times, counts, profiles, memory, growth) + ([sections.rfc(tables)] if tables.strip() else [])
+    shown = [*sections.build(times, counts, profiles, memory, growth, locked), *more,
+             *([sections.rfc(tables)] if tables.strip() else [])]
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -41,7 +43,7 @@ def report(program, paths, profiles, facts, out):
     for kind, results in measured.items():
         raw |= {f"{kind}-{path.name}": path.read_bytes() for path in results.paths}
     tiles = _tiles(times, counts, profiles)
-    text = page.render(shown, tiles, _facts(times, counts, facts), flames, raw)
+    text = page.render(shown, tiles, _facts(times, counts, facts, compilers), flames, raw)
     (part / "index.html").write_text(text)
     shutil.rmtree(out, ignore_errors=True)
     part.rename(out)
@@ -81,7 +83,7 @@ def _tiles(times, counts, profiles):
     return tiles
 
 
-def _facts(times, counts, known):
+def _facts(times, counts, known, compilers):
     """(name, value) of the machine and the build."""
     known = {stage: known[stage] for stage in (*MEASURED, "profile") if stage in known}
     facts = [("our driver", _all({stage.get("commit", "") for stage in known.values()}))]
@@ -92,10 +94,9 @@ def _facts(times, counts, known):
             facts.append((f"guest, {label}", "; ".join(f"{k} {there[k]}" for k in ("cpus", "clock", "placement")
                                                          if k in there)))
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?")
-    rustc, clang, bindgen = toolchain.versions()
     qemu = proc.output("qemu-system-x86_64", "--version").splitlines()[0].removeprefix("QEMU emulator version ")
     facts += [("processor", f"{processor}, {os.cpu_count()} virtual CPUs"), ("host kernel", platform.release()),
-              ("compilers", f"{rustc}; {clang}; bindgen {bindgen}"), ("QEMU", qemu)]
+              ("compilers", compilers or our_compilers()), ("QEMU", qemu)]
     began = sorted(stage["began"] for stage in known.values() if "began" in stage)
     if began:
         facts.append(("measured", f"{began[0]} UTC" if len(began) == 1 else f"from {began[0]} to {began[-1]} UTC"))
@@ -105,6 +106,12 @@ def _facts(times, counts, known):
         facts.append(("load while timing", f"{low:.1f} to {high:.1f} on {os.cpu_count()} CPUs (1 is the benchmark's own)"))
         facts.append(("boots of each driver", str(time["rounds"])))
     return facts
+
+
+def our_compilers():
+    """Those of the kernels that are compiled here."""
+    rustc, clang, bindgen = toolchain.versions()
+    return f"{rustc}; {clang}; bindgen {bindgen}"
 
 
 def _all(values):

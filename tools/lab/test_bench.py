@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What `make bench` keeps, who waits for whom, and what it prints.
+
+    PYTHONPATH=tools python3 -m unittest lab.test_bench
+"""
+
+import contextlib
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from . import __main__, bench_full, bench_mesh, bench_quick, bench_series, bench_summary, cache, operations, say, stock
+
+
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Kept(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.made, self.clock = [], Clock()
+
+    def step(self, name, inputs="kernel", fails=False, seconds=10, takes=10):
+        def make():
+            self.clock.now += seconds
+            if fails:
+                raise say.LabError("no")
+            self.made.append(name)
+            return name.encode()
+
+        return bench_series.Step(name, self.folder / f"{name}.json", [inputs], make, takes, lambda: {"load": 1.5})
+
+    def run_steps(self, *steps, again=False):
+        """How many were made, and what was said."""
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            return bench_series.run(steps, again, self.clock), said.getvalue()
+
+    def test_what_was_measured_of_the_same_is_kept(self):
+        self.run_steps(self.step("a"), self.step("b"))
+        self.assertEqual(self.run_steps(self.step("a"), self.step("b"))[0], 0)
+        self.assertEqual(self.made, ["a", "b"])
+
+    def test_of_other_inputs_it_is_measured_again(self):
+        self.run_steps(self.step("a", "this kernel"), self.step("b"))
+        self.assertEqual(self.run_steps(self.step("a", "another kernel"), self.step("b"))[0], 1)
+        self.assertEqual(self.made, ["a", "b", "a"])
+
+    def test_a_second_start_goes_on_where_the_first_stopped(self):
+        with self.assertRaises(say.LabError):
+            self.run_steps(self.step("a"), self.step("b", fails=True), self.step("c"))
+        count, said = self.run_steps(self.step("a"), self.step("b"), self.step("c"))
+        self.assertEqual((count, self.made), (2, ["a", "b", "c"]))
+        self.assertIn("2 steps", said)
+        self.assertIn("1 more are there already", said)
+
+    def test_what_is_asked_for_again_is_measured_again(self):
+        self.run_steps(self.step("a"))
+        self.assertEqual(self.run_steps(self.step("a"), again=True)[0], 1)
+
+    def test_a_result_without_its_file_or_of_unknown_inputs_is_none(self):
+        self.run_steps(self.step("a"), self.step("b"))
+        (self.folder / "a.json").unlink()
+        (self.folder / ".b.json.about").unlink()
+        self.assertEqual(self.run_steps(self.step("a"), self.step("b"))[0], 2)
+
+    def test_a_measurement_that_fails_takes_away_no_result(self):
+        self.run_steps(self.step("a"))
+        with self.assertRaises(say.LabError):
+            self.run_steps(self.step("a", fails=True), again=True)
+        self.assertEqual(self.run_steps(self.step("a"))[0], 0)
+
+    def test_conditions_are_written_down(self):
+        self.run_steps(self.step("a"))
+        known = bench_series.known(self.folder / "a.json")
+        self.assertEqual(known["load"], 1.5)
+        self.assertRegex(known["began"], r"\d{4}-\d\d-\d\d \d\d:\d\d")
+
+    def test_the_rest_is_reckoned_by_how_long_it_took_so_far(self):
+        pace = bench_series.Pace(self.clock)
+        self.assertEqual(pace.rest([self.step("a", takes=60)]), 60)
+        pace.took(self.step("a", takes=60), 180)
+        self.assertEqual(pace.rest([self.step("b", takes=60)]), 120)
+
+    def test_progress_of_the_whole_is_said(self):
+        _, said = self.run_steps(self.step("a", seconds=100, takes=60), self.step("b", takes=60))
+        self.assertIn("2 steps, about 2 min", said)
+        self.assertIn("step 1 of 2: a (0 s since the start, about 2 min left)", said)
+        self.assertIn("step 2 of 2: b (2 min since the start, about 80 s left)", said)
+
+
+class SideBySide(unittest.TestCase):
+    def run_jobs(self, **jobs):
+        with contextlib.redirect_stdout(io.StringIO()):
+            return bench_quick.side_by_side(jobs)
+
+    def test_all_give_what_they_have(self):
+        self.assertEqual(self.run_jobs(one=lambda: {"a": 1}, two=lambda: {"b": 2}), {"a": 1, "b": 2})
+
+    def test_the_others_end_before_an_error_is_raised(self):
+        done = []
+
+        def fails():
+            raise say.LabError("no network")
+
+        with self.assertRaisesRegex(say.LabError, "no network"):
+            self.run_jobs(one=fails, two=lambda: done.append(1) or {})
+        self.assertEqual(done, [1])
+
+    def test_who_waits_for_what_fails_does_not_wait_for_ever(self):
+        work = bench_quick.Work("debian-7.3", bench_quick.Table(), False)
+
+        def fails():
+            with bench_quick.handing_over(work._kernel):
+                raise say.LabError("a mirror that lacks the suite")
+
+        with self.assertRaisesRegex(say.LabError, "lacks the suite"):
+            self.run_jobs(kernel=fails, C=lambda: bench_quick.awaited(work._kernel))
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.enterContext(mock.patch.dict(os.environ, {"RUST_BINDER_CACHE": folder.name}))
+
+    def refused(self, *words):
+        """What is said of a command line that is refused."""
+        with contextlib.redirect_stderr(io.StringIO()) as said, mock.patch.object(sys, "argv", ["lab", *words]):
+            self.assertEqual(__main__.main(), 1)
+        return said.getvalue()
+
+    def test_a_stage_that_there_is_not_names_those_there_are(self):
+        self.assertEqual(self.refused("bench", "--only", "time,nonsense"),
+                         f"error: no stage 'nonsense': there are {', '.join(bench_full.STAGES)}\n")
+
+    def test_a_guest_that_cannot_count_is_refused(self):
+        self.assertIn("GUEST=debian", self.refused("bench", "--guest", "um"))
+
+    def test_without_a_network_or_the_suite_it_is_said_what_was_asked_for(self):
+        with mock.patch.object(stock.debian, "Suite") as suite, \
+                mock.patch.object(stock.debian, "mirror", return_value="http://mirror"):
+            suite.return_value.update.return_value = False
+            suite.return_value.name = "trixie-backports"
+            with self.assertRaisesRegex(say.LabError, "trixie-backports cannot be read from http://mirror: check the network"):
+                stock.prepared("debian-7.3")
+
+    def test_a_disk_that_is_full_is_seen_before_anything_is_downloaded(self):
+        with mock.patch.object(cache.shutil, "disk_usage") as usage, mock.patch.object(stock, "_download") as download:
+            usage.return_value.free = 1e9
+            with self.assertRaisesRegex(say.LabError, "needs 4.0 GB in .*, 1.0 GB are free"):
+                stock.prepared("debian-7.3")
+        download.assert_not_called()
+
+    def test_after_a_download_that_was_interrupted_the_next_run_goes_on(self):
+        with mock.patch.object(stock, "_download", side_effect=[say.LabError("cut off"), "7.3.4-amd64"]), \
+                mock.patch.object(stock, "_unpack"), mock.patch.object(stock, "_prepare"), mock.patch.object(cache, "need_space"), \
+                contextlib.redirect_stdout(io.StringIO()):
+            with self.assertRaisesRegex(say.LabError, "cut off"):
+                stock.prepared("debian-7.3")
+            self.assertTrue((stock.prepared("debian-7.3") / ".complete").exists())
+
+
+def content(scale):
+    cells = [("throughput", "", 0), ("throughput", "", 4096), ("throughput", "", 65536), ("oneway", "", 0),
+             ("objects", "transient", 0), ("objects", "held", 0), ("fds", "", 0), ("death", "request and clear", 0),
+             ("death", "nodes die", 0)]
+    fields = [{"workload": workload, "case": case, "size": size, "reply": 0, "pairs": 1, "parameters": {}}
+              for workload, case, size in cells]
+    measured = {"measured": {"count": {"instructions": 1234567.0 * scale}}}
+    return {"result": {"cells": [one | measured for one in fields]}, "locked": [[one, 123456.0 * scale] for one in fields],
+            "profile": {"classes": {"driver": 3000000.0 * scale, "scheduler": 9000.0, "what nobody else has": 1.0 * scale}}}
+
+
+class Printed(unittest.TestCase):
+    def assert_fits(self, lines):
+        for line in lines:
+            self.assertLessEqual(len(line), bench_summary.COLUMNS, line)
+            self.assertNotIn("…", line)
+
+    def test_every_operation_has_a_line_that_fits(self):
+        ours, base = (operations.rows(content(scale)) for scale in (0.5, 1))
+        self.assertEqual(len(ours), 9)
+        lines = [*bench_summary.head(), *(bench_summary.row(name, ours[name], base[name]) for name in ours)]
+        self.assert_fits(lines)
+        self.assertIn("0.500", lines[-1])
+
+    def test_a_line_is_printed_when_both_were_measured(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            table = bench_quick.Table()
+            table.add("c", "null call", (20000, 150))
+            self.assertNotIn("0.5", said.getvalue())
+            table.add("rust", "null call", (10000, 75))
+        self.assertIn("0.500", said.getvalue())
+        self.assert_fits(said.getvalue().splitlines())
+
+    def test_no_ratio_is_made_of_nothing(self):
+        self.assertEqual(bench_summary.ratio(3, 0), "–")
+
+    def test_the_end_is_ten_lines_at_most(self):
+        ours, base = (operations.rows(content(scale)) for scale in (0.5, 1))
+        profiles = [content(scale)["profile"] for scale in (0.5, 1)]
+        for following in (bench_quick.NEXT, bench_full.NEXT):
+            end = bench_summary.end(bench_summary.headline(ours, base, profiles), "/work/somewhere/build/report/index.html",
+                                    following)
+            self.assertLessEqual(len(end), 10)
+            self.assert_fits(end)
+            self.assertTrue(any("index.html" in line for line in end))
+            self.assertIn(following[-1], end[-1])
+
+    def test_where_a_null_call_goes_fits(self):
+        lines = bench_summary.breakdown(content(0.5)["profile"], content(1)["profile"])
+        self.assert_fits(lines)
+        self.assertIn("driver", lines[1])
+
+    def test_a_table_is_as_narrow_as_it_can_be(self):
+        self.assertEqual(bench_summary.columns(("name", "n"), [["a", "100"], ["longer", "1"]]),
+                         ["  name      n", "  a       100", "  longer    1"])
+
+    def test_the_load_of_many_fits(self):
+        outcome = {"answered": 99999, "sync_refused": 99999, "accepted": 99999, "oneway_refused": 99999,
+                   "p50": 99999, "p99": 999999, "most": 9999999}
+        self.assert_fits(bench_summary.columns(bench_mesh.HEADERS, [bench_mesh.row(load, "upstream", "3", outcome)
+                                                                    for load in bench_mesh.LOADS]))
+
+    def test_what_is_too_long_is_cut(self):
+        self.assertEqual(len(bench_summary.fit("x" * 300)), bench_summary.COLUMNS)
+
+
+if __name__ == "__main__":
+    unittest.main()
