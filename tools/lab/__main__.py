@@ -304,7 +304,7 @@ def _aosp(arguments):
 
 def _bench(arguments):
     if not (arguments.full or arguments.only is not None):
-        return bench_quick.run(arguments.guest, arguments.again)
+        return bench_quick.run(arguments.guest, arguments.again, arguments.docs)
     stages = bench_full.STAGES if arguments.only is None else arguments.only.split(",")
     unknown = set(stages) - set(bench_full.STAGES)
     if unknown:

@@ -19,8 +19,8 @@ NEXT = ("make bench FULL=1     times, memory, pressure, and upstream's driver: o
         "make boot             a shell in a guest with our driver, or DRIVER=c")
 
 
-def run(name=stock.NAMES[0], again=False):
-    """Measure what was not measured yet on kernel `name`, print and draw it; the exit status."""
+def run(name=stock.NAMES[0], again=False, to_docs=False):
+    """Measure what was not measured yet on kernel `name`, print and draw it, in the docs, too; the exit status."""
     if name != "x86_64" and not kernel.GUESTS[name].stock:
         raise say.LabError(f"instructions are counted on Debian's kernels (GUEST=debian) and on GUEST=x86_64, not on {name}")
     packages.ensure("base", "rust", "x86_64", "report")
@@ -33,6 +33,10 @@ def run(name=stock.NAMES[0], again=False):
     bench_summary.show(bench_summary.breakdown(*profiles))
     page = write_page(paths["program"], name, found)
     ours, base = (operations.rows(found[driver]) for driver in ("rust", "c"))
+    if to_docs:
+        from report import headline
+
+        headline.write(ours, base)
     print()
     bench_summary.show(bench_summary.end(bench_summary.headline(ours, base, profiles), page, NEXT))
     return 0

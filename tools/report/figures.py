@@ -48,10 +48,10 @@ def colour(who):
     return PALETTE.get(who, PALETTE["yardstick"])[0]
 
 
-def svg(panels, alone=False):
-    """The panels in a row. With `alone` it brings its colours for light and dark along, and says which is whose."""
+def svg(panels, alone=False, drivers=tuple(NAMES)):
+    """The panels in a row. With `alone` it brings its colours for light and dark along, and says which of the drivers is which."""
     out = io.BytesIO()
-    drawn = _drawn(panels, alone)
+    drawn = _drawn(panels, drivers if alone else ())
     drawn.savefig(out, format="svg", transparent=not alone, metadata={"Date": None, "Creator": None})
     pyplot.close(drawn)
     text = out.getvalue().decode()
@@ -67,7 +67,7 @@ def svg(panels, alone=False):
 def png(panels):
     """The same in the light colours."""
     out = io.BytesIO()
-    drawn = _drawn(panels, True)
+    drawn = _drawn(panels, tuple(NAMES))
     drawn.savefig(out, format="png", dpi=160)
     pyplot.close(drawn)
     return out.getvalue()
@@ -79,8 +79,8 @@ def theme(selector):
     return f"{selector}{{{light}}}@media(prefers-color-scheme:dark){{{selector}{{{dark}}}}}"
 
 
-def _drawn(panels, keyed):
-    """A picture of the panels, each as high as it wants to be, their tops aligned. `keyed`: with the drivers' names."""
+def _drawn(panels, named):
+    """A picture of the panels, each as high as it wants to be, their tops aligned, with the names of these drivers."""
     height = max(panel.height for panel in panels)
     picture = pyplot.figure(figsize=(_WIDTH * len(panels), height), constrained_layout=True)
     for place, panel in zip(picture.add_gridspec(1, len(panels)), panels):
@@ -89,11 +89,11 @@ def _drawn(panels, keyed):
         axes = picture.add_subplot(place)
         axes.set_title(panel.title)
         panel.draw(axes)
-    if keyed:
+    if named:
         picture.suptitle(" ")  # the layout leaves room for it, and not for a legend
-        key = picture.legend(handles=[patches.Patch(color=colour(who), label=name) for who, name in NAMES.items()],
-                             loc="upper right", ncols=len(NAMES), frameon=False, fontsize=7.5, handlelength=0.9)
-        for who, text in zip(NAMES, key.get_texts()):
+        key = picture.legend(handles=[patches.Patch(color=colour(who), label=NAMES[who]) for who in named],
+                             loc="upper right", ncols=len(named), frameon=False, fontsize=7.5, handlelength=0.9)
+        for who, text in zip(named, key.get_texts()):
             text.set_color(colour(who))
     return picture
 

@@ -8,7 +8,7 @@ import re
 import unittest
 
 from lab import bench_summary
-from . import data, figures, growth_page, page, sections
+from . import data, figures, growth_page, headline, page, sections
 
 DRIVERS = ("c", "rust", "upstream")
 SIZES, PAIRS = (0, 4096, 65536), (1, 4)
@@ -139,6 +139,13 @@ class Figures(unittest.TestCase):
         self.assertEqual(text.count("var(--rust)"), text.count(f"fill: {ours}; fill: var(--rust)") +
                          text.count(f"stroke: {ours}; stroke: var(--rust)"))
         self.assertIn(f": {ours};", text)
+
+    def test_the_figure_of_the_readme_names_two_drivers_and_both_counts(self):
+        drawn = headline.panels({"null call": (50, 30)}, {"null call": (100, 120)})
+        text = figures.svg(drawn, alone=True, drivers=("c", "rust"))
+        for found in ("null call", "Locked operations", ">50<", ">25<", figures.NAMES["rust"]):
+            self.assertIn(found, text)
+        self.assertNotIn(figures.NAMES["upstream"], text)
 
     def test_what_was_made_before_is_replaced(self):
         begin, end = growth_page._MARKS
