@@ -11,8 +11,6 @@ from .versions import PINNED, ROOT
 _PINS = PINNED["machine"]
 _SCRIPTS = ROOT / "tests/packages"
 _FIRST, _SECOND = (_PINS[name]["release"] for name in ("first", "second"))
-# AppArmor refuses the security contexts that service managers ask for, with C's driver, too: docs/stock-kernels.md.
-_LSM = ("lsm=lockdown,selinux",)
 _LINE = re.compile(r"^(not )?ok \d+ - .*(?:\n# .*)*", re.M)
 # What a script that runs in the machine's root finds there.
 _APT = "set -eu\ncd /lab\ninstall='apt-get install -y --no-install-recommends'\n"
@@ -83,8 +81,7 @@ def _install(box, steps, made):
 
 
 def _use(box, steps, release, more=""):
-    steps.add(f"used on {release}", box.on(f"starting it with {release}", release, f". /lab/used\n{more}\nend",
-                                           boot=_LSM, timeout=1200))
+    steps.add(f"used on {release}", box.on(f"starting it with {release}", release, f". /lab/used\n{more}\nend", timeout=1200))
 
 
 def _upgrade(box, steps):

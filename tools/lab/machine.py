@@ -52,7 +52,14 @@ status=0
 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
     sh /lab/step || status=$?
 umount -l "$root/dev"
-umount "$root/proc" "$root"
+umount "$root/proc"
+# What a package's script has left behind ends within seconds.
+tries=0
+until umount "$root" 2>/dev/null; do
+    tries=$((tries + 1))
+    [ $tries -lt 60 ]
+    sleep 0.5
+done
 rmdir "$root"
 exit $status
 """
