@@ -22,7 +22,6 @@ use crate::{
         handle_table::{self, HandleTable, Spare},
         node_counts::Uncounted,
         numbers::MOST_COUNTS, //
-        registrations::Place,
     },
     thread::Thread, //
 };
@@ -51,8 +50,6 @@ pub(crate) struct Handles {
     table: HandleTable<Ref>,
     /// The handle on each node; the process has at most one on it.
     by_node: RBTree<NodeKey, u32>,
-    /// The place of a death notification that was cleared, for the next one.
-    pub(crate) spare_place: Option<Place<DeathNotification>>,
     /// The process has ended: no handle is added any more.
     is_closed: bool,
 }
@@ -87,7 +84,6 @@ impl Handles {
         Self {
             table: HandleTable::new(),
             by_node: RBTree::new(),
-            spare_place: None,
             is_closed: false,
         }
     }
@@ -270,9 +266,8 @@ impl Process {
         handles.is_closed = true;
         let mut table = core::mem::replace(&mut handles.table, HandleTable::new());
         let by_node = core::mem::replace(&mut handles.by_node, RBTree::new());
-        let place = handles.spare_place.take();
         drop(handles);
-        drop((by_node, place));
+        drop(by_node);
         while let Some(mut removed) = table.last().and_then(|last| table.remove(last)) {
             let mut notifications = CancelledNotifications::default();
             let reference = &mut removed.value;

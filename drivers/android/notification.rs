@@ -36,12 +36,16 @@ use kernel::{
     sync::{
         atomic::Relaxed,
         Arc,
-        LockedBy, //
+        LockedBy,
+        UniqueArc, //
     }, //
 };
 
 /// The request to be notified when a node dies.
 pub(crate) type DeathNotification = Notification<DeathState<WorkTicket>>;
+
+/// A death notification for the next request.
+pub(crate) type SpareDeath = SpareNotification<DeathState<WorkTicket>>;
 
 /// The request to be notified when the owner of a node is frozen or thawed.
 pub(crate) type FreezeNotification = Notification<FreezeNotificationState<WorkTicket>>;
@@ -83,6 +87,15 @@ pub(crate) trait Subject: Sized {
 
     /// Returns the work that is queued for the holder.
     fn work(notification: Arc<Notification<Self>>) -> Work;
+
+    /// Keeps a notification that nothing queues or registers any more for the next request of the
+    /// holder. Returns it if it is not kept, to be dropped without the lock.
+    fn keep(
+        notification: Arc<Notification<Self>>,
+        _holder: &mut ProcessState,
+    ) -> Option<Arc<Notification<Self>>> {
+        Some(notification)
+    }
 }
 
 /// The request of a process to be notified of something.
@@ -94,7 +107,8 @@ pub(crate) struct Notification<S> {
     /// The position of the notification in a work queue, while it is queued.
     position: WorkPosition,
     state: LockedBy<NotificationState<S>, ProcessState>,
-    _counted: Counted,
+    /// Absent while the notification is a spare one.
+    counted: Option<Counted>,
 }
 
 /// The state of a notification that changes, guarded by the holder's state lock.
@@ -105,6 +119,10 @@ pub(crate) struct NotificationState<S> {
     /// Its number there, once it has been delivered.
     number: u64,
 }
+
+/// A notification for the next request of its holder, which then need not allocate. Nothing else refers
+/// to it.
+pub(crate) struct SpareNotification<S>(Pin<UniqueArc<Notification<S>>>);
 
 /// What a notification held that was cancelled with its handle: to be dropped after the locks are
 /// released.
@@ -121,6 +139,23 @@ pub(crate) type CancelledDeath = CancelledNotification<DeathState<WorkTicket>>;
 
 /// What a freeze notification held.
 pub(crate) type CancelledFreeze = CancelledNotification<FreezeNotificationState<WorkTicket>>;
+
+impl<S: Subject + Unpin> SpareNotification<S> {
+    /// Returns `None` if another reference exists; then that is the one to drop the notification.
+    pub(crate) fn new(notification: Arc<Notification<S>>) -> Option<Self> {
+        let mut unique = Arc::into_unique_or_drop(notification)?;
+        unique.counted = None;
+        Some(Self(unique))
+    }
+
+    /// Returns the notification, requested with this cookie. Its state is what it was.
+    pub(crate) fn request(self, cookie: u64) -> Arc<Notification<S>> {
+        let Self(mut unique) = self;
+        unique.cookie = cookie;
+        unique.counted = Some(Counted::new(S::KIND));
+        unique.into()
+    }
+}
 
 impl<S: Subject> Notification<S> {
     /// Allocates a notification that is not registered. `ENOMEM` is the only error.
@@ -141,7 +176,7 @@ impl<S: Subject> Notification<S> {
             holder: holder.clone(),
             position,
             state: LockedBy::new(holder.state_lock(), state),
-            _counted: Counted::new(S::KIND),
+            counted: Some(Counted::new(S::KIND)),
         };
         Ok(Arc::new(notification, GFP_KERNEL)?)
     }

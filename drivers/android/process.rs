@@ -29,7 +29,7 @@ use crate::{
         versions::{tgid, PollCondVarBox}, //
     },
     node::Node,
-    notification::{DeathNotification, FreezeNotification},
+    notification::{DeathNotification, FreezeNotification, SpareDeath},
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
@@ -132,6 +132,8 @@ pub(crate) struct ProcessState {
     pub(crate) nodes: CountedTree<u64, Arc<Node>>,
     /// Death notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_deaths: DeliveredNotifications<DeathNotification>,
+    /// A death notification for the next request of the process.
+    pub(crate) spare_death: Option<SpareDeath>,
     /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
     pub(crate) freeze_registrations: Registrations<FreezeNotification>,
     /// Freeze notifications that are delivered to the process and not confirmed yet.
@@ -153,6 +155,7 @@ impl ProcessState {
             queued_calls: 0,
             nodes: CountedTree::new(),
             delivered_deaths: DeliveredNotifications::new(),
+            spare_death: None,
             freeze_registrations: Registrations::new(),
             delivered_freezes: DeliveredNotifications::new(),
             pool: Pool::default(),
@@ -187,7 +190,10 @@ impl ProcessState {
             return Wake::Nobody;
         }
         let Some(thread) = self.pop_idle() else {
-            return self.wake_pollers();
+            return match self.has_pollers {
+                true => Wake::Pollers,
+                false => Wake::Nobody,
+            };
         };
         thread.state(self).wait_state = WaitState::Awake;
         Wake::Thread(thread)
@@ -272,14 +278,6 @@ impl ProcessState {
             thread.state(self).looper.is_in_pool() && limits().threads.has_room(self.threads.len());
         self.pool.is_thread_requested = is_in_pool;
         is_in_pool.then_some(pool.started)
-    }
-
-    fn wake_pollers(&self) -> Wake {
-        if self.has_pollers {
-            Wake::Pollers
-        } else {
-            Wake::Nobody
-        }
     }
 }
 

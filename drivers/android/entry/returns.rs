@@ -241,8 +241,8 @@ fn write_work(
             let removed = write_node_update(&node, ticket, process, output);
             Some(Found::NodeUpdate(node, removed))
         }
-        Work::Death(death) => Some(write_notification(death, ticket, process, output)),
-        Work::Freeze(freeze) => Some(write_notification(freeze, ticket, process, output)),
+        Work::Death(death) => write_notification(death, ticket, process, output),
+        Work::Freeze(freeze) => write_notification(freeze, ticket, process, output),
         Work::Call(mut call) => {
             call.put_ticket(ticket);
             process.queued_calls -= u32::from(is_common);
@@ -301,24 +301,24 @@ fn write_node_update(
     removed
 }
 
-/// Writes one message of a notification (contract WR-9), if it still has one. Returns the notification,
-/// to be dropped without the lock. A notification that user space is to confirm ends the read.
+/// Writes one message of a notification (contract WR-9), if it still has one. Returns the notification
+/// if it is to be dropped without the lock. A notification that user space is to confirm ends the read.
 fn write_notification<S: Subject>(
     notification: Arc<Notification<S>>,
     ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
-) -> Found {
+) -> Option<Found> {
     let message = notification.read(ticket, process);
     if let Some(message) = message {
         let (code, payload) = notification.encode(message);
         output.put(code, &payload[..code.payload_size()]);
         if S::is_confirmed(message) {
             // The delivered notifications have another reference to it, so this drop is not the last.
-            return Found::Nothing;
+            return Some(Found::Nothing);
         }
     }
-    Found::Notification(S::work(notification))
+    S::keep(notification, process).map(|rest| Found::Notification(S::work(rest)))
 }
 
 // A node update (at most two messages, because two of the four exclude the other two) fits where the

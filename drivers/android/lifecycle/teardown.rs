@@ -255,7 +255,7 @@ fn orphan_nodes(process: &Process) {
     }
 }
 
-/// Takes out the registrations of freeze notifications about this process, and the delivered
+/// Takes out the registrations of freeze notifications about this process, and the delivered and spare
 /// notifications of which it is the holder, to be dropped without the lock.
 fn take_notifications(process: &Process) -> impl Sized {
     let mut state = process.lock_state();
@@ -263,6 +263,7 @@ fn take_notifications(process: &Process) -> impl Sized {
         state.freeze_registrations.take_all(),
         state.delivered_freezes.take_all(),
         state.delivered_deaths.take_all(),
+        state.spare_death.take(),
     )
 }
 

@@ -10,7 +10,7 @@ use crate::{
     defs::Return,
     kernel_ext::park::WakeHint,
     node::Node,
-    notification::{DeathNotification, Notification, Subject},
+    notification::{DeathNotification, Notification, SpareDeath, Subject},
     process::{Process, ProcessState},
     pure::{
         death_state::{DeathReturn, DeathState},
@@ -67,6 +67,34 @@ impl Subject for DeathState<WorkTicket> {
     fn work(notification: Arc<DeathNotification>) -> Work {
         Work::Death(notification)
     }
+
+    fn keep(
+        notification: Arc<DeathNotification>,
+        holder: &mut ProcessState,
+    ) -> Option<Arc<DeathNotification>> {
+        let state = notification.state(holder);
+        if !state.subject.is_cleared() || state.place.is_none() || holder.spare_death.is_some() {
+            return Some(notification);
+        }
+        holder.spare_death = SpareDeath::new(notification);
+        None
+    }
+}
+
+/// What a request needs: a notification, and a place to register it in.
+type Request = (Arc<DeathNotification>, Place<DeathNotification>);
+
+/// Takes the spare notification of a process, if it has one, for a request with this cookie. Takes the
+/// state lock.
+fn take_spare(process: &Process, cookie: u64) -> Option<Request> {
+    let mut holder = process.lock_state();
+    let notification = holder.spare_death.take()?.request(cookie);
+    let state = notification.state(&mut holder);
+    state.subject.step(|death| (death.renew(), ()));
+    let place = state.place.take();
+    drop(holder);
+    // Present: a notification without one is not kept.
+    Some((notification, place?))
 }
 
 /// Executes `BC_REQUEST_DEATH_NOTIFICATION` (contract DN-1): the process is notified when the node
@@ -75,26 +103,24 @@ impl Subject for DeathState<WorkTicket> {
 /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a death notification
 /// already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
-    let notification = Notification::new(process, cookie, None)?;
-    let mut place = None;
+    let mut new: Option<Request> = None;
     loop {
         let mut handles = process.handles.lock();
-        if place.is_none() {
-            place = handles.spare_place.take();
-        }
         let reference = handles.get_mut(handle).ok_or(EINVAL)?;
         if reference.death.is_some() {
             return Err(EINVAL);
         }
-        let Some(place_at_hand) = place.take() else {
+        let request = new.take().or_else(|| take_spare(process, cookie));
+        let Some((notification, place)) = request else {
             drop(handles);
-            place = Some(Place::new(GFP_KERNEL)?);
+            new = Some((
+                Notification::new(process, cookie, None)?,
+                Place::new(GFP_KERNEL)?,
+            ));
             continue;
         };
         reference.death = Some(notification.clone());
-        let registered = reference
-            .node
-            .add_death_registration(&notification, place_at_hand);
+        let registered = reference.node.add_death_registration(&notification, place);
         let wake = match registered {
             Ok(()) => Wake::Nobody,
             Err(place) => notify(&notification, place),
@@ -113,16 +139,17 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
     let reference = handles.get_mut(handle).ok_or(EINVAL)?;
     let notification = reference.death.take_if(|death| death.cookie == cookie);
     let notification = notification.ok_or(EINVAL)?;
-    let mut registration = reference.node.remove_death_registration(&notification);
-    if handles.spare_place.is_none() {
-        handles.spare_place = registration.take();
-    }
+    let registration = reference.node.remove_death_registration(&notification);
     let mut state = process.lock_state();
+    if let Some(place) = registration {
+        // There was none: the notification has one place.
+        notification.state(&mut state).place = Some(place);
+    }
     let wake = step_as_holder(&notification, &mut state, thread, DeathState::clear);
     drop(state);
     drop(handles);
     wake.now(process, WakeHint::Anywhere);
-    drop((registration, notification));
+    drop(notification);
     Ok(())
 }
 

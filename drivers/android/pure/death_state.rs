@@ -15,7 +15,9 @@
 //!       │                                        │ BC_DEAD_BINDER_DONE         │
 //!       └──────────────────────────────────► Clearing ◄────────────────────────┘
 //!                                                │ read
-//!                                                ▼
+//!                                                ▼        requested anew
+//!                                             Cleared ─────────────────────► Registered
+//!
 //!   any that is not cleared ──────────────►    Over
 //!                           handle removed
 //! ```
@@ -53,6 +55,9 @@ pub(crate) enum DeathState<T> {
     Done(T),
     /// `BR_CLEAR_DEATH_NOTIFICATION_DONE` is queued.
     Clearing,
+    /// User space has read it. Nothing is delivered any more, unless another request begins anew with
+    /// this state.
+    Cleared(T),
     /// Nothing is delivered any more. The notification may still be queued; it has no effect when
     /// it is read.
     Over,
@@ -104,9 +109,22 @@ impl<T> DeathState<T> {
     pub(crate) fn read(self, place: T) -> (Self, Option<DeathReturn>) {
         match self {
             Self::Queued(cleared) => (Self::Delivered(place, cleared), Some(DeathReturn::Dead)),
-            Self::Clearing => (Self::Over, Some(DeathReturn::ClearDone)),
+            Self::Clearing => (Self::Cleared(place), Some(DeathReturn::ClearDone)),
             other => (other, None),
         }
+    }
+
+    /// Begins anew, for another request. Only what is [`Cleared`](Self::Cleared) does.
+    pub(crate) fn renew(self) -> Self {
+        match self {
+            Self::Cleared(place) => Self::Registered(place),
+            other => other,
+        }
+    }
+
+    /// Whether user space has read that the request is cleared.
+    pub(crate) fn is_cleared(&self) -> bool {
+        matches!(self, Self::Cleared(_))
     }
 
     /// Whether the notification still waits for the node's death.

@@ -205,6 +205,10 @@ impl World {
             let is_delivered = self.delivered_deaths.contains(&at);
             let (queued, delivered_deaths) = match &link.state {
                 DeathState::Registered(_) | DeathState::Done(_) => (false, false),
+                DeathState::Cleared(_) => {
+                    assert!(link.history.told_clear_done);
+                    (false, false)
+                }
                 DeathState::Queued(cleared) => {
                     assert_eq!(*cleared == Cleared::Yes, link.history.cleared);
                     (true, false)
@@ -278,6 +282,7 @@ impl Link {
             }
             DeathState::Done(Place(at)) => DeathState::Done(Place(*at)),
             DeathState::Clearing => DeathState::Clearing,
+            DeathState::Cleared(Place(at)) => DeathState::Cleared(Place(*at)),
             DeathState::Over => DeathState::Over,
         };
         Self {
@@ -328,4 +333,27 @@ fn what_comes_too_late_changes_nothing() {
     let clearing = || DeathState::<Place>::Clearing;
     assert_eq!(clearing().node_died(), (DeathState::Clearing, None));
     assert_eq!(clearing().confirm(), (DeathState::Clearing, None));
+    let cleared = || DeathState::Cleared(Place(0));
+    assert_eq!(cleared().node_died(), (cleared(), None));
+    assert_eq!(cleared().clear(), (cleared(), None));
+    assert_eq!(cleared().confirm(), (cleared(), None));
+}
+
+#[test]
+fn only_what_is_cleared_begins_anew() {
+    let others = [
+        DeathState::Queued(Cleared::Yes),
+        DeathState::Delivered(Place(0), Cleared::Yes),
+        DeathState::Done(Place(0)),
+        DeathState::Clearing,
+        DeathState::Over,
+    ];
+    for state in others {
+        let before = format!("{state:?}");
+        assert!(!state.is_cleared());
+        assert_eq!(format!("{:?}", state.renew()), before);
+    }
+    let cleared = DeathState::Cleared(Place(0));
+    assert!(cleared.is_cleared());
+    assert_eq!(cleared.renew(), DeathState::Registered(Place(0)));
 }
