@@ -73,6 +73,7 @@ const WATCHED: u64 = 0xdead_0000;
 
 /// What the holder calls his.
 const COOKIE: u64 = 0x1122_3344_5566_7788;
+const OTHER_COOKIE: u64 = 0x77;
 
 struct Scene {
     manager: Port,
@@ -764,9 +765,12 @@ fn in_one_stream(t: &Stage) {
 
 fn memory_runs_out(t: &Stage) {
     let scene = scene(t);
+    let other = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x11, 0), &scene.holder);
     let (mut attempts, mut errors) = (0, 0);
     sweep(t, |nth| {
         attempts += 1;
+        // Ours keeps what a cleared link took for the next request: this is the next.
+        scene.holder.send(|c| c.request_death(other, OTHER_COOKIE));
         let mut commands = Commands::new();
         let request = commands.request_death(scene.handle, COOKIE).len() as u64;
         let all = commands.clear_death(scene.handle, COOKIE).len() as u64;
@@ -784,6 +788,8 @@ fn memory_runs_out(t: &Stage) {
         };
         // What cannot be copied in is not done; what cannot be copied out is done all the same.
         assert!(errno == 0 && write_consumed == consumed || errno == libc::EFAULT && write_consumed == 0);
+        scene.holder.send(|c| c.clear_death(other, OTHER_COOKIE));
+        assert_eq!(scene.holder.drain(), [ClearDone(OTHER_COOKIE)]);
         is_hit
     });
     assert!(errors > 0 || attempts == 0, "memory never ran out");
