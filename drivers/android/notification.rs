@@ -27,7 +27,7 @@ use crate::{
     pure::{
         death_state::DeathState,
         freeze_notification_state::FreezeNotificationState,
-        registrations::{DeliveredNotifications, Place, Removed}, //
+        registrations::{DeliveredNotifications, Place, RemovedFrom}, //
     },
     work::{Dequeued, Wake, Work, WorkPosition, WorkTicket}, //
 };
@@ -128,7 +128,7 @@ pub(crate) struct SpareNotification<S>(Pin<UniqueArc<Notification<S>>>);
 /// released.
 pub(crate) struct CancelledNotification<S> {
     _registration: Option<Place<Notification<S>>>,
-    _delivered: Option<Removed<Notification<S>>>,
+    _delivered: Option<RemovedFrom<Notification<S>>>,
     _place: Option<Place<Notification<S>>>,
     _queued: Option<Dequeued>,
     _notification: Arc<Notification<S>>,

@@ -157,11 +157,11 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
 /// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
     let mut process = thread.process.lock_state();
-    let (notification, place) = process.delivered_deaths.take(cookie).ok_or(EINVAL)?;
+    let (notification, removed) = process.delivered_deaths.take(cookie).ok_or(EINVAL)?;
     let wake = step_as_holder(&notification, &mut process, thread, DeathState::confirm);
     drop(process);
     wake.now(&thread.process, WakeHint::Anywhere);
-    drop((place, notification));
+    drop((removed, notification));
     Ok(())
 }
 

@@ -117,9 +117,10 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
 /// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
     let mut state = process.lock_state();
-    let (notification, place) = state.delivered_freezes.take(cookie).ok_or(EINVAL)?;
+    let (notification, removed) = state.delivered_freezes.take(cookie).ok_or(EINVAL)?;
     let own = notification.state(&mut state);
-    own.place = Some(place);
+    // This does not drop the last reference to the notification: `notification` is another.
+    own.place = Some(removed.into_reservation());
     let wake = match own.subject.confirm() {
         Some(ticket) => state.push_to_process(ticket, Work::Freeze(notification.clone())),
         None => Wake::Nobody,
@@ -157,18 +158,12 @@ fn register(
 pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
     let mut from = (0, 0);
     loop {
-        let state = process.lock_state();
-        let next = state.freeze_registrations.first_from(from);
-        let is_only = state.freeze_registrations.is_one();
-        drop(state);
+        let next = process.lock_state().freeze_registrations.first_from(from);
         let Some(notification) = next else {
             return;
         };
         let wake = notify(&notification, event);
         wake.now(&notification.holder, WakeHint::Anywhere);
-        if is_only {
-            return;
-        }
         from = (Registrations::key(&*notification).0, 1);
     }
 }

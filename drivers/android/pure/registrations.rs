@@ -10,7 +10,7 @@
 
 use crate::pure::numbers::FIRST_LONG_NUMBER;
 use kernel::{
-    rbtree::{RBTree, RBTreeNodeReservation},
+    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc, //
 };
 
@@ -91,11 +91,6 @@ impl<N> Registrations<N> {
         core::mem::replace(self, Self::new())
     }
 
-    /// Whether there is no more than one notification.
-    pub(crate) fn is_one(&self) -> bool {
-        self.others.is_empty()
-    }
-
     /// Returns the first notification whose key is not less than `key`.
     pub(crate) fn first_from(&self, key: RegistrationKey) -> Option<Arc<N>> {
         let single = self.single.as_ref().map(|(single, _)| single);
@@ -117,88 +112,58 @@ pub(crate) struct Popped<N> {
     pub(crate) is_last: bool,
 }
 
-/// A delivered notification that was removed, and its tree node.
-pub(crate) type Removed<N> = (Arc<N>, Place<N>);
+/// A delivered notification that was removed, to be dropped after the lock is released.
+pub(crate) type RemovedFrom<N> = RBTreeNode<RegistrationKey, Arc<N>>;
 
 /// The notifications that are delivered to a process and not confirmed, ordered by cookie and then
-/// by delivery. Usually there is one, which needs no tree.
+/// by delivery.
 pub(crate) struct DeliveredNotifications<N> {
-    /// One notification that is not in `others`, under its key.
-    single: Option<(RegistrationKey, Removed<N>)>,
-    others: RBTree<RegistrationKey, Arc<N>>,
+    notifications: RBTree<RegistrationKey, Arc<N>>,
     last_number: u64,
 }
 
 impl<N> DeliveredNotifications<N> {
     pub(crate) fn new() -> Self {
         Self {
-            single: None,
-            others: RBTree::new(),
+            notifications: RBTree::new(),
             last_number: FIRST_LONG_NUMBER,
         }
     }
 
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.single.is_none() && self.others.is_empty()
+        self.notifications.is_empty()
     }
 
     /// Adds a notification that is being delivered. Returns its number.
     pub(crate) fn insert(&mut self, notification: &Arc<N>, cookie: u64, place: Place<N>) -> u64 {
         self.last_number += 1;
         let key = (cookie, self.last_number);
-        let notification = notification.clone();
-        if self.single.is_none() {
-            self.single = Some((key, (notification, place)));
-        } else {
-            self.others.insert(place.into_node(key, notification));
-        }
+        self.notifications
+            .insert(place.into_node(key, notification.clone()));
         self.last_number
     }
 
     /// Removes the notification of this cookie that was delivered first, and returns it.
-    pub(crate) fn take(&mut self, cookie: u64) -> Option<Removed<N>> {
-        let single = self.single.as_ref().map(|(key, _)| *key);
-        let single = single.filter(|key| key.0 == cookie);
-        let first = match self.first_of_others(cookie) {
-            Some(other) => single.map_or(other, |single| single.min(other)),
-            None => single?,
-        };
-        self.remove_key(first)
+    pub(crate) fn take(&mut self, cookie: u64) -> Option<(Arc<N>, RemovedFrom<N>)> {
+        let first = self.notifications.cursor_lower_bound(&(cookie, 0))?;
+        let (&key, notification) = first.current();
+        if key.0 != cookie {
+            return None;
+        }
+        let notification = notification.clone();
+        // A search takes fewer instructions than a removal by a cursor, which stays in the tree.
+        Some((notification, self.notifications.remove_node(&key)?))
     }
 
-    /// Removes a notification that will not be confirmed any more, and returns it.
-    pub(crate) fn remove(&mut self, cookie: u64, number: u64) -> Option<Removed<N>> {
-        self.remove_key((cookie, number))
+    /// Removes a notification that will not be confirmed any more, and returns its tree node.
+    pub(crate) fn remove(&mut self, cookie: u64, number: u64) -> Option<RemovedFrom<N>> {
+        self.notifications.remove_node(&(cookie, number))
     }
 
     /// Removes all notifications at once and returns them, to be dropped after the lock is
     /// released.
     pub(crate) fn take_all(&mut self) -> impl Sized {
-        let others = core::mem::replace(&mut self.others, RBTree::new());
-        (self.single.take(), others)
-    }
-
-    fn first_of_others(&self, cookie: u64) -> Option<RegistrationKey> {
-        if self.others.is_empty() {
-            return None;
-        }
-        let first = self.others.cursor_lower_bound(&(cookie, 0))?;
-        let key = *first.current().0;
-        (key.0 == cookie).then_some(key)
-    }
-
-    /// Removes what has this key. The reference in the tree is not the last one when it is dropped,
-    /// because another is returned.
-    fn remove_key(&mut self, key: RegistrationKey) -> Option<Removed<N>> {
-        if let Some((_, removed)) = self.single.take_if(|(single, _)| *single == key) {
-            return Some(removed);
-        }
-        if self.others.is_empty() {
-            return None;
-        }
-        let notification = self.others.get(&key)?.clone();
-        let node = self.others.remove_node(&key)?;
-        Some((notification, node.into_reservation()))
+        core::mem::replace(&mut self.notifications, RBTree::new())
     }
 }
