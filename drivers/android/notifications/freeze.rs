@@ -158,12 +158,18 @@ fn register(
 pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
     let mut from = (0, 0);
     loop {
-        let next = process.lock_state().freeze_registrations.first_from(from);
+        let state = process.lock_state();
+        let next = state.freeze_registrations.first_from(from);
+        let is_only = state.freeze_registrations.is_one();
+        drop(state);
         let Some(notification) = next else {
             return;
         };
         let wake = notify(&notification, event);
         wake.now(&notification.holder, WakeHint::Anywhere);
+        if is_only {
+            return;
+        }
         from = (Registrations::key(&*notification).0, 1);
     }
 }

@@ -91,6 +91,11 @@ impl<N> Registrations<N> {
         core::mem::replace(self, Self::new())
     }
 
+    /// Whether there is no more than one notification.
+    pub(crate) fn is_one(&self) -> bool {
+        self.others.is_empty()
+    }
+
     /// Returns the first notification whose key is not less than `key`.
     pub(crate) fn first_from(&self, key: RegistrationKey) -> Option<Arc<N>> {
         let single = self.single.as_ref().map(|(single, _)| single);
