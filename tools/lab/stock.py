@@ -2,9 +2,8 @@
 """Debian's own kernels as guests: their packages, and their headers made fit for modules in Rust.
 
 Header packages have what C modules need, not the metadata of the kernel's Rust crates. That is made
-here: the source package of the same version is configured as the kernel was and prepared by the
-compilers that built it, in a root of their suite. What comes out is laid into the headers, after a
-look at whether the symbols in it are those that the shipped kernel exports. No kernel is compiled.
+of the source package of the same version by packaging/dkms/rust-headers, as on a machine that has our
+package, with the compilers that built the kernel, in a root of their suite. No kernel is compiled.
 """
 
 import dataclasses
@@ -20,10 +19,11 @@ STOCK = PINNED["stock"]
 # The first one is what GUEST=debian means.
 NAMES = tuple(STOCK["kernels"])
 # Part of every key: raise it when kernels are prepared in another way.
-_LAYOUT = 2
+_LAYOUT = 3
 
-# Where things are in the root of the compilers.
-_SOURCE, _OUTPUT, _TREE = "work/source", "work/output", "work/tree"
+# Where things are in the root of the compilers. Of the headers there are links to themselves.
+_SOURCE, _OUTPUT, _TREE, _MADE = "work/source", "work/output", "work/tree", "work/made"
+_RUST_HEADERS = "packaging/dkms/rust-headers"
 # Mounts made in a namespace of their own, which ends with the command; without privileges in a user's.
 _ENTER = """
 root=$1; shift
@@ -33,9 +33,6 @@ while [ "$1" != -- ]; do mount --rbind "$1" "$root/$2"; shift 2; done
 shift
 exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C.UTF-8 "$@"
 """
-# What may differ from the shipped configuration: what signs modules, and revisions of compilers.
-_INDIFFERENT = re.compile(
-    r"CONFIG_(MODULE_SIG\w*|SYSTEM_TRUSTED_KEYS|OPENSSL_\w+|CC_VERSION_TEXT|[LA]S_VERSION|LD_VERSION|PAHOLE_VERSION)\b")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,10 +78,9 @@ class Kernel:
     def module_command(self, sources, out, *arguments, target="modules"):
         """The kbuild call that makes a module, or another target, of a folder of this tree's sources in folder `out`."""
         inside = pathlib.Path(sources).relative_to(ROOT)
-        kbuild = _kbuild(self.folder)
-        mounts = {self.folder / "usr/src": "usr/src", kbuild: kbuild.relative_to(self.folder), ROOT: _TREE, out: _OUTPUT}
+        mounts = {**_mounts(self.folder), ROOT: _TREE, out: _OUTPUT}
         return enter(compilers(STOCK["kernels"][self.guest.name]["compilers"]), mounts, [
-            "make", "-C", f"/usr/src/linux-headers-{self.release}", f"M=/{_TREE}/{inside}", f"MO=/{_OUTPUT}",
+            "make", "-C", f"/{_MADE}/headers", f"M=/{_TREE}/{inside}", f"MO=/{_OUTPUT}",
             f"-j{os.cpu_count() or 2}", *arguments, target])
 
     def module_environment(self):
@@ -94,7 +90,7 @@ class Kernel:
 def prepared(name):
     """The folder of the cache with kernel `name`, its headers ready for modules in Rust."""
     wanted = STOCK["kernels"][name]
-    inputs = [wanted, STOCK["compilers"][wanted["compilers"]], _LAYOUT]
+    inputs = [wanted, STOCK["compilers"][wanted["compilers"]], (ROOT / _RUST_HEADERS).read_text(), _LAYOUT]
     return cache.in_place(f"stock/{name}-{cache.key(*inputs)}", lambda folder: _make(folder, name, wanted))
 
 
@@ -107,7 +103,7 @@ def _make(folder, name, wanted):
         _unpack(folder, archives, release)
         (folder / ".unpacked").touch()
     _prepare(folder, archives, name, release)
-    for rest in ("packages", "source", "output"):
+    for rest in ("packages", "source"):
         proc.output("rm", "-rf", folder / rest)
 
 
@@ -163,59 +159,27 @@ def _unpack(folder, archives, release):
 
 
 def _prepare(folder, archives, name, release):
-    """Make the metadata of the kernel's Rust crates, and lay it into the headers."""
-    tree, output, headers = folder / "source", folder / "output", _headers(folder)
+    """Make headers that are fit for modules in Rust, beside those of the package."""
+    tree = folder / "source"
     if not (folder / ".source").exists():
         proc.output("rm", "-rf", tree)
         source.unpack(next(archives.glob("linux-source-*.deb")), tree)
         (folder / ".source").touch()
-    output.mkdir(exist_ok=True)
-    proc.output("cp", headers / ".config", output / ".config")
-    root = compilers(STOCK["kernels"][name]["compilers"])
-    make = ["make", "-C", f"/{_SOURCE}", f"O=/{_OUTPUT}", f"-j{os.cpu_count() or 2}", *variables(headers)]
-
-    def run(title, target):
-        argv = enter(root, {tree: _SOURCE, output: _OUTPUT}, [*make, target])
-        proc.logged(f"{title} Linux {release}", f"stock-{target}-{name}", argv)
-
-    run("configuring", "olddefconfig")
-    check_configuration(headers / ".config", output / ".config")
-    run("preparing the headers of", "prepare")
-    check_symbols(output / "rust/exports_kernel_generated.h", headers / "Module.symvers")
-    (headers / "rust/kernel").mkdir(parents=True, exist_ok=True)
-    made = [*(output / "rust").glob("*.rmeta"), *(output / "rust").glob("*.so")]
-    proc.output("cp", *made, headers / "rust")
-    proc.output("cp", *(output / "rust/kernel").glob("*.rs"), headers / "rust/kernel")
-    proc.output("cp", output / "scripts/target.json", _kbuild(folder) / "scripts")
+    (folder / "made").mkdir(exist_ok=True)
+    mounts = {**_mounts(folder), tree: _SOURCE, ROOT: _TREE}
+    argv = ["sh", f"/{_TREE}/{_RUST_HEADERS}", f"/usr/src/{_headers(folder).name}", f"/{_SOURCE}", f"/{_MADE}/headers"]
+    proc.logged(f"preparing the headers of Linux {release}", f"stock-prepare-{name}",
+                enter(compilers(STOCK["kernels"][name]["compilers"]), mounts, argv))
     kept = Kernel(None, folder).selftests
     kept.mkdir(exist_ok=True)
     proc.output("sh", "-ec", 'cd "$1" && exec cp --parents *.h filesystems/binderfs/*.[ch] "$2"', "sh", tree / source.SELFTESTS, kept)
 
 
-def variables(headers):
-    """What Debian's header package says of compilers."""
-    said = dict(re.findall(r"^(?:override )?(\w+) = (.*)$", (headers / ".kernelvariables").read_text(), re.M))
-    compiler = said["CC"].split()[-1].replace("$(CROSS_COMPILE)", said["CROSS_COMPILE"])
-    return [f"ARCH={said['ARCH']}", f"KERNELRELEASE={said['KERNELRELEASE']}", f"CROSS_COMPILE={said['CROSS_COMPILE']}",
-            f"CC={compiler}"]
-
-
-def check_configuration(shipped, ours):
-    """Other compilers or tools than the kernel was built with show in its configuration."""
-    lines = set(shipped.read_text().splitlines()) ^ set(ours.read_text().splitlines())
-    wrong = sorted(line for line in lines if "CONFIG_" in line and not _INDIFFERENT.search(line))
-    if wrong:
-        raise say.LabError("this kernel was configured with other tools than those of [stock.compilers] of versions.toml: "
-                           + "; ".join(wrong[:8]))
-
-
-def check_symbols(exports, symvers):
-    """Whether the crates that modules are compiled against have the symbols that the kernel exports."""
-    ours = set(re.findall(r"^EXPORT_SYMBOL_RUST_GPL\((\w+)\)", exports.read_text(), re.M))
-    theirs = {line.split("\t")[1] for line in symvers.read_text().splitlines()}
-    if not ours or ours - theirs:
-        raise say.LabError(f"{len(ours - theirs)} of {len(ours)} symbols of the prepared crates are not exported by the "
-                           "kernel: it was built by another compiler than that of [stock.compilers] of versions.toml")
+def _mounts(folder):
+    """Where the packages' headers and tools, and what is made of them, are in the root of the compilers, which has sources of
+    its own in usr/src."""
+    found = [*(folder / "usr/src").iterdir(), _kbuild(folder)]
+    return {**{path: path.relative_to(folder) for path in found}, folder / "made": _MADE}
 
 
 def compilers(suite):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What packaging/dkms/prepare says of kernels that there cannot be a module for."""
+"""What packaging/dkms/prepare says of kernels that there cannot be a module for, and what rust-headers makes and refuses."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -98,6 +99,75 @@ class Refused(unittest.TestCase):
         gone = self.write("var/lib/rust-binder/7.2.1-amd64/rust/libkernel.rmeta", "")
         self.refusal()
         self.assertFalse(gone.exists())
+
+
+class Headers(unittest.TestCase):
+    """The headers of a kernel, and a `make` that configures and prepares as the test wants."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.write("headers/.config", 'CONFIG_SMP=y\nCONFIG_RUSTC_VERSION=108501\nCONFIG_CC_VERSION_TEXT="gcc 14.2.0-19"\n')
+        self.write("headers/.kernelvariables", "override ARCH = x86\noverride KERNELRELEASE = 7.3.4+deb13-amd64\nCCACHE = ccache\n"
+                   "CC = $(if $(DEBIAN_KERNEL_USE_CCACHE),$(CCACHE)) $(CROSS_COMPILE)gcc-14\n"
+                   "override CROSS_COMPILE = x86_64-linux-gnu-\n")
+        self.write("headers/Makefile", "KBUILD_OUTPUT=/elsewhere\n")
+        self.write("headers/Module.symvers", "0x0\t_RNvone\tvmlinux\tEXPORT_SYMBOL_GPL\t\n")
+        self.write("headers/scripts/target.c", "")
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def prepared(self, configured="", exported="_RNvone"):
+        """Run it; `configured`: a script for the configuration that comes out, `exported`: what the crates want."""
+        make = self.write("bin/make", f"""#!/bin/sh
+case $* in
+*-f*) exec {shutil.which('make')} "$@" ;;
+*olddefconfig) cd "${{3#O=}}"; {configured or 'true'} ;;
+*prepare)
+    echo "$*" >"{self.root}/words"; cd "${{3#O=}}"; mkdir -p rust/kernel scripts
+    for name in {exported}; do echo "EXPORT_SYMBOL_RUST_GPL($name);"; done >rust/exports_kernel_generated.h
+    touch rust/libkernel.rmeta rust/libmacros.so rust/kernel/generated.rs scripts/target.json ;;
+esac
+""")
+        make.chmod(0o755)
+        (self.root / "source").mkdir(exist_ok=True)
+        env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}
+        return subprocess.run(["sh", ROOT / "packaging/dkms/rust-headers", self.root / "headers", self.root / "source",
+                               self.root / "out"], text=True, capture_output=True, env=env)
+
+    def test_what_is_made_lies_beside_links_to_the_headers(self):
+        done = self.prepared()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out = self.root / "out"
+        for name in ("rust/libkernel.rmeta", "rust/libmacros.so", "rust/kernel/generated.rs", "scripts/target.json",
+                     "scripts/target.c", "Module.symvers", ".config"):
+            self.assertTrue((out / name).exists(), name)
+        self.assertEqual((out / "Makefile").read_text(), f"KBUILD_OUTPUT={out}\n")
+        self.assertFalse((self.root / "headers/rust").exists())
+
+    def test_compilers_are_those_of_the_header_package(self):
+        self.prepared()
+        self.assertIn("ARCH=x86 KERNELRELEASE=7.3.4+deb13-amd64 CROSS_COMPILE=x86_64-linux-gnu- CC=x86_64-linux-gnu-gcc-14",
+                      (self.root / "words").read_text())
+
+    def test_signing_and_revisions_of_compilers_may_differ(self):
+        self.assertEqual(self.prepared("sed -i s/0-19/0-20/ .config; echo '# CONFIG_MODULE_SIG_KEY_X is not set' >>.config").returncode, 0)
+
+    def test_another_rust_compiler_is_refused(self):
+        done = self.prepared("sed -i s/108501/109601/ .config")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "CONFIG_RUSTC_VERSION=108501;.*CONFIG_RUSTC_VERSION=109601")
+
+    def test_symbols_that_the_kernel_does_not_export_are_refused(self):
+        for exported, said in (("_RNvone _RNvtwo", "1 of 2 symbols"), ("", "0 of 0 symbols")):
+            done = self.prepared(exported=exported)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
 
 
 if __name__ == "__main__":
