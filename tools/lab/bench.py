@@ -137,7 +137,7 @@ def identity(name, driver, program, timed):
     built = kernel.build(name)
     driver, boot = CHARGED.get(driver, (driver, ()))
     ours = [_digest(module.build(built))] if driver == "rust" else []
-    machine = [_processor(), platform.node()] if timed else []
+    machine = [processor(), platform.node()] if timed else []
     emulator = [] if built.guest.arch == "um" else [proc.output("qemu-system-x86_64", "--version").splitlines()[0]]
     return [str(built.folder), driver, boot, ours, _digest(program), machine, emulator]
 
@@ -151,7 +151,8 @@ def _digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _processor():
+def processor():
+    """The host's, by its name."""
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?")
 
