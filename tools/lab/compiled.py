@@ -21,8 +21,6 @@ _LAYOUT = 1
 def by_oldest_rust():
     """The driver with its KUnit suites, by the oldest Rust compiler that the kernel takes; what is wrong."""
     out = _emptied("oldest-rust")
-    # No kernel has been built that could export anything.
-    (out / ".exports").touch()
     mounts = {source.tree(): _SOURCE, _crates(): _OUTPUT, ROOT: _TREE, out: _MODULE}
     argv = ["make", "-C", f"/{_OUTPUT}", *_ARCH, f"M=/{_TREE}/drivers/android", f"MO=/{_MODULE}", *kunit.SWITCHES,
             "rust_binder.o"]
