@@ -190,9 +190,10 @@ impl ProcessState {
             return Wake::Nobody;
         }
         let Some(thread) = self.pop_idle() else {
-            return match self.has_pollers {
-                true => Wake::Pollers,
-                false => Wake::Nobody,
+            return if self.has_pollers {
+                Wake::Pollers
+            } else {
+                Wake::Nobody
             };
         };
         thread.state(self).wait_state = WaitState::Awake;
