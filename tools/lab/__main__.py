@@ -6,7 +6,8 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, bench_full, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, bench, bench_full, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
+from .tally import Tally
 from .versions import BUILD, PINNED
 
 
@@ -207,19 +208,19 @@ def _clean_machine(arguments):
 
 
 def _kunit(_arguments):
-    tally = suite.Tally()
+    tally = Tally()
     suite.kunit_suites(tally)
     return tally.finish()
 
 
 def _check(_arguments):
-    tally = suite.Tally()
+    tally = Tally()
     suite.checks(tally)
     return tally.finish()
 
 
 def _contract(arguments):
-    tally = suite.Tally()
+    tally = Tally()
     title = f"contract {arguments.guest} {arguments.driver}"
     only = tuple(arguments.only.split(",")) if arguments.only else ()
     suite.contract(tally, title, arguments.guest, arguments.driver, only=only, near_limits=arguments.near_limits)
@@ -229,20 +230,20 @@ def _contract(arguments):
 
 
 def _contract_32(arguments):
-    tally = suite.Tally()
+    tally = Tally()
     title = f"contract x86_64-compat {arguments.driver} 32-bit"
     suite.contract(tally, title, "x86_64-compat", arguments.driver, width=32)
     return tally.finish()
 
 
 def _layouts(arguments):
-    tally = suite.Tally()
+    tally = Tally()
     suite.layouts(tally, arguments.guest)
     return tally.finish()
 
 
 def _unload(arguments):
-    tally = suite.Tally()
+    tally = Tally()
     suite.unloading(tally, arguments.guest)
     return tally.finish()
 
@@ -255,7 +256,7 @@ def _clients(arguments):
     unknown = set(arguments.names) - set(clients.NAMES)
     if unknown:
         raise say.LabError(f"no client {', '.join(unknown)}: there are {', '.join(clients.NAMES)}")
-    tally = suite.Tally()
+    tally = Tally()
     drivers = (arguments.driver,) if arguments.driver else ("c", "rust")
     suite.real_clients(tally, arguments.names or clients.NAMES, arguments.guest, drivers)
     return tally.finish()
@@ -270,31 +271,31 @@ def _mutants(arguments):
 
 
 def _traced(_arguments):
-    tally = suite.Tally()
-    suite.traced_next_to_c(tally)
-    suite.read_by_trace_cmd(tally)
-    suite.traced_and_reloaded(tally)
+    tally = Tally()
+    observed.traced_next_to_c(tally)
+    observed.read_by_trace_cmd(tally)
+    observed.traced_and_reloaded(tally)
     return tally.finish()
 
 
 def _soak(arguments):
-    tally = suite.Tally()
+    tally = Tally()
     suite.soak(tally, arguments.guest, arguments.seconds)
     return tally.finish()
 
 
 def _mesh(arguments):
-    tally = suite.Tally()
+    tally = Tally()
     suite.mesh(tally, arguments.guest, arguments.seconds, arguments.driver, arguments.tolerate,
                arguments.icount, suite.PAIRS_READ if arguments.read_logs else (), arguments.cpus)
     return tally.finish()
 
 
 def _examples(arguments):
-    tally = suite.Tally()
+    tally = Tally()
     if not arguments.driver:
-        suite.logs_alike(tally)
-    suite.worked_examples(tally, [arguments.driver] if arguments.driver else suite.examples.DRIVERS)
+        observed.logs_alike(tally)
+    observed.worked_examples(tally, [arguments.driver] if arguments.driver else suite.examples.DRIVERS)
     return tally.finish()
 
 

@@ -5,7 +5,7 @@ import pathlib
 import re
 import tempfile
 
-from . import clients, deb, machine, packages, proc, say
+from . import clients, deb, machine, packages, proc
 from .versions import PINNED, ROOT
 
 _PINS = PINNED["machine"]

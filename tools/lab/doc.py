@@ -4,7 +4,7 @@
 import shlex
 import subprocess
 
-from . import kernel, module, proc, say, toolchain
+from . import kernel, module, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 OUT = BUILD / "doc"

@@ -25,7 +25,6 @@ import time
 import tty
 
 from . import initramfs, kmsg, lanes, module, say
-from .versions import BUILD
 
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
 MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"}

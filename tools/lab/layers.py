@@ -7,7 +7,6 @@ from a unit to another one that it names in a `use` declaration or a path. What 
 """
 
 import dataclasses
-import pathlib
 import re
 
 from . import circles, say

@@ -10,6 +10,7 @@ import resource
 import time
 
 from . import clients, kernel, lanes, say, suite
+from .tally import Tally
 
 CYCLES = 25
 SOAK_SECONDS = 10
@@ -21,8 +22,8 @@ _NEXT = """next:  make test           all of it, in other kernels, too (compiles
 def test(name):
     """The stages on a stock kernel, side by side, a table, and what there is to run next; the exit status."""
     say.note(f"contract, clients and layouts on {name}, a kernel of Debian's: none is compiled")
-    tally = suite.Tally()
-    tallies, _ = lanes.run(stages(name), suite.Tally, lanes.names())
+    tally = Tally()
+    tallies, _ = lanes.run(stages(name), Tally, lanes.names())
     for part in tallies:
         tally.take(part)
     status = tally.finish()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make test`: every suite in its place, and one line at the end that sums them up."""
 
-import collections
 import difflib
 import functools
 import re
@@ -9,10 +8,10 @@ import subprocess
 import threading
 import time
 
-from . import bench, bpftrace, callbacks, check, clients, examples, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, packages, perfetto, proc, programs, recall, say, screens, stock, times, tracing, unload, ynl
+from . import bench, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, observed, packages, proc, programs, recall, say, stock, times, tracing, unload
+from .tally import COUNTS, Tally, last_words, run
 from .versions import BUILD, ROOT
 
-_COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 _SKIPPED = re.compile(r"^\d+ skipped: ")
 
 # Where the contract must hold. The C driver is the oracle. Upstream's Rust driver is compared by
@@ -61,54 +60,9 @@ PAIRS_READ = ("--pairs", "--processes", "16", "--callers", "1", "--oneway", "0",
 MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
-# What the kernel's netlink tool prints of a call that is slow, without numbers.
-SLOW_CALL = {"context": "binder",
-             "chain": "slow call, N ms: N:N waits for call N to N; N:N serves it and sleeps outside of Binder",
-             "numbers": ["from-pid", "from-tid", "to-pid", "debug-id", "waited-ms"]}
 # How many recorded mutants are tried again, drawn by the day's date.
 MUTANTS = 20
 RECORD = "results.jsonl"
-
-
-class Tally:
-    """Passed and failed, for each suite and in all."""
-
-    def __init__(self):
-        self.rows = []
-        # What was said of each row that failed.
-        self.reasons = []
-        # How often the kernel called what it calls of our driver, in the debugging guest.
-        self.calls = collections.Counter()
-
-    def add(self, name, passed, failed, counts=True):
-        self.rows.append((name, passed, failed, counts))
-        reasons = say.take_recent()
-        if failed and counts:
-            self.reasons.append((name, reasons))
-        extra = "" if counts else " (for comparison, not counted)"
-        say.note(f"  {name}: {passed} passed, {failed} failed{extra}")
-
-    def take(self, other):
-        """What another one has counted comes after what this one has."""
-        self.rows += other.rows
-        self.reasons += other.reasons
-        self.calls.update(other.calls)
-
-    def finish(self):
-        """Print the table, what failed and the sum; the exit status."""
-        width = max((len(row[0]) for row in self.rows), default=0)
-        print()
-        for name, passed, failed, counts in self.rows:
-            extra = "" if counts else "   for comparison, not counted"
-            print(f"  {name:<{width}} {passed:>5} passed {failed:>5} failed{extra}")
-        for name, reasons in self.reasons:
-            print(f"\n  {name} failed:")
-            for line in reasons:
-                print(f"    {line.strip()}")
-        passed = sum(row[1] for row in self.rows if row[3])
-        failed = sum(row[2] for row in self.rows if row[3])
-        print(f"\n{passed} passed, {failed} failed")
-        return 1 if failed or not passed else 0
 
 
 def test(afresh=False):
@@ -167,22 +121,22 @@ def stages(afresh=False):
         stage(f"load and unload {name}", functools.partial(cycles, name=name, count=count))
     for name in unload.GUESTS:
         stage(f"unload {name}", functools.partial(unloading, name=name))
-    stage("trace events next to C's", traced_next_to_c)
-    stage("trace events read by trace-cmd", read_by_trace_cmd)
-    stage("trace events recorded by Perfetto", recorded_by_perfetto)
-    stage("one-liners for bpftrace", read_by_bpftrace)
-    stage(f"trace events of a driver that comes and goes {tracing.WATCHED}", traced_and_reloaded)
-    stage("logs alike", logs_alike)
-    stage("worked examples", worked_examples)
+    stage("trace events next to C's", observed.traced_next_to_c)
+    stage("trace events read by trace-cmd", observed.read_by_trace_cmd)
+    stage("trace events recorded by Perfetto", observed.recorded_by_perfetto)
+    stage("one-liners for bpftrace", observed.read_by_bpftrace)
+    stage(f"trace events of a driver that comes and goes {tracing.WATCHED}", observed.traced_and_reloaded)
+    stage("logs alike", observed.logs_alike)
+    stage("worked examples", observed.worked_examples)
     stage("module parameters", _parameters)
-    stage("reports in the kernel's netlink tool", netlink_tool)
-    stage("a netlink family that is taken", netlink_family_taken)
-    stage("names of log files that are taken", log_names_taken)
+    stage("reports in the kernel's netlink tool", observed.netlink_tool)
+    stage("a netlink family that is taken", observed.netlink_family_taken)
+    stage("names of log files that are taken", observed.log_names_taken)
     stage("binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
-        stage(f"binderctl in terminals um {driver}", functools.partial(_terminals, driver=driver))
+        stage(f"binderctl in terminals um {driver}", functools.partial(observed.terminals, driver=driver))
     for driver in ("c", "upstream", "rust"):
-        stage(f"binderctl um {driver}", functools.partial(_binderctl, driver=driver))
+        stage(f"binderctl um {driver}", functools.partial(observed.binderctl, driver=driver))
     stage("instructions next to C's", _gate)
     stage("traced calls next to C's",
           functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
@@ -242,11 +196,11 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot,
                     module=module_file)
     if recalled and driver == "c":
-        result = recall.run(kernel.build(name), job, lambda: _run(title, name, job))
+        result = recall.run(kernel.build(name), job, lambda: run(title, name, job))
     else:
-        result = _run(title, name, job)
+        result = run(title, name, job)
     tally.calls.update(callbacks.read(result.files))
-    found = _COUNTS.search(result.output)
+    found = COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in result.output.splitlines():
         if " FAILED " in line or _SKIPPED.match(line):
@@ -300,7 +254,7 @@ def layouts(tally, name):
     path = module.build(kernel.build(name), ROOT / "tests/layouts", "layouts", made)
     job = guest.Job(argv=["insmod", f"/lab/{made}"], driver="none", files={f"/lab/{made}": path})
     title = f"layouts {name}"
-    result = _run(title, name, job)
+    result = run(title, name, job)
     for line in result.kernel_log if not result.good else ():
         if "layouts_test" in line:
             say.lines(f"    {line}")
@@ -353,69 +307,11 @@ def contract_table(name):
     return tally.finish()
 
 
-def traced_next_to_c(tally):
-    """Whether the trace events have the C driver's formats, and say of the same scenes what the C driver's say."""
-    title = f"trace events next to C's {tracing.GUEST}"
-    results = [_run(f"{title}, {driver}", tracing.GUEST, tracing.job(driver)) for driver in ("c", "rust")]
-    judged, wrong = tracing.judge(*(result.output for result in results))
-    for line in wrong:
-        say.lines(f"    {line}")
-    failed = sum(not line.startswith(" ") for line in wrong) + sum(not result.good for result in results)
-    tally.add(title, max(judged - failed, 0), failed)
-
-
-def read_by_trace_cmd(tally):
-    """Whether trace-cmd reads a recorded run, whichever driver's."""
-    for driver in ("c", "rust"):
-        title = f"trace events read by trace-cmd {tracing.GUEST} {driver}"
-        result = _run(title, tracing.GUEST, tracing.read_by_trace_cmd(driver))
-        count, wrong = tracing.judge_report(result.output)
-        for line in wrong:
-            say.lines(f"    {line}")
-        say.note(f"    {count} events")
-        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
-
-
-def recorded_by_perfetto(tally):
-    """Whether Perfetto records a run, and what it wrote says of each event all that its schema has, whichever driver's."""
-    for driver in ("c", "rust"):
-        title = f"trace events recorded by Perfetto {perfetto.GUEST} {driver}"
-        result = _run(title, perfetto.GUEST, perfetto.job(driver))
-        wrong = ["there is no trace"]
-        if perfetto.TRACE in result.files:
-            count, wrong = perfetto.judge(perfetto.decoded(result.files[perfetto.TRACE]))
-            say.note(f"    {count} calls and replies")
-        for line in wrong:
-            say.lines(f"    {line}")
-        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
-
-
-def read_by_bpftrace(tally):
-    """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
-    for driver in ("c", "rust"):
-        title = f"one-liners for bpftrace {bpftrace.GUEST} {driver}"
-        result = _run(title, bpftrace.GUEST, bpftrace.job(driver))
-        judged, wrong = bpftrace.judge(result.output)
-        for line in wrong:
-            say.lines(f"    {line}")
-        failed = len(wrong) or int(not result.good)
-        tally.add(title, judged - failed, failed)
-
-
-def traced_and_reloaded(tally):
-    """Whether a tracer can stay while the driver is taken away and comes back."""
-    title = f"trace events of a driver that comes and goes {tracing.WATCHED}"
-    result = _run(title, tracing.WATCHED, tracing.reloading())
-    if not result.good:
-        say.lines(result.output)
-    tally.add(title, int(result.good), int(not result.good))
-
-
 def unloading(tally, name):
     """The driver taken away at the moments at which its code might still be needed."""
     title = f"unload {name}"
-    result = _run(title, name, unload.job(timeout=300))
-    found = _COUNTS.search(result.output)
+    result = run(title, name, unload.job(timeout=300))
+    found = COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in result.output.splitlines():
         if " FAILED " in line or " skipped " in line:
@@ -447,7 +343,7 @@ def _client(tally, name, guest_name, driver):
     said = []
     for part in clients.parts(name, guest_name):
         title = f"client {name} {guest_name} {driver}: {part.name}"
-        result = _run(title, guest_name, clients.job(part, driver))
+        result = run(title, guest_name, clients.job(part, driver))
         passed, failed = clients.counts(result.output)
         for line in clients.failures(result.output):
             say.lines(f"    {line}")
@@ -468,37 +364,6 @@ def _compare_clients(tally, name, said):
     tally.add(f"client {name}: {first} and {second} alike", int(not different), int(bool(different)))
 
 
-def logs_alike(tally):
-    """Whether all logs of one scene say the same on the C driver and on ours, but for what differs from run to run."""
-    said = {}
-    for driver in ("c", "rust"):
-        title = f"logs of a scene um {driver}"
-        job = guest.Job(argv=["/lab/contract", "example", "logs"], driver=driver,
-                        files={"/lab/contract": programs.build("tests/contract")})
-        result = _run(title, "um", job)
-        said[driver] = result.output.replace("\r\n", "\n").splitlines()
-        if not result.good or len(said[driver]) < 100:
-            say.lines(*_last_words(result.output))
-            tally.add(title, 0, 1)
-            return
-    one, other = said.values()
-    different = list(difflib.unified_diff(one, other, *said, lineterm="", n=0))
-    say.lines(*(f"    {line}" for line in different[:40]))
-    tally.add("logs of a scene: c and rust alike", int(not different), int(bool(different)))
-
-
-def worked_examples(tally, drivers=examples.DRIVERS):
-    """Whether the worked examples of the docs print what the docs say."""
-    files = examples.tools()
-    for driver in drivers:
-        for name, scene in examples.blocks(examples.text(), driver).items():
-            title = f"worked example {name} um {driver}"
-            result = _run(title, "um", examples.job(name, scene, driver, files))
-            wrong = examples.judge(scene, result.output)
-            say.lines(*(f"    {line}" for line in wrong))
-            tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
-
-
 def soak(tally, name, seconds, driver="rust"):
     """Kill clients and servers at random under load, then see that nothing was leaked."""
     program = programs.build("tests/contract")
@@ -506,8 +371,8 @@ def soak(tally, name, seconds, driver="rust"):
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program},
                     timeout=seconds * 2 + 120)
     title = f"soak {name} {driver} {seconds} s"
-    result = _run(title, name, job)
-    say.lines(*_last_words(result.output))
+    result = run(title, name, job)
+    say.lines(*last_words(result.output))
     tally.add(title, int(result.good), int(not result.good))
 
 
@@ -520,23 +385,16 @@ def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False, word
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, icount=icount,
                     qemu=("-smp", cpus) if icount else (), timeout=seconds * (100 if icount else 1) + 150)
     title = f"mesh {name} {driver} {seconds} s" + (", counted" if icount else "") + (", logs read" if words else "")
-    result = _run(title, name, job)
-    say.lines(*_last_words(result.output))
+    result = run(title, name, job)
+    say.lines(*last_words(result.output))
     tally.add(title, int(result.good), int(not result.good))
-
-
-def _last_words(output):
-    """The end of a load's output, after what the first of its processes said that failed: the others fail of that."""
-    lines = output.strip().splitlines()
-    first = [line for line in lines if " fails: " in line][:2]
-    return [f"    {line}" for line in [*(line for line in first if line not in lines[-5:]), *lines[-5:]]]
 
 
 def cycles(tally, name, count):
     """The driver loaded, mounted and taken away so many times."""
     job = guest.Job(argv=["/lab/cycle", str(count)], load=False, timeout=300)
     title = f"load and unload {name} {count} x"
-    result = _run(title, name, job)
+    result = run(title, name, job)
     tally.add(title, int(result.good), int(not result.good))
 
 
@@ -545,58 +403,10 @@ def _parameters(tally):
     for driver in ("c", "rust"):
         argv = ["/lab/devices", guest.MODULES[driver]]
         title = f"parameter devices um {driver}"
-        result = _run(title, "um", guest.Job(argv=argv, driver=driver, load=False))
+        result = run(title, "um", guest.Job(argv=argv, driver=driver, load=False))
         if not result.good:
             say.lines(result.output)
         tally.add(title, int(result.good), int(not result.good))
-
-
-def netlink_tool(tally):
-    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers, and ours of a slow call."""
-    reports = {}
-    for driver in ("c", "rust"):
-        _listen(tally, "report", driver,
-                lambda seen: reports.setdefault("c", seen[:1]) == seen[:1] != [])
-    _listen(tally, "slow_call", "rust", lambda seen: SLOW_CALL in seen)
-
-
-def _listen(tally, group, driver, is_right):
-    title = f"group {group} in the kernel's netlink tool um {driver}"
-    result = _run(title, "um", ynl.job(driver, group))
-    seen = ynl.messages(result.output)
-    good = result.good and is_right(seen)
-    if not good:
-        say.lines(f"    {result.output}\n    {seen}")
-    tally.add(title, int(good), int(not good))
-
-
-def netlink_family_taken(tally):
-    """Whether our driver does without its netlink family while somebody else has it, and says so."""
-    _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [
-        "transaction_report 0", "transaction_report 1",
-        "binder_rust: no reports over netlink (-17): another driver has registered family binder; unload it to have them"])
-
-
-def log_names_taken(tally):
-    """Whether a device can be opened while somebody else has the names of its log files in debugfs."""
-    _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
-        "directory taken: no log of the process", "files taken: no log of the process",
-        "nothing taken: a log of the process that says context binder"])
-
-
-def _taken(tally, title, folder, made, argv, wanted):
-    """What a script prints that loads our driver beside a module of tests/`folder`, which has what the driver wants."""
-    path = module.build(kernel.build("um"), ROOT / "tests" / folder, folder, made)
-    result = _run(f"{title} um", "um", guest.Job(argv=argv, load=False, files={f"/lab/{made}": path}))
-    good = result.good and result.output.splitlines() == wanted
-    if not good:
-        say.lines(result.output)
-    tally.add(title, int(good), int(not good))
-
-
-def _terminals(tally, driver):
-    passed, failed, _ = screens.run("um", driver)
-    tally.add(f"binderctl in terminals um {driver}", passed, failed)
 
 
 def _bench_errors(tally):
@@ -607,22 +417,8 @@ def _bench_errors(tally):
         title = f"binder-bench's errors um {driver}"
         job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files,
                         timeout=300)
-        result = _run(title, "um", job)
+        result = run(title, "um", job)
         tally.add(title, int(result.good), int(not result.good))
-
-
-def _binderctl(tally, driver):
-    """What each command of binderctl says, and how it exits, with a driver loaded and processes that are in trouble."""
-    files = {"/lab/binderctl": programs.build("tools/binderctl"), "/lab/contract": programs.build("tests/contract"),
-             "/lab/guest.sh": ROOT / "tools/binderctl/tests/guest.sh"}
-    argv = ["/bin/sh", "/lab/guest.sh", "/lab/binderctl", "/lab/contract", driver]
-    title = f"binderctl um {driver}"
-    result = _run(title, "um", guest.Job(argv=argv, driver=driver, files=files, timeout=300))
-    found = _COUNTS.search(result.output)
-    passed, failed = map(int, found.groups()) if found else (0, 1)
-    if not result.good:
-        say.lines(*(f"    {line}" for line in result.output.splitlines()))
-    tally.add(title, passed, failed or int(not result.good))
 
 
 def _gate(tally):
@@ -652,18 +448,3 @@ def _next_to_c(tally, title, judge):
     for failure in failures:
         say.lines(f"    error: {failure}")
     tally.add(title, judged - len(failures), len(failures))
-
-
-def _run(title, name, job):
-    """Boot and run one job with its progress shown, its log kept and its problems printed."""
-    built = kernel.build(name)
-    with say.Step(title) as step:
-        result = guest.run(built, job, step.hear)
-    log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
-    for problem in result.problems[:10]:
-        say.lines(f"    {problem}")
-    if not result.good:
-        say.lines(f"    see {log}")
-    return result

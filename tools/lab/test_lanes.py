@@ -10,12 +10,13 @@ import time
 import unittest
 
 from . import lanes, say, suite, times
+from .tally import Tally
 
 
 def run(*stages, among=("a", "b")):
     """Run stages; their rows, stage by stage, and what was printed."""
     with contextlib.redirect_stdout(io.StringIO()) as said:
-        tallies, _ = lanes.run(stages, suite.Tally, among)
+        tallies, _ = lanes.run(stages, Tally, among)
     return [tally.rows for tally in tallies], said.getvalue()
 
 
@@ -60,9 +61,9 @@ class Lanes(unittest.TestCase):
             say.lines("    why the other failed")
             tally.add("other", 0, 1)
 
-        tally = suite.Tally()
+        tally = Tally()
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            for part in lanes.run([lanes.Stage("both", failing)], suite.Tally, ("a",))[0]:
+            for part in lanes.run([lanes.Stage("both", failing)], Tally, ("a",))[0]:
                 tally.take(part)
             status = tally.finish()
         end = said.getvalue().split("nothing left to do")[1]
@@ -119,7 +120,7 @@ class Lanes(unittest.TestCase):
         self.assertEqual(ended, ["endless"])
 
     def test_a_sum_of_tallies_counts_all(self):
-        tally, part = suite.Tally(), suite.Tally()
+        tally, part = Tally(), Tally()
         with contextlib.redirect_stdout(io.StringIO()):
             tally.add("a", 1, 0)
             part.add("b", 2, 3)

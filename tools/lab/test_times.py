@@ -8,7 +8,8 @@ import sys
 import threading
 import unittest
 
-from . import lanes, say, suite, times
+from . import lanes, say, times
+from .tally import Tally
 
 # Works for a good part of a second, by itself or by a process of its own.
 BUSY = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"]
@@ -77,7 +78,7 @@ class Spans(unittest.TestCase):
     def test_lanes_give_a_span_for_each_stage(self):
         with contextlib.redirect_stdout(io.StringIO()):
             _, spans = lanes.run([lanes.Stage("idle", lambda _: None), lanes.Stage("busy", lambda _: subprocess.run(BUSY))],
-                                 suite.Tally, ("a", "b"))
+                                 Tally, ("a", "b"))
         self.assertEqual([span.title for span in spans], ["idle", "busy"])
         self.assertLess(spans[0].cpu, 0.2)
         self.assertGreaterEqual(spans[1].cpu, 0.28)

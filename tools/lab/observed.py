@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Stages of `make test`: what drivers show of themselves, and what reads it: trace events, logs, netlink, binderctl."""
+
+import difflib
+
+from . import bpftrace, examples, guest, kernel, module, perfetto, programs, say, screens, tracing, ynl
+from .tally import COUNTS, last_words, run
+from .versions import ROOT
+
+# What the kernel's netlink tool prints of a call that is slow, without numbers.
+SLOW_CALL = {"context": "binder",
+             "chain": "slow call, N ms: N:N waits for call N to N; N:N serves it and sleeps outside of Binder",
+             "numbers": ["from-pid", "from-tid", "to-pid", "debug-id", "waited-ms"]}
+
+
+def traced_next_to_c(tally):
+    """Whether the trace events have the C driver's formats, and say of the same scenes what the C driver's say."""
+    title = f"trace events next to C's {tracing.GUEST}"
+    results = [run(f"{title}, {driver}", tracing.GUEST, tracing.job(driver)) for driver in ("c", "rust")]
+    judged, wrong = tracing.judge(*(result.output for result in results))
+    for line in wrong:
+        say.lines(f"    {line}")
+    failed = sum(not line.startswith(" ") for line in wrong) + sum(not result.good for result in results)
+    tally.add(title, max(judged - failed, 0), failed)
+
+
+def read_by_trace_cmd(tally):
+    """Whether trace-cmd reads a recorded run, whichever driver's."""
+    for driver in ("c", "rust"):
+        title = f"trace events read by trace-cmd {tracing.GUEST} {driver}"
+        result = run(title, tracing.GUEST, tracing.read_by_trace_cmd(driver))
+        count, wrong = tracing.judge_report(result.output)
+        for line in wrong:
+            say.lines(f"    {line}")
+        say.note(f"    {count} events")
+        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+
+
+def recorded_by_perfetto(tally):
+    """Whether Perfetto records a run, and what it wrote says of each event all that its schema has, whichever driver's."""
+    for driver in ("c", "rust"):
+        title = f"trace events recorded by Perfetto {perfetto.GUEST} {driver}"
+        result = run(title, perfetto.GUEST, perfetto.job(driver))
+        wrong = ["there is no trace"]
+        if perfetto.TRACE in result.files:
+            count, wrong = perfetto.judge(perfetto.decoded(result.files[perfetto.TRACE]))
+            say.note(f"    {count} calls and replies")
+        for line in wrong:
+            say.lines(f"    {line}")
+        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+
+
+def read_by_bpftrace(tally):
+    """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
+    for driver in ("c", "rust"):
+        title = f"one-liners for bpftrace {bpftrace.GUEST} {driver}"
+        result = run(title, bpftrace.GUEST, bpftrace.job(driver))
+        judged, wrong = bpftrace.judge(result.output)
+        for line in wrong:
+            say.lines(f"    {line}")
+        failed = len(wrong) or int(not result.good)
+        tally.add(title, judged - failed, failed)
+
+
+def traced_and_reloaded(tally):
+    """Whether a tracer can stay while the driver is taken away and comes back."""
+    title = f"trace events of a driver that comes and goes {tracing.WATCHED}"
+    result = run(title, tracing.WATCHED, tracing.reloading())
+    if not result.good:
+        say.lines(result.output)
+    tally.add(title, int(result.good), int(not result.good))
+
+
+def logs_alike(tally):
+    """Whether all logs of one scene say the same on the C driver and on ours, but for what differs from run to run."""
+    said = {}
+    for driver in ("c", "rust"):
+        title = f"logs of a scene um {driver}"
+        job = guest.Job(argv=["/lab/contract", "example", "logs"], driver=driver,
+                        files={"/lab/contract": programs.build("tests/contract")})
+        result = run(title, "um", job)
+        said[driver] = result.output.replace("\r\n", "\n").splitlines()
+        if not result.good or len(said[driver]) < 100:
+            say.lines(*last_words(result.output))
+            tally.add(title, 0, 1)
+            return
+    one, other = said.values()
+    different = list(difflib.unified_diff(one, other, *said, lineterm="", n=0))
+    say.lines(*(f"    {line}" for line in different[:40]))
+    tally.add("logs of a scene: c and rust alike", int(not different), int(bool(different)))
+
+
+def worked_examples(tally, drivers=examples.DRIVERS):
+    """Whether the worked examples of the docs print what the docs say."""
+    files = examples.tools()
+    for driver in drivers:
+        for name, scene in examples.blocks(examples.text(), driver).items():
+            title = f"worked example {name} um {driver}"
+            result = run(title, "um", examples.job(name, scene, driver, files))
+            wrong = examples.judge(scene, result.output)
+            say.lines(*(f"    {line}" for line in wrong))
+            tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+
+
+def netlink_tool(tally):
+    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers, and ours of a slow call."""
+    reports = {}
+    for driver in ("c", "rust"):
+        _listen(tally, "report", driver,
+                lambda seen: reports.setdefault("c", seen[:1]) == seen[:1] != [])
+    _listen(tally, "slow_call", "rust", lambda seen: SLOW_CALL in seen)
+
+
+def _listen(tally, group, driver, is_right):
+    title = f"group {group} in the kernel's netlink tool um {driver}"
+    result = run(title, "um", ynl.job(driver, group))
+    seen = ynl.messages(result.output)
+    good = result.good and is_right(seen)
+    if not good:
+        say.lines(f"    {result.output}\n    {seen}")
+    tally.add(title, int(good), int(not good))
+
+
+def netlink_family_taken(tally):
+    """Whether our driver does without its netlink family while somebody else has it, and says so."""
+    _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [
+        "transaction_report 0", "transaction_report 1",
+        "binder_rust: no reports over netlink (-17): another driver has registered family binder; unload it to have them"])
+
+
+def log_names_taken(tally):
+    """Whether a device can be opened while somebody else has the names of its log files in debugfs."""
+    _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
+        "directory taken: no log of the process", "files taken: no log of the process",
+        "nothing taken: a log of the process that says context binder"])
+
+
+def _taken(tally, title, folder, made, argv, wanted):
+    """What a script prints that loads our driver beside a module of tests/`folder`, which has what the driver wants."""
+    path = module.build(kernel.build("um"), ROOT / "tests" / folder, folder, made)
+    result = run(f"{title} um", "um", guest.Job(argv=argv, load=False, files={f"/lab/{made}": path}))
+    good = result.good and result.output.splitlines() == wanted
+    if not good:
+        say.lines(result.output)
+    tally.add(title, int(good), int(not good))
+
+
+def terminals(tally, driver):
+    passed, failed, _ = screens.run("um", driver)
+    tally.add(f"binderctl in terminals um {driver}", passed, failed)
+
+
+def binderctl(tally, driver):
+    """What each command of binderctl says, and how it exits, with a driver loaded and processes that are in trouble."""
+    files = {"/lab/binderctl": programs.build("tools/binderctl"), "/lab/contract": programs.build("tests/contract"),
+             "/lab/guest.sh": ROOT / "tools/binderctl/tests/guest.sh"}
+    argv = ["/bin/sh", "/lab/guest.sh", "/lab/binderctl", "/lab/contract", driver]
+    title = f"binderctl um {driver}"
+    result = run(title, "um", guest.Job(argv=argv, driver=driver, files=files, timeout=300))
+    found = COUNTS.search(result.output)
+    passed, failed = map(int, found.groups()) if found else (0, 1)
+    if not result.good:
+        say.lines(*(f"    {line}" for line in result.output.splitlines()))
+    tally.add(title, passed, failed or int(not result.good))
