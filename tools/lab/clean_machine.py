@@ -20,7 +20,7 @@ HOME = BUILD / "clean-machine"
 DOCUMENT = ROOT / "docs/lab.md"
 _CLONE = "/root/rust-binder"
 # What takes more than some minutes is run when all is.
-_LONG = re.compile(r"make (test|bench FULL=1|aosp.*|growth.*|clients|client-stress GUEST=.*|contract GUEST=.*)|.* soak .*|.* run --driver c")
+_LONG = re.compile(r"make (test.*|bench FULL=1|aosp.*|growth.*|clients|client-stress GUEST=.*|contract GUEST=.*)|.* soak .*|.* run --driver c")
 # What is typed at a command that waits for it.
 _TYPED = {"make boot": "ls /dev/binderfs; cat /proc/mounts; exit\n"}
 _TIMEOUT = 3 * 3600
@@ -38,17 +38,21 @@ exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbi
 
 
 def run(only=(), everything=False, with_cache=False, into_docs=False):
-    """Make the root, run the commands, all or those that contain a word of `only`, and print how long each took; the exit
+    """Make the root, run the commands, all or those that are named in `only`, and print how long each took; the exit
     status. `with_cache`: the machine has this one's cache."""
     if os.geteuid():
         raise say.LabError("a root is entered by chroot, which only root may do")
+    commands = of_clean_machine()
+    unknown = set(only) - {command for _, command in commands}
+    if unknown:
+        raise say.LabError(f"no document has {', '.join(sorted(unknown))} among the commands of a clean machine")
     packages.ensure("clean_machine")
-    cache.need_space(2 if with_cache else 25, "a machine of its own")
+    cache.need_space(2 if with_cache else 25 if everything else 12, "a machine of its own")
     root = _root()
     shared = [cache.root()] if with_cache else []
     rows = [("", "git clone", *_clone(root))]
-    for place, command in of_clean_machine():
-        wanted = any(word in command for word in only) if only else everything or not _LONG.fullmatch(command)
+    for place, command in commands:
+        wanted = command in only if only else everything or not _LONG.fullmatch(command)
         if wanted:
             rows.append((place, command, *_command(root, shared, command)))
     failed = [row for row in rows if row[2]]
