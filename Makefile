@@ -15,6 +15,14 @@ ifneq ($(BUILTIN),)
 GUEST := x86_64
 endif
 
+# A word that nothing reads would be obeyed in silence.
+WORDS := GUEST DRIVER BUILTIN FULL ONLY ROUNDS DOCS AGAIN UPDATE STEPS SIZE WORKLOAD QUICK AFRESH NEAR_LIMITS SEED COUNT MOST SLICE \
+	RECORD RESUME SECONDS_ CACHE ICOUNT CPUS READ RUN KERNEL UNUSED PYTHON KERNEL_SRC RUST_BINDER_CACHE CARGO_HOME CI
+UNKNOWN := $(filter-out $(WORDS),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
+ifneq ($(UNKNOWN),)
+$(error nothing reads $(UNKNOWN:%=%=): there are $(WORDS); `make help` says where)
+endif
+
 WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
@@ -44,7 +52,7 @@ profile: $(PYTHON) ## where the instructions of one null call through DRIVER go,
 	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload '$(WORKLOAD)')
 
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; AFRESH=1: also what the C driver passed before in the same guest)
-	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST))) $(if $(AFRESH),--afresh)
+	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST)),$(if $(filter command line,$(origin GUEST)),--guest $(GUEST))) $(if $(AFRESH),--afresh)
 
 times: $(PYTHON) ## where the time of the last `make test` went, stage by stage (DOCS=1: into docs/lab.md, and the order of stages anew)
 	@$(LAB) times $(if $(DOCS),--docs)

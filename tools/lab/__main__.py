@@ -57,6 +57,7 @@ def _parser():
     sub = command("test", _test, "everything that must hold")
     sub.add_argument("--quick", choices=list(stock.NAMES), metavar="GUEST", type=_guest,
                      help="contract, clients and layouts on this kernel of Debian's instead")
+    sub.add_argument("--guest", help="is refused: all of it is in all guests")
     sub.add_argument("--afresh", action="store_true",
                      help="the contract suite on the C driver as well where the same guest passed it before")
     timed = command("times", lambda a: times.show(a.docs), "where the time of the last `make test` went")
@@ -110,7 +111,7 @@ def _parser():
     clean.add_argument("--docs", action="store_true", help="the times go into docs")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
-    measured = guest_option(command("bench", _bench, "our driver next to others, and a page of it"), stock.NAMES[0])
+    measured = guest_option(command("bench", _bench, "our driver next to others, and a page of it"), None)
     measured.add_argument("--full", action="store_true", help="all drivers, times, memory, pressure: more than half an hour")
     measured.add_argument("--only", metavar="STAGE,...",
                           help=f"of the full measurement: {', '.join(bench_full.STAGES)}; the others keep their last results")
@@ -199,6 +200,8 @@ def _guest(name):
 
 
 def _test(arguments):
+    if arguments.guest:
+        raise say.LabError("make test is in all guests: GUEST= goes with QUICK=1, or try make contract GUEST=" + arguments.guest)
     return quick_suite.test(arguments.quick) if arguments.quick else suite.test(arguments.afresh)
 
 
@@ -305,7 +308,9 @@ def _aosp(arguments):
 
 def _bench(arguments):
     if not (arguments.full or arguments.only is not None):
-        return bench_quick.run(arguments.guest, arguments.again, arguments.docs)
+        return bench_quick.run(arguments.guest or stock.NAMES[0], arguments.again, arguments.docs)
+    if arguments.guest:
+        raise say.LabError("the full measurement has guests of its own: GUEST= goes without FULL=1 and ONLY=")
     stages = bench_full.STAGES if arguments.only is None else arguments.only.split(",")
     unknown = set(stages) - set(bench_full.STAGES)
     if unknown:

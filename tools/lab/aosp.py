@@ -71,9 +71,7 @@ def _source():
         cache.need_space(1.0, "AOSP's sources and libraries")
         part.mkdir(parents=True)
         suite = debian.Suite(part / "apt", wanted["suite"], sources=True)
-        if not suite.update():
-            raise say.LabError(f"the package lists of {suite.name} cannot be read from {debian.mirror()}: "
-                               "check the network, then run this again")
+        suite.must_update()
         suite.download_source("downloading AOSP's sources (19 MB)", "aosp-source", part, wanted["package"])
         archive = next(part.glob("*.orig.tar.*"), None)
         if not archive:

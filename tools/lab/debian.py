@@ -38,10 +38,24 @@ class Suite:
         (state / "status").write_text("".join(map(_installed, without)))
 
     def update(self):
-        """Read the package lists; whether that worked."""
+        """Read the package lists; what was wrong with them, in apt's words, or nothing."""
         done = subprocess.run(["apt-get", *self._options, "-qq", "update"], text=True,
                               capture_output=True, env=proc.environment())
-        return done.returncode == 0
+        said = [line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")]
+        return (said or ["apt-get update failed"])[0].rstrip(".") if done.returncode else ""
+
+    def must_update(self):
+        """Read the package lists, or say why nothing can be had of this suite."""
+        wrong = self.update()
+        if wrong:
+            raise say.LabError(f"the package lists of {self.name} cannot be read from {mirror()}: {wrong}. "
+                               "Check the network, then run this again")
+
+    def offered(self, package):
+        """Read the package lists; the version that they have of `package`, or None, and why there is none."""
+        wrong = self.update()
+        version = None if wrong else self.candidate(package)
+        return version, wrong or "no such package"
 
     def candidate(self, package):
         """The version that this suite has of `package`, or None."""

@@ -53,10 +53,9 @@ def _download(section, folder):
     tried = []
     for name in section["suites"]:
         suite = debian.Suite(folder / "apt" / name, name, without=section.get("without", ()))
-        updated = suite.update()
-        version = suite.candidate(section["package"])
-        if not updated or not version:
-            tried.append(f"{name} ({'no such package' if updated else 'unreachable'})")
+        version, missing = suite.offered(section["package"])
+        if not version:
+            tried.append(f"{name} ({missing})")
             continue
         note = "" if version == section["tested"] else f" (tested with {section['tested']})"
         say.note(f"{section['package']} {version} from {name}{note}")

@@ -61,8 +61,11 @@ def _package():
 
     def make(part):
         cache.need_space(0.5, "downloading the kernel source")
-        part.mkdir()
-        _download(part)
+        # What an interrupted download left there is not downloaded again.
+        unfinished = part.with_name(part.name + ".deb")
+        unfinished.mkdir(exist_ok=True)
+        _download(unfinished)
+        unfinished.rename(part)
 
     folder = cache.entry(f"download/linux-source-{cache.key(KERNEL)}", make)
     return next(folder.glob("*.deb"))
@@ -73,10 +76,9 @@ def _download(folder):
     tried = []
     for name in KERNEL["suites"]:
         suite = debian.Suite(state / name, name, KERNEL["keyring"])
-        updated = suite.update()
-        version = suite.candidate(KERNEL["package"])
-        if not updated or not version:
-            tried.append(f"{name} ({'no such package' if updated else 'unreachable'})")
+        version, missing = suite.offered(KERNEL["package"])
+        if not version:
+            tried.append(f"{name} ({missing})")
             continue
         say.note(f"{KERNEL['package']} {version} from {name}")
         if version != KERNEL["tested"]:

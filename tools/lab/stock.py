@@ -114,9 +114,7 @@ def _download(folder, wanted):
         return done.read_text()
     folder.mkdir(exist_ok=True)
     suite = debian.Suite(folder / "apt", wanted["suite"])
-    if not suite.update():
-        raise say.LabError(f"the package lists of {suite.name} cannot be read from {debian.mirror()}: "
-                           "check the network, then run this again")
+    suite.must_update()
     release = newest(suite, wanted)
     base = release.removesuffix(f"-{wanted['flavour']}")
     version = suite.candidate(f"linux-headers-{release}")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is said of words that nothing reads, of mirrors that have not what is asked for, and of disks that are full; what an
+interrupted download leaves."""
+
+import contextlib
+import http.server
+import io
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+from lab import __main__, cache, debian, proc, say, source, stock
+from lab.versions import ROOT
+
+
+class Words(unittest.TestCase):
+    def make(self, *words):
+        """The status of a make, and what it complains of."""
+        done = subprocess.run(["make", *words], cwd=ROOT, env=proc.environment(), text=True, capture_output=True, timeout=60)
+        return done.returncode, done.stderr
+
+    def test_a_word_that_nothing_reads_is_refused(self):
+        status, said = self.make("-n", "bench", "FUL=1", "GUEST=debian")
+        self.assertEqual(status, 2)
+        self.assertIn("nothing reads FUL=: there are GUEST DRIVER", said)
+
+    def test_words_that_the_makefile_reads_are_not(self):
+        text = (ROOT / "Makefile").read_text()
+        words = set(re.findall(r"\$\((?:if )?\$?\(?([A-Z_]+)\)", text)) - {"LAB", "WHERE", "WORDS", "UNKNOWN", "CLIENTS", "MAKE"}
+        self.assertIn("ROUNDS", words)
+        status, said = self.make("-n", "help", *(f"{word}=x" for word in words))
+        self.assertEqual((status, said), (0, ""))
+
+    def test_each_option_that_there_is_not_ends_with_a_line_that_says_what_there_is(self):
+        for command, says in (
+            (("bench", "ONLY=nonsense"), "error: no stage 'nonsense': there are time, count"),
+            (("bench", "FULL=1", "GUEST=x86_64"), "error: the full measurement has guests of its own"),
+            (("bench", "GUEST=um"), "error: instructions are counted on Debian's kernels"),
+            (("test", "GUEST=nonsense"), "error: make test is in all guests"),
+            (("test", "QUICK=1", "GUEST=nonsense"), "invalid choice: 'nonsense' (choose from 'debian-7.3'"),
+            (("boot", "DRIVER=nonsense"), "invalid choice: 'nonsense' (choose from 'rust', 'c', 'upstream'"),
+            (("clean-machine", "ONLY=make nonsense"), "error: no document has make nonsense"),
+            (("nonsense",), "No rule to make target 'nonsense'"),
+        ):
+            with self.subTest(" ".join(command)):
+                status, said = self.make(*command)
+                self.assertEqual(status, 2)
+                self.assertIn(says, said)
+
+
+class Nothing(http.server.BaseHTTPRequestHandler):
+    """A mirror that has nothing."""
+
+    def do_GET(self):
+        self.send_error(404)
+
+    def log_message(self, *_):
+        pass
+
+
+class Mirrors(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
+        self.addCleanup(self.server.server_close)
+        self.enterContext(mock.patch.object(debian, "mirror", lambda: f"http://127.0.0.1:{self.server.server_port}/debian"))
+        self.enterContext(contextlib.redirect_stdout(io.StringIO()))
+
+    def serve(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.shutdown)
+
+    def refusal(self):
+        with self.assertRaises(say.LabError) as caught:
+            stock._download(self.folder / "packages", {"suite": "trixie-backports", "series": "7.3", "flavour": "amd64"})
+        return str(caught.exception)
+
+    def test_a_suite_that_the_mirror_has_not(self):
+        self.serve()
+        self.assertRegex(self.refusal(), r"lists of trixie-backports cannot be read from http://127.0.0.1:\d+/debian: .* "
+                                         r"does not have a Release file\. Check the network, then run this again")
+
+    def test_a_mirror_that_cannot_be_reached(self):
+        self.server.server_close()
+        self.assertRegex(self.refusal(), r"cannot be read from http://127.0.0.1:\d+/debian: .*[Cc]onnect")
+
+    def test_each_suite_that_was_tried_is_told_with_its_reason(self):
+        self.serve()
+        with self.assertRaisesRegex(say.LabError, r"tried trixie-backports \(.*no.*Release file.*\), experimental \(.*, sid \("):
+            source._download(self.folder)
+
+
+class Downloads(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.enterContext(mock.patch.dict("os.environ", {"RUST_BINDER_CACHE": folder.name}))
+
+    def test_what_was_there_before_an_interruption_is_not_downloaded_again(self):
+        def interrupted(folder):
+            (folder / "half").write_text("of it")
+            raise KeyboardInterrupt
+
+        def rest(folder):
+            self.assertEqual((folder / "half").read_text(), "of it")
+            (folder / "linux.deb").write_text("all")
+
+        with mock.patch.object(source, "_download", interrupted), self.assertRaises(KeyboardInterrupt):
+            source._package()
+        with mock.patch.object(source, "_download", rest):
+            self.assertEqual(source._package().read_text(), "all")
+
+    def test_a_disk_that_is_too_small_is_told_before(self):
+        few = shutil._ntuple_diskusage(100_000_000, 0, 100_000_000)
+        with mock.patch("shutil.disk_usage", lambda _: few), self.assertRaisesRegex(
+                say.LabError, r"needs 0.5 GB in .*, 0.1 GB are free: free some, or set RUST_BINDER_CACHE"):
+            source._package()
+
+    def test_a_disk_that_fills_up_meanwhile_is_one_line(self):
+        def fills(_):
+            with open("/dev/full", "w") as full:
+                full.write("x" * 100_000)
+
+        said = io.StringIO()
+        with mock.patch.object(sys, "argv", ["lab", "cache"]), mock.patch("lab.prune.show", lambda: fills(None)), \
+                contextlib.redirect_stderr(said):
+            self.assertEqual(__main__.main(), 1)
+        self.assertRegex(said.getvalue(), r"^error: .*No space left on device.*\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
