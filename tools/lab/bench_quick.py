@@ -140,7 +140,7 @@ def awaited(future):
 
 def side_by_side(jobs):
     """Do all jobs, {name of a lane: function}, and give what they give, in one dictionary. If one fails the others go on to
-    their ends, for what they make is kept; then its error is raised."""
+    their ends, for what they make is kept; then the errors are raised as one."""
     found, failed = {}, []
 
     def lane(name, job):
@@ -156,7 +156,11 @@ def side_by_side(jobs):
 
     lanes.together([functools.partial(lane, name, job) for name, job in jobs.items()])
     for error in failed:
-        raise error
+        if not isinstance(error, say.LabError):
+            raise error
+    if failed:
+        # One may be the reason of another, and which one that is, is not known here.
+        raise say.LabError("\nerror: ".join(map(str, failed)))
     return found
 
 

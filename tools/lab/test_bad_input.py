@@ -7,7 +7,6 @@ import http.server
 import io
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -119,19 +118,28 @@ class Downloads(unittest.TestCase):
         with mock.patch.object(source, "_download", rest):
             self.assertEqual(source._package().read_text(), "all")
 
-    def test_a_disk_that_is_too_small_is_told_before(self):
-        few = shutil._ntuple_diskusage(100_000_000, 0, 100_000_000)
-        with mock.patch("shutil.disk_usage", lambda _: few), self.assertRaisesRegex(
-                say.LabError, r"needs 0.5 GB in .*, 0.1 GB are free: free some, or set RUST_BINDER_CACHE"):
-            source._package()
+    def test_a_disk_that_is_full_is_seen_before_anything_is_downloaded(self):
+        with mock.patch.object(cache.shutil, "disk_usage") as usage, mock.patch.object(stock, "_download") as download:
+            usage.return_value.free = 1e9
+            with self.assertRaisesRegex(say.LabError, "needs 4.0 GB in .*, 1.0 GB are free"):
+                stock.prepared("debian-7.3")
+        download.assert_not_called()
+
+    def test_after_a_download_that_was_interrupted_the_next_run_goes_on(self):
+        with mock.patch.object(stock, "_download", side_effect=[say.LabError("cut off"), "7.3.4-amd64"]), \
+                mock.patch.object(stock, "_unpack"), mock.patch.object(stock, "_prepare"), mock.patch.object(cache, "need_space"), \
+                contextlib.redirect_stdout(io.StringIO()):
+            with self.assertRaisesRegex(say.LabError, "cut off"):
+                stock.prepared("debian-7.3")
+            self.assertTrue((stock.prepared("debian-7.3") / ".complete").exists())
 
     def test_a_disk_that_fills_up_meanwhile_is_one_line(self):
-        def fills(_):
+        def fills():
             with open("/dev/full", "w") as full:
                 full.write("x" * 100_000)
 
         said = io.StringIO()
-        with mock.patch.object(sys, "argv", ["lab", "cache"]), mock.patch("lab.prune.show", lambda: fills(None)), \
+        with mock.patch.object(sys, "argv", ["lab", "cache"]), mock.patch("lab.prune.show", fills), \
                 contextlib.redirect_stderr(said):
             self.assertEqual(__main__.main(), 1)
         self.assertRegex(said.getvalue(), r"^error: .*No space left on device.*\n$")

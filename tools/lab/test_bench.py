@@ -6,14 +6,12 @@
 
 import contextlib
 import io
-import os
 import pathlib
-import sys
 import tempfile
 import unittest
 from unittest import mock
 
-from . import __main__, bench_full, bench_mesh, bench_quick, bench_series, bench_summary, cache, operations, say, stock
+from . import bench_full, bench_mesh, bench_quick, bench_series, bench_summary, operations, say
 
 
 class Clock:
@@ -109,6 +107,13 @@ class SideBySide(unittest.TestCase):
     def test_all_give_what_they_have(self):
         self.assertEqual(self.run_jobs(one=lambda: {"a": 1}, two=lambda: {"b": 2}), {"a": 1, "b": 2})
 
+    def test_all_errors_are_told(self):
+        def fails(text):
+            raise say.LabError(text)
+
+        with self.assertRaisesRegex(say.LabError, "^no (crates\nerror: no packages|packages\nerror: no crates)$"):
+            self.run_jobs(one=lambda: fails("no crates"), two=lambda: fails("no packages"))
+
     def test_the_others_end_before_an_error_is_raised(self):
         done = []
 
@@ -128,50 +133,6 @@ class SideBySide(unittest.TestCase):
 
         with self.assertRaisesRegex(say.LabError, "lacks the suite"):
             self.run_jobs(kernel=fails, C=lambda: bench_quick.awaited(work._kernel))
-
-
-class BadInput(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.enterContext(mock.patch.dict(os.environ, {"RUST_BINDER_CACHE": folder.name}))
-
-    def refused(self, *words):
-        """What is said of a command line that is refused."""
-        with contextlib.redirect_stderr(io.StringIO()) as said, mock.patch.object(sys, "argv", ["lab", *words]):
-            self.assertEqual(__main__.main(), 1)
-        return said.getvalue()
-
-    def test_a_stage_that_there_is_not_names_those_there_are(self):
-        self.assertEqual(self.refused("bench", "--only", "time,nonsense"),
-                         f"error: no stage 'nonsense': there are {', '.join(bench_full.STAGES)}\n")
-
-    def test_a_guest_that_cannot_count_is_refused(self):
-        self.assertIn("GUEST=debian", self.refused("bench", "--guest", "um"))
-
-    def test_without_a_network_or_the_suite_it_is_said_what_was_asked_for(self):
-        with mock.patch.object(stock.debian, "Suite") as suite, \
-                mock.patch.object(stock.debian, "mirror", return_value="http://mirror"):
-            suite.return_value.update.return_value = False
-            suite.return_value.name = "trixie-backports"
-            with self.assertRaisesRegex(say.LabError, "trixie-backports cannot be read from http://mirror: check the network"):
-                stock.prepared("debian-7.3")
-
-    def test_a_disk_that_is_full_is_seen_before_anything_is_downloaded(self):
-        with mock.patch.object(cache.shutil, "disk_usage") as usage, mock.patch.object(stock, "_download") as download:
-            usage.return_value.free = 1e9
-            with self.assertRaisesRegex(say.LabError, "needs 4.0 GB in .*, 1.0 GB are free"):
-                stock.prepared("debian-7.3")
-        download.assert_not_called()
-
-    def test_after_a_download_that_was_interrupted_the_next_run_goes_on(self):
-        with mock.patch.object(stock, "_download", side_effect=[say.LabError("cut off"), "7.3.4-amd64"]), \
-                mock.patch.object(stock, "_unpack"), mock.patch.object(stock, "_prepare"), mock.patch.object(cache, "need_space"), \
-                contextlib.redirect_stdout(io.StringIO()):
-            with self.assertRaisesRegex(say.LabError, "cut off"):
-                stock.prepared("debian-7.3")
-            self.assertTrue((stock.prepared("debian-7.3") / ".complete").exists())
 
 
 def content(scale):
