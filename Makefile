@@ -26,12 +26,12 @@ endif
 WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
-CLIENTS := client-selftest client-stress client-rsbinder client-gbinder
+CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
 .PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 19
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 25
 
 bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
 	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
@@ -114,8 +114,11 @@ client-selftest: $(PYTHON) ## the kernel's own test of binderfs
 client-stress: $(PYTHON) ## stress-ng's stressor for binderfs, a few seconds
 	@$(LAB) clients $(WHERE) --driver $(DRIVER) stress
 
-client-rsbinder: $(PYTHON) ## an AIDL service and its clients on rsbinder, with its service manager; its own tests
+client-rsbinder: $(PYTHON) ## an AIDL service and its clients on rsbinder, with its service manager
 	@$(LAB) clients $(WHERE) --driver $(DRIVER) rsbinder
+
+client-rsbinder-units: $(PYTHON) ## rsbinder's own tests
+	@$(LAB) clients $(WHERE) --driver $(DRIVER) rsbinder-units
 
 client-gbinder: $(PYTHON) ## libgbinder's tools against that service manager and service
 	@$(LAB) clients $(WHERE) --driver $(DRIVER) gbinder

@@ -52,10 +52,10 @@ def parts(name, guest_name):
     """What there is to run of client `name` in a guest, built or fetched if need be."""
     if name == "selftest":
         return _selftest(kernel.build(guest_name).selftests)
-    return {"stress": _stress, "rsbinder": _rsbinder, "gbinder": _gbinder}[name]()
+    return {"stress": _stress, "rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name]()
 
 
-NAMES = ("selftest", "stress", "rsbinder", "gbinder")
+NAMES = ("selftest", "stress", "rsbinder", "rsbinder-units", "gbinder")
 
 
 def job(part, driver):
@@ -106,14 +106,15 @@ def _stress():
 
 
 def _rsbinder():
-    """Our service and clients on rsbinder, and its own unit tests, of which some use the driver."""
-    tools, units = _rsbinder_tools(), _rsbinder_units()
-    own = tools | {"/bin/rsbinder-clients": _workshop()}
-    return [
-        Part("workshop", ["rsbinder-clients", "run"], own, 31, 1200, _SELINUX),
-        Part("unit tests", ["/lab/with-hub", "/lab/units", "--test-threads", "8", *_UNITS_SKIPPED],
-             tools | {"/lab/units": units, "/lab/with-hub": HOME / "rsbinder/with-hub"}, 416, 600, _SELINUX),
-    ]
+    """Our service and clients on rsbinder."""
+    files = _rsbinder_tools() | {"/bin/rsbinder-clients": _workshop()}
+    return [Part("workshop", ["rsbinder-clients", "run"], files, 31, 1200, _SELINUX)]
+
+
+def _units():
+    """The unit tests of rsbinder itself, of which some use the driver."""
+    files = _rsbinder_tools() | {"/lab/units": _rsbinder_units(), "/lab/with-hub": HOME / "rsbinder/with-hub"}
+    return [Part("unit tests", ["/lab/with-hub", "/lab/units", "--test-threads", "8", *_UNITS_SKIPPED], files, 416, 600, _SELINUX)]
 
 
 def _gbinder():

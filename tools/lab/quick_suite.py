@@ -6,14 +6,17 @@ programs.
 """
 
 import functools
-import resource
 import time
 
-from . import clients, kernel, lanes, say, suite
+from . import kernel, lanes, say, suite, times
 from .tally import Tally
+from .versions import BUILD
 
+# After rsbinder's. Its own tests take longer to compile than all clients take to run.
+CLIENTS = ("selftest", "stress", "gbinder")
 CYCLES = 25
 SOAK_SECONDS = 10
+TIMES = BUILD / "log/times-quick.json"
 _NEXT = """next:  make test           all of it, in other kernels, too (compiles four of them)
        make bench          instructions of each operation, next to the C driver's
        make boot GUEST={}  a shell in this kernel, with our driver loaded"""
@@ -23,14 +26,13 @@ def test(name):
     """The stages on a stock kernel, side by side, a table, and what there is to run next; the exit status."""
     say.note(f"contract, clients and layouts on {name}, a kernel of Debian's: none is compiled")
     tally = Tally()
-    tallies, _ = lanes.run(stages(name), Tally, lanes.names())
+    with times.counted():
+        tallies, spans = lanes.run(stages(name), Tally, lanes.names())
     for part in tallies:
         tally.take(part)
     status = tally.finish()
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    busy = sum(one.ru_utime + one.ru_stime for one in used)
-    print(f"in {(time.monotonic() - say.START) / 60:.1f} minutes, {busy / 60:.1f} of CPU time; logs are in build/log\n\n"
-          f"{_NEXT.format(name)}")
+    told = times.record(spans, time.monotonic() - say.START, TIMES)
+    print("\n".join([*times.summary(told, TIMES), "", _NEXT.format(name)]))
     return status
 
 
@@ -43,7 +45,7 @@ def stages(name):
         return stage(f"client {which}", _client, which=which)
 
     return [stage("layouts", suite.layouts), stage("contract rust", _contract, driver="rust"), client("rsbinder"),
-            stage("contract c", _contract, driver="c"), *(client(which) for which in clients.NAMES if which != "rsbinder"),
+            stage("contract c", _contract, driver="c"), *map(client, CLIENTS),
             stage("soak", suite.soak, seconds=SOAK_SECONDS), stage("the watch over the kernel's log,", suite.watched),
             stage("unload", suite.unloading), stage("load and unload", suite.cycles, count=CYCLES)]
 

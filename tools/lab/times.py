@@ -114,25 +114,25 @@ def counted():
         subprocess.Popen = plain
 
 
-def record(spans, wall):
-    """Keep what the stages of a whole run took, and what the run took in all."""
+def record(spans, wall, kept=RECORD):
+    """Keep what the stages of a run took, and what the run took in all."""
     # Of the lab's own threads, and of all processes, whichever span they were started in.
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     told = {"wall": round(wall, 1), "cpu": round(sum(one.ru_utime + one.ru_stime for one in used), 1),
             "cpus": os.cpu_count(), "stages": [one.plain() for one in spans]}
-    RECORD.parent.mkdir(parents=True, exist_ok=True)
-    RECORD.write_text(json.dumps(told, indent=1) + "\n")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(told, indent=1) + "\n")
     return told
 
 
-def summary(told):
+def summary(told, kept=RECORD):
     """The lines that end a run: the stages that took most CPU time."""
     stages = sorted(told["stages"], key=lambda stage: -stage["cpu"])
     width = max([len(stage["title"]) for stage in stages[:SHOWN]], default=0)
     lines = [f"  {told['wall'] / 60:.1f} min on {told['cpus']} CPUs, of which they worked {told['cpu'] / 60:.1f} min in all; "
              "most of it in:"]
     lines += [f"  {stage['title']:<{width}} {stage['cpu']:>6.0f} s of CPU in {stage['wall']:>4.0f} s" for stage in stages[:SHOWN]]
-    return [*lines, f"  All stages and their steps: {RECORD.relative_to(ROOT)}, `make times`."]
+    return [*lines, f"  All stages and their steps: {kept.relative_to(ROOT)}" + (", `make times`." if kept == RECORD else ".")]
 
 
 def takes():
