@@ -2,6 +2,7 @@
 """The commands behind the Makefile's targets."""
 
 import argparse
+import errno
 import shutil
 import signal
 import sys
@@ -21,6 +22,8 @@ def main():
         return 1
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
+        if error.errno == errno.ENOSPC:
+            print(f"error: free some of what {cache.root()} or {BUILD} is on, then run this again: it goes on", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\ninterrupted; finished steps are kept", file=sys.stderr)

@@ -125,7 +125,10 @@ def _download(folder, wanted):
     names += [f"linux-headers-{base}-common", f"linux-kbuild-{base}", f"linux-source-{series}"]
     suite.download(f"downloading {len(names)} packages of Linux {release} (300 MB)", f"apt-{release}", folder,
                    *(f"{package}={version}" for package in names))
-    done.write_text(release)
+    # On a full disk a file is made that stays empty.
+    part = done.with_name("release.part")
+    part.write_text(release)
+    part.rename(done)
     return release
 
 

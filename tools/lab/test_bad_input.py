@@ -3,8 +3,10 @@
 interrupted download leaves."""
 
 import contextlib
+import errno
 import http.server
 import io
+import os
 import pathlib
 import re
 import subprocess
@@ -133,7 +135,18 @@ class Downloads(unittest.TestCase):
                 stock.prepared("debian-7.3")
             self.assertTrue((stock.prepared("debian-7.3") / ".complete").exists())
 
-    def test_a_disk_that_fills_up_meanwhile_is_one_line(self):
+    def test_what_a_full_disk_leaves_of_a_download_does_not_look_finished(self):
+        def fills(path, _):
+            path.touch()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with mock.patch.object(stock.debian, "Suite"), mock.patch.object(stock, "newest", return_value="7.3.4-amd64"), \
+                mock.patch.object(pathlib.Path, "write_text", fills), contextlib.redirect_stdout(io.StringIO()):
+            for _ in range(2):
+                with self.assertRaisesRegex(OSError, "No space left"):
+                    stock._download(self.folder / "packages", {"suite": "sid", "series": "7.3", "flavour": "amd64", "tested": ""})
+
+    def test_a_disk_that_fills_up_meanwhile_is_told_with_what_to_do(self):
         def fills():
             with open("/dev/full", "w") as full:
                 full.write("x" * 100_000)
@@ -142,7 +155,7 @@ class Downloads(unittest.TestCase):
         with mock.patch.object(sys, "argv", ["lab", "cache"]), mock.patch("lab.prune.show", fills), \
                 contextlib.redirect_stderr(said):
             self.assertEqual(__main__.main(), 1)
-        self.assertRegex(said.getvalue(), r"^error: .*No space left on device.*\n$")
+        self.assertRegex(said.getvalue(), r"^error: .*No space left on device\nerror: free some of what .*, then run this again")
 
 
 if __name__ == "__main__":
