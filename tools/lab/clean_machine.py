@@ -23,6 +23,8 @@ _CLONE = "/root/rust-binder"
 _LONG = re.compile(r"make (test.*|bench FULL=1|aosp.*|growth.*|clients|client-stress GUEST=.*|contract GUEST=.*)|.* soak .*|.* run --driver c")
 # What is typed at a command that waits for it.
 _TYPED = {"make boot": "ls /dev/binderfs; cat /proc/mounts; exit\n"}
+# Whose certificates this machine accepts beside Debian's list: its network may have a proxy of its own.
+_TRUSTED = pathlib.Path("/usr/local/share/ca-certificates")
 _TIMEOUT = 3 * 3600
 _TABLE = re.compile(r"(?<=<!-- begin: clean machine -->\n).*?(?=<!-- end: clean machine -->)", re.S)
 # Mounts of a namespace of their own, which ends with the command.
@@ -93,6 +95,8 @@ def _root():
     if done.returncode:
         raise say.LabError(f"mmdebstrap failed: {done.stderr.strip()[-600:]}")
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    if _TRUSTED.is_dir():
+        shutil.copytree(_TRUSTED, root / _TRUSTED.relative_to("/"), dirs_exist_ok=True)
     return root
 
 
