@@ -119,7 +119,8 @@ def _remove(root):
         # What a killed run has left mounted would be emptied.
         if any(str(root) in line for line in pathlib.Path("/proc/mounts").read_text().splitlines()):
             raise say.LabError(f"something is mounted below {root}: unmount it")
-        shutil.rmtree(root)
+        with say.Step("removing the last machine"):
+            shutil.rmtree(root)
 
 
 def _clone(root):
