@@ -107,12 +107,19 @@ impl Log {
     }
 
     /// Repeats something until the log has news: others may have used up the limit a moment ago.
-    fn news_of(&mut self, mut what: impl FnMut()) -> Vec<String> {
+    fn news_of(&mut self, what: impl FnMut()) -> Vec<String> {
+        self.news_until(what, |_| true)
+    }
+
+    /// Repeats it until a line is such a one. The C driver says several things of one error, and has a limit for each
+    /// kind: of some of them there may be room while there is none for others.
+    fn news_until(&mut self, mut what: impl FnMut(), is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let deadline = Instant::now() + 2 * WINDOW;
+        let mut news = Vec::new();
         loop {
             what();
-            let news = self.news();
-            if !news.is_empty() || Instant::now() > deadline {
+            news.append(&mut self.news());
+            if news.iter().any(|line| is_wanted(line)) || Instant::now() > deadline {
                 return news;
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -256,9 +263,11 @@ fn lack_of_space_is_logged_if_asked_for(t: &Stage) {
 /// Checks that what is logged of a process's request names its thread and says all of these things.
 #[track_caller]
 fn explained(t: &Stage, log: &mut Log, port: &Port, what: impl Fn(), words: &[&str]) {
-    let news = log.news_of(what);
     let pid = t.global_pid(port);
-    assert!(news.iter().any(|line| line.contains(&format!("{pid}:{pid} "))), "{news:?}");
+    let of_thread = format!("{pid}:{pid} ");
+    let names_thread = |line: &str| line.contains(&of_thread);
+    let news = log.news_until(what, names_thread);
+    assert!(news.iter().any(|line| names_thread(line)), "{news:?}");
     let has_all = |line: &String| words.iter().all(|word| line.contains(word));
     t.ours_alone(
         "messages say in words what is wrong and what to do",
