@@ -51,10 +51,17 @@ class Refused(unittest.TestCase):
         self.write(f"{build}/include/config/auto.conf", "CONFIG_IPC_NS=y\n")
         self.write(f"{build}/Module.symvers", "0x0\tinit_ipc_ns\tvmlinux\tEXPORT_SYMBOL\t\n")
 
+    def prepare(self, release=RELEASE):
+        env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}", "RUST_BINDER_ROOT": str(self.root)}
+        return subprocess.run(["sh", self.here / "prepare", release], text=True, capture_output=True, env=env)
+
+    def state(self):
+        """What it has left."""
+        return sorted(path.name for path in (self.root / "var/lib/rust-binder").iterdir())
+
     def refusal(self, release=RELEASE):
         """What it says, and leaves for who asks later."""
-        env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}", "RUST_BINDER_ROOT": str(self.root)}
-        done = subprocess.run(["sh", self.here / "prepare", release], text=True, capture_output=True, env=env)
+        done = self.prepare(release)
         self.assertEqual(done.returncode, 77, done.stderr)
         kept = (self.root / f"var/lib/rust-binder/{release}.problem").read_text()
         self.assertIn(kept, done.stderr)
@@ -94,6 +101,24 @@ class Refused(unittest.TestCase):
     def test_full_disk(self):
         self.program("df", "echo head; echo disk 9999 1 12 1% /")
         self.assertIn("12 MB left", self.refusal())
+
+    def test_disk_that_becomes_full_meanwhile(self):
+        self.program("df", f'echo head; [ -e "{self.root}/full" ] && echo disk 9999 1 3 1% / || echo disk 9999 1 9999 1% /')
+        self.write("usr/src/rust-binder/rust-headers", f'mkdir "$3" "$3.work"; touch "{self.root}/full"; exit 1\n')
+        self.assertRegex(self.refusal(), "has filled .*: it needs 3500 MB(.|\n)*dpkg-reconfigure")
+        self.assertEqual(self.state(), [f"{RELEASE}.problem"])
+
+    def test_after_an_interruption_all_is_made_anew(self):
+        for rest in ("", ".source", ".work"):
+            self.write(f"var/lib/rust-binder/{RELEASE}{rest}/half", "")
+        self.write("usr/src/rust-binder/rust-headers", 'rm -rf "$3.work"; mkdir "$3"; touch "$3/whole"\n')
+        self.assertEqual(self.prepare().returncode, 0)
+        self.assertEqual(self.state(), [RELEASE])
+        made = self.root / "var/lib/rust-binder" / RELEASE
+        self.assertEqual(sorted(path.name for path in made.iterdir()), [".identity", "whole"])
+        # And stays from then on.
+        (self.root / "usr/src/linux-source-7.3.tar.xz").unlink()
+        self.assertEqual(self.prepare().returncode, 0)
 
     def test_nothing_stays_of_a_kernel_that_is_gone(self):
         gone = self.write("var/lib/rust-binder/7.2.1-amd64/rust/libkernel.rmeta", "")
