@@ -30,6 +30,8 @@ _TABLE = re.compile(r"(?<=<!-- begin: clean machine -->\n).*?(?=<!-- end: clean 
 # Mounts of a namespace of their own, which ends with the command.
 _ENTER = """
 root=$1; shift
+# A root that is no mount cannot have namespaces of mounts in it.
+mount --bind "$root" "$root"
 mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
