@@ -59,9 +59,10 @@ def run(only=(), everything=False, with_cache=False, into_docs=False):
         wanted = command in only if only else everything or not _LONG.fullmatch(command)
         if wanted:
             rows.append((place, command, *_command(root, shared, command)))
+            # An interrupted run has told what it found.
+            (HOME / "report.md").write_text(table(rows, with_cache))
     failed = [row for row in rows if row[2]]
     text = table(rows, with_cache)
-    (HOME / "report.md").write_text(text)
     print("\n" + text)
     if into_docs:
         DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
