@@ -36,11 +36,17 @@ expect_killed() {
 	shift 2
 	"$bench" "$@" --driver x --quiet --seconds 20 >"$log" 2>&1 &
 	coordinator=$!
-	sleep 1
+	started "$place"
 	kill -9 "$(children "$coordinator" | sed -n "${place}p")"
 	wait "$coordinator"
 	judge $? "killed process $place of $*"
 	survivors "$coordinator"
+}
+
+# started PLACE: wait until the coordinator has so many children, and until they are at work. All CPUs are busy meanwhile.
+started() {
+	until [ -n "$(children "$coordinator" | sed -n "${1}p")" ]; do sleep 0.05; done
+	sleep 0.2
 }
 
 children() {
@@ -128,7 +134,7 @@ expect_killed "nested server was killed by SIGKILL" 2 nested --carriers binder
 
 "$bench" throughput --driver x --quiet --seconds 20 --pairs 2 --sizes 0 >"$log" 2>&1 &
 coordinator=$!
-sleep 1
+started 4
 kill -9 "$coordinator"
 wait "$coordinator"
 survivors "$coordinator"
