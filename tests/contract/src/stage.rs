@@ -244,6 +244,16 @@ impl Stage {
         self.needs("a kernel without KASAN", !symbols.contains(" kasan_report\n"))
     }
 
+    /// How often something is tried that goes wrong by chance, of `all` times: a quarter where the kernel watches locks
+    /// and memory. It is many times slower, and tells of a lock or an access that is wrong when it comes to it once.
+    pub fn tries(&self, all: u32) -> u32 {
+        if Path::new("/proc/lockdep_stats").exists() {
+            all / 4
+        } else {
+            all
+        }
+    }
+
     /// Whether the numbers of the driver start near their ends.
     pub fn is_near_limits(&self) -> bool {
         NEAR_LIMITS.load(Ordering::Relaxed)

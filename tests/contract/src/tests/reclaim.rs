@@ -324,7 +324,7 @@ fn while_servers_die(t: &Stage) {
 fn while_mappings_come_and_go(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let _squeezer = Squeezer::start(&shrinker);
-    for round in 0..20 {
+    for round in 0..t.tries(20) as usize {
         let (manager, client) = (t.manager(), t.client());
         let data = pattern(50 * PAGE, round);
         freed_call(&client, &manager, &data);

@@ -106,7 +106,7 @@ fn storm(t: &Stage) {
 fn storm_on_who_is_being_made_more_urgent(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     client.actor.set_schedule(Nice(-10));
-    for code in 0..300 {
+    for code in 0..t.tries(300) {
         server.park();
         client.start_call(0, code, &empty());
         while !server.actor.answered(Duration::ZERO) {

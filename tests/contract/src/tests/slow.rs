@@ -645,7 +645,7 @@ fn on_and_off_under_load(t: &Stage) {
                 }
             }
         });
-        for _ in 0..300 {
+        for _ in 0..t.tries(300) {
             caller.round_trip(on_busy, &busy, &empty(), &empty());
         }
         ends.store(true, Ordering::Relaxed);
