@@ -29,13 +29,15 @@ from . import initramfs, kmsg, lanes, module, say
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
 MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"}
 
+# QEMU carries these two out byte by byte; a kernel that is told that they are slow clears and copies by words instead.
+_CPU = "max,-erms,-fsrm"
 # Instructions as time: the guest's clock counts them, and two runs are the same to the byte.
-ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-cpu", "max,-erms,-fsrm",
+ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-cpu", _CPU,
           "-smp", "1", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
 # With a thread for each CPU, QEMU 7.2 may go on with what it has translated of text that another CPU rewrites
 # meanwhile. The debugging kernel rewrites none while both run; the others take turns.
-_AT_ONCE = ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]
-_IN_TURN = ["-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2"]
+_AT_ONCE = ["-accel", "tcg,thread=multi", "-cpu", _CPU, "-smp", "2"]
+_IN_TURN = ["-accel", "tcg,thread=single", "-cpu", _CPU, "-smp", "2"]
 
 
 @dataclasses.dataclass
@@ -50,6 +52,8 @@ class Job:
     module: pathlib.Path | None = None
     interactive: bool = False
     icount: bool = False
+    # CPUs take turns in the debugging guest, too.
+    in_turn: bool = False
     pin: int | None = None
     timeout: float = 120.0
     # After so long without a word it counts as hung, too.
@@ -101,13 +105,12 @@ def _command(kernel, job, initrd, console):
         argv = [kernel.image, f"mem={memory}M", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
                 "con=null", "con1=fd:0,fd:1", "stderr=1", "loglevel=5", *job.boot]
     else:
-        machine = ICOUNT if job.icount else _AT_ONCE if "debug" in kernel.guest.fragments else _IN_TURN
         # On a busy host the timer ticks too late for the kernel's test of it at boot, which then panics.
         extra = ["norandmaps", "tsc=reliable"] if job.icount else ["no_timer_check"]
         # KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
         # know of how many levels page tables are while a CPU's features are read anew; with four it matters not.
         extra += ["no5lvl"] if "debug" in kernel.guest.fragments else []
-        argv = ["qemu-system-x86_64", *machine, *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
+        argv = ["qemu-system-x86_64", *machine(kernel, job), *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
                 "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
                 "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
                 "-append", " ".join(["console=ttyS0 panic=-1 loglevel=5", *extra, *job.boot])]
@@ -116,6 +119,13 @@ def _command(kernel, job, initrd, console):
     if job.pin is not None:
         front += ["taskset", "-c", str(job.pin)]
     return [str(word) for word in [*front, *argv]]
+
+
+def machine(kernel, job):
+    """The words that tell QEMU what to emulate."""
+    if job.icount:
+        return ICOUNT
+    return _AT_ONCE if "debug" in kernel.guest.fragments and not job.in_turn else _IN_TURN
 
 
 def _boot(argv, console, speech, job):

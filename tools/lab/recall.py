@@ -48,7 +48,7 @@ def run(built, job, attempt):
 def _key(built, job):
     """A number that changes with whatever the guest is made of."""
     content = hashlib.sha256(guest.first_filesystem(built, job, token="token")).hexdigest()
-    machine = "" if built.guest.arch == "um" else _emulator()
+    machine = "" if built.guest.arch == "um" else f"{_emulator()} {guest.machine(built, job)}"
     return cache.key(str(built.folder), content, machine, job.boot, job.qemu, job.icount, job.cpus, job.memory)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from . import bench, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, observed, packages, proc, programs, recall, say, stock, times, tracing, unload
+from . import bench, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, observed, packages, proc, programs, recall, say, stock, times, tracing, turns, unload
 from .tally import COUNTS, Tally, last_words, run
 from .versions import BUILD, ROOT
 
@@ -16,8 +16,11 @@ _SKIPPED = re.compile(r"^\d+ skipped: ")
 
 # Where the contract must hold. The C driver is the oracle. Upstream's Rust driver is compared by
 # `make contract-table`: each test that it fails takes seconds to do so.
-CONTRACT = (("um", "c", True), ("um", "rust", True), ("x86_64", "c", True), ("x86_64", "rust", True),
-            ("x86_64-debug", "rust", True))
+CONTRACT = (("um", "c", True), ("x86_64", "c", True), ("x86_64", "rust", True))
+# In the debugging guest in two parts (turns.py).
+PARTS = {"CPUs in turn": True, "CPUs at once": False}
+# Where our driver's numbers start near their ends; as it is loaded otherwise, the other guests have it.
+NEAR_LIMITS = "um"
 # What a kernel does otherwise with a driver that is part of it: it starts it, and lets it use what modules cannot.
 BUILTIN = "x86_64-builtin"
 GROUPS_BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::",
@@ -95,7 +98,9 @@ def stages(afresh=False):
     stage(f"KUnit {kunit.GUEST}", kunit_suites)
     for name, driver, counts in CONTRACT:
         of_contract(name, driver, counts=counts)
-    of_contract("um", "rust", "with numbers near their ends", near_limits=True)
+    for words, in_turn in PARTS.items():
+        of_contract(callbacks.GUEST, "rust", words, in_turn=in_turn)
+    of_contract(NEAR_LIMITS, "rust", "with numbers near their ends", near_limits=True)
     of_contract(BUILTIN, "rust", only=GROUPS_BUILTIN)
     for name, driver, only in CONTRACT_LSM:
         of_contract(name, driver, *LSM, boot=LSM, only=only)
@@ -166,13 +171,13 @@ def checks(tally):
 
 
 def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64,
-             policy=False, module_file=None, near_limits=False, recalled=False):
+             policy=False, module_file=None, near_limits=False, recalled=False, in_turn=None):
     """The contract suite in one guest against one driver, for tasks of a width. Gives the guest's result.
 
     `boot`: more words for the guest's command line. `only`: not all tests, but those whose names
     contain one of these. `policy`: whether the security module gets that of the tests. `module_file`: is
     loaded instead of our driver as it is. `near_limits`: our driver's numbers start near their ends. `recalled`: a run
-    that passed on the C driver is not made again.
+    that passed on the C driver is not made again. `in_turn`: the part of all tests for which CPUs take turns, or the other one.
     """
     where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
     program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
@@ -182,6 +187,9 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         module_file = module.build_near_limits(kernel.build(name))
         argv = [*FEW_PIDS, *argv, "--near-limits"]
     files = {"/lab/contract": program}
+    if in_turn is not None:
+        files["/lab/named"] = turns.named(program, in_turn)
+        argv += ["--named", "/lab/named"]
     if driver == "upstream":
         # It fails many, and each failure takes as long as the test is patient.
         argv += ["--patience", "1", "--timeout", "8"]
@@ -194,7 +202,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     if (name, driver) == (callbacks.GUEST, "rust"):
         argv = callbacks.watched(argv)
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot,
-                    module=module_file)
+                    module=module_file, in_turn=bool(in_turn))
     if recalled and driver == "c":
         result = recall.run(kernel.build(name), job, lambda: run(title, name, job))
     else:
@@ -207,7 +215,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
             say.lines(f"    {line}")
     if not result.good and not failed:
         failed = 1
-    if RECORD in result.files and not only and not near_limits:
+    if RECORD in result.files and not only and not near_limits and in_turn is None:
         record = _record(where, driver)
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
