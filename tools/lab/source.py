@@ -16,6 +16,7 @@ KERNEL = PINNED["kernel"]
 SELFTESTS = "tools/testing/selftests"
 # Part of the key of every tree: raise it when `_prepare` does something else.
 PREPARATION = 1
+_KCONFIG = "drivers/android/Kconfig"
 
 
 def tree():
@@ -102,6 +103,9 @@ def _from_folder(folder):
         raise say.LabError(f"KERNEL_SRC={folder} is {what}: point it at a Linux {KERNEL['series']} tree")
     if (folder / ".config").exists():
         raise say.LabError(f"KERNEL_SRC={folder} has been built in: run `make -C {folder} mrproper`")
+    if not re.search(r"config ANDROID_BINDER_IPC\n\ttristate ", (folder / _KCONFIG).read_text()):
+        raise say.LabError(f"KERNEL_SRC={folder} can have Binder drivers built in only, and exports to modules not all that they need: "
+                           f"take {KERNEL['package']} of Debian, or lay our driver into it by tools/install-into-kernel")
 
     def make(part):
         cache.need_space(2.5, "copying the kernel source")
@@ -122,7 +126,7 @@ def _fingerprint(folder):
 
 def _prepare(part):
     """Let both incumbents be modules of one kernel: upstream's Rust driver is built in or nothing."""
-    kconfig = part / "drivers/android/Kconfig"
+    kconfig = part / _KCONFIG
     text = kconfig.read_text()
     block = re.search(r"config ANDROID_BINDER_IPC_RUST\n(\t.*\n)+", text)
     if not block:
