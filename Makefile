@@ -141,8 +141,8 @@ binderctl: $(PYTHON) ## build tools/binderctl as a static program, build/program
 deb: $(PYTHON) ## Debian packages in build/deb: rust-binder-dkms, our driver for stock kernels, and binder-tools
 	@$(LAB) deb
 
-deb-test: $(PYTHON) ## these packages installed, used, upgraded and purged on a Debian machine with stock kernels (as root)
-	@$(LAB) deb-test
+deb-test: $(PYTHON) ## these packages installed, used, upgraded and purged on Debian machines with stock kernels (as root; ONLY=sid|trixie: on that one)
+	@$(LAB) deb-test $(if $(ONLY),--only "$(ONLY)")
 
 check: $(PYTHON) ## format, clippy, checkpatch, docs
 	@$(LAB) check

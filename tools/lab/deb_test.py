@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The life of our packages on a Debian machine: installed, used, brought to another kernel, locked out, purged."""
+"""The life of our packages on Debian machines: installed, used, brought to another kernel, locked out, purged."""
 
 import pathlib
 import re
@@ -8,9 +8,8 @@ import tempfile
 from . import clients, deb, machine, packages, proc
 from .versions import PINNED, ROOT
 
-_PINS = PINNED["machine"]
+_PACKAGES = PINNED["machine"]["packages"]
 _SCRIPTS = ROOT / "tests/packages"
-_FIRST, _SECOND = (_PINS[name]["release"] for name in ("first", "second"))
 _LINE = re.compile(r"^(not )?ok \d+ - .*(?:\n# .*)*", re.M)
 # What a script that runs in the machine's root finds there.
 _APT = "set -eu\ncd /lab\ninstall='apt-get install -y --no-install-recommends'\n"
@@ -18,20 +17,24 @@ _APT = "set -eu\ncd /lab\ninstall='apt-get install -y --no-install-recommends'\n
 _LIST = r"""
 find / -xdev \( -path /proc -o -path /dev -o -path /lab -o -path /srv -o -path /tmp -o -path /run -o -path /var/log \
     -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/systemd -o -path /home \
-    -o -path /usr/lib/modules -o -path /usr/src -o -path /boot -o -path /var/lib/initramfs-tools \) -prune -o -print |
+    -o -path /usr/lib/modules -o -path /usr/src -o -path /boot -o -path /var/lib/initramfs-tools -o -path /var/tmp \
+    -o -path /var/lib/dbus -o -name .updated \) -prune -o -print |
     grep -v '^/var/lib/dkms/mok\|^/etc/.*-$' | sort
 """
+MACHINES = ("sid", "trixie")
 
 
-def run():
-    """Every step in its order; whether all went well."""
+def run(names=MACHINES):
+    """Every step in its order, on each machine; whether all went well."""
     packages.ensure("um", "deb_test")
     made = {f"lab/{path.name}": path for path in deb.build()}
-    base = machine.debian_13(_versions("first", "image", "headers"), _PINS["packages"])
-    with tempfile.TemporaryDirectory(prefix="life-", dir=base.parent) as folder:
-        disk = pathlib.Path(folder) / "disk"
-        proc.output("cp", "--sparse=always", base, disk)
-        steps = _life(machine.Machine(disk), made)
+    steps = _Steps()
+    for pin in (PINNED["machine"][name] for name in names):
+        base = machine.debian_of(pin["suites"], _versions(pin, pin["release"], "image", "headers"), _PACKAGES)
+        with tempfile.TemporaryDirectory(prefix="life-", dir=base.parent) as folder:
+            disk = pathlib.Path(folder) / "disk"
+            proc.output("cp", "--sparse=always", base, disk)
+            _life(machine.Machine(disk), steps, pin, made)
     print("\n".join(steps.lines))
     print(f"\n{steps.passed} passed, {steps.failed} failed")
     return 1 if steps.failed else 0
@@ -57,42 +60,48 @@ class _Steps:
         self.lines += [f"{name}: {'yes' if good else 'no'}", *([] if good else words.splitlines()[-15:])]
 
 
-def _life(box, made):
-    steps = _Steps()
+def _life(box, steps, pin, made):
+    """Of the packages on one machine."""
     before = _files(box)
-    _install(box, steps, made)
+    last = pin.get("later", pin["release"])
+    _install(box, steps, pin, made)
     box.put({f"lab/{name}": _SCRIPTS / name for name in ("check", "used", "purged", "locked")} | _clients())
-    _use(box, steps, _FIRST)
-    _upgrade(box, steps)
-    _lock(box, steps)
-    _use(box, steps, _SECOND, ". /lab/purged")
-    left = sorted(path for path in _files(box) - before if _SECOND not in path and "linux-" not in path)
-    steps.check("nothing is left", not left, "\n".join(left))
-    return steps
+    if last != pin["release"]:
+        _use(box, steps, pin["release"])
+        _upgrade(box, steps, pin)
+        _lock(box, steps, last)
+    _use(box, steps, last, ". /lab/purged")
+    left = sorted(path for path in _files(box) - before if last not in path and "linux-" not in path)
+    steps.check(f"nothing is left on {last}", not left, "\n".join(left))
 
 
-def _install(box, steps, made):
-    """First without the kernel's source, which then comes."""
+def _install(box, steps, pin, made):
+    """First without the kernel's source, which then comes, at the second attempt."""
+    release = pin["release"]
     words = box.off("installing the packages without source", f"{_APT}$install ./*.deb\n", made)
-    steps.check("a kernel without its source is told how to get it", "apt install linux-source-7.2=" in words, words)
-    words = box.off(f"installing source, and compiling for {_FIRST}",
-                    f"{_APT}$install {_versions('first', 'source')[0]}\nmodinfo -k {_FIRST} binder_rust")
-    steps.check(f"the module is compiled for {_FIRST} when it has come", "vermagic" in words, words)
+    steps.check(f"{release} without its source is told how to get it", f"apt install {_source(release)}=" in words, words)
+    # As if the power failed while the headers are prepared.
+    begun = f"/var/lib/rust-binder/{release}.source"
+    box.off("installing source, which is interrupted", f"{_APT}$install {_versions(pin, release, 'source')[0]} & apt=$!\n"
+            f"while kill -0 $apt && [ ! -e {begun} ]; do sleep 0.2; done\nkill -KILL -1\nls -d {begun}")
+    words = box.off(f"going on, and compiling for {release}", f"{_APT}dpkg --configure -a\nmodinfo -k {release} binder_rust\n! ls -d {begun}")
+    steps.check(f"the module is compiled for {release} after an interruption", "vermagic" in words, words)
 
 
 def _use(box, steps, release, more=""):
     steps.add(f"used on {release}", box.on(f"starting it with {release}", release, f". /lab/used\n{more}\nend", timeout=1200))
 
 
-def _upgrade(box, steps):
-    words = box.off(f"installing {_SECOND}, and compiling for it", f"{_APT}$install "
-                    f"{' '.join(_versions('second', 'image', 'headers', 'source'))}\n"
-                    f"modinfo -k {_SECOND} binder_rust; modinfo -k {_FIRST} binder_rust")
-    steps.check(f"the module is compiled for {_SECOND} as that is installed", words.count("vermagic") == 2, words)
+def _upgrade(box, steps, pin):
+    first, later = pin["release"], pin["later"]
+    words = box.off(f"installing {later}, and compiling for it", f"{_APT}$install "
+                    f"{' '.join(_versions(pin, later, 'image', 'headers', 'source'))}\n"
+                    f"modinfo -k {later} binder_rust; modinfo -k {first} binder_rust")
+    steps.check(f"the module is compiled for {later} as that is installed", words.count("vermagic") == 2, words)
 
 
-def _lock(box, steps):
-    steps.add(f"locked down, {_SECOND}", box.on(f"starting {_SECOND} locked down", _SECOND, ". /lab/locked\nend",
+def _lock(box, steps, release):
+    steps.add(f"locked down, {release}", box.on(f"starting {release} locked down", release, ". /lab/locked\nend",
                                                 boot=("lockdown=integrity",), timeout=1200))
 
 
@@ -101,12 +110,14 @@ def _files(box):
     return {line for line in box.off("listing files", _LIST).splitlines() if line.startswith("/")}
 
 
-def _versions(which, *parts):
+def _versions(pin, release, *parts):
     """Names of packages of a kernel, as apt is asked for them."""
-    pin = _PINS[which]
-    series = re.match(r"\d+\.\d+", pin["release"]).group()
-    names = {"image": f"linux-image-{pin['release']}", "headers": f"linux-headers-{pin['release']}", "source": f"linux-source-{series}"}
-    return [f"{names[part]}/{pin['suite']}" for part in parts]
+    names = {"image": f"linux-image-{release}", "headers": f"linux-headers-{release}", "source": _source(release)}
+    return [f"{names[part]}/{pin['suites'][-1]}" for part in parts]
+
+
+def _source(release):
+    return f"linux-source-{re.match(r'[0-9]+[.][0-9]+', release).group()}"
 
 
 def _clients():

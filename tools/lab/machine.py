@@ -5,6 +5,7 @@ While it is off, commands run in its root by chroot, at native speed; on, they r
 disk is a file with one filesystem. Who calls this is root, which loop devices need.
 """
 
+import contextlib
 import os
 import pathlib
 import shlex
@@ -42,33 +43,41 @@ mkdir -p "$1/etc/initramfs-tools/conf.d"
 echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab"
 printf '%s\\n' virtio_pci virtio_blk ext4 >>"$1/etc/initramfs-tools/modules"
 """
+# In namespaces of its own, and as long as this program lives, whichever way that ends: no process stays, and no mount.
+_ALONE = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _OFF = """
-disk=$1
-root=$(mktemp -d)
-mount -o loop "$disk" "$root"
+root=$1
+mount -o loop "$2" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 status=0
 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
     sh /lab/step || status=$?
+# What a package's script has left behind ends, as it does on a machine that is turned off.
+kill -TERM -1 2>/dev/null || true
 umount -l "$root/dev"
 umount "$root/proc"
-# What a package's script has left behind ends within seconds.
 tries=0
 until umount "$root" 2>/dev/null; do
     tries=$((tries + 1))
     [ $tries -lt 60 ]
     sleep 0.5
 done
-rmdir "$root"
 exit $status
 """
 _COPY = """
-root=$(mktemp -d)
-mount -o loop "$1" "$root"
-shift
+root=$1
+mount -o loop "$2" "$root"
+shift 2
 while [ $# -gt 0 ]; do mkdir -p "$(dirname "$root/$2")"; cp -pL "$1" "$root/$2"; shift 2; done
+umount "$root"
 """
+_KERNEL = """
+mount -o loop,ro "$2" "$1"
+cp -L "$1/boot/vmlinuz-$3" "$1/boot/initrd.img-$3" "$4"
+umount "$1"
+"""
+_MOUNT_AND_RUN = 'mount -o loop "$2" "$1"; root=$1; shift 2; "$@"; umount "$root"'
 
 
 class Machine:
@@ -80,7 +89,8 @@ class Machine:
     def put(self, files):
         """Lay files of the host at paths of the machine, which is off."""
         words = [word for where, path in files.items() for word in (path, where.lstrip("/"))]
-        _inside(_COPY, self.disk, *words)
+        with _mount_point() as root:
+            proc.output(*_inside(_COPY, root, self.disk, *words))
 
     def off(self, title, script, files=None):
         """What the shell script `script` prints in the machine's root while it is off; it must succeed."""
@@ -88,8 +98,8 @@ class Machine:
             step.write(script)
             step.flush()
             self.put({**(files or {}), "lab/step": step.name})
-        log = proc.logged(title, "machine-off", ["unshare", "--mount", "sh", "-euc", _OFF, "sh", self.disk])
-        return log.read_text()
+        with _mount_point() as root:
+            return proc.logged(title, "machine-off", _inside(_OFF, root, self.disk)).read_text()
 
     def on(self, title, release, script, files=None, boot=(), timeout=600):
         """What it prints on the machine, which is started for it with the kernel `release` and ends with it."""
@@ -97,8 +107,8 @@ class Machine:
             folder = pathlib.Path(folder)
             (folder / "step").write_text(script)
             self.put({**(files or {}), "lab/step": folder / "step"})
-            _inside('root=$(mktemp -d); mount -o loop,ro "$1" "$root"; cp -L "$root/boot/vmlinuz-$2" "$root/boot/initrd.img-$2" "$3"',
-                    self.disk, release, folder)
+            with _mount_point() as root:
+                proc.output(*_inside(_KERNEL, root, self.disk, release, folder))
             argv = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1536", "-display", "none",
                     "-no-reboot", "-nodefaults", "-serial", f"file:{folder}/console", "-serial", f"file:{folder}/words",
                     "-drive", f"file={self.disk},format=raw,if=virtio,cache=unsafe", "-kernel", folder / f"vmlinuz-{release}",
@@ -117,11 +127,11 @@ class Machine:
             return words
 
 
-def debian_13(kernel_packages, packages):
-    """A disk with Debian 13, its backports, a kernel and more packages; a file of the cache, to be copied."""
+def debian_of(suites, kernel_packages, packages):
+    """A disk with a Debian, its suite being the first of `suites`, a kernel and more packages; a file of the cache, to be copied."""
     if os.geteuid() != 0:
         raise say.LabError("a Debian machine is made by root, who may mount its disk")
-    inputs = [debian.mirror(), kernel_packages, packages, _SERVICE, _CUSTOMIZE, _INITRAMFS]
+    inputs = [debian.mirror(), suites, kernel_packages, packages, _SERVICE, _CUSTOMIZE, _INITRAMFS]
 
     def make(part):
         cache.need_space(8, "a Debian machine")
@@ -129,25 +139,44 @@ def debian_13(kernel_packages, packages):
         with open(part, "wb") as disk:
             disk.truncate(12 << 30)
         proc.output("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", part)
-        base = "systemd-sysv,udev,kmod,initramfs-tools,dbus,ca-certificates,procps"
-        folder = part.with_name(part.name + ".root")
-        sources = [f"deb {debian.mirror()} {suite} main" for suite in ("trixie", "trixie-backports")]
-        proc.logged("installing Debian 13", "machine", [
-            "unshare", "--mount", "sh", "-euc", 'mkdir -p "$1"; mount -o loop "$2" "$1"; shift 2; exec "$@"', "sh", folder, part,
-            "mmdebstrap", "--variant=minbase", f"--include={base}", "--aptopt=APT::Install-Recommends \"false\"",
-            "--skip=check/empty,cleanup/apt/lists", f"--customize-hook={_CUSTOMIZE}", f"--customize-hook={_INITRAMFS}",
-            "trixie", folder, *sources])
-        proc.output("rmdir", folder)
+        _install(part, suites)
         Machine(part).off("installing its kernel and compilers", "set -eu\napt-get update\n"
                           f"apt-get install -y --no-install-recommends {' '.join(kernel_packages)}\n"
                           f"apt-get install -y --no-install-recommends {' '.join(packages)}\napt-get clean\n")
 
-    return cache.entry(f"machine/debian-13-{cache.key(*inputs)}", make)
+    return cache.entry(f"machine/debian-{suites[0]}-{cache.key(*inputs)}", make)
+
+
+def _install(disk, suites):
+    """Debian itself, without a kernel, on a disk that has an empty filesystem."""
+    base = "systemd-sysv,udev,kmod,initramfs-tools,dbus,ca-certificates,procps"
+    sources = [f"deb {debian.mirror()} {suite} main" for suite in suites]
+    with _mount_point() as root, tempfile.NamedTemporaryFile("w") as options:
+        # Proxies, and what else the mirror needs.
+        options.write(proc.output("apt-config", "dump", "Acquire"))
+        options.flush()
+        argv = _inside(_MOUNT_AND_RUN, root, disk, "mmdebstrap", "--variant=minbase", f"--include={base}", f"--aptopt={options.name}",
+                       "--aptopt=APT::Install-Recommends \"false\"", "--skip=check/empty,cleanup/apt/lists",
+                       f"--customize-hook={_CUSTOMIZE}", f"--customize-hook={_INITRAMFS}", suites[0], root, *sources)
+        try:
+            proc.logged(f"installing Debian {suites[0]}", "machine", argv)
+        except say.LabError as error:
+            raise say.LabError(f"is {debian.mirror()} reachable, and does it have {' and '.join(suites)}?\n{error}") from None
+
+
+@contextlib.contextmanager
+def _mount_point():
+    """A folder to mount a disk at. Nothing is mounted there outside of the namespaces of who does that."""
+    root = tempfile.mkdtemp(prefix="machine-")
+    try:
+        yield root
+    finally:
+        os.rmdir(root)
 
 
 def _inside(script, *arguments):
-    """Run a shell script in a mount namespace of its own, which ends with it."""
-    proc.output("unshare", "--mount", "sh", "-euc", script, "sh", *arguments)
+    """The command line of a shell script that runs there, which may mount things and leaves none."""
+    return [*_ALONE, "sh", "-euc", script, "sh", *arguments]
 
 
 def _end(folder):
