@@ -423,6 +423,8 @@ fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
     start_read_into(&a, &absent);
     b.start_call(on_a, 2, &empty());
     assert_eq!(absent.wait(), 0);
+    // The C driver waits for the page before it looks for a call.
+    b.actor.expect_blocked();
     b.kill();
     let told = finish_read_into(&a, &absent);
     assert!(matches!(told[..], [_, Return::TransactionComplete, Return::Transaction(_)]), "{told:?}");
