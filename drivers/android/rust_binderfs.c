@@ -7,15 +7,19 @@
  * mount's user namespace creates more of them through binder-control.
  */
 
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/fs.h>
 #include <linux/fs_context.h>
 #include <linux/magic.h>
 #include <linux/module.h>
+#include <linux/printk.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
 #include "binderfs/internal.h"
+#include "common/name.h"
 
 dev_t rust_binderfs_region;
 
@@ -125,7 +129,6 @@ static int binderfs_init_fs_context(struct fs_context *fc)
  */
 static struct file_system_type binderfs_type = {
 	.owner = THIS_MODULE,
-	.name = "binder",
 	.init_fs_context = binderfs_init_fs_context,
 	.parameters = rust_binderfs_parameters,
 	.kill_sb = binderfs_kill_sb,
@@ -138,14 +141,18 @@ MODULE_ALIAS_FS("binder");
 int rust_binderfs_register(void)
 {
 	int ret = alloc_chrdev_region(&rust_binderfs_region, 0, BINDERFS_MINORS,
-				      "binder");
+				      rust_binder_name());
 
 	if (ret)
 		return ret;
 
+	binderfs_type.name = rust_binder_name();
 	ret = register_filesystem(&binderfs_type);
 	if (ret)
 		unregister_chrdev_region(rust_binderfs_region, BINDERFS_MINORS);
+	if (ret == -EBUSY)
+		pr_err("another driver has registered filesystem %s: unload it, or load this one with name=ANOTHER\n",
+		       binderfs_type.name);
 	return ret;
 }
 

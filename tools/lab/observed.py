@@ -125,7 +125,7 @@ def netlink_family_taken(tally):
     """Whether our driver does without its netlink family while somebody else has it, and says so."""
     _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [
         "transaction_report 0", "transaction_report 1",
-        "binder_rust: no reports over netlink (-17): another driver has registered family binder; unload it to have them"])
+        "binder_rust: no reports over netlink (-17): another driver has the family; unload it, or load this one with name=ANOTHER"])
 
 
 def log_names_taken(tally):
@@ -133,6 +133,19 @@ def log_names_taken(tally):
     _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
         "directory taken: no log of the process", "files taken: no log of the process",
         "nothing taken: a log of the process that says context binder"])
+
+
+def beside_another_driver(tally):
+    """Whether our driver is used beside another one in the same kernel, by another name."""
+    for other in ("c", "upstream"):
+        title = f"beside {other} um"
+        name = guest.MODULES[other]
+        files = {"/lab/beside": guest.SCRIPTS / "beside", f"/lab/{name}.ko": kernel.build("um").module(other),
+                 "/lab/binder-bench": programs.build("tools/binder-bench")}
+        result = run(title, "um", guest.Job(argv=["/bin/sh", "/lab/beside", name], load=False, files=files))
+        if not result.good:
+            say.lines(result.output)
+        tally.add(title, int(result.good), int(not result.good))
 
 
 def _taken(tally, title, folder, made, argv, wanted):

@@ -137,6 +137,7 @@ def stages(afresh=False):
     stage("reports in the kernel's netlink tool", observed.netlink_tool)
     stage("a netlink family that is taken", observed.netlink_family_taken)
     stage("names of log files that are taken", observed.log_names_taken)
+    stage("beside another driver", observed.beside_another_driver)
     stage("binder-bench's errors", _bench_errors)
     for driver in ("c", "rust"):
         stage(f"binderctl in terminals um {driver}", functools.partial(observed.terminals, driver=driver))

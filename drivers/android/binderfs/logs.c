@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
+#include "../common/name.h"
 #include "rust_binderfs.h"
 #include "internal.h"
 
@@ -242,14 +243,14 @@ int rust_binderfs_add_logs(struct super_block *sb)
 	return 0;
 }
 
-/* binder/ of debugfs */
+/* The folder in debugfs, which is named as the filesystem type is */
 
 static struct dentry *binder_debugfs;
 static struct binder_log_dir binder_debugfs_processes;
 
 void rust_binder_debugfs_init(void)
 {
-	struct dentry *dir = debugfs_create_dir("binder", NULL);
+	struct dentry *dir = debugfs_create_dir(rust_binder_name(), NULL);
 
 	rust_binder_log_dir_init(&binder_debugfs_processes);
 	binder_debugfs_processes.in_debugfs = true;

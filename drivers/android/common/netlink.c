@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reports of calls that fail, over generic netlink: family "binder", group
- * "report" (Documentation/netlink/specs/binder.yaml); and of calls that are
- * slow, group "slow_call".
+ * Reports of calls that fail, over generic netlink: family "binder", unless the
+ * driver has another name, group "report"
+ * (Documentation/netlink/specs/binder.yaml); and of calls that are slow, group
+ * "slow_call".
  *
  * The family has no operations: whoever listens is only told. Joining the group
  * takes no capability. Reports are sent in the initial network namespace alone,
@@ -13,6 +14,7 @@
 
 #include <linux/module.h>
 #include <linux/printk.h>
+#include <linux/string.h>
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 
@@ -20,6 +22,7 @@
 
 #include "../../../include/uapi/linux/android/binder_slow_call.h"
 
+#include "name.h"
 #include "netlink.h"
 
 enum {
@@ -40,7 +43,6 @@ static struct genl_family rust_binder_family = {
 	.n_mcgrps = ARRAY_SIZE(rust_binder_groups),
 	.netnsok = true,
 	.version = BINDER_FAMILY_VERSION,
-	.name = BINDER_FAMILY_NAME,
 };
 
 /* Written before the first device exists and after the last one is gone. */
@@ -48,14 +50,16 @@ static bool is_registered;
 
 void rust_binder_netlink_register(void)
 {
-	int ret = genl_register_family(&rust_binder_family);
+	int ret;
 
+	strscpy(rust_binder_family.name, rust_binder_name());
+	ret = genl_register_family(&rust_binder_family);
 	if (!ret)
 		is_registered = true;
 	else
 		pr_warn("no reports over netlink (%d): %s\n", ret,
 			ret == -EEXIST ?
-			"another driver has registered family binder; unload it to have them" :
+			"another driver has the family; unload it, or load this one with name=ANOTHER" :
 			"the family cannot be registered");
 }
 
