@@ -27,7 +27,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
+.PHONY: help bench paired retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -35,6 +35,9 @@ help: ## this list
 
 bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
 	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
+
+paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (BOOTS=5 SECONDS_=10; DOCS=1: into docs)
+	@$(LAB) paired $(WHERE) $(if $(BOOTS),--boots $(BOOTS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
 retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
 	@$(LAB) retention

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, bench_full, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, bench, bench_full, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -123,6 +123,11 @@ def _parser():
     measured.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
     measured.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
     command("traced", _traced, "trace events next to the C driver's, and a tracer that stays while the driver goes")
+    paired = guest_option(command("paired", lambda a: bench_paired.run(a.guest, a.boots, a.seconds, a.docs),
+                                  "round trips through C and ours in one kernel, in turns"))
+    paired.add_argument("--boots", type=int, default=5, help="of each scene")
+    paired.add_argument("--seconds", type=int, default=10, help="for each size and driver, in a boot")
+    paired.add_argument("--docs", action="store_true", help="the table goes into docs")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")

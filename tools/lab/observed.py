@@ -125,7 +125,7 @@ def netlink_family_taken(tally):
     """Whether our driver does without its netlink family while somebody else has it, and says so."""
     _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [
         "transaction_report 0", "transaction_report 1",
-        "binder_rust: no reports over netlink (-17): another driver has the family; unload it, or load this one with name=ANOTHER"])
+        "binder_rust: no reports over netlink (-17): another driver has the family: unload it, or set name=ANOTHER here"])
 
 
 def log_names_taken(tally):

@@ -59,7 +59,7 @@ void rust_binder_netlink_register(void)
 	else
 		pr_warn("no reports over netlink (%d): %s\n", ret,
 			ret == -EEXIST ?
-			"another driver has the family; unload it, or load this one with name=ANOTHER" :
+			"another driver has the family: unload it, or set name=ANOTHER here" :
 			"the family cannot be registered");
 }
 

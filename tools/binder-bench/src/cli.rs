@@ -179,7 +179,8 @@ fn two_lengths(text: &str) -> Result<(u64, u64), String> {
     }
 }
 
-fn positive_seconds(text: &str) -> Result<f64, String> {
+/// An option's value: a time that a measurement may take.
+pub fn positive_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= 86_400.0 => Ok(value),
         Ok(_) => Err("must be more than 0 and at most 86400".into()),

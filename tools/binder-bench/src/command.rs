@@ -12,6 +12,7 @@ use crate::cli::GrowthArgs;
 use crate::growth;
 use crate::memory::MemoryArgs;
 use crate::memory::RetentionArgs;
+use crate::paired::PairedArgs;
 use crate::pressure::PressureArgs;
 use crate::workload::catalogue;
 use crate::workload::catalogue::Selected;
@@ -50,6 +51,8 @@ pub enum Command {
     Retention(Box<RetentionArgs>),
     /// Calls, each checked, while the kernel takes memory back, and while it does not.
     Pressure(Box<PressureArgs>),
+    /// Round trips of two drivers in one kernel, in turns, by the same processes: for example `paired c=/dev/binderfs rust=/mnt`.
+    Paired(Box<PairedArgs>),
     /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
     #[command(mut_arg("quantities", |names| names.value_parser(growth::names())))]
     Growth(Box<GrowthArgs>),
@@ -199,6 +202,9 @@ mod tests {
             "b compare x",
             "b csv",
             "b manage",
+            "b paired c=/dev/binderfs",
+            "b paired c=/dev/binderfs /mnt",
+            "b paired c=/a rust=/b --seconds 0",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

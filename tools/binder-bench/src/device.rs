@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
 
 use binder_sys::Device;
 use binder_sys::Errno;
@@ -67,7 +69,9 @@ impl Site {
 }
 
 fn add_to(directory: &Path) -> Result<(PathBuf, Vec<Made>)> {
-    let name = format!("bench-{}", std::process::id());
+    // Two drivers that are measured in turns may be the same one.
+    static ADDED: AtomicU32 = AtomicU32::new(0);
+    let name = format!("bench-{}-{}", std::process::id(), ADDED.fetch_add(1, Ordering::Relaxed));
     binder_sys::fs::add_device(directory, &name).map_err(|errno| match errno {
         Errno::ENOENT | Errno::ENOTDIR | Errno::ENOTTY => {
             Error::NoBinder(format!("{} is not a mounted binderfs", directory.display()))

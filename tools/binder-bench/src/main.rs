@@ -6,8 +6,8 @@
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files, [`compare`] sets two sides of them next to each other, [`export`] makes CSV of them; [`stats`] says what
 //! may be concluded. What things cost in kernel memory is another question, answered by [`memory`],
-//! what calls are like while memory is taken back a third: [`pressure`], and how costs grow with numbers a fourth:
-//! [`growth`]. [`command`] is the command line; [`workload::catalogue`] is the only file that knows every workload. No
+//! what calls are like while memory is taken back a third: [`pressure`], how costs grow with numbers a fourth:
+//! [`growth`], and two drivers in one kernel are next to each other in [`paired`]. [`command`] is the command line; [`workload::catalogue`] is the only file that knows every workload. No
 //! files use each other in a circle, says `make check`.
 
 use std::io::Write;
@@ -32,6 +32,7 @@ mod marks;
 mod measure;
 mod memory;
 mod order;
+mod paired;
 mod pressure;
 mod registry;
 mod report;
@@ -56,6 +57,7 @@ use device::Site;
 use error::Context;
 use error::Error;
 use error::Result;
+use paired::PairedArgs;
 use report::Report;
 use report::Style;
 use result::RunFile;
@@ -64,6 +66,7 @@ use talk::Talker;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command.measurement() {
         Ok((common, workloads)) => run::run(&common, &workloads).and_then(|file| finish(&file, &common.run)),
+        Err(Command::Paired(args)) => paired_command(&args),
         Err(Command::Pressure(args)) => pressure::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Growth(args)) if args.list => print(&growth::list()),
         Err(Command::Growth(args)) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
@@ -122,6 +125,16 @@ fn print_report(report: &Report, form: &Form) -> Result<()> {
         (false, true) => report::render(report, Style::Markdown),
         (false, false) => report::render(report, Style::Terminal),
     })
+}
+
+fn paired_command(args: &PairedArgs) -> Result<()> {
+    let result = paired::run(args)?;
+    match args.output.as_deref() {
+        Some(path) if path == Path::new("-") => return print(&json(&result)?),
+        Some(path) => result::save(&result, path)?,
+        None => {}
+    }
+    print(&result.table())
 }
 
 fn manage_command(args: &ManageArgs) -> Result<()> {

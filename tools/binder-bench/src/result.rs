@@ -379,15 +379,20 @@ impl RunFile {
         serde_json::from_value(value).map_err(|e| bad(&e))
     }
 
-    /// Writes the file in one step: a reader never sees half of it, and an old one stays until then.
+    /// Writes the file.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let part = part_path(path);
-        let what = || format!("cannot write {}", part.display());
-        let mut file = fs::File::create(&part).context(what())?;
-        serde_json::to_writer(&mut file, self).map_err(std::io::Error::from).context(what())?;
-        file.write_all(b"\n").context(what())?;
-        fs::rename(&part, path).context(format!("cannot write {}", path.display()))
+        save(self, path)
     }
+}
+
+/// Writes a result in one step: a reader never sees half of it, and an old one stays until then.
+pub fn save(result: &impl Serialize, path: &Path) -> Result<()> {
+    let part = part_path(path);
+    let what = || format!("cannot write {}", part.display());
+    let mut file = fs::File::create(&part).context(what())?;
+    serde_json::to_writer(&mut file, result).map_err(std::io::Error::from).context(what())?;
+    file.write_all(b"\n").context(what())?;
+    fs::rename(&part, path).context(format!("cannot write {}", path.display()))
 }
 
 /// Fails early, before an hour of measuring, when a result could not be written in the end.

@@ -189,6 +189,38 @@ pub fn ratio(subject: &[Boot], base: &[Boot], figure: Figure) -> Option<Ratio> {
     })
 }
 
+/// The middle of many ratios, and the 95 % interval around it.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Middle {
+    /// The ratio in the middle.
+    pub point: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// What stands for a figure of many blocks.
+pub fn middle(blocks: &[Block], figure: Figure) -> f64 {
+    Figure::P50.centre(&mut blocks.iter().map(|block| figure.of(block)).collect::<Vec<_>>())
+}
+
+/// What `subject` is next to `base`, by each two blocks that were neighbours; none if there are fewer than two. Whatever lasts
+/// longer than two blocks is in both.
+///
+/// The interval is that of the median by order statistics: which of the sorted ratios bound it depends on their number alone.
+pub fn paired(base: &[Block], subject: &[Block], figure: Figure) -> Option<Middle> {
+    let mut ratios: Vec<f64> = base.iter().zip(subject).map(|(a, b)| figure.of(b) / figure.of(a)).collect();
+    if ratios.len() < 2 {
+        return None;
+    }
+    let point = Figure::P50.centre(&mut ratios);
+    let count = ratios.len() as f64;
+    // The number of ratios below the true median is binomial: 1.96 standard deviations to either side.
+    let low = (count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0) as usize;
+    Some(Middle { point, low: ratios[low], high: ratios[ratios.len() - 1 - low] })
+}
+
 /// The mean of all but the highest quarter.
 ///
 /// For costs that have few values each time, in whatever mixture, but for disturbances, which only add and spare most of
@@ -306,6 +338,44 @@ mod tests {
         assert!(known.controlled_by(&control(1.0 / 1.02)).decides());
         assert!(!known.controlled_by(&control(0.85)).decides());
         assert!(!known.controlled_by(&control(1.2)).controlled_by(&control(1.0)).decides());
+    }
+
+    fn blocks(means: &[f64]) -> Vec<Block> {
+        let of = |&ns: &f64| summarise(&[(ns * 1000.0) as u64], 1, 0.0, &mut new_histogram()).unwrap();
+        means.iter().map(of).collect()
+    }
+
+    #[test]
+    fn neighbours_share_what_the_machine_does() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        // A machine that is up to three times as slow for a while, and noise of 4 % in each block.
+        let pace: Vec<f64> = (0..1200).map(|round: u32| 20.0 + f64::from(round / 100 % 3) * 20.0).collect();
+        let mut noisy = |level: f64| -> Vec<Block> {
+            blocks(&pace.iter().map(|pace| pace * level * (0.98 + rng.f64() * 0.04)).collect::<Vec<_>>())
+        };
+        let (base, subject) = (noisy(1.0), noisy(0.9));
+        let found = paired(&base, &subject, Figure::Mean).unwrap();
+        assert!(found.low <= 0.9 && 0.9 <= found.high && found.high - found.low < 0.01, "{found:?}");
+        let same = paired(&base, &noisy(1.0), Figure::Mean).unwrap();
+        assert!(same.low <= 1.0 && 1.0 <= same.high, "{same:?}");
+        assert!(paired(&base[..1], &subject, Figure::Mean).is_none());
+        let two = paired(&blocks(&[1.0, 1.0]), &blocks(&[2.0, 4.0]), Figure::Mean).unwrap();
+        assert_eq!((two.low, two.point, two.high), (2.0, 3.0, 4.0));
+    }
+
+    #[test]
+    fn the_interval_of_pairs_covers_the_truth_about_as_often_as_it_says() {
+        let mut rng = fastrand::Rng::with_seed(6);
+        let covered = (0..300)
+            .filter(|_| {
+                let mut noisy = |level: f64| {
+                    blocks(&(0..60).map(|_| level * (0.9 + rng.f64() * 0.2)).collect::<Vec<_>>())
+                };
+                let found = paired(&noisy(1.0), &noisy(0.95), Figure::Mean).unwrap();
+                found.low <= 0.95 && 0.95 <= found.high
+            })
+            .count();
+        assert!((276..=300).contains(&covered), "{covered} of 300");
     }
 
     #[test]

@@ -95,6 +95,9 @@ expect 2 "is not available" run --driver x --cpus 99
 expect 3 "not a Binder device" run --driver x --device /dev/null
 expect 3 "No such file" run --driver x --device /nonexistent
 expect 3 "not a mounted binderfs" run --driver x --binderfs /tmp
+expect 2 "must be a name and a mounted binderfs" paired c=/dev/binderfs /mnt
+expect 3 "not a mounted binderfs" paired c=/dev/binderfs x=/tmp --seconds 0.1
+expect 2 "two blocks of each" paired a=/dev/binderfs b=/dev/binderfs --seconds 0.01 --quiet
 expect 1 "cannot write" run --driver x --output /nonexistent/result.json
 expect 1 "needs a guest under" run --driver x --count
 expect 1 "needs a guest under" growth --driver x

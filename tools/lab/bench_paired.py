@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make paired`: round trips through the C driver and ours in one kernel, in turns, by the same two processes. What a boot differs
+from the next by is in both then; some boots show what is left of it.
+"""
+
+import json
+import re
+import statistics
+
+from . import guest, kernel, module, programs, say
+from .versions import BUILD, ROOT
+
+HOME = BUILD / "bench/paired"
+DOCUMENT = ROOT / "docs/performance.md"
+SIZES = (0, 4096, 65536)
+# What they are called; where client and server run, and on which of the host's CPUs; what our driver is told.
+SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""), ("free, `handoff=0`", "free", None, "handoff=0"))
+_SCRIPT = """
+insmod /lab/{c}.ko && mount -t binder binder /dev/binderfs || exit
+insmod /lab/{rust}.ko name=binder-rust {parameters} && mkdir /tmp/ours && mount -t binder-rust binder /tmp/ours || exit
+/lab/binder-bench paired c=/dev/binderfs rust=/tmp/ours --placement {placement} --sizes {sizes} --seconds {seconds} --quiet --output -
+"""
+_TABLE = re.compile(r"(?<=<!-- begin: paired -->\n).*?(?=<!-- end: paired -->)", re.S)
+
+
+def run(name, boots, seconds, into_docs=False):
+    """Some boots of each scene in turns, `seconds` for each size and driver, and a table."""
+    built = kernel.build(name)
+    program = programs.build("tools/binder-bench")
+    # What is run in a guest of time has no other module in it than these two.
+    files = {"/lab/binder-bench": program, f"/lab/{guest.MODULES['c']}.ko": built.module("c"),
+             f"/lab/{guest.MODULES['rust']}.ko": module.build(built)}
+    found = {(scene[0], size): [] for scene in SCENES for size in SIZES}
+    say.note(f"{boots} boots of each of {len(SCENES)} scenes: {boots * len(SCENES) * (len(SIZES) * 2 * seconds + 3) / 60:.0f} min")
+    for boot in range(1, boots + 1):
+        for scene in SCENES:
+            for row in _boot(built, files, scene, boot, seconds):
+                found[scene[0], row["size"]].append(row)
+    text = table(found)
+    print("\n" + text)
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / f"{name}.json").write_text(json.dumps([[*key, rows] for key, rows in found.items()], indent=1) + "\n")
+    if into_docs:
+        DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
+    return 0
+
+
+def _boot(built, files, scene, boot, seconds):
+    title, placement, pin, parameters = scene
+    script = _SCRIPT.format(**guest.MODULES, placement=placement, parameters=parameters, seconds=seconds,
+                            sizes=",".join(map(str, SIZES)))
+    job = guest.Job(argv=["/bin/sh", "-c", script], driver="none", files=files, pin=pin if built.guest.arch == "um" else None,
+                    timeout=len(SIZES) * seconds * 3 + 60)
+    with say.Step(f"paired {built.guest.name}, {title}, boot {boot}"):
+        result = guest.run(built, job)
+    if not result.good:
+        why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
+        raise say.LabError(f"the two drivers could not be measured beside each other: {why}")
+    return json.loads(result.output.strip().splitlines()[-1])["rows"]
+
+
+def table(found):
+    """A line for each scene and size: of each boot's figures the middle one, and of the ratios also the ends."""
+    lines = ["| where they run | bytes | C, µs | ours, µs | ours ÷ C, median | of each boot | average |", "|---|--:|--:|--:|--:|---|--:|"]
+    for (scene, size), rows in found.items():
+        middle = statistics.median
+        first, second = (middle(row["median_us"][side] for row in rows) for side in (0, 1))
+        medians = sorted(row["median"]["point"] for row in rows)
+        # Half an interval, of the boot that knows least.
+        unsure = max((row["median"]["high"] - row["median"]["low"]) / 2 for row in rows)
+        lines.append(f"| {scene} | {size} | {first:.1f} | {second:.1f} | **{middle(medians):.3f}** | {medians[0]:.3f} to {medians[-1]:.3f}, "
+                     f"± {unsure:.3f} | {middle(row['average']['point'] for row in rows):.3f} |")
+    return "\n".join(lines) + "\n"

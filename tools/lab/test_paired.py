@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is made of some boots with two drivers in each.
+
+    PYTHONPATH=tools python3 -m unittest lab.test_paired
+"""
+
+import unittest
+
+from . import bench_paired
+
+
+class Table(unittest.TestCase):
+    def test_the_middle_of_boots_and_their_ends(self):
+        def boot(base, other, ratio, width):
+            return {"median_us": [base, other], "median": {"point": ratio, "low": ratio - width, "high": ratio + width},
+                    "average": {"point": ratio + 0.1}}
+
+        rows = [boot(10.0, 8.0, 0.8, 0.01), boot(30.0, 21.0, 0.7, 0.02), boot(20.0, 18.0, 0.9, 0.01)]
+        line = bench_paired.table({("one CPU", 4096): rows}).splitlines()[-1]
+        self.assertEqual(line, "| one CPU | 4096 | 20.0 | 18.0 | **0.800** | 0.700 to 0.900, ± 0.020 | 0.900 |")
+
+
+if __name__ == "__main__":
+    unittest.main()
