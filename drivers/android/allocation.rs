@@ -22,6 +22,7 @@ use crate::{
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::Node,
     process::Process,
+    pure::one_or_many::OneOrMany,
     range_alloc::{CallKind, Label, RangeAllocator, Reserved, State},
     trace, //
 };
@@ -48,12 +49,11 @@ pub(crate) enum HeldObject {
 }
 
 /// All objects that the data of a transaction names.
-#[derive(Default)]
 struct BufferObjects {
     /// Nodes and handles.
-    held: KVVec<HeldObject>,
+    held: OneOrMany<HeldObject>,
     /// Files that are not installed in the receiver yet.
-    files: KVVec<FileSlot<Process>>,
+    files: OneOrMany<FileSlot<Process>>,
     /// Descriptors of the receiver that are closed when the buffer is freed.
     to_close: Option<DeferredClose>,
 }
@@ -77,6 +77,14 @@ pub(crate) struct Buffer {
 // It moves with a transaction from step to step, so it has to be small.
 const _: () = assert!(size_of::<Buffer>() <= 32);
 
+impl BufferObjects {
+    const NONE: Self = Self {
+        held: OneOrMany::None,
+        files: OneOrMany::None,
+        to_close: None,
+    };
+}
+
 impl Buffer {
     /// Returns its offset from the start of the target's space.
     #[inline]
@@ -87,26 +95,26 @@ impl Buffer {
     fn named(&mut self) -> Result<&mut BufferObjects, AllocError> {
         let named = match self.named.take() {
             Some(named) => named,
-            None => KBox::new(BufferObjects::default(), GFP_KERNEL)?,
+            None => KBox::new(BufferObjects::NONE, GFP_KERNEL)?,
         };
         Ok(self.named.insert(named))
     }
 
     /// Allocates room to record one more node or handle.
     pub(crate) fn expect_held(&mut self) -> Result<(), AllocError> {
-        self.named()?.held.reserve(1, GFP_KERNEL)
+        self.named()?.held.make_room()
     }
 
     /// Records an object that the data names. Room for it has to be allocated before.
     pub(crate) fn hold(&mut self, held: HeldObject) {
         if let Some(named) = &mut self.named {
-            let _ = named.held.push_within_capacity(held);
+            named.held.push_within_room(held);
         }
     }
 
     /// Records a file that the data names.
     pub(crate) fn hold_file(&mut self, slot: FileSlot<Process>) -> Result<(), AllocError> {
-        self.named()?.files.push(slot, GFP_KERNEL)
+        self.named()?.files.push(slot)
     }
 
     /// Reserves a number for each file in the data of transaction `id`, in the file descriptor table
@@ -119,7 +127,7 @@ impl Buffer {
         id: u32,
         receiver: &Process,
     ) -> Result<Option<KBox<ReservedNumbers>>> {
-        let slots = self.named.as_ref().map_or(&[][..], |named| &named.files);
+        let slots = self.named.as_ref().map_or(&[][..], |named| named.files.as_slice());
         if slots.is_empty() {
             return Ok(None);
         }
@@ -134,7 +142,8 @@ impl Buffer {
     /// buffer are recorded in it.
     pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
         if let Some(named) = &mut self.named {
-            named.to_close = reserved.install(core::mem::take(&mut named.files));
+            let files = core::mem::replace(&mut named.files, OneOrMany::None);
+            named.to_close = reserved.install(files);
         }
     }
 
@@ -382,7 +391,7 @@ impl Process {
         descriptors: Option<Descriptors<'_, Self>>,
     ) -> AfterFree {
         let named = KBox::into_inner(named);
-        for held in named.held {
+        for held in named.held.into_items() {
             match held {
                 HeldObject::Node(node, strength) => node.drop_local(strength),
                 HeldObject::Handle(handle, strength) => {

@@ -27,6 +27,7 @@
 
 use crate::{
     kernel_ext::{deferred_close::DeferredClose, page_range::PageRange},
+    pure::one_or_many::OneOrMany,
     trace, //
 };
 use kernel::{
@@ -66,9 +67,9 @@ pub(crate) enum Closer {
 /// Numbers in the calling task's file descriptor table for all files of a buffer; released when
 /// dropped.
 pub(crate) struct ReservedNumbers {
-    numbers: KVVec<FileDescriptorReservation>,
+    numbers: OneOrMany<FileDescriptorReservation>,
     /// The devices among the files, in order.
-    devices: KVVec<ARef<File>>,
+    devices: OneOrMany<ARef<File>>,
     /// The descriptors that are to be closed with the buffer, if any.
     to_close: Option<DeferredClose>,
 }
@@ -87,8 +88,8 @@ impl ReservedNumbers {
         start: usize,
         file_of: impl Fn(&P) -> Option<ARef<File>>,
     ) -> Result<KBox<Self>> {
-        let mut numbers = KVVec::with_capacity(slots.len(), GFP_KERNEL)?;
-        let mut devices = KVVec::new();
+        let mut numbers = OneOrMany::with_capacity(slots.len())?;
+        let mut devices = OneOrMany::None;
         let is_closed = |slot: &&FileSlot<P>| slot.closer == Closer::Driver;
         let mut to_close = match slots.iter().filter(is_closed).count() {
             0 => None,
@@ -96,17 +97,17 @@ impl ReservedNumbers {
         };
         for slot in slots {
             if let PassedFile::Device(device) = &slot.file {
-                devices.push(file_of(device).ok_or(EBADF)?, GFP_KERNEL)?;
+                devices.push(file_of(device).ok_or(EBADF)?)?;
             }
             let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
             trace::transaction_fd_recv(id, number.reserved_fd(), slot.at);
             if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
                 closing.push(number.reserved_fd());
             }
-            numbers.push(number, GFP_KERNEL)?;
+            numbers.push(number)?;
         }
         let pages = pages.open_pages()?;
-        for (slot, number) in slots.iter().zip(&numbers) {
+        for (slot, number) in slots.iter().zip(numbers.as_slice()) {
             pages.write(start + slot.at, &number.reserved_fd().to_ne_bytes())?;
         }
         drop(pages);
@@ -120,16 +121,16 @@ impl ReservedNumbers {
 
     /// Installs the files under their numbers. Returns the descriptors that are to be closed with
     /// the buffer.
-    pub(crate) fn install<P>(self: KBox<Self>, slots: KVVec<FileSlot<P>>) -> Option<DeferredClose> {
+    pub(crate) fn install<P>(self: KBox<Self>, slots: OneOrMany<FileSlot<P>>) -> Option<DeferredClose> {
         let Self {
             numbers,
             devices,
             to_close,
         } = KBox::into_inner(self);
-        let mut devices = devices.into_iter();
+        let mut devices = devices.into_items();
         // There are as many numbers as slots, and as many devices as slots of devices, in the same
         // order.
-        for (number, slot) in numbers.into_iter().zip(slots) {
+        for (number, slot) in numbers.into_items().zip(slots.into_items()) {
             let file = match slot.file {
                 PassedFile::Other(file) => Some(file),
                 PassedFile::Device(_) => devices.next(),
