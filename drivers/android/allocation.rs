@@ -127,7 +127,10 @@ impl Buffer {
         id: u32,
         receiver: &Process,
     ) -> Result<Option<KBox<ReservedNumbers>>> {
-        let slots = self.named.as_ref().map_or(&[][..], |named| named.files.as_slice());
+        let slots = self
+            .named
+            .as_ref()
+            .map_or(&[][..], |named| named.files.as_slice());
         if slots.is_empty() {
             return Ok(None);
         }

@@ -9,9 +9,12 @@
 //! by the owner's state lock, also after the owner's death.
 
 mod logged;
+mod making;
+
+pub(crate) use making::SpareNode;
 
 use crate::{
-    common::stats::{next_debug_id, Counted, Kind},
+    common::stats::Counted,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::park::WakeHint,
     notification::DeathNotification,
@@ -46,7 +49,8 @@ pub(crate) struct Node {
     /// The position of its node update in a work queue, while one is queued.
     position: WorkPosition,
     state: LockedBy<NodeState, ProcessState>,
-    _counted: Counted,
+    /// Absent while the node is a spare one.
+    counted: Option<Counted>,
 }
 
 /// The state of a node that changes.
@@ -99,19 +103,6 @@ pub(crate) struct AfterCountChange {
     _removed: Option<RemovedNode>,
 }
 
-impl NodeState {
-    fn new(ticket: WorkTicket) -> Self {
-        Self {
-            counts: NodeCounts::new(),
-            life: Life::Known,
-            node_update: UpdateQueue::NotQueued(ticket),
-            is_busy: false,
-            waiting: WorkQueue::new(),
-            death_registrations: Registrations::new(),
-        }
-    }
-}
-
 impl AfterCountChange {
     const NOTHING: Self = Self {
         wake: Wake::Nobody,
@@ -120,30 +111,6 @@ impl AfterCountChange {
 }
 
 impl Node {
-    /// Allocates a node without references, and the place for it in its owner's tree.
-    pub(crate) fn new(
-        owner: &Arc<Process>,
-        name: NodeName,
-        flags: NodeFlags,
-    ) -> Result<(Arc<Self>, TreeReservation)> {
-        let ticket = WorkTicket::new(GFP_KERNEL)?;
-        let position = ticket.position();
-        let priority = NodePriority::new(flags);
-        // Initialised in place, because it is large.
-        let node = init!(Self {
-            debug_id: next_debug_id(),
-            name,
-            flags,
-            priority,
-            owner: owner.clone(),
-            position,
-            state: LockedBy::new(owner.state_lock(), NodeState::new(ticket)),
-            _counted: Counted::new(Kind::Node),
-        });
-        let node = Arc::init(node, GFP_KERNEL)?;
-        Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
-    }
-
     /// Adds a pin, which keeps the node from being forgotten while a transaction that names it is
     /// under construction. Fails if the count is full.
     pub(crate) fn pin(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {

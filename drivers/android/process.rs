@@ -18,7 +18,7 @@ use crate::{
         transaction_log::TransactionLog, //
     },
     context::Context,
-    defs::{NodeDebugInfo, NodeFlags, NodeName, Return},
+    defs::{NodeDebugInfo, NodeName, Return},
     handles::Handles,
     kernel_ext::{
         closable::{Closable, Open},
@@ -28,12 +28,11 @@ use crate::{
         sched,
         versions::{tgid, PollCondVarBox}, //
     },
-    node::Node,
+    node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
-        node_counts::Uncounted,
         pool::Pool,
         priority_rules::Priority,
         registrations::{DeliveredNotifications, Place, Registrations}, //
@@ -130,6 +129,8 @@ pub(crate) struct ProcessState {
     pub(crate) queued_calls: u32,
     /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: CountedTree<u64, Arc<Node>>,
+    /// A node for the next object that the process sends.
+    pub(crate) spare_node: Option<SpareNode>,
     /// Death notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_deaths: DeliveredNotifications<DeathNotification>,
     /// A death notification for the next request of the process.
@@ -154,6 +155,7 @@ impl ProcessState {
             work: WorkQueue::numbered(),
             queued_calls: 0,
             nodes: CountedTree::new(),
+            spare_node: None,
             delivered_deaths: DeliveredNotifications::new(),
             spare_death: None,
             freeze_registrations: Registrations::new(),
@@ -375,56 +377,6 @@ impl Process {
     /// was passed on or inherited gives no right to act as that thread group (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
         self.group.is_current()
-    }
-
-    /// Returns the node of this name, pinned. Allocates it with these flags if the process has not
-    /// sent it before.
-    ///
-    /// Fails with `EINVAL` if it was sent with another cookie or a count is full, with `ENOMEM`
-    /// also if the process has as many nodes as its limit allows.
-    pub(crate) fn pin_node(
-        self: &Arc<Self>,
-        name: NodeName,
-        flags: NodeFlags,
-    ) -> Result<Arc<Node>> {
-        let node = match self.pin_known_node(name.ptr)? {
-            Some(node) => node,
-            None => self.pin_new_node(name, flags)?,
-        };
-        if node.name.cookie != name.cookie {
-            node.unpin();
-            return Err(EINVAL);
-        }
-        Ok(node)
-    }
-
-    fn pin_known_node(&self, ptr: u64) -> Result<Option<Arc<Node>>> {
-        let mut state = self.lock_state();
-        let node = state.nodes.get(&ptr).cloned();
-        if let Some(node) = &node {
-            node.pin(&mut state).map_err(|Uncounted| EINVAL)?;
-        }
-        Ok(node)
-    }
-
-    fn pin_new_node(self: &Arc<Self>, name: NodeName, flags: NodeFlags) -> Result<Arc<Node>> {
-        let (ours, reservation) = Node::new(self, name, flags)?;
-        let mut state = self.lock_state();
-        let node = match state.nodes.get(&name.ptr) {
-            // Another thread has inserted this node meanwhile; `ours` is freed after the lock is
-            // released.
-            Some(theirs) => theirs.clone(),
-            None => {
-                limits().nodes.check(state.nodes.len())?;
-                state
-                    .nodes
-                    .insert(reservation.into_node(name.ptr, ours.clone()));
-                ours.clone()
-            }
-        };
-        let pinned = node.pin(&mut state);
-        drop(state);
-        pinned.map(|()| node).map_err(|Uncounted| EINVAL)
     }
 
     /// Returns the node that the process names by this pointer.

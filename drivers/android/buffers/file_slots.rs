@@ -121,7 +121,10 @@ impl ReservedNumbers {
 
     /// Installs the files under their numbers. Returns the descriptors that are to be closed with
     /// the buffer.
-    pub(crate) fn install<P>(self: KBox<Self>, slots: OneOrMany<FileSlot<P>>) -> Option<DeferredClose> {
+    pub(crate) fn install<P>(
+        self: KBox<Self>,
+        slots: OneOrMany<FileSlot<P>>,
+    ) -> Option<DeferredClose> {
         let Self {
             numbers,
             devices,

@@ -128,7 +128,8 @@ enum Found {
     SurplusTicket(WorkTicket),
     /// A transaction that the thread does not need, to be freed without the lock.
     SurplusTransaction(KBox<Transaction>),
-    /// A node whose node update was written, and what is removed of it, to be dropped without the lock.
+    /// A node whose node update was written, and its entry of the tree if it was forgotten, to be
+    /// dropped or kept for the next object without the lock.
     NodeUpdate(Arc<Node>, Option<RemovedNode>),
     /// A notification that was written, or is not to be written any more, to be dropped without the
     /// lock.
@@ -158,7 +159,8 @@ fn write_all_work<'a>(
             Found::FullPiece => output.flush()?,
             Found::SurplusTicket(ticket) => drop(ticket),
             Found::SurplusTransaction(transaction) => drop(transaction),
-            Found::NodeUpdate(node, removed) => drop((node, removed)),
+            Found::NodeUpdate(node, None) => drop(node),
+            Found::NodeUpdate(node, Some(removed)) => thread.process.keep_node(node, removed),
             Found::Notification(work) => drop(work),
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);

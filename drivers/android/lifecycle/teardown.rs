@@ -204,7 +204,7 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         Leftover::Work(work, ticket).end(process);
     }
     process.close_handles();
-    drop(take_notifications(process));
+    drop(take_notifications_and_spares(process));
     close_space_and_credential(process);
 }
 
@@ -255,15 +255,16 @@ fn orphan_nodes(process: &Process) {
     }
 }
 
-/// Takes out the registrations of freeze notifications about this process, and the delivered and spare
-/// notifications of which it is the holder, to be dropped without the lock.
-fn take_notifications(process: &Process) -> impl Sized {
+/// Takes out the registrations of freeze notifications about this process, the delivered and spare
+/// notifications of which it is the holder, and the spare node, to be dropped without the lock.
+fn take_notifications_and_spares(process: &Process) -> impl Sized {
     let mut state = process.lock_state();
     (
         state.freeze_registrations.take_all(),
         state.delivered_freezes.take_all(),
         state.delivered_deaths.take_all(),
         state.spare_death.take(),
+        state.spare_node.take(),
     )
 }
 

@@ -391,6 +391,22 @@ fn flags_of_the_first_object_count(t: &Stage) {
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
+    // Forgotten and sent once more: those of then count.
+    for (ptr, handle) in [(0x20, shut_handle), (0x10, open_handle)] {
+        server.send(|c| c.increfs_done(ptr, 0).acquire_done(ptr, 0));
+        // It was given twice, and is held as often.
+        client.send(|c| c.release(handle).release(handle));
+        let id = BinderPtrCookie { ptr, cookie: 0 };
+        assert_eq!(server.drain(), [Return::Release(id), Return::Decrefs(id)]);
+    }
+    let now_shut = give_in_a_reply(&server, &client, open);
+    let now_open = give_in_a_reply(&server, &client, shut.with_flags(accepts));
+    assert_eq!(client.refused(&client.place(now_shut, 0, &parcel)), Return::FailedReply);
+    client.start_call(now_open, 0, &parcel);
+    let call = server.wait_call();
+    assert_eq!(call.target, 0x20);
+    line.expect_reached_by(&server, server.received_fd(&call, 0));
+    finish(&server, &client, &call);
 }
 
 fn not_accepted_by_the_caller(t: &Stage) {
