@@ -390,20 +390,19 @@ impl Process {
 
     fn release_objects(
         &self,
-        named: KBox<BufferObjects>,
+        mut named: KBox<BufferObjects>,
         descriptors: Option<Descriptors<'_, Self>>,
     ) -> AfterFree {
-        let named = KBox::into_inner(named);
-        for held in named.held.into_items() {
+        for held in named.held.as_slice() {
             match held {
-                HeldObject::Node(node, strength) => node.drop_local(strength),
+                HeldObject::Node(node, strength) => node.drop_local(*strength),
                 HeldObject::Handle(handle, strength) => {
                     // Fails if the process itself has dropped more counts than it had.
-                    let _ = self.drop_handle(handle, strength);
+                    let _ = self.drop_handle(*handle, *strength);
                 }
             }
         }
-        match (named.to_close, descriptors) {
+        match (named.to_close.take(), descriptors) {
             (Some(to_close), Some(descriptors)) => {
                 descriptors.close(to_close);
                 AfterFree::ReturnSoon

@@ -50,9 +50,14 @@ pub(crate) struct Handles {
     table: HandleTable<Ref>,
     /// The handle on each node; the process has at most one on it.
     by_node: RBTree<NodeKey, u32>,
+    /// The memory of an entry of `by_node` for the next handle.
+    spare_place: Option<Place>,
     /// The process has ended: no handle is added any more.
     is_closed: bool,
 }
+
+/// The memory of an entry of [`Handles::by_node`].
+type Place = RBTreeNodeReservation<NodeKey, u32>;
 
 /// The address of a node. It is unique at any time, and a ref keeps its node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +73,7 @@ impl NodeKey {
 /// released.
 struct Removed {
     from_table: handle_table::Removed<Ref>,
-    _by_node: Option<RBTreeNode<NodeKey, u32>>,
+    _place: Option<Place>,
 }
 
 /// The notifications that were cancelled with a ref: to be dropped after the lock is released. Most
@@ -84,6 +89,7 @@ impl Handles {
         Self {
             table: HandleTable::new(),
             by_node: RBTree::new(),
+            spare_place: None,
             is_closed: false,
         }
     }
@@ -108,11 +114,15 @@ impl Handles {
     ) -> Option<Removed> {
         let mut from_table = self.table.remove(handle)?;
         let reference = &mut from_table.value;
-        let by_node = self.by_node.remove_node(&NodeKey::of(&reference.node));
+        let entry = self.by_node.remove_node(&NodeKey::of(&reference.node));
+        let mut place = entry.map(RBTreeNode::into_reservation);
+        if self.spare_place.is_none() {
+            self.spare_place = place.take();
+        }
         reference.cancel_notifications(notifications);
         Some(Removed {
             from_table,
-            _by_node: by_node,
+            _place: place,
         })
     }
 }
@@ -176,7 +186,7 @@ impl Process {
         let mut spare = Spare::new();
         let key = NodeKey::of(node);
         // What is needed to add a handle: its place among the nodes, and the lowest number for it.
-        let mut new: Option<(RBTreeNodeReservation<NodeKey, u32>, u32)> = None;
+        let mut new: Option<(Place, u32)> = None;
         loop {
             let mut handles = self.handles.lock();
             if handles.is_closed {
@@ -198,10 +208,15 @@ impl Process {
                     return Ok(handle);
                 }
             }
+            let kept = handles.spare_place.take_if(|_| new.is_none());
             drop(handles);
             if new.is_none() {
                 let lowest = u32::from(!self.context.is_manager(node));
-                new = Some((RBTreeNodeReservation::new(GFP_KERNEL)?, lowest));
+                let place = match kept {
+                    Some(place) => place,
+                    None => Place::new(GFP_KERNEL)?,
+                };
+                new = Some((place, lowest));
             }
             spare.fill(GFP_KERNEL)?;
         }
@@ -231,11 +246,9 @@ impl Process {
         let is_unheld = reference.strong == 0 && reference.weak == 0;
         if is_unheld {
             let mut notifications = CancelledNotifications::default();
-            let removed = handles.remove(handle, &mut notifications);
+            let removed = handles.remove(handle, &mut notifications)?;
             drop(handles);
-            if let Some(removed) = removed {
-                removed.from_table.value.node.release(true, lost_strong);
-            }
+            removed.from_table.value.node.release(true, lost_strong);
         } else if lost_strong {
             let node = reference.node.clone();
             drop(handles);
@@ -266,8 +279,9 @@ impl Process {
         handles.is_closed = true;
         let mut table = core::mem::replace(&mut handles.table, HandleTable::new());
         let by_node = core::mem::replace(&mut handles.by_node, RBTree::new());
+        let spare_place = handles.spare_place.take();
         drop(handles);
-        drop(by_node);
+        drop((by_node, spare_place));
         while let Some(mut removed) = table.last().and_then(|last| table.remove(last)) {
             let mut notifications = CancelledNotifications::default();
             let reference = &mut removed.value;

@@ -51,6 +51,8 @@ pub(crate) struct Node {
     state: LockedBy<NodeState, ProcessState>,
     /// Absent while the node is a spare one.
     counted: Option<Counted>,
+    /// A place in the owner's tree, while the node is a spare one.
+    place: Option<TreeReservation>,
 }
 
 /// The state of a node that changes.

@@ -28,10 +28,7 @@ use kernel::{
 };
 
 /// A node that its owner has forgotten, for the next object that it sends. Nothing else refers to it.
-pub(crate) struct SpareNode {
-    node: Pin<UniqueArc<Node>>,
-    place: TreeReservation,
-}
+pub(crate) struct SpareNode(Pin<UniqueArc<Node>>);
 
 impl SpareNode {
     /// Returns the node under this name, and its place in the tree of the owner.
@@ -40,8 +37,10 @@ impl SpareNode {
         name: NodeName,
         flags: NodeFlags,
         owner: &mut ProcessState,
-    ) -> (Arc<Node>, TreeReservation) {
-        let Self { mut node, place } = self;
+    ) -> Option<(Arc<Node>, TreeReservation)> {
+        let Self(mut node) = self;
+        // Present: a node without one is not kept.
+        let place = node.place.take()?;
         node.debug_id = next_debug_id();
         node.name = name;
         node.flags = flags;
@@ -50,7 +49,7 @@ impl SpareNode {
         let node = Arc::from(node);
         // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
         node.state.access_mut(owner).life = Life::Known;
-        (node, place)
+        Some((node, place))
     }
 }
 
@@ -87,6 +86,7 @@ impl Node {
             position,
             state: LockedBy::new(owner.state_lock(), NodeState::new(ticket)),
             counted: Some(Counted::new(Kind::Node)),
+            place: None,
         });
         let node = Arc::init(node, GFP_KERNEL)?;
         Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
@@ -104,8 +104,8 @@ impl Process {
             return;
         };
         node.counted = None;
-        let spare = SpareNode { node, place };
-        let before = self.lock_state().spare_node.replace(spare);
+        node.place = Some(place);
+        let before = self.lock_state().spare_node.replace(SpareNode(node));
         drop(before);
     }
 
@@ -140,7 +140,9 @@ impl Process {
                 let Some(spare) = state.spare_node.take() else {
                     return Ok(None);
                 };
-                let (node, place) = spare.renew(name, flags, &mut state);
+                let Some((node, place)) = spare.renew(name, flags, &mut state) else {
+                    return Ok(None);
+                };
                 state.nodes.insert(place.into_node(name.ptr, node.clone()));
                 node
             }
