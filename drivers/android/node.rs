@@ -55,6 +55,9 @@ pub(crate) struct Node {
     place: Option<TreeReservation>,
 }
 
+// With its count of references, as large as the kernel's allocator has room for before the next size.
+const _: () = assert!(size_of::<Node>() <= 184);
+
 /// The state of a node that changes.
 struct NodeState {
     counts: NodeCounts,
