@@ -12,8 +12,8 @@ from . import kernel, lanes, say, suite, times
 from .tally import Tally
 from .versions import BUILD
 
-# All but rsbinder's, which take longer to compile than all of this takes to run: `make client-rsbinder GUEST=...`.
-CLIENTS = ("selftest", "stress", "gbinder")
+# Not rsbinder's, and libgbinder's, which use its service manager: that takes longer to compile than all of this takes to run.
+CLIENTS = ("selftest", "stress")
 CYCLES = 25
 SOAK_SECONDS = 10
 TIMES = BUILD / "log/times-quick.json"
