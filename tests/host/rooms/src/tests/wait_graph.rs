@@ -76,29 +76,53 @@ proptest! {
         pools in proptest::collection::vec((0usize..3, 0usize..2), 2..5),
         steps in proptest::collection::vec((any::<bool>(), 0usize..64, 0usize..64), 1..60),
     ) {
-        let mut world = World::new(&pools);
-        prop_assume!(!world.threads.is_empty());
-        for (is_call, one, other) in steps {
-            let thread = one % world.threads.len();
-            let in_cycles = |it: &World| {
-                let waiting = (0..it.threads.len()).filter(|&thread| it.waits(thread));
-                waiting.filter(|&thread| it.expected(thread) == Verdict::Cycle).count()
-            };
-            let before = in_cycles(&world);
-            if is_call {
-                let queued = world.call(thread, other % pools.len()).unwrap_or(false);
-                let closes = queued && world.search(thread, LIMITS).1 == Verdict::Cycle;
-                let is_clear = world.threads.iter().all(|it| it.pending.is_none());
-                prop_assert!(closes || !is_clear || in_cycles(&world) <= before);
-                prop_assert!(!closes || in_cycles(&world) > before);
-            } else {
-                world.go_on(thread);
-                world.take_queued();
-                prop_assert!(in_cycles(&world) <= before);
-            }
-            world.check();
-        }
+        prop_assume!(pools.iter().any(|&(in_pool, others)| in_pool + others > 0));
+        run_on(&pools, &steps);
     }
+}
+
+/// Has threads of these processes call, where the first part of a step says so, and go on otherwise.
+fn run_on(pools: &[(usize, usize)], steps: &[(bool, usize, usize)]) {
+    let mut world = World::new(pools);
+    for &(is_call, one, other) in steps {
+        let thread = one % world.threads.len();
+        let in_cycles = |it: &World| {
+            let waiting = (0..it.threads.len()).filter(|&thread| it.waits(thread));
+            waiting
+                .filter(|&thread| it.expected(thread) == Verdict::Cycle)
+                .count()
+        };
+        let before = in_cycles(&world);
+        if is_call {
+            let queued = world.call(thread, other % pools.len()).unwrap_or(false);
+            let closes = queued && world.search(thread, LIMITS).1 == Verdict::Cycle;
+            let is_clear = world.threads.iter().all(|it| it.pending.is_none());
+            assert!(closes || !is_clear || in_cycles(&world) <= before);
+            assert!(!closes || in_cycles(&world) > before);
+        } else {
+            world.go_on(thread);
+            world.take_queued();
+            assert!(in_cycles(&world) <= before);
+        }
+        world.check();
+    }
+}
+
+/// The only thread of a process serves two calls of another one, each of which came back to that one in between: were it free,
+/// it would end the outer call while its caller still served.
+#[test]
+fn a_cycle_of_calls_back_and_forth() {
+    let steps = [
+        (true, 27, 17),
+        (true, 5, 10),
+        (false, 27, 0),
+        (true, 63, 20),
+        (true, 30, 10),
+        (true, 19, 19),
+        (false, 5, 0),
+        (true, 17, 15),
+    ];
+    run_on(&[(2, 1), (1, 1), (1, 0)], &steps);
 }
 
 /// Threads of one process each, of which each waits for a call that is queued for the next one.

@@ -33,6 +33,8 @@ pub(super) struct World {
     pub(super) callers: Vec<usize>,
     /// Calls that are queued, for which process.
     pub(super) queued: Vec<(u64, usize)>,
+    /// Calls that have ended while their callers served others, whose ends they read first.
+    kept: Vec<u64>,
 }
 
 impl World {
@@ -119,12 +121,30 @@ impl World {
         true
     }
 
-    /// Ends a call, if its caller still waits for it.
+    /// Ends a call, as soon as its caller waits for it and for nothing else.
     fn reply(&mut self, call: u64) {
-        let caller = &mut self.threads[self.callers[call as usize]].stack;
-        if matches!(caller.last(), Some(Frame::Made(made, _)) if *made == call) {
-            caller.pop();
-        }
+        self.kept.push(call);
+        self.end_kept();
+    }
+
+    /// Ends the calls that need not be kept any longer. Returns whether there are any.
+    fn end_kept(&mut self) -> bool {
+        let before = self.kept.len();
+        let Self {
+            threads,
+            callers,
+            kept,
+            ..
+        } = self;
+        kept.retain(|&call| {
+            let caller = &mut threads[callers[call as usize]].stack;
+            let waits = matches!(caller.last(), Some(&Frame::Made(made, _)) if made == call);
+            if waits {
+                caller.pop();
+            }
+            !waits
+        });
+        kept.len() != before
     }
 
     /// Whether a call ends if everybody replies and nobody calls. `freed` does not wait any more.
@@ -161,7 +181,7 @@ impl World {
             if taken && !runs {
                 return true;
             }
-            let mut moved = world.take_queued();
+            let mut moved = world.take_queued() | world.end_kept();
             for thread in 0..world.threads.len() {
                 moved |= world.go_on(thread);
             }
