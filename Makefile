@@ -27,7 +27,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench paired retention bench-gate bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
+.PHONY: help bench paired retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -44,6 +44,9 @@ retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that 
 
 bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
 	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update '$(UPDATE)')
+
+goals: $(PYTHON) ## what ours is to reach next to C, row by row, and whether it does (AGAIN=1: counted anew); fails while a goal is not met or not measured
+	@$(LAB) goals $(if $(AGAIN),--again)
 
 bench-exact: $(PYTHON) ## whether three runs of every driver count the same instructions
 	@$(LAB) bench-exact $(if $(ROUNDS),--rounds $(ROUNDS))

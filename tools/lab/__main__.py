@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, bench_full, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, bench, bench_full, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -131,6 +131,8 @@ def _parser():
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
+    reached = command("goals", lambda a: goals.run(a.again), "what ours is to reach next to C, and where it is")
+    reached.add_argument("--again", action="store_true", help="measure what was measured already, too")
     grow = command("growth", _growth, "how costs grow with how many there are")
     grow.add_argument("--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")
     grow.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not all three")

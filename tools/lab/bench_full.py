@@ -58,19 +58,19 @@ def _guests(stage):
 def _steps(stage, rounds, program, extra):
     """The boots of a stage."""
     if stage == "time":
-        return _series("time", "um", rounds, bench.DRIVERS, program, extra)
+        return boots("time", "um", rounds, bench.DRIVERS, program, extra)
     if stage == "pressure":
         drivers = ("c", "rust", *bench.CHARGED)
-        return [*_series("pressure", _GUEST, 1, drivers, program), *_series("pressure-time", "um", 1, drivers, program)]
+        return [*boots("pressure", _GUEST, 1, drivers, program), *boots("pressure-time", "um", 1, drivers, program)]
     if stage == "mesh":
         return bench_mesh.steps(rounds)
     if stage == "profile":
         built = kernel.build(_GUEST)
         return [operations.step(built, driver, program) for driver in bench.DRIVERS]
-    return _series(stage, _GUEST, 1, bench.DRIVERS, program)
+    return boots(stage, _GUEST, 1, bench.DRIVERS, program)
 
 
-def _series(stage, name, rounds, drivers, program, extra=()):
+def boots(stage, name, rounds, drivers, program, extra=()):
     """Boots of guest `name` with each driver, `rounds` times."""
     found = []
     for turn in range(1, rounds + 1):

@@ -7,7 +7,7 @@ import json
 import re
 import statistics
 
-from . import guest, kernel, module, programs, say
+from . import bench, bench_series, cache, guest, kernel, module, programs, say
 from .versions import BUILD, ROOT
 
 HOME = BUILD / "bench/paired"
@@ -26,7 +26,7 @@ _TABLE = re.compile(r"(?<=<!-- begin: paired -->\n).*?(?=<!-- end: paired -->)",
 def run(name, boots, seconds, into_docs=False):
     """Some boots of each scene in turns, `seconds` for each size and driver, and a table."""
     built = kernel.build(name)
-    program = programs.build("tools/binder-bench")
+    program = programs.build(bench.CRATE)
     # What is run in a guest of time has no other module in it than these two.
     files = {"/lab/binder-bench": program, f"/lab/{guest.MODULES['c']}.ko": built.module("c"),
              f"/lab/{guest.MODULES['rust']}.ko": module.build(built)}
@@ -38,11 +38,23 @@ def run(name, boots, seconds, into_docs=False):
                 found[scene[0], row["size"]].append(row)
     text = table(found)
     print("\n" + text)
-    HOME.mkdir(parents=True, exist_ok=True)
-    (HOME / f"{name}.json").write_text(json.dumps([[*key, rows] for key, rows in found.items()], indent=1) + "\n")
+    content = json.dumps([[*key, rows] for key, rows in found.items()], indent=1) + "\n"
+    bench_series.put(HOME / f"{name}.json", content.encode(), key=_key(name, program), **bench.conditions())
     if into_docs:
         DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
     return 0
+
+
+def found_before(name):
+    """{(scene, size): rows of boots} that were measured of the very drivers, kernel and machine of now; nothing if none were."""
+    path = HOME / f"{name}.json"
+    if not path.exists() or bench_series.known(path).get("key") != _key(name, programs.build(bench.CRATE)):
+        return {}
+    return {(scene, size): rows for scene, size, rows in json.loads(path.read_text())}
+
+
+def _key(name, program):
+    return cache.key([bench.identity(name, driver, program, timed=True) for driver in ("c", "rust")])
 
 
 def _boot(built, files, scene, boot, seconds):

@@ -68,15 +68,19 @@ def run(steps, again=False, clock=time.monotonic):
 
 def keep(step):
     """Make a step's result, and write down what it is of."""
-    step.path.parent.mkdir(parents=True, exist_ok=True)
     began = time.time()
     content = step.make()
-    facts = {"key": step.key, "began": time.strftime("%Y-%m-%d %H:%M", time.gmtime(began)),
-             "took": round(time.time() - began, 1), **step.facts()}
+    put(step.path, content, key=step.key, began=time.strftime("%Y-%m-%d %H:%M", time.gmtime(began)),
+        took=round(time.time() - began, 1), **step.facts())
+
+
+def put(path, content, **facts):
+    """Lay down a result, and what is known of it: of what it is (`key`), and under which conditions it was made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     # What says that a result is there goes first and comes last.
-    _about(step.path).unlink(missing_ok=True)
-    _write(step.path, content)
-    _write(_about(step.path), json.dumps(facts).encode())
+    _about(path).unlink(missing_ok=True)
+    _write(path, content)
+    _write(_about(path), json.dumps(facts).encode())
 
 
 def _write(path, content):

@@ -71,6 +71,17 @@ def short(drivers=("c", "rust")):
     return len(rows), problems + _faults(rows)
 
 
+def faults_kept(steps=4):
+    """What is wrong with ours, if all of it was measured of the very drivers and kernel of now; None if it was not."""
+    program = programs.build(bench.CRATE)
+    quantities, drivers = _chosen(program, ""), ("c", "rust")
+    ours = module.build(kernel.build(_GUEST))
+    parts = (_place(driver, quantity, steps, ours if driver == "rust" else None) for driver in drivers for quantity in quantities)
+    if not all(path.exists() for path in parts):
+        return None
+    return faults(program, collect(program, drivers, quantities, steps)[0])
+
+
 def collect(program, drivers, quantities, steps, whole=False):
     """The result files of the drivers, and what was wrong with boots. A part must not take the place of the whole."""
     folder = bench.HOME / STAGE
@@ -96,22 +107,27 @@ def collect(program, drivers, quantities, steps, whole=False):
 def _part(driver, program, quantity, steps, ours=None):
     """What one quantity came to on a driver, or several between semicolons, measured unless that was done already. `ours`
     is our module, which is built anew again and again, and does not belong into the cache of all checkouts."""
-    text = hashlib.sha256(ours.read_bytes()).hexdigest() if ours else ""
-    key = cache.key(str(kernel.build(_GUEST).folder), text, _digest(), quantity, steps)
-    name = f"{driver}-{re.sub('[^a-z]+', '-', quantity)[:60]}-{key}.json"
+    path = _place(driver, quantity, steps, ours)
 
     def make(part):
         part.write_text(json.dumps(_measured(driver, program, quantity, steps, ours)))
 
     if not ours:
-        return cache.entry(f"growth/{name}", make)
-    path = bench.HOME / STAGE / "parts" / name
+        return cache.entry(f"growth/{path.name}", make)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".unfinished")
         make(part)
         part.rename(path)
     return path
+
+
+def _place(driver, quantity, steps, ours=None):
+    """Where that is kept."""
+    text = hashlib.sha256(ours.read_bytes()).hexdigest() if ours else ""
+    key = cache.key(str(kernel.build(_GUEST).folder), text, _digest(), quantity, steps)
+    folder = bench.HOME / STAGE / "parts" if ours else cache.root() / "growth"
+    return folder / f"{driver}-{re.sub('[^a-z]+', '-', quantity)[:60]}-{key}.json"
 
 
 def _digest():

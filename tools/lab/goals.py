@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make goals`: what our driver is to reach next to the C driver (tools/binder-bench/goals.toml), and where it is.
+
+Exact counts and memory are measured if they were not yet of this very driver. What takes long or needs a quiet machine is not:
+of that the last figures count, if they are of this driver, kernel and machine; otherwise the row says so.
+"""
+
+import dataclasses
+import statistics
+import tomllib
+
+from . import bench, bench_full, bench_paired, bench_series, bench_summary, gate, growth, kernel, operations, programs
+from .versions import ROOT
+
+GOALS = ROOT / bench.CRATE / "goals.toml"
+_GUEST = "x86_64"
+_DRIVERS = ("c", "rust")
+_GUESTS_OF_TIME = ("um", "x86_64")
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """A row: what it is called, by which name its figure is measured, what that may be at most, and what it is now, if known.
+    A goal that is a whole number is one of things that are counted."""
+
+    row: str
+    key: str
+    most: float
+    figure: float | None = None
+
+    @property
+    def met(self):
+        return self.figure is not None and (round(self.figure) if self.counted else self.figure) <= self.most
+
+    @property
+    def counted(self):
+        return isinstance(self.most, int)
+
+    @property
+    def verdict(self):
+        if self.figure is None:
+            return "not measured"
+        if self.met:
+            return "met"
+        return f"not met, {(self.figure / self.most - 1) * 100:+.1f} %" if self.most else "not met"
+
+    def shown(self, figure):
+        """A figure in the form of the goal."""
+        if figure is None:
+            return "–"
+        return bench_summary.number(figure) if self.counted else f"{figure:.3f}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Goals of one kind, and the command that measures them."""
+
+    title: str
+    command: str
+    goals: list
+
+
+def run(again=False):
+    """Measure, print each row, and say how many are met; the exit status."""
+    tables = filled(read(), measure(again))
+    print("\n" + "\n".join(map(bench_summary.fit, lines(tables))))
+    return status(tables)
+
+
+def read():
+    """The tables of goals, by name."""
+    content = tomllib.loads(GOALS.read_text())
+    return {name: Table(table["title"], table["command"],
+                        [Goal(goal["row"], key, goal["most"]) for key, goal in table["goals"].items()])
+            for name, table in content.items()}
+
+
+def filled(tables, figures):
+    """The tables with what was measured, {table: {name of a figure: figure}}."""
+    return [dataclasses.replace(table, goals=[
+        dataclasses.replace(goal, figure=figure(figures.get(name, {}), goal.key)) for goal in table.goals])
+        for name, table in tables.items()]
+
+
+def figure(found, key):
+    """What was measured by this name, or by two, one divided by the other."""
+    name, _, divisor = key.partition(" / ")
+    if not divisor:
+        return found.get(name)
+    return found[name] / found[divisor] if name in found and divisor in found else None
+
+
+def status(tables):
+    """The exit status: 1 while a goal is not met or not measured."""
+    return 0 if all(goal.met for table in tables for goal in table.goals) else 1
+
+
+def lines(tables):
+    """What is printed."""
+    shown = [f"  {'':<56}{'at most':>10}{'now':>10}"]
+    for table in tables:
+        shown += ["", f"  {table.title}   ({table.command})"]
+        shown += [f"    {goal.row:<54}{goal.shown(goal.most):>10}{goal.shown(goal.figure):>10}  {goal.verdict}"
+                  for goal in table.goals]
+    return [*shown, "", f"  {summary(tables)}"]
+
+
+def summary(tables):
+    """How many are met."""
+    goals = [goal for table in tables for goal in table.goals]
+    met, unknown = sum(goal.met for goal in goals), sum(goal.figure is None for goal in goals)
+    return f"{met} of {len(goals)} goals are met, {len(goals) - met - unknown} are not, {unknown} are not measured"
+
+
+def measure(again=False):
+    """All figures, {table: {name: figure}}; what can be had in minutes on any machine is measured if it is not there."""
+    from report import data
+
+    program = programs.build(bench.CRATE)
+    built = kernel.build(_GUEST)
+    main = {driver: operations.step(built, driver, program) for driver in _DRIVERS}
+    memory = bench_full.boots("memory", _GUEST, 1, _DRIVERS, program)
+    bench_series.run([gate.step(program), *main.values(), *memory], again)
+    locked = {data.Cell.of(fields).name: count for fields, count in operations.load(main["rust"].path)["locked"]}
+    weighed = data.load(program, [step.path for step in memory]).memory
+    faults = growth.faults_kept()
+    return {
+        "instructions": gate.measure(),
+        "locked": locked,
+        "memory": {cell.case: row["ratio"] for (cell, who), row in weighed.items() if who == "rust" and row["ratio"]},
+        "time": times({guest: bench_paired.found_before(guest) for guest in _GUESTS_OF_TIME}),
+        "growth": {} if faults is None else {"faults": len(faults)},
+    }
+
+
+def times(found):
+    """Figures of time by guest, placement and bytes: of the boots' medians the middle one, and half of the interval of the boot
+    that knows least."""
+    figures = {}
+    for guest, scenes in found.items():
+        for (scene, size), rows in scenes.items():
+            medians = [row["median"] for row in rows]
+            if medians:
+                figures[f"{guest}, {scene}, {size}, median"] = statistics.median(median["point"] for median in medians)
+                figures[f"{guest}, {scene}, {size}, half an interval"] = max(
+                    (median["high"] - median["low"]) / 2 for median in medians)
+    return figures
