@@ -164,10 +164,25 @@ def _scripts():
 def _links():
     wrong = []
     for path in _files("*.md", "docs/**/*.md"):
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
-            if not (path.parent / target).exists():
+        for target, place in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text()):
+            named = path.parent / target if target else path
+            if not named.exists():
                 wrong.append(f"{path.relative_to(ROOT)}: link to {target}, which does not exist")
+            elif place and named.suffix == ".md" and place not in headings(named.read_text()):
+                wrong.append(f"{path.relative_to(ROOT)}: link to {target}#{place}, which has no such heading")
     return wrong
+
+
+def headings(text):
+    """What a link calls the headings of a document: their words in lower case, without punctuation, hyphens between them."""
+    found, within = set(), False
+    for line in text.splitlines():
+        within ^= line.startswith("```")
+        heading = re.match(r"#+ (.*)", line)
+        if heading and not within:
+            words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).strip().lower()
+            found.add(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return found
 
 
 def _names():
