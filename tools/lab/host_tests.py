@@ -36,7 +36,7 @@ def of_crates(tally):
 
 def of_tools(tally):
     """The arithmetic behind reports, what is read from other programs' output, and how the lab does its work."""
-    packages.ensure("report")
+    packages.ensure("report", "figures")
     units = sorted(f"{path.parent.name}.{path.stem}" for path in (ROOT / "tools").glob("*/test_*.py"))
     done = subprocess.run([sys.executable, "-B", "-m", "unittest", *units], cwd=ROOT / "tools",
                           env={**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}"}, capture_output=True, text=True)

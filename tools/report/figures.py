@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Figures: small panels, each legible alone at the width of a phone, and rows of them for the docs.
 
-A panel is a function that draws on axes. Colours have roles; in an SVG they become CSS variables, so
-that one drawing serves a light and a dark page.
+A panel is a function that draws on axes. Colours have roles, so that one drawing serves a light and a dark page: within
+our page they are CSS variables. In a file each shape has its light colour as an attribute, which everything that shows
+pictures understands, and a style sheet replaces these on a dark page, where there are style sheets.
 """
 
 import collections
@@ -24,6 +25,9 @@ PALETTE = {
 NAMES = {"c": "C", "rust": "Rust Binder", "upstream": "upstream Rust"}
 _MARKS = {"c": "o", "rust": "s", "upstream": "^"}
 _WIDTH = 3.9
+# What is in a `style`, and of that the colours.
+_STYLE = re.compile(r'style="([^"]*)"')
+_COLOUR = re.compile(r"\b(fill|stroke): (#[0-9a-f]{6})(?=;|$)")
 
 # title and caption are text; draw takes axes; height in inches.
 Panel = collections.namedtuple("Panel", "title draw height", defaults=(2.7,))
@@ -57,11 +61,24 @@ def svg(panels, alone=False, drivers=tuple(NAMES)):
     text = out.getvalue().decode()
     text = text[text.index("<svg"):]
     text = re.sub(r"font: ([^;\"]*?)(\d+(?:\.\d+)?px) [^;\"]*", r"font: \1\2 system-ui, sans-serif", text)
+    if alone:
+        return _STYLE.sub(_plain, text).replace("<defs>", f"<style>{_dark()}</style><defs>", 1)
     for role, (light, _) in PALETTE.items():
-        # What knows no variables, as most that shows pictures, takes the colour before.
-        plain = rf"\1: {light}; " if alone else ""
-        text = re.sub(rf"\b(fill|stroke): {light}", rf"{plain}\1: var(--{role})", text, flags=re.I)
-    return text.replace("<defs>", f"<style>{theme(':root')}</style><defs>", 1) if alone else text
+        text = re.sub(rf"\b(fill|stroke): {light}", rf"\1: var(--{role})", text, flags=re.I)
+    return text
+
+
+def _plain(style):
+    """A shape's style with its colours as attributes, which any style sheet can replace."""
+    colours = "".join(f'{what}="{colour}" ' for what, colour in _COLOUR.findall(style[1]))
+    rest = "; ".join(part for part in style[1].split("; ") if not _COLOUR.fullmatch(part))
+    return (colours + (f'style="{rest}"' if rest else "")).rstrip()
+
+
+def _dark():
+    """The style sheet of a file: what is drawn in a colour of the light page, on a dark one."""
+    rules = "".join(f'[{what}="{light}"]{{{what}:{dark}}}' for light, dark in PALETTE.values() for what in ("fill", "stroke"))
+    return f"@media (prefers-color-scheme:dark){{{rules}}}"
 
 
 def png(panels):

@@ -6,7 +6,7 @@ import json
 
 # A character of a font of 14 pixels, and the room around all of them.
 _WIDTH, _HEIGHT, _MARGIN = 8.43, 18, 12
-_PAPER, _INK = "#1b1e23", "#d7dae0"
+PAPER, _INK = "#1b1e23", "#d7dae0"
 # The first sixteen colours of a terminal.
 _COLOURS = ("#3b4048", "#e06c75", "#7bc275", "#d8b25a", "#61afef", "#c678dd", "#46b1c9", "#d7dae0",
             "#7f848e", "#ff7b86", "#98d982", "#ecc877", "#7fc1ff", "#dd92f2", "#67cfe3", "#ffffff")
@@ -25,7 +25,7 @@ def svg(picture, title):
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">',
         f"<title>{html.escape(title)}</title>",
-        f'<rect width="{width}" height="{height}" rx="8" fill="{_PAPER}"/>',
+        f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}"/>',
     ]
     for row, line in enumerate(lines):
         parts += _line(line, _MARGIN + row * _HEIGHT)
@@ -38,7 +38,7 @@ def _line(pieces, top):
         ink, paper = _colours(piece)
         left, length = _MARGIN + column * _WIDTH, len(piece["text"]) * _WIDTH
         column += len(piece["text"])
-        if paper != _PAPER:
+        if paper != PAPER:
             yield f'<rect x="{left:.1f}" y="{top}" width="{length:.1f}" height="{_HEIGHT}" fill="{paper}"/>'
         text = piece["text"].rstrip()
         if not text:
@@ -54,5 +54,5 @@ def _colours(piece):
     def of(number, otherwise):
         return otherwise if number is None or number >= len(_COLOURS) else _COLOURS[number]
 
-    ink, paper = of(piece["foreground"], _INK), of(piece["background"], _PAPER)
+    ink, paper = of(piece["foreground"], _INK), of(piece["background"], PAPER)
     return (paper, ink) if piece["inverse"] else (ink, paper)

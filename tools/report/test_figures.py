@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures as they look where no browser shows them: drawn by a program that knows neither variables nor style sheets for dark
+pages.
+
+    PYTHONPATH=tools python3 -m unittest report.test_figures
+"""
+
+import collections
+import io
+import unittest
+
+import cairosvg
+from PIL import Image
+
+from lab.versions import ROOT
+from . import figures, screens
+
+FOLDER = ROOT / "docs/figures"
+# Behind a flame graph, and behind a terminal.
+PAPERS = {figures.PALETTE["paper"][0], screens.PAPER}
+
+
+def drawn(text, width=400):
+    """{colour: how many pixels}, what is transparent being black."""
+    picture = Image.open(io.BytesIO(cairosvg.svg2png(text.encode(), output_width=width))).convert("RGBA")
+    black = Image.new("RGBA", picture.size, "black")
+    pixels = Image.alpha_composite(black, picture).convert("RGB").getdata()
+    return collections.Counter("#%02x%02x%02x" % pixel for pixel in pixels)
+
+
+class Drawn(unittest.TestCase):
+    def test_all_that_is_in_the_docs_is_mostly_paper(self):
+        paths = sorted(FOLDER.glob("*.svg"))
+        self.assertTrue(paths)
+        for path in paths:
+            with self.subTest(path.name):
+                ((commonest, _),) = drawn(path.read_text()).most_common(1)
+                self.assertIn(commonest, PAPERS)
+
+    def test_each_colour_of_a_figure_is_seen(self):
+        bars = figures.bars([(who, [(who, 1)]) for who in figures.NAMES], "x")
+        found = drawn(figures.svg([figures.Panel("a panel", bars)], alone=True))
+        for role in ("paper", *figures.NAMES):
+            self.assertIn(figures.PALETTE[role][0], found)
+
+    def test_a_colour_that_is_a_variable_would_be_black(self):
+        """So the tests above would see one."""
+        text = figures.svg([figures.Panel("a panel", figures.bars([("c", [("c", 1)])], "x"))], alone=True)
+        paper = figures.PALETTE["paper"][0]
+        broken = text.replace(f' fill="{paper}"/>', ' style="fill: var(--paper)"/>')
+        self.assertNotEqual(broken, text)
+        self.assertEqual(drawn(broken).most_common(1)[0][0], "#000000")
+
+
+class Sources(unittest.TestCase):
+    def test_no_colour_is_known_by_a_style_sheet_alone(self):
+        for path in sorted(FOLDER.glob("*.svg")):
+            self.assertNotRegex(path.read_text(), r"(fill|stroke|stop-color)[:=] *\"?var\(", path.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
