@@ -49,14 +49,19 @@ pub(crate) struct Node {
     /// The position of its node update in a work queue, while one is queued.
     position: WorkPosition,
     state: LockedBy<NodeState, ProcessState>,
-    /// Absent while the node is a spare one.
-    counted: Option<Counted>,
-    /// A place in the owner's tree, while the node is a spare one.
-    place: Option<TreeReservation>,
+    standing: Standing,
 }
 
 // With its count of references, as large as the kernel's allocator has room for before the next size.
 const _: () = assert!(size_of::<Node>() <= 184);
+
+/// Whether a node is an object's, or kept for the next object that the owner sends.
+enum Standing {
+    /// An object's. It counts in the statistics.
+    Object { _counted: Counted },
+    /// A spare one, with a place in the owner's tree.
+    Spare(TreeReservation),
+}
 
 /// The state of a node that changes.
 struct NodeState {

@@ -6,7 +6,7 @@
 //! An object that is sent, dropped by all its receivers, and sent again would otherwise allocate and
 //! free three pieces of memory each time.
 
-use super::{Life, Node, NodeState, RemovedNode, TreeReservation, UpdateQueue};
+use super::{Life, Node, NodeState, RemovedNode, Standing, TreeReservation, UpdateQueue};
 use crate::{
     common::{
         limits::limits,
@@ -39,17 +39,26 @@ impl SpareNode {
         owner: &mut ProcessState,
     ) -> Option<(Arc<Node>, TreeReservation)> {
         let Self(mut node) = self;
-        // Present: a node without one is not kept.
-        let place = node.place.take()?;
         node.debug_id = next_debug_id();
         node.name = name;
         node.flags = flags;
         node.priority = NodePriority::new(flags);
-        node.counted = Some(Counted::new(Kind::Node));
+        let standing = core::mem::replace(&mut node.standing, Standing::object());
+        let Standing::Spare(place) = standing else {
+            return None; // Only nodes with a place are kept.
+        };
         let node = Arc::from(node);
         // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
         node.state.access_mut(owner).life = Life::Known;
         Some((node, place))
+    }
+}
+
+impl Standing {
+    fn object() -> Self {
+        Self::Object {
+            _counted: Counted::new(Kind::Node),
+        }
     }
 }
 
@@ -85,8 +94,7 @@ impl Node {
             owner: owner.clone(),
             position,
             state: LockedBy::new(owner.state_lock(), NodeState::new(ticket)),
-            counted: Some(Counted::new(Kind::Node)),
-            place: None,
+            standing: Standing::object(),
         });
         let node = Arc::init(node, GFP_KERNEL)?;
         Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
@@ -99,12 +107,12 @@ impl Process {
     /// no lock held: so the process has not ended, and its end drops the spare node.
     #[inline(never)] // Where it is called, calls without objects would pay for it.
     pub(crate) fn keep_node(&self, node: Arc<Node>, removed: RemovedNode) {
+        // First, because the entry refers to the node.
         let place = removed.into_reservation();
         let Some(mut node) = Arc::into_unique_or_drop(node) else {
             return;
         };
-        node.counted = None;
-        node.place = Some(place);
+        node.standing = Standing::Spare(place);
         let before = self.lock_state().spare_node.replace(SpareNode(node));
         drop(before);
     }
