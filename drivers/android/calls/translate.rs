@@ -68,8 +68,7 @@ pub(crate) fn copy_in(
         }
         return Ok(());
     }
-    let mut offsets = Offsets::new();
-    offsets.copy(request, route.receiver, buffer)?;
+    let offsets = Offsets::copy(request, route.receiver, buffer)?;
     let (start, end) = buffer.layout.pointers();
     let mut writer = Writer {
         receiver: route.receiver,
@@ -122,40 +121,31 @@ fn unreadable(error: Error) -> TransactionError {
 }
 
 /// The offsets of a transaction's objects. For a few of them no memory is allocated.
-struct Offsets {
-    few: StackBytes<FEW_OFFSETS>,
-    /// Those that are not few.
-    many: Option<KVVec<u8>>,
+enum Offsets {
+    Few(StackBytes<FEW_OFFSETS>),
+    Many(KVVec<u8>),
 }
 
 /// The size of the largest array of offsets for which no memory is allocated: eight entries.
 const FEW_OFFSETS: usize = size_of::<[u64; 8]>();
 
 impl Offsets {
-    /// Returns an empty array. It stays where it is, since moving it takes as long as copying a few
-    /// offsets.
-    const fn new() -> Self {
-        Self {
-            few: StackBytes::new(),
-            many: None,
-        }
-    }
-
     /// Reads the array from the sender once, keeps it for the driver, and writes it to the receiver's
     /// buffer. Fails with `EFAULT` when it is unreadable, and with `EINVAL` when its size is no
     /// multiple of an entry's.
     fn copy(
-        &mut self,
         request: &TransactionRequest,
         receiver: &Process,
         buffer: &Buffer,
-    ) -> Result<(), TransactionError> {
+    ) -> Result<Self, TransactionError> {
         let size = buffer.layout.offsets_size();
         let unreadable = |error| TransactionError::failed(Reason::UnreadableOffsets, error);
         let source = usize::try_from(request.offsets).map_err(|_| unreadable(EFAULT))?;
         let source = UserPtr::from_addr(source);
-        if size <= FEW_OFFSETS {
-            self.few.read_user(source, size).map_err(unreadable)?;
+        let offsets = if size <= FEW_OFFSETS {
+            let mut bytes = StackBytes::new();
+            bytes.read_user(source, size).map_err(unreadable)?;
+            Self::Few(bytes)
         } else {
             let mut bytes = KVVec::new();
             UserSlice::new(source, size)
@@ -164,19 +154,20 @@ impl Offsets {
                     EFAULT => unreadable(error),
                     _ => error.into(),
                 })?;
-            self.many = Some(bytes);
-        }
+            Self::Many(bytes)
+        };
         if size % size_of::<u64>() != 0 {
             return Err(TransactionError::failed(Reason::OddOffsets, EINVAL));
         }
         let at = buffer.offset() + buffer.layout.offsets_at();
-        Ok(receiver.pages.write(at, self.as_bytes())?)
+        receiver.pages.write(at, offsets.as_bytes())?;
+        Ok(offsets)
     }
 
     fn as_bytes(&self) -> &[u8] {
-        match &self.many {
-            None => self.few.as_slice(),
-            Some(bytes) => bytes,
+        match self {
+            Self::Few(bytes) => bytes.as_slice(),
+            Self::Many(bytes) => bytes,
         }
     }
 
