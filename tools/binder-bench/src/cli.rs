@@ -28,6 +28,20 @@ pub struct Common {
     /// Calls of each client for each point, instead of a time.
     #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub iterations: Option<u64>,
+    /// Under which conditions.
+    #[command(flatten)]
+    pub conditions: Conditions,
+    /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
+    #[arg(long, conflicts_with_all = ["seconds", "iterations", "block_ms", "clock"])]
+    pub count: bool,
+    /// Lengths of the short and the long window of `--count` in calls, such as `10,40`.
+    #[arg(long, requires = "count", value_parser = two_lengths)]
+    pub windows: Option<(u64, u64)>,
+}
+
+/// The conditions under which calls are timed.
+#[derive(Args, Clone, Debug)]
+pub struct Conditions {
     /// Length of a block in milliseconds.
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub block_ms: u64,
@@ -40,12 +54,6 @@ pub struct Common {
     /// Clock for single calls; by default the time-stamp counter where it is steady.
     #[arg(long, value_enum)]
     pub clock: Option<Source>,
-    /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
-    #[arg(long, conflicts_with_all = ["seconds", "iterations", "block_ms", "clock"])]
-    pub count: bool,
-    /// Lengths of the short and the long window of `--count` in calls, such as `10,40`.
-    #[arg(long, requires = "count", value_parser = two_lengths)]
-    pub windows: Option<(u64, u64)>,
 }
 
 /// What every measurement is told.

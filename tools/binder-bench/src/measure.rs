@@ -70,7 +70,7 @@ pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<V
 }
 
 fn rounds(common: &Common, clock: &Clock) -> (u64, Limit) {
-    let block = Duration::from_millis(common.block_ms);
+    let block = Duration::from_millis(common.conditions.block_ms);
     match common.iterations {
         Some(calls) => {
             let rounds = calls.div_ceil(1000).clamp(1, 20);

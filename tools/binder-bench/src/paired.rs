@@ -16,11 +16,10 @@ use serde::Serialize;
 
 use crate::caller::Caller;
 use crate::cli::Common;
+use crate::cli::Conditions;
 use crate::cli::DeviceArgs;
 use crate::cli::Manager;
-use crate::cli::Placement;
 use crate::cli::RunBasics;
-use crate::clock::Source;
 use crate::error::Error;
 use crate::error::Result;
 use crate::exchange;
@@ -61,18 +60,9 @@ pub struct PairedArgs {
     /// Seconds for each size and driver.
     #[arg(long, default_value_t = 30.0, value_parser = crate::cli::positive_seconds)]
     pub seconds: f64,
-    /// Length of a block in milliseconds.
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub block_ms: u64,
-    /// Where client and server run.
-    #[arg(long, value_enum, default_value_t = Placement::Same)]
-    pub placement: Placement,
-    /// CPUs to use. By default all; in User Mode Linux the first, since its CPUs usually share one of the host's.
-    #[arg(long, value_delimiter = ',')]
-    pub cpus: Option<Vec<usize>>,
-    /// Clock for single calls; by default the time-stamp counter where it is steady.
-    #[arg(long, value_enum)]
-    pub clock: Option<Source>,
+    /// Under which conditions.
+    #[command(flatten)]
+    pub conditions: Conditions,
     /// Where to write the result, as JSON; `-` is the standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
@@ -124,7 +114,8 @@ pub struct Row {
 /// Measures both.
 pub fn run(args: &PairedArgs) -> Result<Paired> {
     let commons = [&args.base, &args.other].map(|side| common(args, side));
-    let (clock, cpus) = (Wanted::Time(args.clock), args.cpus.as_deref());
+    let conditions = &args.conditions;
+    let (clock, cpus) = (Wanted::Time(conditions.clock), conditions.cpus.as_deref());
     let sessions =
         [Session::start(&commons[0].run, clock, cpus)?, Session::start(&commons[1].run, clock, cpus)?];
     let stages =
@@ -154,7 +145,7 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
             cells.push(cell);
         }
     }
-    let placement = args.placement.name();
+    let placement = conditions.placement.name();
     let [base, other] = sessions;
     let [of_base, of_other] = cells;
     Ok(Paired { rows, base: base.finish(placement, of_base)?, other: other.finish(placement, of_other)? })
@@ -168,10 +159,7 @@ fn common(args: &PairedArgs, side: &Side) -> Common {
         carriers: None,
         seconds: args.seconds,
         iterations: None,
-        block_ms: args.block_ms,
-        placement: args.placement,
-        cpus: args.cpus.clone(),
-        clock: args.clock,
+        conditions: args.conditions.clone(),
         count: false,
         windows: None,
     }

@@ -76,8 +76,9 @@ impl Wanted {
 
 /// Measures the driver that is loaded now.
 pub fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<RunFile> {
-    let clock = if common.count { Wanted::Instructions } else { Wanted::Time(common.clock) };
-    let session = Session::start(&common.run, clock, common.cpus.as_deref())?;
+    let conditions = &common.conditions;
+    let clock = if common.count { Wanted::Instructions } else { Wanted::Time(conditions.clock) };
+    let session = Session::start(&common.run, clock, conditions.cpus.as_deref())?;
     let mut cells = Vec::new();
     for workload in workloads {
         let mut stage = Stage::new(common, &session.site, session.clock, &session.cpus);
@@ -87,7 +88,7 @@ pub fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<RunFile> 
         let measure = if common.count { count::measure } else { measure::measure };
         cells.extend(measure(&mut stage, &points, common)?);
     }
-    session.finish(common.placement.name(), cells)
+    session.finish(conditions.placement.name(), cells)
 }
 
 /// Fails early when the result could not be written in the end.

@@ -101,7 +101,7 @@ impl Stage {
     pub fn new(common: &Common, site: &Site, clock: Clock, cpus: &[usize]) -> Stage {
         Stage {
             alone: common.count,
-            placement: common.placement,
+            placement: common.conditions.placement,
             manager: common.manager,
             ..Stage::plain(site, clock, cpus)
         }
