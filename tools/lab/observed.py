@@ -30,10 +30,8 @@ def read_by_trace_cmd(tally):
         title = f"trace events read by trace-cmd {tracing.GUEST} {driver}"
         result = run(title, tracing.GUEST, tracing.read_by_trace_cmd(driver))
         count, wrong = tracing.judge_report(result.output)
-        for line in wrong:
-            say.lines(f"    {line}")
         say.note(f"    {count} events")
-        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+        tally.nothing_wrong(title, wrong, result.good)
 
 
 def recorded_by_perfetto(tally):
@@ -45,9 +43,7 @@ def recorded_by_perfetto(tally):
         if perfetto.TRACE in result.files:
             count, wrong = perfetto.judge(perfetto.decoded(result.files[perfetto.TRACE]))
             say.note(f"    {count} calls and replies")
-        for line in wrong:
-            say.lines(f"    {line}")
-        tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+        tally.nothing_wrong(title, wrong, result.good)
 
 
 def read_by_bpftrace(tally):
@@ -68,7 +64,7 @@ def traced_and_reloaded(tally):
     result = run(title, tracing.WATCHED, tracing.reloading())
     if not result.good:
         say.lines(result.output)
-    tally.add(title, int(result.good), int(not result.good))
+    tally.one(title, result.good)
 
 
 def logs_alike(tally):
@@ -82,12 +78,11 @@ def logs_alike(tally):
         said[driver] = result.output.replace("\r\n", "\n").splitlines()
         if not result.good or len(said[driver]) < 100:
             say.lines(*last_words(result.output))
-            tally.add(title, 0, 1)
+            tally.one(title, False)
             return
     one, other = said.values()
     different = list(difflib.unified_diff(one, other, *said, lineterm="", n=0))
-    say.lines(*(f"    {line}" for line in different[:40]))
-    tally.add("logs of a scene: c and rust alike", int(not different), int(bool(different)))
+    tally.nothing_wrong("logs of a scene: c and rust alike", different[:40])
 
 
 def worked_examples(tally, drivers=examples.DRIVERS):
@@ -98,8 +93,7 @@ def worked_examples(tally, drivers=examples.DRIVERS):
             title = f"worked example {name} um {driver}"
             result = run(title, "um", examples.job(name, scene, driver, files))
             wrong = examples.judge(scene, result.output)
-            say.lines(*(f"    {line}" for line in wrong))
-            tally.add(title, int(result.good and not wrong), int(not result.good or bool(wrong)))
+            tally.nothing_wrong(title, wrong, result.good)
 
 
 def netlink_tool(tally):
@@ -118,7 +112,7 @@ def _listen(tally, group, driver, is_right):
     good = result.good and is_right(seen)
     if not good:
         say.lines(f"    {result.output}\n    {seen}")
-    tally.add(title, int(good), int(not good))
+    tally.one(title, good)
 
 
 def netlink_family_taken(tally):
@@ -145,7 +139,7 @@ def beside_another_driver(tally):
         result = run(title, "um", guest.Job(argv=["/bin/sh", "/lab/beside", name], load=False, files=files))
         if not result.good:
             say.lines(result.output)
-        tally.add(title, int(result.good), int(not result.good))
+        tally.one(title, result.good)
 
 
 def _taken(tally, title, folder, made, argv, wanted):
@@ -155,7 +149,7 @@ def _taken(tally, title, folder, made, argv, wanted):
     good = result.good and result.output.splitlines() == wanted
     if not good:
         say.lines(result.output)
-    tally.add(title, int(good), int(not good))
+    tally.one(title, good)
 
 
 def terminals(tally, driver):

@@ -164,9 +164,7 @@ def checks(tally):
     """The static checks, each one of which is a test."""
 
     def report(name, complaints):
-        for line in complaints[:40]:
-            say.lines(f"    {line}")
-        tally.add(f"check {name}", int(not complaints), int(bool(complaints)))
+        tally.nothing_wrong(f"check {name}", complaints[:40])
 
     check.run(report)
 
@@ -267,7 +265,7 @@ def layouts(tally, name):
     for line in result.kernel_log if not result.good else ():
         if "layouts_test" in line:
             say.lines(f"    {line}")
-    tally.add(title, int(result.good), int(not result.good))
+    tally.one(title, result.good)
 
 
 def watched(tally, name):
@@ -283,7 +281,7 @@ def watched(tally, name):
     seen = result.status == 0 and any(map(complaint.search, result.problems))
     if not seen:
         say.lines(f"    status {result.status}, {result.problems}")
-    tally.add(title, int(seen), int(not seen))
+    tally.one(title, seen)
 
 
 def _record(name, driver):
@@ -331,9 +329,7 @@ def unloading(tally, name):
 def _frames(tally):
     """Whether a function of our driver takes too much stack. The static checks have looked at User Mode Linux."""
     complaints = frames.too_large(module.build(kernel.build(FRAMES)))
-    for line in complaints:
-        say.lines(f"    {line}")
-    tally.add(f"stack frames {FRAMES}", int(not complaints), int(bool(complaints)))
+    tally.nothing_wrong(f"stack frames {FRAMES}", complaints)
 
 
 def real_clients(tally, names, guest_name, drivers):
@@ -368,9 +364,7 @@ def _client(tally, name, guest_name, driver):
 def _compare_clients(tally, name, said):
     (first, one), (second, other) = said.items()
     different = [line for line in difflib.unified_diff(one, other, first, second, lineterm="", n=0)]
-    for line in different[:20]:
-        say.lines(f"    {line}")
-    tally.add(f"client {name}: {first} and {second} alike", int(not different), int(bool(different)))
+    tally.nothing_wrong(f"client {name}: {first} and {second} alike", different[:20])
 
 
 def soak(tally, name, seconds, driver="rust"):
@@ -382,7 +376,7 @@ def soak(tally, name, seconds, driver="rust"):
     title = f"soak {name} {driver} {seconds} s"
     result = run(title, name, job)
     say.lines(*last_words(result.output))
-    tally.add(title, int(result.good), int(not result.good))
+    tally.one(title, result.good)
 
 
 def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False, words=(), cpus=1):
@@ -396,7 +390,7 @@ def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False, word
     title = f"mesh {name} {driver} {seconds} s" + (", counted" if icount else "") + (", logs read" if words else "")
     result = run(title, name, job)
     say.lines(*last_words(result.output))
-    tally.add(title, int(result.good), int(not result.good))
+    tally.one(title, result.good)
 
 
 def cycles(tally, name, count):
@@ -404,7 +398,7 @@ def cycles(tally, name, count):
     job = guest.Job(argv=["/lab/cycle", str(count)], load=False, timeout=300)
     title = f"load and unload {name} {count} x"
     result = run(title, name, job)
-    tally.add(title, int(result.good), int(not result.good))
+    tally.one(title, result.good)
 
 
 def _parameters(tally):
@@ -415,7 +409,7 @@ def _parameters(tally):
         result = run(title, "um", guest.Job(argv=argv, driver=driver, load=False))
         if not result.good:
             say.lines(result.output)
-        tally.add(title, int(result.good), int(not result.good))
+        tally.one(title, result.good)
 
 
 def _bench_errors(tally):
@@ -427,7 +421,7 @@ def _bench_errors(tally):
         job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files,
                         timeout=300)
         result = run(title, "um", job)
-        tally.add(title, int(result.good), int(not result.good))
+        tally.one(title, result.good)
 
 
 def _gate(tally):
@@ -448,7 +442,7 @@ def _mutants(tally):
     for title in [*alive, *unjudged]:
         say.lines(f"    {title}")
     tally.add("mutants that the tests killed once", len(tried) - len(alive), len(alive))
-    tally.add("mutants' survivors judged", int(not unjudged), int(bool(unjudged)))
+    tally.one("mutants' survivors judged", not unjudged)
 
 
 def _next_to_c(tally, title, judge):

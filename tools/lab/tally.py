@@ -28,6 +28,16 @@ class Tally:
         extra = "" if counts else " (for comparison, not counted)"
         say.note(f"  {name}: {passed} passed, {failed} failed{extra}")
 
+    def one(self, title, good):
+        """A test that passed or did not."""
+        self.add(title, int(bool(good)), int(not good))
+
+    def nothing_wrong(self, title, wrong, good=True):
+        """A test that passed if `good` and nothing was `wrong`, whose lines are printed."""
+        for line in wrong:
+            say.lines(f"    {line}")
+        self.one(title, good and not wrong)
+
     def take(self, other):
         """What another one has counted comes after what this one has."""
         self.rows += other.rows
