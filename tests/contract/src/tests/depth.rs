@@ -320,8 +320,9 @@ fn grown_too_fast(once: Costs, four: Costs) -> Option<String> {
         ("killing one", once.kill_first, four.kill_first, 10 * ms),
         ("killing the other", once.kill_second, four.kill_second, 10 * ms),
     ];
-    // Four times as much where it grows with the depth, sixteen times where with its square.
-    let wrong = pairs.iter().find(|(_, once, four, noise)| *four > 9 * once + noise);
+    // Four times as much where it grows with the depth, sixteen times where with its square. The limit is nearer the
+    // second, since more at four times the depth misses the caches.
+    let wrong = pairs.iter().find(|(_, once, four, noise)| *four > 12 * once + noise);
     wrong.map(|(what, once, four, _)| format!("{what}: {once} ns at {DEPTH}, {four} ns at four times that"))
 }
 
