@@ -54,8 +54,8 @@ bench-exact: $(PYTHON) ## whether three runs of every driver count the same inst
 growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..4; DOCS=1: into docs)
 	@$(LAB) growth $(if $(ONLY),--only "$(ONLY)") $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS)) $(if $(DOCS),--docs)
 
-profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects')
-	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload '$(WORKLOAD)')
+profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects'; CODE=FOLDER: and by machine instruction)
+	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload '$(WORKLOAD)') $(if $(CODE),--code '$(CODE)')
 
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; AFRESH=1: also what the C driver passed before in the same guest)
 	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST)),$(if $(filter command line,$(origin GUEST)),--guest $(GUEST))) $(if $(AFRESH),--afresh)

@@ -197,12 +197,12 @@ def _addresses(built):
     return ",".join(f"{key}={found[name]}" for name, key in wanted.items())
 
 
-def read_phases(text, symbols):
+def read_phases(text, kallsyms):
     """(instructions, longest with preemption off, with interrupts off) of all phases in their order; a longest stretch comes
     with the driver's function, or is None."""
-    from report import profile
+    from report import symbols
 
-    functions = profile.read_symbols(symbols)
+    functions = symbols.read(kallsyms)
 
     def stretch(instructions, address):
         if instructions == "0":

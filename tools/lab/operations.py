@@ -46,10 +46,10 @@ def step(built, driver, program, on_operation=None):
 
 
 def _measure(built, driver, program, on_operation):
-    from report import counted, profile
+    from report import counted, profile, symbols
 
     boot = counted.run(built, driver, program, WORKLOADS, on_operation=on_operation)
-    null = profile.profile(driver, boot.operations[0], profile.symbols_of(boot), profile.files_of(built, driver))
+    null = profile.profile(driver, boot.operations[0], symbols.of(boot), profile.files_of(built, driver))
     return json.dumps({"result": boot.result, "locked": boot.locked(), "profile": profile.summary(null)}).encode()
 
 

@@ -49,6 +49,10 @@ class Operation:
     windows: Windows
 
     @property
+    def title(self):
+        return " ".join(filter(None, (self.cell["workload"], self.cell["case"])))
+
+    @property
     def calls(self):
         """How many calls all long windows have more than all short ones."""
         count = self.cell["measured"]["count"]

@@ -22,7 +22,7 @@ import sys
 
 from lab import guest, kernel, module, programs, say
 from lab.versions import ROOT
-from . import counted
+from . import counted, listing, symbols
 
 # What a function of the kernel proper is for, by its name; the first match counts.
 CLASSES = (
@@ -41,9 +41,8 @@ _BETWEEN = re.compile(r"^(asm_)?(sysvec_|common_interrupt)|^ret_from_fork_asm$|^
 # Where the kernel is entered on behalf of a program.
 _ENTRY = re.compile(r"^__x64_sys_|^asm_exc_")
 
-Function = collections.namedtuple("Function", "address name module")
 Cost = collections.namedtuple("Cost", "instructions locked calls")
-USER_FUNCTION = Function(0, "user space", "")
+USER_FUNCTION = symbols.Function(0, "user space", "")
 
 
 ROUND_TRIP = "throughput --reply same"
@@ -51,59 +50,30 @@ ROUND_TRIP = "throughput --reply same"
 _SIZED = ("throughput", "oneway")
 
 
-def measure(driver, program, size=0, carrier="binder", workload=ROUND_TRIP, name="x86_64"):
-    """The profiles of a call of each case of a workload of binder-bench, in guest `name`."""
+def measure(driver, program, size=0, carrier="binder", workload=ROUND_TRIP, name="x86_64", code=None):
+    """The profiles of a call of each case of a workload of binder-bench, in guest `name`. In the folder `code`, if there is
+    one, the driver's machine code is listed for each."""
     built = kernel.build(name)
     sizes = f"--sizes {size}" if workload.split()[0] in _SIZED else ""
     boot = counted.run(built, driver, program, [f"{workload} {sizes}"], carrier)
-    symbols, files = symbols_of(boot), files_of(built, driver)
-    return [profile(driver, operation, symbols, files) for operation in boot.operations]
+    functions, files = symbols.of(boot), files_of(built, driver)
+    for operation in boot.operations if code else ():
+        listing.write(code, built, driver, operation, functions)
+    return [profile(driver, operation, functions, files) for operation in boot.operations]
 
 
-def symbols_of(boot):
-    """The functions of the kernel that was booted."""
-    return read_symbols(gzip.decompress(boot.kallsyms).decode())
-
-
-def profile(driver, operation, symbols, files):
+def profile(driver, operation, functions, files):
     """Chains of an operation and what they cost; `files` are those of functions of the driver's C."""
     windows = operation.windows
-    costs = difference(windows.short, windows.long, symbols, operation.calls)
+    costs = difference(windows.short, windows.long, functions, operation.calls)
     return {"driver": driver, "size": operation.cell["size"], "chains": costs, "files": files,
-            "what": " ".join(filter(None, (operation.cell["workload"], operation.cell["case"])))}
+            "what": operation.title}
 
 
-def read_symbols(text):
-    """The kernel's and its modules' functions, by address; the first name of each address."""
-    functions = {}
-    for line in text.splitlines():
-        address, kind, name, *inside = line.split()
-        if kind in "tTwW" and int(address, 16):
-            functions.setdefault(int(address, 16), (name, inside[0].strip("[]") if inside else ""))
-    names = demangle([name for name, _ in functions.values()])
-    return sorted(Function(a, names.get(n, n), m) for a, (n, m) in functions.items())
-
-
-def demangle(names):
-    rust = [name for name in names if name.startswith("_R")]
-    for tool in ("llvm-cxxfilt-22", "llvm-cxxfilt", "c++filt"):
-        try:
-            out = subprocess.run([tool], input="\n".join(rust), text=True, capture_output=True, check=True)
-        except FileNotFoundError:
-            continue
-        return dict(zip(rust, (shorten(line) for line in out.stdout.splitlines())))
-    return {}
-
-
-def shorten(name):
-    """Without the hashes that v0 mangling puts behind crate names."""
-    return re.sub(r"\[[0-9a-f]{8,}\]", "", name)
-
-
-def difference(few, many, symbols, calls):
+def difference(few, many, functions, calls):
     """{chain of functions, outermost first: Cost} of one round trip, without what does not belong to it."""
     costs = collections.defaultdict(lambda: [0.0, 0.0, 0.0])
-    names = _Naming(symbols)
+    names = _Naming(functions)
     for counts, sign in ((few, -1), (many, 1)):
         paths = names.paths(counts.chains)
         for (chain, address), (executions, instructions, locked) in counts.blocks.items():
@@ -136,16 +106,16 @@ class _Naming:
     its last function.
     """
 
-    def __init__(self, symbols):
-        self._symbols = symbols
-        self._starts = [function.address for function in symbols]
+    def __init__(self, functions):
+        self._functions = functions
+        self._starts = [function.address for function in functions]
         self._paths, self._known = [None], {}
 
     def place(self, address):
         return bisect.bisect_right(self._starts, address) - 1
 
     def function(self, place):
-        return self._symbols[place] if place >= 0 else Function(0, "before the kernel", "")
+        return self._functions[place] if place >= 0 else symbols.Function(0, "before the kernel", "")
 
     def paths(self, chains):
         """{chain: its path}"""
@@ -277,11 +247,12 @@ def main():
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--guest", default="x86_64", choices=[name for name in kernel.GUESTS if "x86_64" in kernel.GUESTS[name].arch])
     parser.add_argument("--top", type=int, default=70, help="functions to print (0: all)")
+    parser.add_argument("--code", type=pathlib.Path, help="a folder for the driver's machine code with its executions in a call")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all of it, too")
     args = parser.parse_args()
     try:
         found = [summary(one) for one in measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier,
-                                                 args.workload, args.guest)]
+                                                 args.workload, args.guest, args.code)]
     except say.LabError as error:
         sys.exit(f"error: {error}")
     if args.json:

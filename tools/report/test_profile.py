@@ -10,9 +10,9 @@ import tempfile
 import unittest
 
 from lab import say
-from . import counted, profile
+from . import counted, listing, profile, symbols
 
-FIRST, SECOND = profile.Function(100, "first", ""), profile.Function(200, "second", "binder_rust")
+FIRST, SECOND = symbols.Function(100, "first", ""), symbols.Function(200, "second", "binder_rust")
 SYMBOLS = [FIRST, SECOND]
 
 
@@ -23,9 +23,9 @@ def read(text):
 
 
 class Difference(unittest.TestCase):
-    def cost(self, text, symbols=SYMBOLS):
+    def cost(self, text, functions=SYMBOLS):
         windows = read(text)
-        return profile.difference(windows.short, windows.long, symbols, calls=10)
+        return profile.difference(windows.short, windows.long, functions, calls=10)
 
     def test_only_the_extra_round_trips_count(self):
         text = "block short 0 0000000000000064 7 14 7\nblock long 0 0000000000000064 27 54 17"
@@ -50,15 +50,15 @@ class Difference(unittest.TestCase):
     def test_user_space_and_the_unknown_have_names(self):
         costs = self.cost("user short 5\nuser long 35\nblock long 0 0000000000000032 10 10 0")
         self.assertEqual(costs[profile.USER_FUNCTION,].instructions, 3.0)
-        self.assertEqual(costs[profile.Function(0, "before the kernel", ""),].instructions, 1.0)
+        self.assertEqual(costs[symbols.Function(0, "before the kernel", ""),].instructions, 1.0)
 
     def test_interrupts_and_kernel_threads_are_left_out(self):
-        tick = profile.Function(300, "asm_sysvec_apic_timer_interrupt", "")
+        tick = symbols.Function(300, "asm_sysvec_apic_timer_interrupt", "")
         costs = self.cost("chain 1 0 12c\nblock long 1 64 10 10 0\nblock long 0 64 20 20 0", [*SYMBOLS, tick])
         self.assertEqual(costs, {(FIRST,): profile.Cost(2.0, 0.0, 2.0)})
 
     def test_system_calls_that_are_not_of_the_round_trip_are_left_out(self):
-        start, each = profile.Function(300, "__x64_sys_clone", ""), profile.Function(400, "__x64_sys_ioctl", "")
+        start, each = symbols.Function(300, "__x64_sys_clone", ""), symbols.Function(400, "__x64_sys_ioctl", "")
         many = ("chain 1 0 12d\nchain 2 0 191\nblock long 1 64 9 90 0\nblock long 2 64 9 90 0\nblock long 0 12c 1 1 0\n"
                 "block long 0 190 30 60 0")
         costs = self.cost(many, [*SYMBOLS, start, each])
@@ -161,17 +161,17 @@ class Symbols(unittest.TestCase):
     def test_functions_only_sorted_with_their_module(self):
         text = "00000000000000c8 t second\t[binder_rust]\n0000000000000064 T first\n" \
                "0000000000000065 d data\n0000000000000064 T alias\n0000000000000000 T absent\n"
-        self.assertEqual(profile.read_symbols(text), SYMBOLS)
+        self.assertEqual(symbols.read(text), SYMBOLS)
 
     def test_hashes_are_cut_from_rust_names(self):
-        self.assertEqual(profile.shorten("rust_binder[8a5f0c11d2]::send::submit"), "rust_binder::send::submit")
+        self.assertEqual(symbols.shorten("rust_binder[8a5f0c11d2]::send::submit"), "rust_binder::send::submit")
 
     def test_classes(self):
         for name, label in [("_raw_spin_lock", "locks"), ("kfree", "memory"), ("__schedule", "scheduler"),
                             ("do_syscall_64", "system call"), ("entry_SYSCALL_64", "system call"),
                             ("__list_del_entry_valid_or_report", "other"), ("__check_object_size", "copies"), ("rep_movs_alternative", "copies"),
                             ("rb_erase", "trees"), ("from_kuid", "other"), ("user space", profile.USER)]:
-            self.assertEqual(profile.classify(profile.Function(1, name, "")), label, name)
+            self.assertEqual(profile.classify(symbols.Function(1, name, "")), label, name)
         self.assertEqual(profile.classify(SECOND), profile.DRIVER)
 
     def test_rooms(self):
@@ -183,8 +183,25 @@ class Symbols(unittest.TestCase):
                             ("<rust_binder::kernel_ext::page_range::PageRange>::zero", "page_range.rs"),
                             ("<kernel::list::List<u8>>::pop", "kernel crate"),
                             ("binder_poll", "binder.c"), ("unheard_of", "other")]:
-            function = profile.Function(1, name, "binder_rust")
+            function = symbols.Function(1, name, "binder_rust")
             self.assertEqual(profile.room(function, {"binder_poll": "binder.c"}), label, name)
+
+
+class Listing(unittest.TestCase):
+    CODE = """
+0000000000000040 <second>:
+      40:\tpushq\t%rbp
+      41:\tcallq\t0x46
+\t\t\t0000000000000042:  R_X86_64_PLT32\tsomething-0x4
+      46:\tretq
+"""
+
+    def test_an_instruction_has_its_executions_and_its_symbol(self):
+        windows = read("block short 0 c8 10 20 0\nblock long 0 c8 30 60 0\nblock long 0 cd 20 20 0")
+        operation = counted.Operation({"measured": {"count": {"n1": 0, "n2": 10, "t1": [0]}}}, windows)
+        lines = listing.lines(listing.read(self.CODE), {"second": 200}, listing.executions(operation))
+        self.assertEqual([line.split() for line in lines[1:]], [
+            ["2", "0", "pushq", "%rbp"], ["2", "1", "callq", "0x46", "something-0x4"], ["6", "retq"]])
 
 
 class Summary(unittest.TestCase):
