@@ -64,7 +64,7 @@ MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
 # How many recorded mutants are tried again, drawn by the day's date.
-MUTANTS = 20
+MUTANTS = 10
 RECORD = "results.jsonl"
 
 
