@@ -27,6 +27,7 @@ mod device;
 mod error;
 mod exchange;
 mod export;
+mod floor;
 mod growth;
 mod marks;
 mod measure;

@@ -24,6 +24,9 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::exchange;
 use crate::exchange::BinderCaller;
+use crate::floor;
+use crate::floor::Added;
+use crate::floor::Nothing;
 use crate::measure;
 use crate::order::Answer;
 use crate::order::Setting;
@@ -41,6 +44,10 @@ use crate::stats;
 use crate::stats::Figure;
 use crate::stats::Middle;
 use crate::talk::Talker;
+use crate::yardstick::handoff;
+use crate::yardstick::handoff::Bells;
+use crate::yardstick::handoff::HandoffCaller;
+use crate::yardstick::handoff::Table;
 
 /// What the server is registered as on either device.
 const SERVICE: &str = "paired";
@@ -109,6 +116,8 @@ pub struct Row {
     pub median: Middle,
     /// The same of averages, in which a block's interruptions count.
     pub average: Middle,
+    /// Of empty requests, what the drivers add to what nobody can save.
+    pub added: Option<Added>,
 }
 
 /// Measures both.
@@ -125,21 +134,25 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
     other.need_manager()?;
 
     let devices = [stage.device.clone(), other.device.clone()];
+    // Client and server live as long as they use it.
+    let table: &'static Table = Box::leak(Box::new(Table::new(0, Bells::futex())?));
     let largest = args.sizes.iter().copied().max().unwrap_or(0);
     let seat = stage.seat(0);
     let theirs = devices.clone();
     let server = stage.start("binder server".into(), seat.server, move |control| {
-        serve(theirs, largest, || control.answer(&Answer::Ready))
+        serve(theirs, table, largest, || control.answer(&Answer::Ready))
     })?;
     let client =
-        stage.caller("binder client".into(), seat.client, move || Both::look_up(&devices, largest))?;
+        stage.caller("binder client".into(), seat.client, move || Client::new(&devices, table, largest))?;
 
     let (mut rows, mut cells) = (Vec::new(), [Vec::new(), Vec::new()]);
     for &size in &args.sizes {
         let mut label = Label::new("throughput", "");
         label.size = size;
         let point = |side| Point::new(label.clone()).variant(side).clients(&[client]).servers(&[server]);
-        let measured = measure::measure(&mut stage, &[point(0), point(1)], &commons[0])?;
+        let variants = if size == 0 { NOTHING + 1 } else { HANDOVER };
+        let points: Vec<Point> = (0..variants).map(point).collect();
+        let measured = measure::measure(&mut stage, &points, &commons[0])?;
         rows.push(row(size, &measured)?);
         for (cells, cell) in cells.iter_mut().zip(measured) {
             cells.push(cell);
@@ -165,8 +178,13 @@ fn common(args: &PairedArgs, side: &Side) -> Common {
     }
 }
 
-/// Serves both devices, each by a thread of its own, for ever. Calls `ready` when both are registered.
-fn serve(devices: [PathBuf; 2], largest: u32, ready: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Serves both devices and the table, each by a thread of its own, for ever. Calls `ready` when both are registered.
+fn serve(
+    devices: [PathBuf; 2],
+    table: &'static Table,
+    largest: u32,
+    ready: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     let (tell, hear) = mpsc::channel();
     for device in devices.clone() {
         let tell = tell.clone();
@@ -175,8 +193,8 @@ fn serve(devices: [PathBuf; 2], largest: u32, ready: impl FnOnce() -> Result<()>
             tell.send(ended)
         });
     }
-    drop(tell);
-    // Each says that it is registered, or why it has ended.
+    thread::spawn(move || tell.send(handoff::serve(table, false)));
+    // Each driver's thread says that it is registered, or why it has ended.
     for told in hear.iter().take(devices.len()) {
         told?;
     }
@@ -193,41 +211,55 @@ fn serve_one(device: &Path, largest: u32, registered: impl FnOnce()) -> Result<(
     exchange::serve(talker.port().clone(), largest, |_| 0)
 }
 
-/// A client of both: the variant of a setting says which it calls.
-struct Both {
-    callers: [BinderCaller; 2],
-    side: usize,
+/// The variants of settings, besides 0 and 1 for the drivers: who calls by the table, and who calls nobody.
+const HANDOVER: u32 = 2;
+const NOTHING: u32 = 3;
+
+/// A client of all: the variant of a setting says what it calls.
+struct Client {
+    drivers: [BinderCaller; 2],
+    table: HandoffCaller<'static>,
+    variant: u32,
 }
 
-impl Both {
-    fn look_up(devices: &[PathBuf; 2], largest: u32) -> Result<Both> {
+impl Client {
+    fn new(devices: &[PathBuf; 2], table: &'static Table, largest: u32) -> Result<Client> {
         let caller = |device| {
             let mut talker = Talker::open(device)?;
             let handle = registry::look_up(&mut talker, SERVICE)?;
             Ok(BinderCaller::new(talker.port().clone(), handle, largest))
         };
-        Ok(Both { callers: [caller(&devices[0])?, caller(&devices[1])?], side: 0 })
+        let drivers = [caller(&devices[0])?, caller(&devices[1])?];
+        Ok(Client { drivers, table: HandoffCaller::new(table), variant: 0 })
     }
 }
 
-impl Caller for Both {
+impl Caller for Client {
     fn set(&mut self, setting: Setting) -> Result<()> {
-        self.side = usize::from(setting.variant != 0);
-        self.callers[self.side].set(setting)
+        self.variant = setting.variant;
+        match setting.variant {
+            HANDOVER => self.table.set(setting),
+            NOTHING => Nothing.set(setting),
+            side => self.drivers[side as usize].set(setting),
+        }
     }
 
     #[inline(always)]
     fn call(&mut self) -> Result<()> {
-        self.callers[self.side].call()
+        match self.variant {
+            HANDOVER => self.table.call(),
+            NOTHING => Nothing.call(),
+            side => self.drivers[side as usize].call(),
+        }
     }
 }
 
 fn row(size: u32, cells: &[Cell]) -> Result<Row> {
     let blocks: Vec<&[Block]> = cells.iter().filter_map(blocks).collect();
-    let &[base, other] = &blocks[..] else {
+    let [base, other, floor @ ..] = &blocks[..] else {
         return Err(Error::Protocol("one of two drivers was not timed".into()));
     };
-    if base.len() != other.len() {
+    if blocks.iter().any(|each| each.len() != base.len()) {
         return Err(Error::Protocol("a block had no calls: --block-ms is too short for this machine".into()));
     }
     let middle = |blocks| stats::middle(blocks, Figure::P50) / 1000.0;
@@ -236,7 +268,12 @@ fn row(size: u32, cells: &[Cell]) -> Result<Row> {
             Error::Usage("two blocks of each driver are needed: more --seconds, or less --block-ms".into())
         })
     };
+    let added = match floor {
+        [handover, nothing] => floor::added([base, other], handover, nothing),
+        _ => None,
+    };
     Ok(Row {
+        added,
         size,
         median_us: [middle(base), middle(other)],
         median: ratio(Figure::P50)?,
@@ -274,6 +311,14 @@ impl Paired {
                 row.size,
                 shown(&row.median),
                 shown(&row.average)
+            );
+        }
+        for added in self.rows.iter().filter_map(|row| row.added.as_ref()) {
+            let Added { floor_us, added_us: [first, second], ratio } = added;
+            let _ = writeln!(
+                text,
+                "Two switches and three system calls take {floor_us:.2} µs of an empty call; {base} adds {first:.2}, {other} {second:.2}: {:.3} [{:.3}, {:.3}]",
+                ratio.point, ratio.low, ratio.high
             );
         }
         text

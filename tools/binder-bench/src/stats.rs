@@ -207,18 +207,22 @@ pub fn middle(blocks: &[Block], figure: Figure) -> f64 {
 
 /// What `subject` is next to `base`, by each two blocks that were neighbours; none if there are fewer than two. Whatever lasts
 /// longer than two blocks is in both.
-///
-/// The interval is that of the median by order statistics: which of the sorted ratios bound it depends on their number alone.
 pub fn paired(base: &[Block], subject: &[Block], figure: Figure) -> Option<Middle> {
-    let mut ratios: Vec<f64> = base.iter().zip(subject).map(|(a, b)| figure.of(b) / figure.of(a)).collect();
-    if ratios.len() < 2 {
+    middle_of(base.iter().zip(subject).map(|(a, b)| figure.of(b) / figure.of(a)).collect())
+}
+
+/// The middle one of values that were seen one after the other; none if there are fewer than two.
+///
+/// The interval is that of the median by order statistics: which of the sorted values bound it depends on their number alone.
+pub fn middle_of(mut values: Vec<f64>) -> Option<Middle> {
+    if values.len() < 2 {
         return None;
     }
-    let point = Figure::P50.centre(&mut ratios);
-    let count = ratios.len() as f64;
-    // The number of ratios below the true median is binomial: 1.96 standard deviations to either side.
+    let point = Figure::P50.centre(&mut values);
+    let count = values.len() as f64;
+    // The number of values below the true median is binomial: 1.96 standard deviations to either side.
     let low = (count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0) as usize;
-    Some(Middle { point, low: ratios[low], high: ratios[ratios.len() - 1 - low] })
+    Some(Middle { point, low: values[low], high: values[values.len() - 1 - low] })
 }
 
 /// The mean of all but the highest quarter.
