@@ -27,7 +27,7 @@ WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench paired retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp boot exec kernel module binderctl deb deb-test check doc install cache clean purge
+.PHONY: help bench paired retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp aosp-bench boot exec kernel module binderctl deb deb-test check doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -110,6 +110,9 @@ screens: $(PYTHON) ## binderctl in terminals: what is typed and has to be seen, 
 
 aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver, compared with the C driver
 	@$(LAB) aosp $(WHERE) --driver $(DRIVER)
+
+aosp-bench: $(PYTHON) ## Android 14's own benchmarks of Binder on all drivers (ONLY=count|pinned|free ROUNDS=3; AGAIN=1: what is there already, too; DOCS=1: into docs)
+	@$(LAB) aosp-bench $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again)
 
 clients: $(PYTHON) ## every client-… below, on the C driver and on ours, and whether they print the same
 	@$(LAB) clients $(WHERE)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, bench, bench_full, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, aosp_bench, bench, bench_full, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -77,6 +77,11 @@ def _parser():
     guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
     guest_option(command("unload", _unload, "the driver taken away at the worst moments"))
     guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
+    androids = command("aosp-bench", lambda a: aosp_bench.run(a.only, a.rounds, a.docs, a.again), "Android's own benchmarks on all drivers")
+    androids.add_argument("--only", default="", metavar="SCENE,...", help=", ".join(aosp_bench.SCENES))
+    androids.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
+    androids.add_argument("--docs", action="store_true", help="the tables go into docs")
+    androids.add_argument("--again", action="store_true", help="measure what was measured already, too")
     real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
     real.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not C next to ours")
     real.add_argument("names", nargs="*", metavar="NAME", help=", ".join(clients.NAMES))

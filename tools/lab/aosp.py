@@ -118,11 +118,7 @@ def _run(built, name, driver, boot):
 
 def _boot(built, name, driver, boot, lines):
     """Run these command lines in one guest: how each test went, and what else was wrong."""
-    files = {f"/aosp/{p.name}": p for p in built.iterdir() if p.is_file()}
-    files |= {f"/aosp/lib/{p.name}": p for p in (built / "lib").iterdir()}
-    files["/lib64/ld-linux-x86-64.so.2"] = built / "lib/ld-linux-x86-64.so.2"
-    files["/aosp/run"] = ADAPTATIONS / "run"
-    job = guest.Job(argv=["/aosp/run", *lines], driver=driver, files=files, timeout=900, boot=boot)
+    job = guest.Job(argv=["/aosp/run", *lines], driver=driver, files=files(built), timeout=900, boot=boot)
     machine = kernel.build(name)
     title = f"AOSP's tests {name} {driver}" if len(lines) > 1 else lines[0].split("=")[-1] + " again"
     with say.Step(title) as step:
@@ -136,6 +132,15 @@ def _boot(built, name, driver, boot, lines):
     if "@@ servicemanager alive" not in result.output:
         problems.append("the service manager died")
     return {"programs": gtest.parse(result.output), "problems": problems, "key": built.name}
+
+
+def files(built):
+    """What a guest needs to run these programs: its paths and the host's."""
+    found = {f"/aosp/{p.name}": p for p in built.iterdir() if p.is_file()}
+    found |= {f"/aosp/lib/{p.name}": p for p in (built / "lib").iterdir()}
+    found["/lib64/ld-linux-x86-64.so.2"] = built / "lib/ld-linux-x86-64.so.2"
+    found["/aosp/run"] = ADAPTATIONS / "run"
+    return found
 
 
 def _last_line(text):

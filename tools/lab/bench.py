@@ -110,7 +110,7 @@ def measure(title, name, driver, program, stage, extra=()):
     built = kernel.build(name)
     argv = ["/lab/binder-bench", *arguments(stage, extra), "--driver", driver, "--output", "/out/result.json", *extra]
     # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
-    pin = _quiet_cpu() if built.guest.arch == "um" else None
+    pin = quiet_cpu() if built.guest.arch == "um" else None
     driver, boot = CHARGED.get(driver, (driver, ()))
     if stage == "retention" and driver == "rust":
         # The only one that can be unloaded.
@@ -177,6 +177,6 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
-def _quiet_cpu():
+def quiet_cpu():
     """The last CPU that this process may use: interrupts tend to go to the first."""
     return max(os.sched_getaffinity(0))
