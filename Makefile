@@ -45,8 +45,8 @@ retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that 
 bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
 	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update '$(UPDATE)')
 
-goals: $(PYTHON) ## what ours is to reach next to C, row by row, and whether it does (AGAIN=1: counted anew); fails while a goal is not met or not measured
-	@$(LAB) goals $(if $(AGAIN),--again)
+goals: $(PYTHON) ## what ours is to reach next to C, row by row, and whether it does (AGAIN=1: counted anew; DOCS=1: into docs); fails while a goal is not met or not measured
+	@$(LAB) goals $(if $(DOCS),--docs) $(if $(AGAIN),--again)
 
 bench-exact: $(PYTHON) ## whether three runs of every driver count the same instructions
 	@$(LAB) bench-exact $(if $(ROUNDS),--rounds $(ROUNDS))

@@ -41,6 +41,9 @@ def run(name, boots, seconds, into_docs=False):
     content = json.dumps([[*key, rows] for key, rows in found.items()], indent=1) + "\n"
     bench_series.put(HOME / f"{name}.json", content.encode(), key=_key(name, program), **bench.conditions())
     if into_docs:
+        from report import front
+
+        front.time({key: [tuple(row["median"][end] for end in ("point", "low", "high")) for row in rows] for key, rows in found.items()})
         DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
     return 0
 

@@ -6,6 +6,7 @@ of that the last figures count, if they are of this driver, kernel and machine; 
 """
 
 import dataclasses
+import re
 import statistics
 import tomllib
 
@@ -13,6 +14,7 @@ from . import bench, bench_full, bench_paired, bench_series, bench_summary, gate
 from .versions import ROOT
 
 GOALS = ROOT / bench.CRATE / "goals.toml"
+DOCUMENT = ROOT / "docs/performance.md"
 _GUEST = "x86_64"
 _DRIVERS = ("c", "rust")
 _GUESTS_OF_TIME = ("um", "x86_64")
@@ -20,12 +22,13 @@ _GUESTS_OF_TIME = ("um", "x86_64")
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """A row: what it is called, by which name its figure is measured, what that may be at most, and what it is now, if known.
-    A goal that is a whole number is one of things that are counted."""
+    """A row: what it is called, by which name its figure is measured, what that may be at most, whether it is one of the few that
+    everyone reads, and what it is now, if known. A goal that is a whole number is one of things that are counted."""
 
     row: str
     key: str
     most: float
+    short: bool = False
     figure: float | None = None
 
     @property
@@ -60,10 +63,15 @@ class Table:
     goals: list
 
 
-def run(again=False):
-    """Measure, print each row, and say how many are met; the exit status."""
+def run(into_docs=False, again=False):
+    """Measure, print each row, and say how many are met; the exit status. `into_docs`: into docs/performance.md, too."""
     tables = filled(read(), measure(again))
     print("\n" + "\n".join(map(bench_summary.fit, lines(tables))))
+    if into_docs:
+        from report import front
+
+        DOCUMENT.write_text(documented(DOCUMENT.read_text(), tables, f"{bench.now()[:10]}, our driver of `{bench.commit()}`"))
+        front.instructions(tables[0].goals)
     return status(tables)
 
 
@@ -71,7 +79,7 @@ def read():
     """The tables of goals, by name."""
     content = tomllib.loads(GOALS.read_text())
     return {name: Table(table["title"], table["command"],
-                        [Goal(goal["row"], key, goal["most"]) for key, goal in table["goals"].items()])
+                        [Goal(goal["row"], key, goal["most"], goal.get("short", False)) for key, goal in table["goals"].items()])
             for name, table in content.items()}
 
 
@@ -110,6 +118,26 @@ def summary(tables):
     goals = [goal for table in tables for goal in table.goals]
     met, unknown = sum(goal.met for goal in goals), sum(goal.figure is None for goal in goals)
     return f"{met} of {len(goals)} goals are met, {len(goals) - met - unknown} are not, {unknown} are not measured"
+
+
+def documented(text, tables, when):
+    """The document with the tables of now between its marks: all of them, and what everyone reads."""
+    short = [dataclasses.replace(table, goals=[goal for goal in table.goals if goal.short]) for table in tables]
+    for name, shown in (("goals in short", short), ("goals", tables)):
+        made = f"{when}: {summary(tables)}.\n\n{markdown(shown)}"
+        marked = re.compile(rf"(?<=<!-- begin: {name} -->\n).*?(?=<!-- end: {name} -->)", re.S)
+        text = marked.sub(lambda _: made, text)
+    return text
+
+
+def markdown(tables):
+    """Tables as one, for the docs."""
+    rows = ["| | at most | now | |", "|---|--:|--:|---|"]
+    for table in tables:
+        if table.goals:
+            rows.append(f"| **{table.title}** (`{table.command}`) | | | |")
+        rows += [f"| {goal.row} | {goal.shown(goal.most)} | {goal.shown(goal.figure)} | {goal.verdict} |" for goal in table.goals]
+    return "\n".join(rows) + "\n"
 
 
 def measure(again=False):

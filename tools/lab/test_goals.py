@@ -11,7 +11,7 @@ from . import bench_summary, gate, goals
 NAMED = {
     "instructions": goals.Table("instructions", "make bench-gate", [
         goals.Goal("null call", "call", 0.62), goals.Goal("nested call", "deep / flat", 1.0)]),
-    "locked": goals.Table("locked operations", "make bench", [goals.Goal("null call", "call", 44)]),
+    "locked": goals.Table("locked operations", "make bench", [goals.Goal("null call", "call", 44, short=True)]),
 }
 REACHED = {"instructions": {"call": 0.62, "deep": 0.7, "flat": 0.7}, "locked": {"call": 44.3}}
 
@@ -56,6 +56,16 @@ class Shown(unittest.TestCase):
         (line,) = [line for line in lines if "0.620" in line]
         self.assertEqual(line.split(), ["null", "call", "0.620", "0.651", "not", "met,", "+5.0", "%"])
         self.assertEqual(lines[-1].strip(), "2 of 3 goals are met, 1 are not, 0 are not measured")
+
+
+    def test_docs_have_all_rows_and_the_short_ones_before(self):
+        text = "<!-- begin: goals in short -->\nold\n<!-- end: goals in short -->\nx\n<!-- begin: goals -->\nold\n<!-- end: goals -->\n"
+        made = goals.documented(text, goals.filled(NAMED, changed("instructions", call=0.651)), "today")
+        short, _, rest = made.partition("\nx\n")
+        self.assertNotIn("old", made)
+        self.assertEqual([line for line in short.splitlines() if line.startswith("| n")], ["| null call | 44 | 44 | met |"])
+        self.assertEqual(sum(line.startswith("| n") for line in rest.splitlines()), 3)
+        self.assertEqual(made.count("today: 2 of 3 goals are met"), 2)
 
 
 class Record(unittest.TestCase):

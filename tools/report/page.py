@@ -88,7 +88,7 @@ def table(what):
 def _facts(facts):
     rows = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in facts)
     return (f"<section id=facts><h2>Machine and method</h2><p>{_METHOD}</p><dl>{rows}</dl>"
-            "<p>Measure again: <code>make bench</code>. How it is done: <code>docs/performance.md</code>.</p></section>")
+            "<p>Measure again: <code>make bench</code>. How it is done: <code>docs/measuring.md</code>.</p></section>")
 
 
 def _raw(raw):

@@ -7,13 +7,17 @@ pages.
 
 import collections
 import io
+import pathlib
+import tempfile
 import unittest
+import unittest.mock
 
 import cairosvg
 from PIL import Image
 
+from lab import goals
 from lab.versions import ROOT
-from . import figures, screens
+from . import figures, front, screens
 
 FOLDER = ROOT / "docs/figures"
 # Behind a flame graph, and behind a terminal.
@@ -56,6 +60,28 @@ class Sources(unittest.TestCase):
     def test_no_colour_is_known_by_a_style_sheet_alone(self):
         for path in sorted(FOLDER.glob("*.svg")):
             self.assertNotRegex(path.read_text(), r"(fill|stroke|stop-color)[:=] *\"?var\(", path.name)
+
+
+class FirstPage(unittest.TestCase):
+    def drawn(self, draw, what):
+        """The file that is drawn of something."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(front, "_FOLDER", pathlib.Path(folder)):
+            draw(what)
+            (path,) = pathlib.Path(folder).iterdir()
+            return path.read_text()
+
+    def test_a_goal_that_was_measured_is_a_row(self):
+        text = self.drawn(front.instructions, [goals.Goal("null call", "a", 0.6, figure=0.7), goals.Goal("not known", "b", 0.6),
+                                               goals.Goal("quotient", "a / b", 0.6, figure=1.0)])
+        self.assertIn("null call", text)
+        for row in ("not known", "quotient"):
+            self.assertNotIn(row, text)
+
+    def test_time_has_a_row_for_each_place_and_size(self):
+        text = self.drawn(front.time, {("one CPU", 0): [(0.8, 0.7, 0.9)], ("free", 4096): [(1.0, 0.9, 1.1)], ("free", 0): []})
+        for row in ("one CPU, 0 bytes", "two CPUs, 4096 bytes"):
+            self.assertIn(row, text)
+        self.assertNotIn("two CPUs, 0 bytes", text)
 
 
 if __name__ == "__main__":
