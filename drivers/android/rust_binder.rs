@@ -66,8 +66,8 @@ module! {
     alias: ["fs-binder"],
     params: {
         handoff: u8 {
-            default: 1,
-            description: "Wake whoever serves a call on the CPU of the caller that waits for it",
+            default: 0,
+            description: "Wake whoever serves a call on the CPU of the caller that waits for it, not where the scheduler chooses",
         },
         charge_buffers: u8 {
             default: 0,

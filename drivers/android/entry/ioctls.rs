@@ -170,7 +170,7 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
 
 /// Whether a thread that is about to sleep wakes the target on its own CPU: the module's parameter
 /// `handoff`.
-static HANDS_OVER_CPU: AtomicFlag = AtomicFlag::new(true);
+static HANDS_OVER_CPU: AtomicFlag = AtomicFlag::new(false);
 
 /// Sets the parameter `handoff`, before a device exists.
 pub(crate) fn set_handoff(hands_over_cpu: bool) {

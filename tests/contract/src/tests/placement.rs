@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! On which CPU a thread is woken: on its caller's if that is about to sleep, and else where it was.
+//! On which CPU a thread is woken: on its caller's if that is about to sleep and the module's parameter asks for it, and
+//! else where it was.
 //!
 //! The conductor and who wakes are on CPU 0. Who is woken sleeps on CPU 1, which is idle, and may run on both. If the
 //! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
@@ -75,7 +76,7 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
 }
 
 fn is_handing_over() -> bool {
-    !std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("handoff=0")
+    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("handoff=1")
 }
 
 fn caller_who_waits_gives_its_cpu(t: &Stage) {
