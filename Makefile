@@ -51,7 +51,7 @@ goals: $(PYTHON) ## what ours is to reach next to C, row by row, and whether it 
 bench-exact: $(PYTHON) ## whether three runs of every driver count the same instructions
 	@$(LAB) bench-exact $(if $(ROUNDS),--rounds $(ROUNDS))
 
-growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..4; DOCS=1: into docs)
+growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..6; DOCS=1: into docs)
 	@$(LAB) growth $(if $(ONLY),--only "$(ONLY)") $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS)) $(if $(DOCS),--docs)
 
 profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects'; CODE=FOLDER: and by machine instruction)

@@ -143,7 +143,7 @@ def _parser():
     grow.add_argument("--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")
     grow.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not all three")
     grow.add_argument("--docs", action="store_true", help="the table and the figure go into docs")
-    grow.add_argument("--steps", type=int, default=4, choices=(1, 2, 3, 4), help="how far: N, 4 N, 16 N, 64 N")
+    grow.add_argument("--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...; all if not said")
     exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")
     exact.add_argument("--rounds", type=int, default=3)
     command("clean", _clean, "remove what was built in this tree")

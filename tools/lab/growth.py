@@ -37,17 +37,17 @@ SHORT = ("own nodes, weak then strong", "depth of nesting", "oneway calls, froze
 SHORT_STEPS = 4
 
 
-def run(only="", drivers=DRIVERS, steps=4, to_docs=False):
+def run(only="", drivers=DRIVERS, steps=None, to_docs=False):
     """Measure what was not measured yet, print a table, and say what grows too fast; the exit status. `to_docs`: the whole
     goes into docs/growth.md, too."""
-    whole = not only and steps == 4
+    whole = not only and steps is None
     if to_docs and not (whole and drivers == DRIVERS):
         raise say.LabError("only all quantities at all sizes on all drivers go into the docs")
     packages.ensure("report")
     program = programs.build(bench.CRATE)
-    quantities = _chosen(program, only)
+    quantities = _chosen(program, only, steps)
     began = bench.now()
-    paths, problems = collect(program, drivers, quantities, steps, whole)
+    paths, problems = collect(program, drivers, quantities, whole)
     if whole:
         bench.remember(STAGE, began=began)
     print()
@@ -66,30 +66,31 @@ def run(only="", drivers=DRIVERS, steps=4, to_docs=False):
 def short(drivers=("c", "rust")):
     """A few quantities, for `make test`: (how many phases of ours, what is wrong)."""
     program = programs.build(bench.CRATE)
-    paths, problems = collect(program, drivers, [";".join(SHORT)], SHORT_STEPS)
+    paths, problems = collect(program, drivers, {";".join(SHORT): SHORT_STEPS})
     rows = _report(program, paths)
     return len(rows), problems + _faults(rows)
 
 
-def faults_kept(steps=4):
+def faults_kept():
     """What is wrong with ours, if all of it was measured of the very drivers and kernel of now; None if it was not."""
     program = programs.build(bench.CRATE)
-    quantities, drivers = _chosen(program, ""), ("c", "rust")
+    quantities, drivers = _chosen(program), ("c", "rust")
     ours = module.build(kernel.build(_GUEST))
-    parts = (_place(driver, quantity, steps, ours if driver == "rust" else None) for driver in drivers for quantity in quantities)
+    parts = (_place(driver, quantity, steps, ours if driver == "rust" else None)
+             for driver in drivers for quantity, steps in quantities.items())
     if not all(path.exists() for path in parts):
         return None
-    return faults(program, collect(program, drivers, quantities, steps)[0])
+    return faults(program, collect(program, drivers, quantities)[0])
 
 
-def collect(program, drivers, quantities, steps, whole=False):
-    """The result files of the drivers, and what was wrong with boots. A part must not take the place of the whole."""
+def collect(program, drivers, quantities, whole=False):
+    """Of quantities, {name: how many numbers}, the result files of the drivers, and what was wrong with boots. A part must not take the place of the whole."""
     folder = bench.HOME / STAGE
     folder.mkdir(parents=True, exist_ok=True)
     paths, problems = [], []
     for driver in drivers:
         parts, ours = [], module.build(kernel.build(_GUEST)) if driver == "rust" else None
-        for quantity in quantities:
+        for quantity, steps in quantities.items():
             content, wrong = json.loads(_part(driver, program, quantity, steps, ours).read_text())
             parts.append(content)
             # What a kernel says of another driver is no fault of ours.
@@ -137,12 +138,12 @@ def _digest():
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _chosen(program, only):
-    """Names of the quantities that contain one of the words, between commas."""
-    listed = proc.output(program, "growth", "--driver", "none", "--list").splitlines()
-    wanted = [name for name in listed if any(word in name for word in only.split(","))]
+def _chosen(program, only="", steps=None):
+    """{name: how many numbers} of the quantities whose names contain one of the words, between commas."""
+    listed = [line.split("\t") for line in proc.output(program, "growth", "--driver", "none", "--list").splitlines()]
+    wanted = {name: min(int(numbers), steps or int(numbers)) for numbers, name in listed if any(word in name for word in only.split(","))}
     if not wanted:
-        raise say.LabError(f"no quantity is called {only}; there are:\n" + "\n".join(listed))
+        raise say.LabError(f"no quantity is called {only}; there are:\n" + "\n".join(name for _, name in listed))
     return wanted
 
 
@@ -166,7 +167,7 @@ def _measured(driver, program, quantity, steps, ours):
         return content, wrong
 
 
-def measure(driver, program, quantity, steps=4, ours=None):
+def measure(driver, program, quantity, steps, ours=None):
     """The result of one boot, with what the plugin saw in it, and what was wrong with the boot."""
     built = kernel.build(_GUEST)
     with tempfile.TemporaryDirectory() as folder:

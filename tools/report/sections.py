@@ -258,7 +258,7 @@ def growth_of(growth):
     headers = ["quantity: what is done", *(f"{name} {text}" for name in names for text in ("each", "grows as N to the", "preemption / interrupts off")),
                *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals), "faults of ours"]
     note = ("Guest instructions with more and more of everything that user space can have: of each of them, with the most "
-            "(64 N, or fewer where a driver stops earlier), what one costs taken off; the power of N with which all of them grow; and "
+            "(or fewer where a driver stops earlier), what one costs taken off; the power of N with which all of them grow; and "
             "the longest stretches with preemption off and with interrupts off that the driver executes, in instructions. The figure has the geometric mean of all phases of a quantity.")
     figure = [figures.Figure("growth", "Instructions with the most of everything, ratio to the C driver", panels)] if panels else []
     return Section("growth", "How costs grow", note, figure, Table(headers, table, (0, len(headers) - 1)))

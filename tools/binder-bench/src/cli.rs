@@ -82,11 +82,11 @@ pub struct GrowthArgs {
     /// Which quantities; all if none is named.
     #[arg(long, value_delimiter = ';')]
     pub quantities: Vec<String>,
-    /// Name all quantities, and measure none.
+    /// Name all quantities, each after how many numbers there are besides one, and measure none.
     #[arg(long)]
     pub list: bool,
-    /// Up to which size: 1 is N, 2 is 4 N, 3 is 16 N, 4 is 64 N.
-    #[arg(long, default_value_t = 4)]
+    /// Up to which number: 1 is N, 2 is 4 N, 3 is 16 N ...; by default up to the largest of each quantity.
+    #[arg(long, default_value_t = usize::MAX)]
     pub steps: usize,
 }
 

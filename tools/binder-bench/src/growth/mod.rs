@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How what things cost grows with how many there are: instructions of each phase with 1, N, 4 N, 16 N and 64 N.
+//! How what things cost grows with how many there are: instructions of each phase with 1, N, 4 N, 16 N and so on.
 //!
 //! What one costs is taken off the others, so that what everyone pays once does not hide how the rest grows. Under
 //! `qemu -icount` the figures are of all processes and the kernel together, work that is put off included.
@@ -33,8 +33,8 @@ use scene::Scene;
 /// What rows are called in result files.
 pub const NAME: &str = "growth";
 
-/// How many times the least number the largest is, by steps.
-const STEPS: [u64; 4] = [1, 4, 16, 64];
+/// How many times as large as the number before each number is.
+const STEP: u64 = 4;
 
 /// How often everything is done, unless it takes long.
 const REPEATS: u32 = 2;
@@ -50,9 +50,19 @@ pub fn names() -> PossibleValuesParser {
     quantity::ALL.iter().map(|quantity| quantity.name).collect::<Vec<_>>().into()
 }
 
-/// The same as lines.
+/// The same as lines, each with how many numbers there are besides one.
 pub fn list() -> String {
-    quantity::ALL.iter().map(|quantity| format!("{}\n", quantity.name)).collect()
+    quantity::ALL
+        .iter()
+        .map(|quantity| format!("{}\t{}\n", numbers(quantity).count(), quantity.name))
+        .collect()
+}
+
+/// The numbers of a quantity besides one.
+fn numbers(quantity: &Quantity) -> impl Iterator<Item = u64> {
+    let most = quantity.most;
+    std::iter::successors(Some(quantity.least), |count| Some(count * STEP))
+        .take_while(move |&count| count <= most)
 }
 
 /// Measures the driver that is loaded now.
@@ -64,15 +74,19 @@ pub fn run(args: &GrowthArgs) -> Result<RunFile> {
     let cpus = run::cpus(None)?;
     // Statistics of memory are brought up to date every second otherwise, at the cost of whoever is measured then.
     let _ = std::fs::write("/proc/sys/vm/stat_interval", "3600");
+    // The kernel allows fewer threads in a guest with little memory than are measured.
+    let _ = std::fs::write("/proc/sys/kernel/threads-max", "20000");
     let meter = Meter::start(clock)?;
-    let steps = &STEPS[..args.steps.min(STEPS.len())];
     let mut series = Series { meter: &meter, site: &site, overhead: 0, place: 0, quiet: args.run.quiet };
     series.weigh_nothing()?;
     let wanted = |quantity: &&Quantity| {
         args.quantities.is_empty() || args.quantities.iter().any(|wish| wish == quantity.name)
     };
-    let cells =
-        quantity::ALL.iter().filter(wanted).flat_map(|quantity| series.measure(quantity, steps)).collect();
+    let cells = quantity::ALL
+        .iter()
+        .filter(wanted)
+        .flat_map(|quantity| series.measure(quantity, args.steps))
+        .collect();
     let environment = run::environment("same", &site, &clock, cpus)?;
     Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
 }
@@ -103,9 +117,9 @@ impl Series<'_> {
     }
 
     /// All phases of one quantity, with more and more of it.
-    fn measure(&mut self, quantity: &Quantity, steps: &[u64]) -> Vec<Cell> {
+    fn measure(&mut self, quantity: &Quantity, steps: usize) -> Vec<Cell> {
         let mut grown: Vec<(&'static str, Growth)> = Vec::new();
-        for count in std::iter::once(1).chain(steps.iter().map(|step| step * quantity.least)) {
+        for count in std::iter::once(1).chain(numbers(quantity).take(steps)) {
             if let Some(why) = too_much(&grown, count) {
                 grown.iter_mut().for_each(|(_, growth)| growth.stopped = Some(why.clone()));
                 break;

@@ -200,7 +200,7 @@ fn memory_cells(row: &MemoryRow, named: bool) -> Vec<String> {
 }
 
 fn growth_table(report: &Report, style: Style) -> String {
-    let header = ["quantity", "", "N", "64 N", "grows", "off", &format!("÷ {}", report.base), ""];
+    let header = ["quantity", "", "fewest", "most", "grows", "off", &format!("÷ {}", report.base), ""];
     let mut table = new_table(style, header.map(str::to_string).to_vec(), &[0, 1, 7]);
     let mut last = None;
     for row in &report.growth {

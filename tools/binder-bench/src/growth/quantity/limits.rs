@@ -11,7 +11,7 @@ use crate::error::Result;
 pub const OPERATIONS: u64 = 16;
 
 /// Open files that are enough for the largest number, twice.
-const FILES: u64 = 4096;
+const FILES: u64 = 40_000;
 
 /// Lets the coordinator, and whom it starts from now on, open [`FILES`].
 pub fn allow_files() -> Result<()> {
