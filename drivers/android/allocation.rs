@@ -172,8 +172,9 @@ pub(crate) struct Delivered {
     named: Option<KBox<BufferObjects>>,
 }
 
-// See [`crate::range_alloc::FEW`].
-const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 2048);
+// See [`crate::range_alloc::FIRST`] and [`crate::range_alloc::FEW`].
+const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 256);
+const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_BOOKS <= 2048);
 
 /// What the task that has freed a buffer does next.
 #[must_use]

@@ -25,17 +25,21 @@
 //! the caller releases its lock, calls [`Spare::fill`] to allocate, and tries again. Memory that
 //! becomes unused when a range is freed is returned as a [`Leftover`], to be dropped without the lock.
 //!
-//! # Two backends
+//! # Two backends, in three places
 //!
-//! The ranges are kept in [`mod@array`], which is part of the allocator and needs no descriptors. If
-//! more than `FEW` are in use, they are moved to [`tree`] until few are left. Both return the
-//! smallest gap that is large enough, and the lowest of several such, so the offsets do not depend
-//! on the backend in use.
+//! The ranges are kept in an [`mod@array`], which needs no descriptors. The first one is part of the
+//! allocator and so small that a process in which little goes on at once pays for little. When more
+//! than `FIRST` ranges are in use for the first time, [`books`] are allocated, in which they stay
+//! from then on: a larger array, and, while more than `FEW` are in use and until few are left, a
+//! [`tree`]. All of them return the smallest gap that is large enough, and the lowest of several
+//! such, so the offsets do not depend on where the ranges are.
 
 #[path = "range_alloc/accounts.rs"]
 mod accounts;
 #[path = "range_alloc/array.rs"]
 mod array;
+#[path = "range_alloc/books.rs"]
+mod books;
 #[path = "range_alloc/label.rs"]
 mod label;
 #[path = "range_alloc/reach.rs"]
@@ -47,11 +51,13 @@ mod tree;
 
 use accounts::Holding;
 use array::Array;
+use books::Books;
 pub(crate) use label::Label;
 use reach::Reach;
-use spare::Scraps;
 pub(crate) use spare::{Leftover, Spare};
 use tree::Tree;
+
+use kernel::prelude::*;
 
 /// Offsets and sizes of ranges are multiples of this: the kernel's pointer size.
 const GRANULE: u32 = size_of::<usize>() as u32;
@@ -59,12 +65,18 @@ const GRANULE: u32 = size_of::<usize>() as u32;
 /// A sender with more oneway ranges than this is a spam suspect when space is low.
 const SPAM_RANGES: usize = 50;
 
-/// How many ranges are kept without descriptors, unless the user of the type sets another number.
+/// How many ranges an allocator has room for itself, unless the user of the type sets another number.
+///
+/// A process that serves one call at a time, or makes some, has no more. An entry takes some 50
+/// bytes; this many keep an allocator at 256 bytes, beyond which the kernel would allocate 512.
+pub(crate) const FIRST: usize = 4;
+
+/// How many ranges are kept without descriptors, likewise.
 ///
 /// A pool of threads that serves synchronous calls keeps about one range per thread in use, and the
 /// usual limit of such a pool is 15. Oneway calls arrive in bursts of some dozens, and the tree
-/// needs two allocations for each of them. An entry costs a process some 50 bytes; this many keep an
-/// allocator just below 2 KiB, beyond which the kernel would allocate 4 KiB for it.
+/// needs two allocations for each of them. This many keep the books just below 2 KiB, beyond which
+/// the kernel would allocate 4 KiB for them.
 pub(crate) const FEW: usize = 35;
 
 /// Whether a thread waits for the reply, and therefore which budget the range counts for.
@@ -188,11 +200,15 @@ pub(crate) struct Range<'a, T> {
 /// # Invariants
 ///
 /// - The ranges in use do not overlap and lie within `0..size`.
-/// - If `tree` exists, it has all ranges and `array` is empty; otherwise `array` has all ranges.
+/// - If `books` exist, they have all ranges and `first` is empty; otherwise `first` has all ranges.
 /// - `oneway_free` is the oneway budget less the sizes of all oneway ranges in use.
-pub(crate) struct RangeAllocator<T, const FEW_RANGES: usize = FEW> {
-    array: Array<T, FEW_RANGES>,
-    tree: Option<Tree<T>>,
+pub(crate) struct RangeAllocator<
+    T,
+    const FIRST_RANGES: usize = FIRST,
+    const FEW_RANGES: usize = FEW,
+> {
+    first: Array<T, FIRST_RANGES>,
+    books: Option<KBox<Books<T, FEW_RANGES>>>,
     size: u32,
     oneway_free: u32,
     /// A spam suspect was reported, and space has been low ever since.
@@ -200,7 +216,12 @@ pub(crate) struct RangeAllocator<T, const FEW_RANGES: usize = FEW> {
     reach: Reach,
 }
 
-impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
+impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
+    RangeAllocator<T, FIRST_RANGES, FEW_RANGES>
+{
+    /// How many bytes are allocated when more than `FIRST_RANGES` are in use for the first time.
+    pub(crate) const SIZE_OF_BOOKS: usize = size_of::<Books<T, FEW_RANGES>>();
+
     /// Returns an allocator for a space of `size` bytes, none in use. With a size of 0, none is
     /// mapped yet.
     ///
@@ -208,8 +229,8 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     pub(crate) const fn new(size: usize) -> Self {
         let size = usable(size);
         Self {
-            array: Array::new(),
-            tree: None,
+            first: Array::new(),
+            books: None,
             size,
             oneway_free: size / 2,
             spam_reported: false,
@@ -221,7 +242,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     ///
     /// The same as assigning a new allocator, without moving one.
     pub(crate) fn set_space(&mut self, size: usize) -> Result<(), WrongState> {
-        if self.in_use() != 0 || self.tree.is_some() {
+        if self.in_use() != 0 || self.books.is_some() {
             return Err(WrongState);
         }
         self.size = usable(size);
@@ -237,7 +258,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
         size: usize,
         kind: CallKind,
         label: Label,
-        spare: &mut Spare<T>,
+        spare: &mut Spare<T, FEW_RANGES>,
     ) -> Result<Reserved, ReserveError> {
         let size = rounded(size).ok_or(ReserveError::NoSpace)?;
         let oneway_sender = match kind {
@@ -259,14 +280,15 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
             label,
         };
 
-        let offset = if self.tree.is_some() {
-            self.reserve_in_tree(claim(), spare)?
-        } else {
-            let gap = self.array.best_gap(size, self.size);
-            let gap = gap.ok_or(ReserveError::NoSpace)?;
-            match self.array.insert(gap, claim()) {
-                Ok(offset) => offset,
-                Err(array::Full) => self.reserve_in_tree(claim(), spare)?,
+        let offset = match &mut self.books {
+            Some(books) => books.reserve(claim, size, self.size, spare)?,
+            None => {
+                let gap = self.first.best_gap(size, self.size);
+                let gap = gap.ok_or(ReserveError::NoSpace)?;
+                match self.first.insert(gap, claim()) {
+                    Ok(offset) => offset,
+                    Err(array::Full) => self.reserve_in_new_books(claim(), spare)?,
+                }
             }
         };
 
@@ -302,9 +324,9 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     /// The range stays in use until [`release`](Self::release).
     pub(crate) fn take(&mut self, offset: usize) -> Option<(usize, T)> {
         let offset = u32::try_from(offset).ok()?;
-        let (size, state) = match &mut self.tree {
-            None => self.array.get_mut(offset)?,
-            Some(tree) => tree.get_mut(offset)?,
+        let (size, state) = match &mut self.books {
+            None => self.first.get_mut(offset)?,
+            Some(books) => books.get_mut(offset)?,
         };
         Some((size as usize, state.take()?))
     }
@@ -324,7 +346,7 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
 
     /// Returns the number of ranges in use, in any state.
     pub(crate) fn in_use(&self) -> usize {
-        self.array.len() + self.tree.as_ref().map_or(0, Tree::len)
+        self.first.len() + self.books.as_ref().map_or(0, |books| books.len())
     }
 
     /// Returns the size of the space.
@@ -341,9 +363,9 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
         let end = u32::try_from(end).unwrap_or(u32::MAX);
         match u32::try_from(start) {
-            Ok(start) if start < end => match &self.tree {
-                None => self.array.touches(start, end),
-                Some(tree) => tree.touches(start, end),
+            Ok(start) if start < end => match &self.books {
+                None => self.first.touches(start, end),
+                Some(books) => books.touches(start, end),
             },
             _ => false,
         }
@@ -361,23 +383,24 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     /// Returns all ranges in use, by ascending offset.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<'_, T>> {
         // Not `.chain()`: the kernel's prelude has an `Init::chain` as well.
-        Iterator::chain(self.array.iter(), self.tree.iter().flat_map(Tree::iter))
+        let in_books = self.books.iter().flat_map(|books| books.iter());
+        Iterator::chain(self.first.iter(), in_books)
     }
 
     /// Returns the first range in use that does not begin before `offset`.
     pub(crate) fn first_from(&self, offset: usize) -> Option<Range<'_, T>> {
         let offset = u32::try_from(offset).ok()?;
-        match &self.tree {
-            None => self.array.first_from(offset),
-            Some(tree) => tree.first_from(offset),
+        match &self.books {
+            None => self.first.first_from(offset),
+            Some(books) => books.first_from(offset),
         }
     }
 
     fn state_mut(&mut self, offset: usize) -> Option<&mut State<T>> {
         let offset = u32::try_from(offset).ok()?;
-        let (_, state) = match &mut self.tree {
-            None => self.array.get_mut(offset)?,
-            Some(tree) => tree.get_mut(offset)?,
+        let (_, state) = match &mut self.books {
+            None => self.first.get_mut(offset)?,
+            Some(books) => books.get_mut(offset)?,
         };
         Some(state)
     }
@@ -386,49 +409,49 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
     #[inline]
     fn free(&mut self, offset: usize, phase: Phase) -> Result<Leftover<T>, WrongState> {
         let offset = u32::try_from(offset).map_err(|_| WrongState)?;
-        if self.tree.is_some() {
-            return self.free_in_tree(offset, phase);
+        if self.books.is_some() {
+            return self.free_in_books(offset, phase);
         }
-        let claim = self.array.remove(offset, phase).ok_or(WrongState)?;
+        let claim = self.first.remove(offset, phase).ok_or(WrongState)?;
         self.credit(claim);
         Ok(Leftover { scraps: None })
     }
 
-    // The next two functions are apart from their callers so that the callers, which run for each
+    // The next three functions are apart from their callers so that the callers, which run for each
     // transaction, stay short.
 
-    /// Reserves a range in the tree, which is made of the array first if it does not exist.
+    /// Makes books, moves all ranges there, and reserves one more.
     #[cold]
-    fn reserve_in_tree(&mut self, claim: Claim, spare: &mut Spare<T>) -> Result<u32, ReserveError> {
-        let tree = match &mut self.tree {
-            Some(tree) => tree,
-            none => none.insert(Tree::plant(&mut self.array, self.size, spare)?),
-        };
-        tree.reserve(claim, spare)
+    fn reserve_in_new_books(
+        &mut self,
+        claim: Claim,
+        spare: &mut Spare<T, FEW_RANGES>,
+    ) -> Result<u32, ReserveError> {
+        let mut books = spare.pop_books()?;
+        books.take_over(&mut self.first);
+        let books = self.books.insert(books);
+        books.reserve(|| claim, claim.size, self.size, spare)
     }
 
-    /// Frees a range in the tree, which is moved to the array if few ranges are left.
+    /// Frees a range in the books.
+    #[inline(never)]
+    fn free_in_books(&mut self, offset: u32, phase: Phase) -> Result<Leftover<T>, WrongState> {
+        let books = self.books.as_mut().ok_or(WrongState)?;
+        if books.is_tree() {
+            return self.free_in_tree(offset, phase);
+        }
+        let claim = books.remove(offset, phase).ok_or(WrongState)?;
+        self.credit(claim);
+        Ok(Leftover { scraps: None })
+    }
+
+    /// Frees a range in the tree.
     #[cold]
     fn free_in_tree(&mut self, offset: u32, phase: Phase) -> Result<Leftover<T>, WrongState> {
-        let tree = self.tree.as_mut().ok_or(WrongState)?;
-        let (claim, superfluous) = tree.remove(offset, phase).ok_or(WrongState)?;
-        // The tree is kept until few ranges are left, so that a process whose number of ranges
-        // changes around the limit does not make a tree again and again.
-        let tree = if tree.len() > FEW_RANGES / 4 {
-            None
-        } else {
-            self.fell_tree()
-        };
-        let scraps = Scraps::unless_empty(superfluous, tree);
+        let books = self.books.as_mut().ok_or(WrongState)?;
+        let (claim, scraps) = books.remove_from_tree(offset, phase).ok_or(WrongState)?;
         self.credit(claim);
         Ok(Leftover { scraps })
-    }
-
-    /// Moves all ranges from the tree to the array. Returns the empty tree.
-    fn fell_tree(&mut self) -> Option<Tree<T>> {
-        let mut tree = self.tree.take()?;
-        tree.fell(&mut self.array);
-        Some(tree)
     }
 
     /// Returns to the oneway budget what [`charge`](Self::charge) took from it.
@@ -464,9 +487,9 @@ impl<T, const FEW_RANGES: usize> RangeAllocator<T, FEW_RANGES> {
 
     /// Returns the number and the sum of the oneway ranges of a sender.
     fn held_by(&self, sender: i32) -> Holding {
-        match &self.tree {
-            None => self.array.held_by(sender),
-            Some(tree) => tree.held_by(sender),
+        match &self.books {
+            None => self.first.held_by(sender),
+            Some(books) => books.held_by(sender),
         }
     }
 }

@@ -18,12 +18,14 @@ fn atomic<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Tests a rule with an allocator that always uses a tree, with one that changes between array and
-/// tree, and with one that has room for nearly all ranges without a tree.
+/// tree, and with ones that have room for nearly all ranges without a tree, in the first array or in
+/// the other one.
 macro_rules! in_every_backend {
     ($rule:ident) => {{
-        super::conformance::$rule::<0>()?;
-        super::conformance::$rule::<5>()?;
-        super::conformance::$rule::<64>()
+        super::conformance::$rule::<0, 0>()?;
+        super::conformance::$rule::<2, 5>()?;
+        super::conformance::$rule::<4, 64>()?;
+        super::conformance::$rule::<64, 64>()
     }};
 }
 
@@ -101,9 +103,10 @@ mod range_alloc {
     #[test]
     fn random_lives() -> Result<(), Failed> {
         for seed in 1..4 {
-            walk::<0>(seed, 1500, 512, 24)?;
-            walk::<5>(seed, 1500, 512, 24)?;
-            walk::<64>(seed, 1500, 256, 160)?;
+            walk::<0, 0>(seed, 1500, 512, 24)?;
+            walk::<2, 5>(seed, 1500, 512, 24)?;
+            walk::<4, 64>(seed, 1500, 512, 24)?;
+            walk::<64, 64>(seed, 1500, 256, 160)?;
         }
         Ok(())
     }

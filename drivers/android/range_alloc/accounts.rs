@@ -53,10 +53,10 @@ impl Accounts {
     }
 
     /// Adds a range.
-    pub(super) fn add<T>(
+    pub(super) fn add<T, const N: usize>(
         &mut self,
         claim: Claim,
-        spare: &mut Spare<T>,
+        spare: &mut Spare<T, N>,
     ) -> Result<(), ReserveError> {
         let Some(sender) = claim.oneway_sender else {
             return Ok(());

@@ -185,12 +185,17 @@ impl<T, const N: usize> Array<T, N> {
 
     /// Adds a range behind all others. The array must have a free slot.
     pub(super) fn push(&mut self, offset: u32, claim: Claim, state: State<T>) {
-        let gap = Gap {
-            index: self.len,
-            offset,
-        };
-        if self.insert(gap, claim).is_ok() {
-            let slot = self.spans[gap.index].slot;
+        self.put(self.len, offset, claim, state);
+    }
+
+    /// Adds a range before all others. The array must have a free slot.
+    pub(super) fn push_front(&mut self, offset: u32, claim: Claim, state: State<T>) {
+        self.put(0, offset, claim, state);
+    }
+
+    fn put(&mut self, index: usize, offset: u32, claim: Claim, state: State<T>) {
+        if self.insert(Gap { index, offset }, claim).is_ok() {
+            let slot = self.spans[index].slot;
             self.slots[slot as usize].state = state;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of the range allocator, for both backends: rules of the contract, lessons from faults of
+//! Tests of the range allocator, for both backends and wherever the ranges are: rules of the contract, lessons from faults of
 //! other drivers, everything that can happen to a small space, and long random sequences that are
 //! compared with a model.
 //!
@@ -16,7 +16,7 @@ mod model;
 mod walk;
 
 use super::{atomic, ensure, ensure_eq, Failed};
-use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare, FEW};
+use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare};
 use kernel::alloc::flags::GFP_KERNEL;
 
 pub(super) use exhaustive::explore_both;
@@ -36,11 +36,11 @@ pub(super) const fn within_quota(sender: i32, quota: u8) -> CallKind {
 }
 
 type Outcome = Result<(), Failed>;
-type Allocator<const N: usize = FEW> = RangeAllocator<&'static str, N>;
+type Allocator<const FIRST: usize, const FEW: usize> = RangeAllocator<&'static str, FIRST, FEW>;
 
 /// Reserves as a caller does: under the lock, and again after filling the spare.
-pub(super) fn reserve<T, const N: usize>(
-    allocator: &mut RangeAllocator<T, N>,
+pub(super) fn reserve<T, const FIRST: usize, const FEW: usize>(
+    allocator: &mut RangeAllocator<T, FIRST, FEW>,
     size: usize,
     kind: CallKind,
 ) -> Result<Result<Reserved, ReserveError>, Failed> {
@@ -54,8 +54,8 @@ pub(super) fn reserve<T, const N: usize>(
 }
 
 /// Reserves a range for which space has to exist.
-pub(super) fn reserve_ok<T, const N: usize>(
-    allocator: &mut RangeAllocator<T, N>,
+pub(super) fn reserve_ok<T, const FIRST: usize, const FEW: usize>(
+    allocator: &mut RangeAllocator<T, FIRST, FEW>,
     size: usize,
     kind: CallKind,
 ) -> Result<Reserved, Failed> {
@@ -64,14 +64,18 @@ pub(super) fn reserve_ok<T, const N: usize>(
 }
 
 /// Frees a reserved range.
-fn abort<T, const N: usize>(allocator: &mut RangeAllocator<T, N>, offset: usize) -> Outcome {
+fn abort<T, const FIRST: usize, const FEW: usize>(
+    allocator: &mut RangeAllocator<T, FIRST, FEW>,
+    offset: usize,
+) -> Outcome {
     let leftover = atomic(|| allocator.abort(offset));
     ensure!(leftover.is_ok());
     Ok(())
 }
 
-pub(super) fn alloc_1_sizes_are_rounded_and_gaps_fit_best<const N: usize>() -> Outcome {
-    let mut allocator = Allocator::<N>::new(PAGE);
+pub(super) fn alloc_1_sizes_are_rounded_and_gaps_fit_best<const FIRST: usize, const FEW: usize>(
+) -> Outcome {
+    let mut allocator = Allocator::<FIRST, FEW>::new(PAGE);
     let mut ranges = [0; 6];
     for (at, size) in [100, 8, 60, 8, 200, 8].into_iter().enumerate() {
         let reserved = reserve_ok(&mut allocator, size, SYNC)?;
@@ -93,10 +97,12 @@ pub(super) fn alloc_1_sizes_are_rounded_and_gaps_fit_best<const N: usize>() -> O
     Ok(())
 }
 
-pub(super) fn alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half<const N: usize>(
-) -> Outcome {
+pub(super) fn alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half<
+    const FIRST: usize,
+    const FEW: usize,
+>() -> Outcome {
     let none = Err(ReserveError::NoSpace);
-    let mut allocator = Allocator::<N>::new(PAGE);
+    let mut allocator = Allocator::<FIRST, FEW>::new(PAGE);
     ensure_eq!(reserve(&mut allocator, PAGE / 2 + 8, oneway(1))?, none);
     let half = reserve_ok(&mut allocator, PAGE / 2, oneway(1))?;
     ensure_eq!(allocator.free_oneway_space(), 0);
@@ -115,9 +121,12 @@ pub(super) fn alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half<const 
     Ok(())
 }
 
-pub(super) fn sizes_that_do_not_fit_into_anything_are_refused<const N: usize>() -> Outcome {
+pub(super) fn sizes_that_do_not_fit_into_anything_are_refused<
+    const FIRST: usize,
+    const FEW: usize,
+>() -> Outcome {
     let none = Err(ReserveError::NoSpace);
-    let mut allocator = Allocator::<N>::new(PAGE);
+    let mut allocator = Allocator::<FIRST, FEW>::new(PAGE);
     for size in [
         PAGE + 1,
         u32::MAX as usize,
@@ -136,8 +145,9 @@ pub(super) fn sizes_that_do_not_fit_into_anything_are_refused<const N: usize>() 
     Ok(())
 }
 
-pub(super) fn a_space_that_is_not_mapped_yet_has_no_room<const N: usize>() -> Outcome {
-    let mut allocator = Allocator::<N>::new(0);
+pub(super) fn a_space_that_is_not_mapped_yet_has_no_room<const FIRST: usize, const FEW: usize>(
+) -> Outcome {
+    let mut allocator = Allocator::<FIRST, FEW>::new(0);
     let none = Err(ReserveError::NoSpace);
     ensure_eq!(reserve(&mut allocator, 0, SYNC)?, none);
     ensure!(allocator.set_space(PAGE).is_ok());
@@ -148,8 +158,11 @@ pub(super) fn a_space_that_is_not_mapped_yet_has_no_room<const N: usize>() -> Ou
 }
 
 /// Reserves oneway ranges until the sender is suspected. Returns how many ranges that took.
-fn until_suspected<const N: usize>(space: usize, size: usize) -> Result<usize, Failed> {
-    let mut allocator = Allocator::<N>::new(space);
+fn until_suspected<const FIRST: usize, const FEW: usize>(
+    space: usize,
+    size: usize,
+) -> Result<usize, Failed> {
+    let mut allocator = Allocator::<FIRST, FEW>::new(space);
     let mut count = 1;
     while !reserve_ok(&mut allocator, size, oneway(1))?.oneway_spam_suspect {
         count += 1;
@@ -157,17 +170,18 @@ fn until_suspected<const N: usize>(space: usize, size: usize) -> Result<usize, F
     Ok(count)
 }
 
-pub(super) fn lesson_r05_the_request_itself_counts<const N: usize>() -> Outcome {
+pub(super) fn lesson_r05_the_request_itself_counts<const FIRST: usize, const FEW: usize>() -> Outcome
+{
     // By count: the space is low from the first range on, so the count alone decides.
     let space = 112 * 8;
-    let mut allocator = Allocator::<N>::new(space);
+    let mut allocator = Allocator::<FIRST, FEW>::new(space);
     for sender in 100..150 {
         let other = reserve_ok(&mut allocator, 1, oneway(sender))?;
         ensure!(!other.oneway_spam_suspect);
     }
     ensure!(allocator.free_oneway_space() < space / 10);
     // By size: a quarter of the space, the request itself included.
-    let mut allocator = Allocator::<N>::new(1000 * 8);
+    let mut allocator = Allocator::<FIRST, FEW>::new(1000 * 8);
     reserve_ok(&mut allocator, 211 * 8, oneway(2))?;
     let quarter = reserve_ok(&mut allocator, 250 * 8, oneway(1))?;
     // A quarter is not more than a quarter.
@@ -176,14 +190,17 @@ pub(super) fn lesson_r05_the_request_itself_counts<const N: usize>() -> Outcome 
     ensure!(more.oneway_spam_suspect);
 
     // The contract's observed case: 128 KiB, 1000 bytes each.
-    ensure_eq!(until_suspected::<N>(128 << 10, 1000)?, 53);
+    ensure_eq!(until_suspected::<FIRST, FEW>(128 << 10, 1000)?, 53);
     Ok(())
 }
 
-pub(super) fn alloc_7_the_fifty_first_range_is_one_too_many<const N: usize>() -> Outcome {
+pub(super) fn alloc_7_the_fifty_first_range_is_one_too_many<
+    const FIRST: usize,
+    const FEW: usize,
+>() -> Outcome {
     // The budget is 120 granules, of which the other sender takes 47; fewer than 24 left means low.
     // A quarter of the space is 60 granules, so that the number of ranges decides.
-    let mut allocator = Allocator::<N>::new(240 * 8);
+    let mut allocator = Allocator::<FIRST, FEW>::new(240 * 8);
     reserve_ok(&mut allocator, 47 * 8, oneway(2))?;
     for _ in 1..=50 {
         let more = reserve_ok(&mut allocator, 8, oneway(1))?;
@@ -193,8 +210,11 @@ pub(super) fn alloc_7_the_fifty_first_range_is_one_too_many<const N: usize>() ->
     Ok(())
 }
 
-pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<const N: usize>() -> Outcome {
-    let mut allocator = Allocator::<N>::new(1000 * 8);
+pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<
+    const FIRST: usize,
+    const FEW: usize,
+>() -> Outcome {
+    let mut allocator = Allocator::<FIRST, FEW>::new(1000 * 8);
     let big = reserve_ok(&mut allocator, 410 * 8, oneway(1))?;
     ensure!(big.oneway_spam_suspect);
     // Not reported twice.
@@ -210,10 +230,10 @@ pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<const N: u
     Ok(())
 }
 
-pub(super) fn a_quota_is_for_each_sender<const N: usize>() -> Outcome {
+pub(super) fn a_quota_is_for_each_sender<const FIRST: usize, const FEW: usize>() -> Outcome {
     let none = Err(ReserveError::NoSpace);
     // The budget is 1000 granules, of which a sender may have 250.
-    let mut allocator = Allocator::<N>::new(2000 * 8);
+    let mut allocator = Allocator::<FIRST, FEW>::new(2000 * 8);
     let quarter = |sender| within_quota(sender, 25);
     let mut first = [0; 25];
     for offset in &mut first {
@@ -245,19 +265,21 @@ pub(super) fn a_quota_is_for_each_sender<const N: usize>() -> Outcome {
     Ok(())
 }
 
-pub(super) fn a_quota_may_be_too_small_for_anything<const N: usize>() -> Outcome {
+pub(super) fn a_quota_may_be_too_small_for_anything<const FIRST: usize, const FEW: usize>(
+) -> Outcome {
     let none = Err(ReserveError::NoSpace);
-    let mut allocator = Allocator::<N>::new(PAGE);
+    let mut allocator = Allocator::<FIRST, FEW>::new(PAGE);
     let hundredth = within_quota(1, 1);
     ensure_eq!(reserve(&mut allocator, 24, hundredth)?, none);
     reserve_ok(&mut allocator, 16, hundredth)?;
-    let mut allocator = Allocator::<N>::new(8);
+    let mut allocator = Allocator::<FIRST, FEW>::new(8);
     ensure_eq!(reserve(&mut allocator, 0, within_quota(1, 100))?, none);
     Ok(())
 }
 
-pub(super) fn each_state_refuses_what_belongs_to_others<const N: usize>() -> Outcome {
-    let mut allocator = Allocator::<N>::new(PAGE);
+pub(super) fn each_state_refuses_what_belongs_to_others<const FIRST: usize, const FEW: usize>(
+) -> Outcome {
+    let mut allocator = Allocator::<FIRST, FEW>::new(PAGE);
     let at = reserve_ok(&mut allocator, 64, SYNC)?.offset;
     // A sender is still writing.
     ensure!(allocator.take(at).is_none());
@@ -290,8 +312,9 @@ pub(super) fn each_state_refuses_what_belongs_to_others<const N: usize>() -> Out
 
 /// A tree is made of the array and moved back to it as ranges are reserved and freed, with the same
 /// ranges before and after.
-pub(super) fn books_change_hands_without_losing_a_range<const N: usize>() -> Outcome {
-    let mut allocator = Allocator::<N>::new(1 << 20);
+pub(super) fn books_change_hands_without_losing_a_range<const FIRST: usize, const FEW: usize>(
+) -> Outcome {
+    let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
     for _ in 0..3 {
         for at in 0..200 {
             let reserved = reserve_ok(&mut allocator, 64, SYNC)?;

@@ -5,44 +5,43 @@
 
 use super::accounts::AccountNode;
 use super::tree::{Pair, Superfluous, Tree};
-use super::ReserveError;
+use super::{Books, ReserveError, FEW};
 use kernel::alloc::{AllocError, Flags};
 use kernel::prelude::*;
 
-/// Descriptors for [`reserve`](super::RangeAllocator::reserve), allocated while the allocator is
-/// not locked.
+/// Books and descriptors for [`reserve`](super::RangeAllocator::reserve), allocated while the
+/// allocator is not locked.
 ///
 /// An empty one costs nothing, and nearly all calls leave it empty.
-pub(crate) struct Spare<T> {
+pub(crate) struct Spare<T, const FEW_RANGES: usize = FEW> {
     wanted: Wanted,
-    found: Option<KBox<Found<T>>>,
+    found: Option<KBox<Found<T, FEW_RANGES>>>,
 }
 
-/// How many descriptors of each kind are missing.
+/// How many descriptors of each kind are missing, and whether books are.
 struct Wanted {
     pairs: u32,
     accounts: u32,
+    books: bool,
 }
 
-struct Found<T> {
+struct Found<T, const FEW_RANGES: usize> {
     pairs: KVec<Pair<T>>,
     accounts: KVec<AccountNode>,
+    books: Option<KBox<Books<T, FEW_RANGES>>>,
 }
 
-impl<T> Spare<T> {
+impl<T, const FEW_RANGES: usize> Spare<T, FEW_RANGES> {
     /// Returns an empty spare.
     pub(crate) const fn new() -> Self {
         Self {
-            wanted: Wanted {
-                pairs: 0,
-                accounts: 0,
-            },
+            wanted: Wanted::NOTHING,
             found: None,
         }
     }
 
-    /// Allocates the descriptors for which the last [`ReserveError::NeedSpare`] was returned. May
-    /// sleep if `flags` say so.
+    /// Allocates that for which the last [`ReserveError::NeedSpare`] was returned. May sleep if
+    /// `flags` say so.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
         let found = match self.found.take() {
             Some(found) => found,
@@ -55,6 +54,9 @@ impl<T> Spare<T> {
         while found.accounts.len() < self.wanted.accounts as usize {
             let node = AccountNode::new(flags).map_err(|_| AllocError)?;
             found.accounts.push(node, flags)?;
+        }
+        if self.wanted.books && found.books.is_none() {
+            found.books = Some(Books::new(flags)?);
         }
         Ok(())
     }
@@ -73,6 +75,7 @@ impl<T> Spare<T> {
         self.wanted = Wanted {
             pairs: pairs as u32,
             accounts: accounts as u32,
+            books: false,
         };
         Err(ReserveError::NeedSpare)
     }
@@ -92,12 +95,34 @@ impl<T> Spare<T> {
         let account = found.and_then(|found| found.accounts.pop());
         account.ok_or(ReserveError::NeedSpare)
     }
+
+    /// Takes the books. Fails like [`Self::require`].
+    pub(super) fn pop_books(&mut self) -> Result<KBox<Books<T, FEW_RANGES>>, ReserveError> {
+        let found = self.found.as_mut();
+        let books = found.and_then(|found| found.books.take());
+        if books.is_none() {
+            self.wanted = Wanted {
+                books: true,
+                ..Wanted::NOTHING
+            };
+        }
+        books.ok_or(ReserveError::NeedSpare)
+    }
 }
 
-impl<T> Found<T> {
+impl Wanted {
+    const NOTHING: Self = Self {
+        pairs: 0,
+        accounts: 0,
+        books: false,
+    };
+}
+
+impl<T, const FEW_RANGES: usize> Found<T, FEW_RANGES> {
     const NOTHING: Self = Self {
         pairs: KVec::new(),
         accounts: KVec::new(),
+        books: None,
     };
 }
 

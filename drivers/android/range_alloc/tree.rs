@@ -117,7 +117,7 @@ impl<T> Tree<T> {
     pub(super) fn plant<const N: usize>(
         array: &mut Array<T, N>,
         space: u32,
-        spare: &mut Spare<T>,
+        spare: &mut Spare<T, N>,
     ) -> Result<Self, ReserveError> {
         // A gap may precede each range, and one may follow them all. The last pair is for the range
         // that has no slot in the array. After this, nothing below fails.
@@ -183,10 +183,10 @@ impl<T> Tree<T> {
     }
 
     /// Reserves the beginning of the best gap. Returns the offset.
-    pub(super) fn reserve(
+    pub(super) fn reserve<const N: usize>(
         &mut self,
         claim: Claim,
-        spare: &mut Spare<T>,
+        spare: &mut Spare<T, N>,
     ) -> Result<u32, ReserveError> {
         let gap = self.gaps.cursor_lower_bound_mut(&(claim.size, 0));
         let gap = gap.ok_or(ReserveError::NoSpace)?;
@@ -346,11 +346,11 @@ impl<T> Tree<T> {
     }
 
     /// Adds a free chunk, unless it would be empty.
-    fn insert_gap(
+    fn insert_gap<const N: usize>(
         &mut self,
         offset: u32,
         size: u32,
-        spare: &mut Spare<T>,
+        spare: &mut Spare<T, N>,
     ) -> Result<(), ReserveError> {
         if size > 0 {
             let pair = spare.pop()?;
@@ -372,9 +372,9 @@ impl<T> Tree<T> {
 
 /// Ensures that an idle pair exists. If many ranges are reserved one after the other, few calls
 /// have to allocate.
-fn stock_up<T>(
+fn stock_up<T, const N: usize>(
     idle: &mut [Option<Pair<T>>; IDLE_PAIRS],
-    spare: &mut Spare<T>,
+    spare: &mut Spare<T, N>,
 ) -> Result<(), ReserveError> {
     if idle.iter().all(Option::is_none) {
         spare.require(IDLE_PAIRS, 0)?;

@@ -51,11 +51,11 @@ struct Reached {
 }
 
 /// Reaches a state again, from the beginning.
-fn replay<const FEW: usize>(
+fn replay<const FIRST: usize, const FEW: usize>(
     space: usize,
     reached: &[Reached],
     state: usize,
-) -> Result<Pair<FEW>, Failed> {
+) -> Result<Pair<FIRST, FEW>, Failed> {
     let mut path = KVVec::new();
     let mut at = state;
     while at > 0 {
@@ -70,7 +70,10 @@ fn replay<const FEW: usize>(
 }
 
 /// Visits all states, and returns their number. State 0 is the empty space.
-pub(crate) fn explore<const FEW: usize>(space: usize, kinds: &[CallKind]) -> Result<usize, Failed> {
+pub(crate) fn explore<const FIRST: usize, const FEW: usize>(
+    space: usize,
+    kinds: &[CallKind],
+) -> Result<usize, Failed> {
     let steps = steps(space, kinds)?;
     let mut seen = RBTree::new();
     let mut is_new = |essence: u128| -> Result<bool, Failed> {
@@ -81,13 +84,13 @@ pub(crate) fn explore<const FEW: usize>(space: usize, kinds: &[CallKind]) -> Res
     let mut reached = KVVec::new();
     let mut here = 0;
     while here <= reached.len() {
-        let pair = replay::<FEW>(space, &reached, here)?;
+        let pair = replay::<FIRST, FEW>(space, &reached, here)?;
         for start in 0..space {
             pair.compare_touches(start, start + 1)?;
             pair.compare_touches(start, start + GRANULE + 1)?;
         }
         for &step in steps.iter() {
-            let mut pair = replay::<FEW>(space, &reached, here)?;
+            let mut pair = replay::<FIRST, FEW>(space, &reached, here)?;
             pair.step(step)?;
             if is_new(essence(&pair.model))? {
                 reached.push(Reached { from: here, step }, GFP_KERNEL)?;
@@ -99,13 +102,15 @@ pub(crate) fn explore<const FEW: usize>(space: usize, kinds: &[CallKind]) -> Res
     Ok(reached.len() + 1)
 }
 
-/// Visits all states with each backend and with both, and checks that their number is the same.
+/// Visits all states with each backend alone, with both, and with all of the three places, and checks
+/// that their number is the same.
 pub(crate) fn explore_both<const FEW: usize>(
     space: usize,
     kinds: &[CallKind],
 ) -> Result<usize, Failed> {
-    let states = explore::<0>(space, kinds)?;
-    ensure_eq!(explore::<FEW>(space, kinds)?, states);
-    ensure_eq!(explore::<16>(space, kinds)?, states);
+    let states = explore::<0, 0>(space, kinds)?;
+    ensure_eq!(explore::<FEW, FEW>(space, kinds)?, states);
+    ensure_eq!(explore::<1, FEW>(space, kinds)?, states);
+    ensure_eq!(explore::<16, 16>(space, kinds)?, states);
     Ok(states)
 }

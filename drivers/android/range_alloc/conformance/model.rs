@@ -187,8 +187,8 @@ pub(crate) enum Step {
 }
 
 /// A real allocator and its model.
-pub(crate) struct Pair<const FEW: usize> {
-    real: RangeAllocator<u64, FEW>,
+pub(crate) struct Pair<const FIRST: usize, const FEW: usize> {
+    real: RangeAllocator<u64, FIRST, FEW>,
     pub(crate) model: Model,
     next_payload: u64,
     /// The number of times that reclaim has begun again.
@@ -197,7 +197,7 @@ pub(crate) struct Pair<const FEW: usize> {
     reach: [usize; 2],
 }
 
-impl<const FEW: usize> Pair<FEW> {
+impl<const FIRST: usize, const FEW: usize> Pair<FIRST, FEW> {
     /// Returns a pair for a space of `size` bytes, a multiple of [`GRANULE`].
     pub(crate) fn new(size: usize) -> Result<Self, Failed> {
         Ok(Self {
@@ -246,7 +246,7 @@ impl<const FEW: usize> Pair<FEW> {
     /// Reserves as a caller does: under the lock, and again after filling the spare.
     fn reserve(&mut self, size: usize, kind: CallKind) -> Result<Option<Reserved>, Failed> {
         let mut spare = Spare::new();
-        for _ in 0..3 {
+        for _ in 0..4 {
             match atomic(|| self.real.reserve(size, kind, Label::NONE, &mut spare)) {
                 Ok(reserved) => return Ok(Some(reserved)),
                 Err(ReserveError::NoSpace) => return Ok(None),

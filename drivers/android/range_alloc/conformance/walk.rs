@@ -19,14 +19,14 @@ impl Numbers {
 }
 
 /// Takes `steps` steps in a space of `space` bytes with requests of up to `largest`.
-pub(crate) fn walk<const FEW: usize>(
+pub(crate) fn walk<const FIRST: usize, const FEW: usize>(
     seed: u64,
     steps: usize,
     space: usize,
     largest: usize,
 ) -> Result<(), Failed> {
     let mut numbers = Numbers(seed);
-    let mut pair = Pair::<FEW>::new(space)?;
+    let mut pair = Pair::<FIRST, FEW>::new(space)?;
     for _ in 0..steps {
         let offset = numbers.below(space / GRANULE) * GRANULE;
         match numbers.below(16) {

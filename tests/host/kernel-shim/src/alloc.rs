@@ -5,6 +5,7 @@
 use crate::testing::{Allocation, Origin};
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 
 /// There is no memory.
@@ -198,6 +199,14 @@ impl<T> KBox<T> {
         })
     }
 
+    /// Makes room for a value.
+    pub fn new_uninit(_flags: Flags) -> Result<KBox<MaybeUninit<T>>, AllocError> {
+        Allocation::new(Origin::Kmalloc)?.forget();
+        Ok(KBox {
+            inner: Some(Box::new_uninit()),
+        })
+    }
+
     /// Takes the value out.
     pub fn into_inner(mut self) -> T {
         let inner = self.inner.take().expect("the box is whole");
@@ -221,6 +230,18 @@ impl<T> KBox<T> {
         // that nobody else owns it.
         let inner = unsafe { Box::from_raw(raw) };
         Self { inner: Some(inner) }
+    }
+}
+
+impl<T> KBox<MaybeUninit<T>> {
+    /// Puts a value there.
+    #[allow(unsafe_code)]
+    pub fn write(mut self, value: T) -> KBox<T> {
+        let mut inner = self.inner.take().expect("the box is whole");
+        inner.write(value);
+        // SAFETY: The value has just been written.
+        let inner = unsafe { inner.assume_init() };
+        KBox { inner: Some(inner) }
     }
 }
 

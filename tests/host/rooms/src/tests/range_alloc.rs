@@ -3,7 +3,7 @@
 //! Long random lives of a range allocator, next to its model.
 //!
 //! One suite for both ways to keep the books (lesson R05): `FEW` of 0 is always the tree, 64 is
-//! always the array here, and what is between goes to and fro.
+//! always an array here, and what is between goes to and fro. `FIRST` says from when on there are books.
 
 use super::range_conformance::{Pair, Step};
 use crate::range_alloc::CallKind;
@@ -48,9 +48,9 @@ fn plan(space: usize, largest: usize) -> impl Strategy<Value = Plan> {
     ]
 }
 
-fn live<const FEW: usize>(space: usize, plans: &[Plan]) {
+fn live<const FIRST: usize, const FEW: usize>(space: usize, plans: &[Plan]) {
     let before = live_allocations();
-    let mut pair = Pair::<FEW>::new(space).unwrap();
+    let mut pair = Pair::<FIRST, FEW>::new(space).unwrap();
     for plan in plans {
         let outcome = match plan {
             Plan::Reserve(size, kind) => pair.step(Step::Reserve(*size, *kind)),
@@ -73,11 +73,13 @@ fn live<const FEW: usize>(space: usize, plans: &[Plan]) {
 }
 
 fn all_backends(space: usize, plans: &[Plan]) {
-    live::<0>(space, plans);
-    live::<1>(space, plans);
-    live::<5>(space, plans);
-    live::<16>(space, plans);
-    live::<64>(space, plans);
+    live::<0, 0>(space, plans);
+    live::<1, 1>(space, plans);
+    live::<0, 5>(space, plans);
+    live::<2, 5>(space, plans);
+    live::<4, 16>(space, plans);
+    live::<4, 64>(space, plans);
+    live::<64, 64>(space, plans);
 }
 
 proptest! {
@@ -109,7 +111,7 @@ proptest! {
     /// A real space and hundreds of ranges.
     #[test]
     fn roomy(plans in prop::collection::vec(plan(1 << 16, 600), 1000..3000)) {
-        live::<0>(1 << 16, &plans);
-        live::<16>(1 << 16, &plans);
+        live::<0, 0>(1 << 16, &plans);
+        live::<4, 16>(1 << 16, &plans);
     }
 }

@@ -4,7 +4,9 @@
 //! there is none, and what comes of real threads.
 
 use super::range_conformance::{oneway, reserve_ok, SYNC};
-use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare, FEW};
+use crate::range_alloc::{
+    CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare, FEW, FIRST,
+};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::alloc::AllocError;
 use kernel::testing::{
@@ -14,10 +16,10 @@ use std::sync::{Arc, Barrier, Mutex};
 
 const PAGE: usize = 4096;
 
-type Allocator<const N: usize = FEW> = RangeAllocator<&'static str, N>;
+type Allocator<const FIRST: usize, const FEW: usize> = RangeAllocator<&'static str, FIRST, FEW>;
 
-fn reserve<T, const N: usize>(
-    allocator: &mut RangeAllocator<T, N>,
+fn reserve<T, const FIRST: usize, const FEW: usize>(
+    allocator: &mut RangeAllocator<T, FIRST, FEW>,
     size: usize,
     kind: CallKind,
 ) -> Reserved {
@@ -28,7 +30,7 @@ fn reserve<T, const N: usize>(
 #[test]
 fn accounts_of_senders_go_with_them() {
     let before = live_allocations();
-    let mut allocator = Allocator::<0>::new(1 << 20);
+    let mut allocator = Allocator::<0, 0>::new(1 << 20);
     let keeps = reserve(&mut allocator, 8, SYNC);
     for sender in 0..1000 {
         let two = [0, 0].map(|_| reserve(&mut allocator, 8, oneway(sender)));
@@ -39,6 +41,7 @@ fn accounts_of_senders_go_with_them() {
         assert!(kept < 20, "{kept} allocations after {sender} senders");
     }
     let _ = allocator.abort(keeps.offset).unwrap();
+    drop(allocator);
     assert_eq!(live_allocations(), before);
 }
 
@@ -46,7 +49,7 @@ fn accounts_of_senders_go_with_them() {
 /// there is more to give back.
 #[test]
 fn lesson_s12_nothing_is_freed_under_the_lock() {
-    let mut allocator = Allocator::<FEW>::new(1 << 20);
+    let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
     for step in 1..8 {
         let mut reserved: Vec<_> = (0..3 * FEW as i32)
             .map(|sender| reserve(&mut allocator, 8, oneway(sender)))
@@ -63,12 +66,12 @@ fn lesson_s12_nothing_is_freed_under_the_lock() {
 #[test]
 fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
     for round in 0..200 {
-        let mut allocator = RangeAllocator::<u32, 4>::new(PAGE);
+        let mut allocator = RangeAllocator::<u32, 4, 4>::new(PAGE);
         let mut spare = Spare::new();
         let reserved = allocator.reserve(8, SYNC, Label::NONE, &mut spare).unwrap();
         allocator.deliver(reserved.offset, round).unwrap();
         let shared = Arc::new((Mutex::new(allocator), Barrier::new(2)));
-        let free = |shared: Arc<(Mutex<RangeAllocator<u32, 4>>, Barrier)>| {
+        let free = |shared: Arc<(Mutex<RangeAllocator<u32, 4, 4>>, Barrier)>| {
             move || {
                 shared.1.wait();
                 let mut guard = shared.0.lock().unwrap();
@@ -87,13 +90,12 @@ fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
     }
 }
 
-#[test]
-fn a_few_ranges_never_allocate() {
+/// Has so many ranges at once, again and again. Returns how much memory was allocated.
+fn allocated_by(allocator: &mut Allocator<FIRST, FEW>, at_once: usize) -> usize {
     let before = total_allocations();
-    let mut allocator = Allocator::<FEW>::new(PAGE);
     for round in 0..100 {
-        let reserved: Vec<_> = (0..FEW)
-            .map(|i| reserve(&mut allocator, 8 + (round * i) % 100, SYNC))
+        let reserved: Vec<_> = (0..at_once)
+            .map(|i| reserve(allocator, 8 + (round * i) % 100, SYNC))
             .collect();
         for range in reserved {
             allocator.deliver(range.offset, "").unwrap();
@@ -101,12 +103,25 @@ fn a_few_ranges_never_allocate() {
             assert!(allocator.release(range.offset).unwrap().is_empty());
         }
     }
-    assert_eq!(total_allocations(), before);
+    total_allocations() - before
+}
+
+#[test]
+fn a_few_ranges_never_allocate() {
+    let before = live_allocations();
+    let mut allocator = Allocator::new(PAGE);
+    assert_eq!(allocated_by(&mut allocator, FIRST), 0);
+    // The books, and what a caller passes them in.
+    assert_eq!(allocated_by(&mut allocator, FIRST + 1), 2);
+    assert_eq!(live_allocations() - before, 1);
+    assert_eq!(allocated_by(&mut allocator, FEW), 0);
+    drop(allocator);
+    assert_eq!(live_allocations(), before);
 }
 
 #[test]
 fn many_ranges_in_a_steady_state_never_allocate() {
-    let mut allocator = Allocator::<4>::new(1 << 20);
+    let mut allocator = Allocator::<4, 4>::new(1 << 20);
     for _ in 0..100 {
         reserve(&mut allocator, 8, SYNC);
     }
@@ -120,12 +135,13 @@ fn many_ranges_in_a_steady_state_never_allocate() {
     assert_eq!(total_allocations(), before);
 }
 
-#[test]
-fn a_failed_allocation_changes_nothing() {
+/// Lets one allocation after the other fail of those that are necessary for a fifth range. Returns how
+/// many there were.
+fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
     let before = live_allocations();
     let mut failures = 0;
     for allowed in 0.. {
-        let mut allocator = Allocator::<4>::new(PAGE);
+        let mut allocator = Allocator::<FIRST, FEW>::new(PAGE);
         let mut offsets: Vec<_> = (0..4)
             .map(|sender| reserve(&mut allocator, 8, oneway(sender)).offset)
             .collect();
@@ -149,15 +165,26 @@ fn a_failed_allocation_changes_nothing() {
             break;
         }
     }
-    assert!(failures > 10, "the sweep met {failures} failures");
     assert_eq!(live_allocations(), before);
+    failures
+}
+
+#[test]
+fn a_failed_allocation_changes_nothing() {
+    assert_eq!(
+        failures_before_a_fifth::<4, 64>(),
+        2,
+        "the books, and what they are passed in"
+    );
+    let failures = failures_before_a_fifth::<3, 4>();
+    assert!(failures > 10, "the sweep met {failures} failures");
 }
 
 #[test]
 fn an_allocator_that_is_dropped_in_use_frees_its_descriptors_and_payloads() {
     let before = live_allocations();
     let payload = Arc::new(());
-    let mut allocator = RangeAllocator::<_, 4>::new(PAGE);
+    let mut allocator = RangeAllocator::<_, 4, 4>::new(PAGE);
     for _ in 0..50 {
         let offset = reserve(&mut allocator, 8, SYNC).offset;
         allocator.deliver(offset, payload.clone()).unwrap();

@@ -7,16 +7,18 @@ use super::Failed;
 
 const GRANULE: usize = 8;
 
-/// Each of them for the tree alone (0), for what is between, and for the array alone (64).
+/// Each of them for the tree alone (0), for what is between, for the larger array, and for the first
+/// array alone (64).
 macro_rules! in_every_backend {
     ($($name:ident)*) => {
         $(
             #[test]
             fn $name() -> Result<(), Failed> {
-                suite::$name::<0>()?;
-                suite::$name::<1>()?;
-                suite::$name::<16>()?;
-                suite::$name::<64>()
+                suite::$name::<0, 0>()?;
+                suite::$name::<1, 1>()?;
+                suite::$name::<4, 16>()?;
+                suite::$name::<4, 64>()?;
+                suite::$name::<64, 64>()
             }
         )*
     };
@@ -69,9 +71,10 @@ fn five_granules_without_oneway() -> Result<(), Failed> {
 #[test]
 fn walks_of_kunit() -> Result<(), Failed> {
     for seed in 1..20 {
-        walk::<0>(seed, 5000, 512, 24)?;
-        walk::<5>(seed, 5000, 512, 24)?;
-        walk::<64>(seed, 5000, 256, 160)?;
+        walk::<0, 0>(seed, 5000, 512, 24)?;
+        walk::<2, 5>(seed, 5000, 512, 24)?;
+        walk::<4, 64>(seed, 5000, 512, 24)?;
+        walk::<64, 64>(seed, 5000, 256, 160)?;
     }
     Ok(())
 }
