@@ -16,21 +16,24 @@ pub(crate) use making::SpareNode;
 use crate::{
     common::stats::Counted,
     defs::{NodeFlags, NodeName, Strength},
-    kernel_ext::park::WakeHint,
+    kernel_ext::{
+        box_queue::BoxQueue,
+        link::{has_link, Link},
+        linked_tree::Keyed,
+        park::WakeHint, //
+    },
     notification::DeathNotification,
     process::{Process, ProcessState},
     pure::{
         node_counts::{NodeCounts, NodeUpdate, Uncounted},
-        priority_rules::NodePriority,
-        registrations::{Place, Popped, Registrations}, //
+        priority_rules::NodePriority, //
     },
     thread::Thread,
     transaction::{Transaction, Turn},
-    work::{Urgency, Wake, Work, WorkPosition, WorkQueue, WorkTicket}, //
+    work::{Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
-    rbtree::{RBTreeNode, RBTreeNodeReservation},
     sync::{Arc, LockedBy}, //
 };
 
@@ -46,34 +49,44 @@ pub(crate) struct Node {
     pub(crate) priority: NodePriority,
     /// The process that offers it.
     pub(crate) owner: Arc<Process>,
-    /// The position of its node update in a work queue, while one is queued.
-    position: WorkPosition,
+    /// The place of its node update in a work queue.
+    link: Link,
     state: LockedBy<NodeState, ProcessState>,
-    standing: Standing,
+    /// Its place in the owner's tree.
+    place: Link,
+}
+
+has_link!(impl for Node, link as Waiting);
+has_link!(impl for Node, place as Sorted);
+
+/// The owner's nodes are ordered by the pointer in their name.
+impl Keyed for Node {
+    fn key(&self) -> u64 {
+        self.name.ptr
+    }
 }
 
 // With its count of references, as large as the kernel's allocator has room for before the next size.
 const _: () = assert!(size_of::<Node>() <= 184);
 
-/// Whether a node is an object's, or kept for the next object that the owner sends.
-enum Standing {
-    /// An object's. It counts in the statistics.
-    Object { _counted: Counted },
-    /// A spare one, with a place in the owner's tree.
-    Spare(TreeReservation),
-}
-
 /// The state of a node that changes.
 struct NodeState {
     counts: NodeCounts,
     life: Life,
-    node_update: UpdateQueue,
+    /// The thread of the owner for which the node update is queued, if it is queued for one: the node
+    /// waits by its link in the queue of that thread, or else in that of the owner, or nowhere.
+    ///
+    /// This is never the last reference to the thread: as long as a node update is in its queue, either
+    /// the thread has not ended, or the operation that queued the update still holds a reference.
+    updated_thread: Option<Arc<Thread>>,
     /// Whether a oneway call of the node is queued or being handled: only one is at a time.
     is_busy: bool,
+    /// Absent while the node is a spare one.
+    counted: Option<Counted>,
     /// The oneway calls that wait until those before them have ended.
     waiting: WorkQueue,
     /// Death notifications of the holders that are notified when the owner dies.
-    death_registrations: Registrations<DeathNotification>,
+    death_registrations: BoxQueue<Arc<DeathNotification>>,
 }
 
 /// Whether a node can gain references.
@@ -88,23 +101,15 @@ enum Life {
     Orphaned,
 }
 
-/// Where the node update, which notifies the owner that counts have changed, is queued.
-enum UpdateQueue {
-    /// Not queued; the ticket is for the next time.
-    NotQueued(WorkTicket),
-    /// Queued for this thread of the owner. This is never the last reference to the thread: as long
-    /// as a node update is in its queue, either the thread has not ended, or the operation that
-    /// queued the update still holds a reference.
-    OnThread(Arc<Thread>),
-    /// Queued in the work queue of the owner.
-    OnProcess,
+/// A death notification that was taken out to be notified.
+pub(crate) struct FirstToNotify {
+    pub(crate) notification: Arc<DeathNotification>,
+    /// Whether no other notification was left.
+    pub(crate) is_last: bool,
 }
 
-/// A place in the owner's tree, allocated before the state lock is taken.
-type TreeReservation = RBTreeNodeReservation<u64, Arc<Node>>;
-
 /// A node that was removed from the owner's tree: to be dropped after the lock is released.
-pub(crate) type RemovedNode = RBTreeNode<u64, Arc<Node>>;
+pub(crate) type RemovedNode = Arc<Node>;
 
 /// What is left to do after counts went down, once the lock is released.
 #[must_use]
@@ -118,6 +123,16 @@ impl AfterCountChange {
         wake: Wake::Nobody,
         _removed: None,
     };
+}
+
+impl NodeState {
+    fn pop_death_registration(&mut self) -> Option<FirstToNotify> {
+        let (notification, _) = self.death_registrations.pop_front()?;
+        Some(FirstToNotify {
+            notification,
+            is_last: self.death_registrations.is_empty(),
+        })
+    }
 }
 
 impl Node {
@@ -228,11 +243,10 @@ impl Node {
     /// is to be forgotten, its entry of the owner's tree.
     pub(crate) fn take_update(
         &self,
-        ticket: WorkTicket,
         owner: &mut ProcessState,
     ) -> (NodeUpdate, Option<RemovedNode>) {
         let state = self.state.access_mut(owner);
-        state.node_update = UpdateQueue::NotQueued(ticket);
+        state.updated_thread = None;
         if state.life != Life::Known {
             return (NodeUpdate::default(), None);
         }
@@ -240,7 +254,7 @@ impl Node {
         let mut removed = None;
         if update.forget {
             state.life = Life::Forgotten;
-            removed = owner.nodes.remove_node(&self.name.ptr);
+            removed = owner.nodes.take(self);
         }
         (update, removed)
     }
@@ -248,7 +262,7 @@ impl Node {
     /// Records that the node update moves from the queue of an ending thread to that of the
     /// process.
     pub(crate) fn move_update_to_process(&self, owner: &mut ProcessState) {
-        self.state.access_mut(owner).node_update = UpdateQueue::OnProcess;
+        self.state.access_mut(owner).updated_thread = None;
     }
 
     /// Ends the counts of an owner that dies. Returns the waiting oneway calls, which will not be
@@ -257,7 +271,7 @@ impl Node {
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (Option<WorkQueue>, Option<Popped<DeathNotification>>) {
+    ) -> (Option<WorkQueue>, Option<FirstToNotify>) {
         let state = self.state.access_mut(owner);
         // A node that was forgotten after the owner began to end stays so: no handle on it exists.
         if state.life == Life::Known {
@@ -269,41 +283,40 @@ impl Node {
         } else {
             Some(core::mem::replace(&mut state.waiting, WorkQueue::new()))
         };
-        (waiting, state.death_registrations.pop())
+        (waiting, state.pop_death_registration())
     }
 
-    /// Registers a death notification. Fails, and returns the place, if the node is dead already.
-    pub(crate) fn add_death_registration(
-        &self,
-        notification: &Arc<DeathNotification>,
-        place: Place<DeathNotification>,
-    ) -> Result<(), Place<DeathNotification>> {
+    /// Registers a death notification, whose place is free. Returns `false` if the node is dead
+    /// already.
+    pub(crate) fn add_death_registration(&self, notification: &Arc<DeathNotification>) -> bool {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         if state.life == Life::Orphaned {
-            return Err(place);
+            return false;
         }
-        state.death_registrations.insert(notification, place);
-        Ok(())
+        state.death_registrations.become_numbered();
+        let registered = state.death_registrations.push_object(notification.clone());
+        debug_assert!(registered.is_ok());
+        true
     }
 
-    /// Removes the registration of a death notification. Returns its place, or nothing if the
-    /// notification was taken out to be notified.
+    /// Removes the registration of a death notification. Returns it, to be dropped without the lock,
+    /// or nothing if it was taken out to be notified.
     pub(crate) fn remove_death_registration(
         &self,
-        notification: &Arc<DeathNotification>,
-    ) -> Option<Place<DeathNotification>> {
+        notification: &DeathNotification,
+    ) -> Option<Arc<DeathNotification>> {
         let mut owner = self.owner.lock_state();
         self.state
             .access_mut(&mut owner)
             .death_registrations
-            .remove(notification)
+            .take_object(notification)
     }
 
     /// Takes out the next registered death notification.
-    pub(crate) fn pop_death_registration(&self) -> Option<Popped<DeathNotification>> {
+    pub(crate) fn pop_death_registration(&self) -> Option<FirstToNotify> {
         let mut owner = self.owner.lock_state();
-        self.state.access_mut(&mut owner).death_registrations.pop()
+        self.state.access_mut(&mut owner).pop_death_registration()
     }
 
     /// Returns the turn of a oneway call that is about to be queued: taken, if no other one is
@@ -351,7 +364,7 @@ impl Node {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         let wake = match state.waiting.pop_front() {
-            Some((Work::Call(mut next), ticket)) => {
+            Some((Work::Call(mut next), Some(ticket))) => {
                 next.take_turn();
                 owner.push_to_process(ticket, Work::Call(next))
             }
@@ -399,7 +412,7 @@ impl Node {
     /// Queues a node update for the owner after counts went down, or forgets the node.
     fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> AfterCountChange {
         let state = self.state.access_mut(owner);
-        if state.life != Life::Known || !matches!(state.node_update, UpdateQueue::NotQueued(_)) {
+        if state.life != Life::Known || self.link.is_used() {
             // Either no owner reads of it, or the update that is queued already shows the counts of
             // the time when it is read.
             return AfterCountChange::NOTHING;
@@ -408,18 +421,15 @@ impl Node {
             state.life = Life::Forgotten;
             return AfterCountChange {
                 wake: Wake::Nobody,
-                _removed: owner.nodes.remove_node(&self.name.ptr),
+                _removed: owner.nodes.take(self),
             };
         }
         if !state.counts.has_update() {
             return AfterCountChange::NOTHING;
         }
-        match core::mem::replace(&mut state.node_update, UpdateQueue::OnProcess) {
-            UpdateQueue::NotQueued(ticket) => AfterCountChange {
-                wake: owner.push_to_process(ticket, Work::Node(self.clone())),
-                _removed: None,
-            },
-            UpdateQueue::OnThread(_) | UpdateQueue::OnProcess => AfterCountChange::NOTHING,
+        AfterCountChange {
+            wake: owner.push_object_to_process(Work::Node(self.clone())),
+            _removed: None,
         }
     }
 
@@ -439,26 +449,19 @@ impl Node {
         } else {
             owner_has_weak
         };
-        let is_queued = !matches!(state.node_update, UpdateQueue::NotQueued(_));
+        let is_queued = self.link.is_used();
         if is_held_by_owner || (is_queued && !strong) {
             return;
         }
         // The queued work is a reference to this node, and not the last one, since `self` is
         // another.
-        let ticket = match core::mem::replace(
-            &mut state.node_update,
-            UpdateQueue::OnThread(sender.clone()),
-        ) {
-            UpdateQueue::NotQueued(ticket) => Some(ticket),
-            UpdateQueue::OnProcess => owner.work.take(&self.position).map(|(_, ticket)| ticket),
-            UpdateQueue::OnThread(thread) => thread.state(owner).take_work(&self.position),
-        };
-        // Present: the update is in the queue that `node_update` names.
-        if let Some(ticket) = ticket {
-            let node = Work::Node(self.clone());
-            // Deferred work wakes no thread, and the sender is running.
-            let _ = owner.push_to_thread(sender, ticket, node, Urgency::Deferred);
+        match state.updated_thread.replace(sender.clone()) {
+            Some(thread) => thread.state(owner).take_update(self),
+            None if is_queued => drop(owner.work.take_object(&**self)),
+            None => {}
         }
+        // Deferred work wakes no thread, and the sender is running.
+        let _ = owner.push_object_to_thread(sender, Work::Node(self.clone()), Urgency::Deferred);
     }
 }
 

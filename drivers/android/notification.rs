@@ -11,6 +11,10 @@
 //!                    └────────── delivered              until user space confirms it  (the same)
 //! ```
 //!
+//! It has a place in one collection at a time, its link; see [`crate::kernel_ext::link`]. A death
+//! notification waits at its node, then in a work queue, then among the delivered ones, and needs no
+//! other memory. A freeze notification waits at the owner all the time, in a place of its own.
+//!
 //! The state machine of its [`Subject`] records what is still to be notified; it is guarded by the
 //! *holder's* state lock. The registration at the node or its owner is guarded by the *owner's*;
 //! the two locks are never held together. So the owner may have taken a notification off its list
@@ -23,13 +27,13 @@
 use crate::{
     common::stats::{Counted, Kind},
     defs::Return,
+    kernel_ext::link::{has_link, Link},
     process::{Process, ProcessState},
     pure::{
         death_state::DeathState,
-        freeze_notification_state::FreezeNotificationState,
-        registrations::{DeliveredNotifications, Place, RemovedFrom}, //
+        freeze_notification_state::FreezeNotificationState, //
     },
-    work::{Dequeued, Wake, Work, WorkPosition, WorkTicket}, //
+    work::{OwnPlace, Wake, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -42,29 +46,40 @@ use kernel::{
 };
 
 /// The request to be notified when a node dies.
-pub(crate) type DeathNotification = Notification<DeathState<WorkTicket>>;
+pub(crate) type DeathNotification = Notification<DeathState<OwnPlace>>;
+
+// With its reference count as large as the kernel's allocator has room for before the next size.
+const _: () =
+    assert!(size_of::<DeathNotification>() <= 56 || cfg!(not(target_pointer_width = "64")));
 
 /// A death notification for the next request.
-pub(crate) type SpareDeath = SpareNotification<DeathState<WorkTicket>>;
+pub(crate) type SpareDeath = SpareNotification<DeathState<OwnPlace>>;
 
 /// The request to be notified when the owner of a node is frozen or thawed.
-pub(crate) type FreezeNotification = Notification<FreezeNotificationState<WorkTicket>>;
+pub(crate) type FreezeNotification = Notification<FreezeNotificationState<OwnPlace>>;
 
 /// What a notification is about: the state machine that knows what is still to be notified.
 pub(crate) trait Subject: Sized {
     /// What user space reads.
     type Message: Copy;
 
+    /// What a notification needs to be delivered, besides its link.
+    type Delivery;
+
+    /// What is left of a registration that was removed, to be dropped without a lock.
+    type Registration;
+
+    /// What is left of a delivery that was withdrawn, to be dropped without a lock.
+    type Withdrawn;
+
     /// The kind by which notifications of this subject are counted.
     const KIND: Kind;
 
-    /// Returns the state in which nothing has happened yet. `ticket` is the place in the queue for
-    /// what is to be notified.
-    fn new(ticket: WorkTicket) -> Self;
+    /// Returns the state in which nothing has happened yet.
+    fn new() -> Self;
 
-    /// Reads what was queued, and takes back its ticket. Returns what to write for user space, if
-    /// it is still to be notified.
-    fn read(&mut self, ticket: WorkTicket) -> Option<Self::Message>;
+    /// Reads what was queued. Returns what to write for user space, if it is still to be notified.
+    fn read(&mut self) -> Option<Self::Message>;
 
     /// Records that the handle is removed: user space is not notified any more (contract NODE-10).
     fn cancel(&mut self);
@@ -81,9 +96,11 @@ pub(crate) trait Subject: Sized {
     /// Returns the code that user space reads, and the word behind the cookie, for codes that have one.
     fn code(message: Self::Message) -> (Return, u32);
 
-    /// Returns the notifications of this subject that are delivered to a process and not confirmed
-    /// yet.
-    fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<Notification<Self>>;
+    /// Adds a notification, which is being delivered, to those that are not confirmed yet.
+    fn deliver(notification: &Arc<Notification<Self>>, holder: &mut ProcessState);
+
+    /// Removes it from there, because it will not be confirmed any more.
+    fn withdraw(notification: &Notification<Self>, holder: &mut ProcessState) -> Self::Withdrawn;
 
     /// Returns the work that is queued for the holder.
     fn work(notification: Arc<Notification<Self>>) -> Work;
@@ -99,60 +116,64 @@ pub(crate) trait Subject: Sized {
 }
 
 /// The request of a process to be notified of something.
-pub(crate) struct Notification<S> {
+pub(crate) struct Notification<S: Subject> {
     /// The number by which the holder knows the request. It need not be unique.
     pub(crate) cookie: u64,
     /// The process that is notified.
     pub(crate) holder: Arc<Process>,
-    /// The position of the notification in a work queue, while it is queued.
-    position: WorkPosition,
+    /// Its place in one of the collections that notifications are in.
+    link: Link,
     state: LockedBy<NotificationState<S>, ProcessState>,
+}
+
+has_link!(impl<S: Subject> for Notification<S>, link as Waiting);
+has_link!(impl<S: Subject> for Notification<S>, link as Sorted);
+
+/// The state of a notification that changes, guarded by the holder's state lock.
+pub(crate) struct NotificationState<S: Subject> {
+    pub(crate) subject: S,
+    pub(crate) delivery: S::Delivery,
     /// Absent while the notification is a spare one.
     counted: Option<Counted>,
 }
 
-/// The state of a notification that changes, guarded by the holder's state lock.
-pub(crate) struct NotificationState<S> {
-    pub(crate) subject: S,
-    /// A place among the delivered notifications, while this one is not there.
-    pub(crate) place: Option<Place<Notification<S>>>,
-    /// Its number there, once it has been delivered.
-    number: u64,
-}
-
 /// A notification for the next request of its holder, which then need not allocate. Nothing else refers
 /// to it.
-pub(crate) struct SpareNotification<S>(Pin<UniqueArc<Notification<S>>>);
+pub(crate) struct SpareNotification<S: Subject>(Pin<UniqueArc<Notification<S>>>);
 
 /// What a notification held that was cancelled with its handle: to be dropped after the locks are
 /// released.
-pub(crate) struct CancelledNotification<S> {
-    _registration: Option<Place<Notification<S>>>,
-    _delivered: Option<RemovedFrom<Notification<S>>>,
-    _place: Option<Place<Notification<S>>>,
-    _queued: Option<Dequeued>,
+pub(crate) struct CancelledNotification<S: Subject> {
+    _registration: Option<S::Registration>,
+    _delivered: Option<S::Withdrawn>,
+    _queued: Option<Work>,
     _notification: Arc<Notification<S>>,
 }
 
 /// What a death notification held.
-pub(crate) type CancelledDeath = CancelledNotification<DeathState<WorkTicket>>;
+pub(crate) type CancelledDeath = CancelledNotification<DeathState<OwnPlace>>;
 
 /// What a freeze notification held.
-pub(crate) type CancelledFreeze = CancelledNotification<FreezeNotificationState<WorkTicket>>;
+pub(crate) type CancelledFreeze = CancelledNotification<FreezeNotificationState<OwnPlace>>;
 
-impl<S: Subject + Unpin> SpareNotification<S> {
-    /// Returns `None` if another reference exists; then that is the one to drop the notification.
-    pub(crate) fn new(notification: Arc<Notification<S>>) -> Option<Self> {
-        let mut unique = Arc::into_unique_or_drop(notification)?;
-        unique.counted = None;
+impl<S: Subject<Delivery: Unpin> + Unpin> SpareNotification<S> {
+    /// Returns `None` if another reference exists; then that is the one to drop the notification. The
+    /// caller holds the holder's state lock.
+    pub(crate) fn new(
+        notification: Arc<Notification<S>>,
+        holder: &mut ProcessState,
+    ) -> Option<Self> {
+        let unique = Arc::into_unique_or_drop(notification)?;
+        unique.state(holder).counted = None;
         Some(Self(unique))
     }
 
-    /// Returns the notification, requested with this cookie. Its state is what it was.
-    pub(crate) fn request(self, cookie: u64) -> Arc<Notification<S>> {
+    /// Returns the notification, requested with this cookie. Its state is what it was. The caller holds
+    /// the holder's state lock.
+    pub(crate) fn request(self, cookie: u64, holder: &mut ProcessState) -> Arc<Notification<S>> {
         let Self(mut unique) = self;
         unique.cookie = cookie;
-        unique.counted = Some(Counted::new(S::KIND));
+        unique.state(holder).counted = Some(Counted::new(S::KIND));
         unique.into()
     }
 }
@@ -162,21 +183,18 @@ impl<S: Subject> Notification<S> {
     pub(crate) fn new(
         holder: &Arc<Process>,
         cookie: u64,
-        place: Option<Place<Self>>,
+        delivery: S::Delivery,
     ) -> Result<Arc<Self>> {
-        let ticket = WorkTicket::new(GFP_KERNEL)?;
-        let position = ticket.position();
         let state = NotificationState {
-            subject: S::new(ticket),
-            place,
-            number: 0,
+            subject: S::new(),
+            delivery,
+            counted: Some(Counted::new(S::KIND)),
         };
         let notification = Self {
             cookie,
             holder: holder.clone(),
-            position,
+            link: Link::new(),
             state: LockedBy::new(holder.state_lock(), state),
-            counted: Some(Counted::new(S::KIND)),
         };
         Ok(Arc::new(notification, GFP_KERNEL)?)
     }
@@ -198,37 +216,27 @@ impl<S: Subject> Notification<S> {
     }
 
     /// Notifies the holder of something, if it has not ended. `change` records it in the state, and
-    /// returns the place in the queue if user space is to read of it now. Returns the wake for it.
-    /// No state lock may be held.
+    /// returns its place if user space is to read of it now. Returns the wake for it. No state lock may
+    /// be held.
     pub(crate) fn notify(
         self: &Arc<Self>,
-        change: impl FnOnce(&mut NotificationState<S>) -> Option<WorkTicket>,
+        change: impl FnOnce(&mut NotificationState<S>) -> Option<OwnPlace>,
     ) -> Wake {
         let mut holder = self.holder.lock_state();
         if self.holder.has_ended.load(Relaxed) {
-            // Before `change` is dropped, which may own memory.
-            drop(holder);
             return Wake::Nobody;
         }
         match change(self.state(&mut holder)) {
-            Some(ticket) => holder.push_to_process(ticket, S::work(self.clone())),
+            Some(OwnPlace) => holder.push_object_to_process(S::work(self.clone())),
             None => Wake::Nobody,
         }
     }
 
     /// Reads what was queued. Returns what to write for user space, if it is still to be notified.
-    pub(crate) fn read(
-        self: &Arc<Self>,
-        ticket: WorkTicket,
-        holder: &mut ProcessState,
-    ) -> Option<S::Message> {
-        let state = self.state(holder);
-        let message = state.subject.read(ticket)?;
+    pub(crate) fn read(self: &Arc<Self>, holder: &mut ProcessState) -> Option<S::Message> {
+        let message = self.state(holder).subject.read()?;
         if S::is_confirmed(message) {
-            // Present: it came with the event, or was put back with the last confirmation.
-            let place = state.place.take()?;
-            let number = S::delivered(holder).insert(self, self.cookie, place);
-            self.state(holder).number = number;
+            S::deliver(self, holder);
         }
         Some(message)
     }
@@ -248,7 +256,7 @@ impl<S: Subject> Notification<S> {
     /// handles lock as long as user space can request another notification.
     pub(crate) fn cancel(
         self: Arc<Self>,
-        unregister: impl FnOnce(&Arc<Self>) -> Option<Place<Self>>,
+        unregister: impl FnOnce(&Arc<Self>) -> Option<S::Registration>,
     ) -> CancelledNotification<S> {
         let mut holder = self.holder.lock_state();
         let state = self.state(&mut holder);
@@ -257,14 +265,13 @@ impl<S: Subject> Notification<S> {
             state.subject.is_delivered(),
         );
         state.subject.cancel();
-        let (place, number) = (state.place.take(), state.number);
         let delivered = if is_delivered {
-            S::delivered(&mut holder).remove(self.cookie, number)
+            Some(S::withdraw(&self, &mut holder))
         } else {
             None
         };
         // A notification that still has its handle is queued in the work queue of the process only.
-        let queued = holder.work.take(&self.position);
+        let queued = holder.work.take_object(&*self);
         drop(holder);
         let registration = if is_registered {
             unregister(&self)
@@ -274,7 +281,6 @@ impl<S: Subject> Notification<S> {
         CancelledNotification {
             _registration: registration,
             _delivered: delivered,
-            _place: place,
             _queued: queued,
             _notification: self,
         }

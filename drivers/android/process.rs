@@ -22,6 +22,7 @@ use crate::{
     handles::Handles,
     kernel_ext::{
         closable::{Closable, Open},
+        linked_tree::LinkedTree,
         open_file::OpenFile,
         page_range::PageRange,
         pid::GroupPid,
@@ -128,11 +129,11 @@ pub(crate) struct ProcessState {
     /// The calls in `work`.
     pub(crate) queued_calls: u32,
     /// The nodes that the process offers, by the pointer in their name.
-    pub(crate) nodes: CountedTree<u64, Arc<Node>>,
+    pub(crate) nodes: LinkedTree<Node>,
     /// A node for the next object that the process sends.
     pub(crate) spare_node: Option<SpareNode>,
     /// Death notifications that are delivered to the process and not confirmed yet.
-    pub(crate) delivered_deaths: DeliveredNotifications<DeathNotification>,
+    pub(crate) delivered_deaths: LinkedTree<DeathNotification>,
     /// A death notification for the next request of the process.
     pub(crate) spare_death: Option<SpareDeath>,
     /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
@@ -154,9 +155,9 @@ impl ProcessState {
             newest_idle: None,
             work: WorkQueue::numbered(),
             queued_calls: 0,
-            nodes: CountedTree::new(),
+            nodes: LinkedTree::new(),
             spare_node: None,
-            delivered_deaths: DeliveredNotifications::new(),
+            delivered_deaths: LinkedTree::new(),
             spare_death: None,
             freeze_registrations: Registrations::new(),
             delivered_freezes: DeliveredNotifications::new(),
@@ -183,6 +184,14 @@ impl ProcessState {
     pub(crate) fn push_to_process(&mut self, ticket: WorkTicket, work: Work) -> Wake {
         self.queued_calls += u32::from(matches!(work, Work::Call(_)));
         self.work.push_back(ticket, work);
+        self.wake_for_work()
+    }
+
+    /// The same for work that brings its place, and is queued nowhere.
+    pub(crate) fn push_object_to_process(&mut self, work: Work) -> Wake {
+        // What is dropped if it is queued already is not the last reference: the queue has one.
+        let queued = self.work.push_object(work);
+        debug_assert!(queued.is_ok());
         self.wake_for_work()
     }
 
@@ -225,11 +234,30 @@ impl ProcessState {
         work: Work,
         urgency: Urgency,
     ) -> ThreadWake {
-        let state = thread.state(self);
-        state.push_work(ticket, work);
+        thread.state(self).push_work(ticket, work);
+        self.wake_of_thread(thread, urgency)
+    }
+
+    /// The same for work that brings its place, and is queued nowhere.
+    pub(crate) fn push_object_to_thread(
+        &mut self,
+        thread: &Arc<Thread>,
+        work: Work,
+        urgency: Urgency,
+    ) -> ThreadWake {
+        // As in `push_object_to_process`.
+        let queued = thread.state(self).work.push_object(work);
+        debug_assert!(queued.is_ok());
+        self.wake_of_thread(thread, urgency)
+    }
+
+    /// Returns the wake for work that was queued for one thread.
+    #[inline]
+    fn wake_of_thread(&mut self, thread: &Arc<Thread>, urgency: Urgency) -> ThreadWake {
         if urgency == Urgency::Deferred {
             return ThreadWake::Nobody;
         }
+        let state = thread.state(self);
         state.is_work_urgent = true;
         let polls = state.looper.polls;
         if self.stop_waiting(thread) {
@@ -381,7 +409,7 @@ impl Process {
 
     /// Returns the node that the process names by this pointer.
     pub(crate) fn node(&self, ptr: u64) -> Option<Arc<Node>> {
-        self.lock_state().nodes.get(&ptr).cloned()
+        self.lock_state().nodes.get(ptr).map(Arc::from)
     }
 
     /// Returns what this process, as the owner, has read of the references to the first of its
@@ -390,7 +418,8 @@ impl Process {
         let mut state = self.lock_state();
         let next = ptr
             .checked_add(1)
-            .and_then(|next| state.nodes.first_from(&next));
+            .and_then(|next| state.nodes.first_from(next))
+            .map(Arc::from);
         let (name, (has_strong_ref, has_weak_ref)) = match &next {
             Some(node) => (node.name, node.owner_refs(&mut state)),
             None => (NodeName::default(), (false, false)),

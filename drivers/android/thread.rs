@@ -18,6 +18,7 @@ use crate::{
         park::WakeHint,
         pid::{TaskState, ThreadPid}, //
     },
+    node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::{CallStack, FrameId},
@@ -26,7 +27,7 @@ use crate::{
     },
     scheduling::{idle::IdlePlace, priority},
     transaction::Transaction,
-    work::{ThreadWake, Urgency, Work, WorkPosition, WorkQueue, WorkTicket}, //
+    work::{Dequeued, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -155,7 +156,7 @@ impl ThreadState {
 
     /// Takes the oldest work out of the thread's own queue.
     #[inline(always)]
-    pub(crate) fn pop_work(&mut self) -> Option<(Work, WorkTicket)> {
+    pub(crate) fn pop_work(&mut self) -> Option<Dequeued> {
         let popped = self.work.pop_front();
         if self.work.is_empty() {
             self.is_work_urgent = false;
@@ -163,14 +164,13 @@ impl ThreadState {
         popped
     }
 
-    /// Takes work out of the thread's own queue, at any position. Returns its place; the work must
-    /// not be a last reference.
-    pub(crate) fn take_work(&mut self, position: &WorkPosition) -> Option<WorkTicket> {
-        let taken = self.work.take(position);
+    /// Takes the node update of a node out of the thread's own queue, wherever it is.
+    pub(crate) fn take_update(&mut self, node: &Node) {
+        // What is dropped is not the last reference: the caller has another.
+        drop(self.work.take_object(node));
         if self.work.is_empty() {
             self.is_work_urgent = false;
         }
-        taken.map(|(_, ticket)| ticket)
     }
 
     /// Takes out what is kept ready for calls and return codes, when the thread ends: a call that
@@ -181,8 +181,8 @@ impl ThreadState {
     }
 
     /// Puts back the place of an error that the thread has read, for the next one.
-    pub(crate) fn put_error_ticket(&mut self, ticket: WorkTicket) {
-        self.error_ticket = Some(ticket);
+    pub(crate) fn put_error_ticket(&mut self, ticket: Option<WorkTicket>) {
+        self.error_ticket = ticket;
     }
 
     /// Queues work for the thread.

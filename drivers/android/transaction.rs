@@ -348,8 +348,8 @@ impl Transaction {
     }
 
     /// Puts back the ticket of the transaction, which has left a queue, for the next one.
-    pub(crate) fn put_ticket(&mut self, ticket: WorkTicket) {
-        self.ticket = Some(ticket);
+    pub(crate) fn put_ticket(&mut self, ticket: Option<WorkTicket>) {
+        self.ticket = ticket;
     }
 
     /// Undoes what the transaction holds on to. Sleeps; no lock may be held.

@@ -8,7 +8,7 @@
 use crate::{
     defs::Return,
     kernel_ext::{
-        box_queue::{BoxQueue, Position, Ticket},
+        box_queue::{queued, BoxQueue, Position, Ticket},
         park::WakeHint,
         sched, //
     },
@@ -45,16 +45,28 @@ pub(crate) enum Work {
     Freeze(Arc<FreezeNotification>),
 }
 
+// These are queued in the places that they bring, and all others in the place of a ticket.
+queued!(
+    Work,
+    Node(Node),
+    Death(DeathNotification),
+    Freeze(FreezeNotification)
+);
+
+/// The place in a queue that an object brings, as a state machine has it or has given it away.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OwnPlace;
+
 /// A queue of work.
 pub(crate) type WorkQueue = BoxQueue<Work>;
 
 /// The memory of a place in a queue of work.
 pub(crate) type WorkTicket = Ticket<Work>;
 
-/// Work that was taken out of a queue, and its ticket.
-pub(crate) type Dequeued = (Work, WorkTicket);
+/// Work that was taken out of a queue, and its ticket, if it needs one.
+pub(crate) type Dequeued = (Work, Option<WorkTicket>);
 
-/// The position of queued work, by which it can be taken out of a queue.
+/// Where a list of queued work was interrupted.
 pub(crate) type WorkPosition = Position<Work>;
 
 /// Whether work ends the sleep of the thread that it is queued for.

@@ -1,28 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A first-in, first-out queue whose cells are owned by the items that wait in it.
+//! A first-in, first-out queue that allocates nothing.
 //!
 //! Queueing under a spinlock must not allocate, so the memory for a place in the queue has to exist
-//! before. A [`Ticket`] is that memory: it is allocated in advance, passed to
-//! [`BoxQueue::push_back`] together with the value, and returned with it by
-//! [`BoxQueue::pop_front`]. By the type system, nothing is queued in the place of a ticket while a
-//! caller holds it:
+//! before. It comes from one of two sources.
+//!
+//! - An object that has a [`Link`] is queued in that place ([`BoxQueue::push_object`]). As long as it
+//!   waits, it cannot be queued anywhere else.
+//! - Any value is queued in the place of a [`Ticket`], which is allocated in advance, passed to
+//!   [`BoxQueue::push_back`] together with the value, and returned with it by
+//!   [`BoxQueue::pop_front`]. By the type system, nothing is queued in the place of a ticket while a
+//!   caller holds it:
 //!
 //! ```text
 //!            push_back(ticket, value)
 //!   Ticket ───────────────────────────► cell in exactly one queue
 //!      ▲                                           │
 //!      └───────────────────────────────────────────┘
-//!            pop_front() / take() -> (value, ticket)
+//!            pop_front() -> (value, Some(ticket))
 //! ```
 //!
-//! A [`Position`] belongs to the cell of one ticket, in any queue. With it a value is taken from
-//! the middle of a queue without a search: the cells of queues that are made for this
-//! ([`BoxQueue::numbered`]) store the number of their queue.
+//! An object is taken from the middle of a queue without a search ([`BoxQueue::take_object`]), and a
+//! [`Position`] is where a list of the values was interrupted: the links of queues that are made for
+//! this ([`BoxQueue::numbered`]) store the number of their queue.
 
+use super::link::{
+    self,
+    HasLink,
+    Kind,
+    Link,
+    User,
+    Waiting,
+    CELL,
+    FIRST_KIND,
+    NO_NUMBER, //
+};
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
+    mem::{ManuallyDrop, MaybeUninit},
+    ops::Deref,
     ptr::NonNull, //
 };
 use kernel::{
@@ -31,128 +48,256 @@ use kernel::{
         Flags, //
     },
     sync::{
-        atomic::{Atomic, Relaxed},
         Arc,
         ArcBorrow, //
     },
 };
 
-/// The number of queues that are not numbered, and of cells that are in no queue.
-const NO_NUMBER: u64 = 0;
-
-static LAST_NUMBER: Atomic<u64> = Atomic::new(NO_NUMBER);
-
-/// A place in a queue.
+/// What can be queued; see [`queued`].
 ///
-/// # Invariants
+/// # Safety
 ///
-/// One object at a time may use the cell, which is to access `seat` and to write `queue`: its
-/// ticket, or the queue that it is in.
-struct Cell<T> {
-    /// The number of the queue that the cell is in.
-    queue: Atomic<u64>,
-    seat: UnsafeCell<Seat<T>>,
-}
+/// [`Self::into_link`] returns what [`link::into_link`] returns for the type of an object, and the kind
+/// that stands for this type and no other, from [`FIRST_KIND`] on. [`Self::from_link`] and
+/// [`Self::share`] return a value of the same type of object.
+pub(crate) unsafe trait Queued: Sized {
+    /// Gives the value up for the link of its object, if it is a reference to one that has a link.
+    fn into_link(self) -> Result<(NonNull<Link>, Kind), Self>;
 
-struct Seat<T> {
-    previous: Option<NonNull<Cell<T>>>,
-    next: Option<NonNull<Cell<T>>>,
-    value: Option<T>,
-}
-
-impl<T> Cell<T> {
-    /// Returns the parts of a cell that the caller may use.
+    /// Makes a value again of what [`Self::into_link`] returned.
     ///
     /// # Safety
     ///
-    /// The caller may use the cell, and has no other reference to its seat while this one lives.
-    unsafe fn parts<'a>(this: NonNull<Self>) -> (&'a Atomic<u64>, &'a mut Seat<T>) {
-        // SAFETY: A cell is not freed while an object may use it; the rest is promised by the
-        // caller.
-        unsafe { (&this.as_ref().queue, &mut *this.as_ref().seat.get()) }
+    /// Link and kind come from there, and this is done once.
+    unsafe fn from_link(link: NonNull<Link>, kind: Kind) -> Self;
+
+    /// Makes another value that refers to the same object.
+    ///
+    /// # Safety
+    ///
+    /// Link and kind come from [`Self::into_link`], and [`Self::from_link`] is not called meanwhile.
+    unsafe fn share(link: NonNull<Link>, kind: Kind) -> Self;
+
+    /// Returns the link of the object, if it has one.
+    fn link(&self) -> Option<&Link>;
+}
+
+// SAFETY: There is one type of objects, and one kind.
+unsafe impl<O: HasLink<Waiting>> Queued for Arc<O> {
+    fn into_link(self) -> Result<(NonNull<Link>, Kind), Self> {
+        Ok((link::into_link::<Waiting, O>(self), FIRST_KIND))
     }
+
+    unsafe fn from_link(link: NonNull<Link>, _kind: Kind) -> Self {
+        // SAFETY: As the caller promises.
+        unsafe { link::from_link::<Waiting, O>(link) }
+    }
+
+    unsafe fn share(link: NonNull<Link>, _kind: Kind) -> Self {
+        // SAFETY: As the caller promises.
+        unsafe { link::share_link::<Waiting, O>(link) }
+    }
+
+    fn link(&self) -> Option<&Link> {
+        Some((**self).link())
+    }
+}
+
+/// Implements [`Queued`] for an enum, some of whose variants are an `Arc` of an object that has a link,
+/// or for a type whose values need tickets.
+macro_rules! queued {
+    ($type:ty) => {
+        // SAFETY: No value is ever taken for an object.
+        #[allow(unsafe_code)]
+        unsafe impl $crate::kernel_ext::box_queue::Queued for $type {
+            fn into_link(
+                self,
+            ) -> Result<
+                (
+                    core::ptr::NonNull<$crate::kernel_ext::link::Link>,
+                    $crate::kernel_ext::link::Kind,
+                ),
+                Self,
+            > {
+                Err(self)
+            }
+
+            unsafe fn from_link(
+                _link: core::ptr::NonNull<$crate::kernel_ext::link::Link>,
+                _kind: $crate::kernel_ext::link::Kind,
+            ) -> Self {
+                unreachable!("`into_link` never succeeds")
+            }
+
+            unsafe fn share(
+                _link: core::ptr::NonNull<$crate::kernel_ext::link::Link>,
+                _kind: $crate::kernel_ext::link::Kind,
+            ) -> Self {
+                unreachable!("`into_link` never succeeds")
+            }
+
+            fn link(&self) -> Option<&$crate::kernel_ext::link::Link> {
+                None
+            }
+        }
+    };
+    ($type:ty, $($variant:ident($object:ty)),+) => {
+        #[allow(unsafe_code)]
+        const _: () = {
+            use $crate::kernel_ext::link::{
+                self, HasLink, Kind, Link, Waiting,
+            };
+
+            #[repr(u64)]
+            enum Number {
+                $($variant),+
+            }
+
+            // SAFETY: Each variant has a kind of its own, by which the object is found to be one of that
+            // variant again.
+            unsafe impl $crate::kernel_ext::box_queue::Queued for $type {
+                #[inline]
+                fn into_link(self) -> Result<(core::ptr::NonNull<Link>, Kind), Self> {
+                    match self {
+                        $(Self::$variant(object) => Ok((
+                            link::into_link::<Waiting, $object>(object),
+                            const { link::kind(Number::$variant as u64) },
+                        )),)+
+                        other => Err(other),
+                    }
+                }
+
+                #[inline]
+                unsafe fn from_link(link: core::ptr::NonNull<Link>, kind: Kind) -> Self {
+                    $(if kind == const { link::kind(Number::$variant as u64) } {
+                        // SAFETY: This kind stands for objects of this type; the rest is promised by
+                        // the caller.
+                        return Self::$variant(unsafe { link::from_link::<Waiting, $object>(link) });
+                    })+
+                    // SAFETY: `into_link` returns no other kind.
+                    unsafe { core::hint::unreachable_unchecked() }
+                }
+
+                unsafe fn share(link: core::ptr::NonNull<Link>, kind: Kind) -> Self {
+                    $(if kind == const { link::kind(Number::$variant as u64) } {
+                        // SAFETY: As in `from_link`.
+                        return Self::$variant(unsafe { link::share_link::<Waiting, $object>(link) });
+                    })+
+                    // SAFETY: `into_link` returns no other kind.
+                    unsafe { core::hint::unreachable_unchecked() }
+                }
+
+                fn link(&self) -> Option<&Link> {
+                    match self {
+                        $(Self::$variant(object) => Some(<$object as HasLink<Waiting>>::link(object)),)+
+                        _ => None,
+                    }
+                }
+            }
+        };
+    };
+}
+pub(crate) use queued;
+
+/// A place in a queue that was allocated.
+///
+/// # Invariants
+///
+/// One object at a time may use the cell, which is to access `value` and to claim the link: its ticket,
+/// or the queue that it is in.
+#[repr(C)]
+struct Cell<T> {
+    /// First, so that a pointer to it is a pointer to the cell.
+    link: Link,
+    value: UnsafeCell<MaybeUninit<T>>,
 }
 
 // SAFETY: The object that may use the cell can take the `T` out of it, and that right can be moved
 // to another thread; no other object follows the pointers.
 unsafe impl<T: Send> Send for Cell<T> {}
 
-// SAFETY: Objects that may not use the cell read only `queue`, which is atomic.
+// SAFETY: Objects that may not use the cell read only who does, which is atomic.
 unsafe impl<T: Send> Sync for Cell<T> {}
 
 /// An empty place for a [`BoxQueue`].
 ///
 /// # Invariants
 ///
-/// The ticket may use the cell, in which there is no value, and whose `queue` is [`NO_NUMBER`].
+/// The ticket may use the cell, in which there is no value, and whose link is free.
 pub(crate) struct Ticket<T>(Arc<Cell<T>>);
-
-/// The cell of a ticket, by which the value that is queued in it can be taken.
-pub(crate) struct Position<T>(Arc<Cell<T>>);
 
 impl<T> Ticket<T> {
     /// Allocates a place.
     pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
         let cell = Cell {
-            queue: Atomic::new(NO_NUMBER),
-            seat: UnsafeCell::new(Seat {
-                previous: None,
-                next: None,
-                value: None,
-            }),
+            link: Link::new(),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
         };
         // INVARIANT: Nothing else refers to the cell.
         Ok(Self(Arc::new(cell, flags)?))
     }
+}
 
-    /// Returns the position of any value that will be queued in this place.
-    pub(crate) fn position(&self) -> Position<T> {
-        Position(self.0.clone())
+/// Where a list of the values of a queue was interrupted: at a value that was queued then.
+pub(crate) struct Position<T>(At<T>);
+
+enum At<T> {
+    Cell(Arc<Cell<T>>),
+    Object(T),
+}
+
+impl<T: Queued> Position<T> {
+    fn link(&self) -> Option<&Link> {
+        match &self.0 {
+            At::Cell(cell) => Some(&cell.link),
+            At::Object(object) => object.link(),
+        }
     }
 }
 
-/// A queue of values in cells that were allocated in advance.
+/// A queue of values in places that exist already.
 ///
 /// # Invariants
 ///
-/// - Starting at `first` and following `next`, one reaches `last` after finitely many steps, and
-///   only there `next` is `None`. `previous` leads back the same way. `first` and `last` are both
+/// - Starting at `first` and following `behind`, one reaches `last` after finitely many steps, and
+///   only there `behind` is `None`. `before` leads back the same way. `first` and `last` are both
 ///   `None` or neither is.
-/// - Each cell on the way comes from the `Arc` of a [`Ticket`], whose reference count the queue
-///   owns now; the queue may use the cell, and it contains a value.
-/// - `number` is [`NO_NUMBER`], or no other queue has it, and then the cells on the way and no
-///   others have it as their `queue`.
-pub(crate) struct BoxQueue<T> {
-    first: Option<NonNull<Cell<T>>>,
-    last: Option<NonNull<Cell<T>>>,
-    number: u64,
-    _owns: PhantomData<Arc<Cell<T>>>,
+/// - The queue has the right to use each link on the way. Its kind is [`CELL`]: then the link is that
+///   of a cell from the `Arc` of a [`Ticket`], whose reference count the queue owns now, and the cell
+///   contains a value. Or link and kind come from [`Queued::into_link`].
+/// - The number of `user` is [`NO_NUMBER`], or no other user of links has it, and then the links on the
+///   way and no others are used by it. The kind of `user` is [`CELL`].
+pub(crate) struct BoxQueue<T: Queued> {
+    first: Option<NonNull<Link>>,
+    last: Option<NonNull<Link>>,
+    user: User,
+    _owns: PhantomData<(T, Arc<Cell<T>>)>,
 }
 
-// SAFETY: The queue may use its cells (type invariant) and no other object does, so moving it to
+// SAFETY: The queue may use its links (type invariant) and no other object does, so moving it to
 // another thread moves only `T`s and memory that any thread may free.
-unsafe impl<T: Send> Send for BoxQueue<T> {}
+unsafe impl<T: Queued + Send> Send for BoxQueue<T> {}
 
-// SAFETY: A shared queue returns only `&T`.
-unsafe impl<T: Sync> Sync for BoxQueue<T> {}
+// SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to.
+unsafe impl<T: Queued + Send + Sync> Sync for BoxQueue<T> {}
 
-impl<T> BoxQueue<T> {
+impl<T: Queued> BoxQueue<T> {
     /// Makes an empty queue.
     pub(crate) const fn new() -> Self {
-        // INVARIANT: There are no cells.
+        // INVARIANT: There are no links.
         Self {
             first: None,
             last: None,
-            number: NO_NUMBER,
+            user: User::new(NO_NUMBER, CELL),
             _owns: PhantomData,
         }
     }
 
-    /// Makes an empty queue that [`take`](Self::take) works on.
+    /// Makes an empty queue that [`take_object`](Self::take_object) works on.
     pub(crate) fn numbered() -> Self {
-        // INVARIANT: There are no cells, and a counter of 64 bits does not wrap.
+        // INVARIANT: There are no links, and nothing has the number of another.
         Self {
-            number: LAST_NUMBER.fetch_add(1, Relaxed) + 1,
+            user: User::new(link::new_number(), CELL),
             ..Self::new()
         }
     }
@@ -162,29 +307,23 @@ impl<T> BoxQueue<T> {
         self.first.is_none()
     }
 
-    /// Returns the value that was queued first.
+    /// Returns the value that was queued first, if it was queued in the place of a ticket.
     pub(crate) fn front(&self) -> Option<&T> {
-        // SAFETY: By the type invariant the queue may use the cell, and `&self` keeps it from being
-        // changed or taken out while the reference lives; other references that are made meanwhile
-        // are shared ones, too.
-        let seat = unsafe { &*self.first?.as_ref().seat.get() };
-        seat.value.as_ref()
+        // SAFETY: By the type invariant this is a link of the queue.
+        unsafe { Self::value_of(self.first?) }
     }
 
-    /// Returns the values behind the one in the place that `after` belongs to, or all values if that
-    /// place is not in this queue: values are mostly taken from the front, so what was queued before
-    /// that one has gone, too. Only for a numbered queue may there be an `after`.
+    /// Returns the values behind the one at `after`, or all values if that is not in this queue:
+    /// values are mostly taken from the front, so what was queued before that one has gone, too. Only
+    /// for a numbered queue may there be an `after`.
     pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
-        let is_here = |position: &&Position<T>| {
-            self.number != NO_NUMBER && position.0.queue.load(Relaxed) == self.number
-        };
-        // INVARIANT: By the type invariant of queues `first` is a cell of this one, and by another one
-        // any cell with its number is, and so is the one behind it.
-        let next = match after.filter(is_here) {
+        let here = after.and_then(Position::link).filter(|link| self.has(link));
+        // INVARIANT: By the type invariant of queues `first` is a link of this one, and so is any link
+        // with its number, and the one behind it.
+        let next = match here {
             None => self.first,
-            // SAFETY: By the type invariant only cells of this queue have its number. The queue may use
-            // them, and `&self` keeps them from being changed meanwhile.
-            Some(position) => unsafe { &*position.0.seat.get() }.next,
+            // SAFETY: The queue may use its links, and `&self` keeps them from being changed meanwhile.
+            Some(link) => unsafe { (*link.ends()).behind },
         };
         Iter {
             next,
@@ -193,10 +332,10 @@ impl<T> BoxQueue<T> {
         }
     }
 
-    /// Gives a queue a number, so that [`take`](Self::take) and [`iter`](Self::iter) work on it, if it
-    /// is empty and has none.
+    /// Gives a queue a number, so that [`take_object`](Self::take_object) and [`iter`](Self::iter)
+    /// work on it, if it is empty and has none.
     pub(crate) fn become_numbered(&mut self) {
-        if self.number == NO_NUMBER && self.is_empty() {
+        if self.user.number() == NO_NUMBER && self.is_empty() {
             *self = Self::numbered();
         }
     }
@@ -208,112 +347,217 @@ impl<T> BoxQueue<T> {
             return;
         };
         // SAFETY: The ticket could use the cell, and so can the queue now that the ticket is
-        // consumed.
-        let (queue, seat) = unsafe { Cell::parts(cell) };
-        queue.store(self.number, Relaxed);
-        seat.previous = self.last;
-        seat.next = None;
-        // A ticket's place is empty, so nothing is dropped here; the compiler does not know that.
-        core::mem::forget(seat.value.replace(value));
-        // INVARIANT: The new cell is the last one: nothing follows it, it follows the one that was
-        // last, and it has the number of this queue.
-        match self.last.replace(cell) {
-            None => self.first = Some(cell),
-            // SAFETY: By the type invariant the queue may use its cells, and this is another one.
-            Some(before) => unsafe { Cell::parts(before) }.1.next = Some(cell),
+        // consumed. The cell is not freed, because the count of the ticket is kept.
+        unsafe {
+            let cell = cell.as_ref();
+            (*cell.value.get()).write(value);
+            cell.link.set_user(self.user);
         }
+        // SAFETY: The queue has the right to use the link, whose cell contains a value.
+        unsafe { self.link_last(cell.cast()) };
     }
 
-    /// Takes the value that was queued first, and returns it with its ticket.
+    /// Queues an object behind all others, in its own place. Returns it if it has no link, or one that
+    /// is not free: then it waits somewhere already.
     #[inline]
-    pub(crate) fn pop_front(&mut self) -> Option<(T, Ticket<T>)> {
-        let first = self.first?;
-        // SAFETY: By the type invariant the queue may use its cells.
-        let (_, seat) = unsafe { Cell::parts(first) };
-        // INVARIANT: The cell that followed the first one is first now; if none did, the queue is
-        // empty.
-        self.first = seat.next;
-        match seat.next {
-            None => self.last = None,
-            // SAFETY: As above, and this is another cell.
-            Some(next) => unsafe { Cell::parts(next) }.1.previous = None,
+    pub(crate) fn push_object(&mut self, value: T) -> Result<(), T> {
+        let (link, kind) = value.into_link()?;
+        // SAFETY: The object exists, because the reference to it was given up for the link.
+        if !unsafe { link.as_ref() }.claim(User::new(self.user.number(), kind)) {
+            // SAFETY: They were returned just now.
+            return Err(unsafe { T::from_link(link, kind) });
         }
-        // SAFETY: The first cell was one of this queue, and is not on the way through it any more.
-        unsafe { Self::give_back(first) }
+        // SAFETY: The queue has the right to use the link, which comes from `into_link`.
+        unsafe { self.link_last(link) };
+        Ok(())
     }
 
-    /// Takes the value in the place that `position` belongs to, if it is in this queue, which has
-    /// to be a numbered one.
-    pub(crate) fn take(&mut self, position: &Position<T>) -> Option<(T, Ticket<T>)> {
-        let number = position.0.queue.load(Relaxed);
-        if number == NO_NUMBER || number != self.number {
+    /// Takes the value that was queued first, and returns it with its ticket, if it had one.
+    #[inline]
+    pub(crate) fn pop_front(&mut self) -> Option<(T, Option<Ticket<T>>)> {
+        let first = self.first?;
+        // SAFETY: By the type invariant the queue may use its links.
+        let next = unsafe { (*first.as_ref().ends()).behind };
+        // INVARIANT: The link behind the first one is first now; if there was none, the queue is empty.
+        self.first = next;
+        match next {
+            None => self.last = None,
+            // SAFETY: As above.
+            Some(next) => unsafe { (*next.as_ref().ends()).before = None },
+        }
+        // SAFETY: The first link was one of this queue, and is not on the way through it any more.
+        Some(unsafe { Self::give_back(first) })
+    }
+
+    /// Takes an object out, wherever it is, if it is in this queue, which has to be a numbered one.
+    pub(crate) fn take_object(&mut self, object: &impl HasLink<Waiting>) -> Option<T> {
+        let link = object.link();
+        if !self.has(link) {
             return None;
         }
-        let cell = NonNull::new(Arc::as_ptr(&position.0).cast_mut())?;
-        // SAFETY: By the type invariant only cells of this queue have its number. That can change
-        // neither way meanwhile, because a change takes a `&mut` of this queue.
-        unsafe { self.unlink(cell) }
+        // SAFETY: By the type invariant the queue may use its links, of which this is one. That can
+        // change neither way meanwhile, because a change takes a `&mut` of this queue.
+        let before = unsafe { (*link.ends()).before };
+        // The pointer by which the queue knows the link is one into the whole object.
+        let link = match before {
+            None => self.first?,
+            // SAFETY: As above.
+            Some(before) => unsafe { (*before.as_ref().ends()).behind }?,
+        };
+        // SAFETY: The link is one of this queue.
+        Some(unsafe { self.unlink(link) }.0)
     }
 
-    /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values
-    /// before it, so it is for rare cases.
+    /// Takes the first value in the place of a ticket that `wanted` accepts, wherever it is in the
+    /// queue. Visits all values before it, so it is for rare cases.
     pub(crate) fn take_first(
         &mut self,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Option<(T, Ticket<T>)> {
         let mut at = self.first;
-        while let Some(cell) = at {
-            // SAFETY: By the type invariant the way leads to cells that the queue may use.
-            let (_, seat) = unsafe { Cell::parts(cell) };
-            if seat.value.as_ref().is_some_and(&mut wanted) {
-                // SAFETY: The cell is one of this queue.
-                return unsafe { self.unlink(cell) };
+        while let Some(link) = at {
+            // SAFETY: By the type invariant the way leads to links of this queue.
+            if unsafe { Self::value_of(link) }.is_some_and(&mut wanted) {
+                // SAFETY: As above.
+                let (value, ticket) = unsafe { self.unlink(link) };
+                return Some((value, ticket?));
             }
-            at = seat.next;
+            // SAFETY: By the type invariant the queue may use its links.
+            at = unsafe { (*link.as_ref().ends()).behind };
         }
         None
     }
 
-    /// Takes a cell out of the queue, wherever it is.
-    ///
-    /// # Safety
-    ///
-    /// The cell is in this queue.
-    unsafe fn unlink(&mut self, cell: NonNull<Cell<T>>) -> Option<(T, Ticket<T>)> {
-        // SAFETY: By the type invariant the queue may use its cells.
-        let (_, seat) = unsafe { Cell::parts(cell) };
-        let (previous, next) = (seat.previous, seat.next);
-        // INVARIANT: The cells before and behind this one follow each other now.
-        match previous {
-            None => self.first = next,
-            // SAFETY: As above, and this is another cell.
-            Some(previous) => unsafe { Cell::parts(previous) }.1.next = next,
-        }
-        match next {
-            None => self.last = previous,
-            // SAFETY: As above, and this is another cell.
-            Some(next) => unsafe { Cell::parts(next) }.1.previous = previous,
-        }
-        // SAFETY: The cell was one of this queue, and is not on the way through it any more.
-        unsafe { Self::give_back(cell) }
+    /// Whether a link is one of this queue.
+    fn has(&self, link: &Link) -> bool {
+        let number = self.user.number();
+        number != NO_NUMBER && link.user().number() == number
     }
 
-    /// Returns the value of a cell, and its ticket.
+    /// Returns the value in the cell of a link, if the link is that of a cell.
     ///
     /// # Safety
     ///
-    /// The cell was one of a queue, and is not on the way through that any more.
+    /// The link is in a queue, which is not changed for `'a`.
     #[inline]
-    unsafe fn give_back(cell: NonNull<Cell<T>>) -> Option<(T, Ticket<T>)> {
-        // SAFETY: The queue may use its cells.
-        let (queue, seat) = unsafe { Cell::parts(cell) };
-        let value = seat.value.take();
+    unsafe fn value_of<'a>(link: NonNull<Link>) -> Option<&'a T> {
+        // SAFETY: By the type invariant the object of a link in a queue exists.
+        if unsafe { link.as_ref() }.user().kind() != CELL {
+            return None;
+        }
+        // SAFETY: By the type invariant the link is that of a cell, which contains a value. The queue
+        // may use it; other references that are made meanwhile are shared ones, too.
+        Some(unsafe { (*link.cast::<Cell<T>>().as_ref().value.get()).assume_init_ref() })
+    }
+
+    /// Adds a link behind all others.
+    ///
+    /// # Safety
+    ///
+    /// The queue has the right to use the link, which is as the type invariant requires, and in no
+    /// queue.
+    #[inline]
+    unsafe fn link_last(&mut self, link: NonNull<Link>) {
+        // SAFETY: The queue may use the link.
+        unsafe {
+            let ends = link.as_ref().ends();
+            (*ends).before = self.last;
+            (*ends).behind = None;
+        }
+        // INVARIANT: The new link is the last one: nothing is behind it, and it is behind the one that
+        // was last.
+        match self.last.replace(link) {
+            None => self.first = Some(link),
+            // SAFETY: By the type invariant the queue may use its links.
+            Some(before) => unsafe { (*before.as_ref().ends()).behind = Some(link) },
+        }
+    }
+
+    /// Takes a link out of the queue, wherever it is.
+    ///
+    /// # Safety
+    ///
+    /// The link is in this queue.
+    unsafe fn unlink(&mut self, link: NonNull<Link>) -> (T, Option<Ticket<T>>) {
+        // SAFETY: By the type invariant the queue may use its links.
+        let (before, behind) = unsafe {
+            let ends = link.as_ref().ends();
+            ((*ends).before, (*ends).behind)
+        };
+        // INVARIANT: The links before and behind this one follow each other now.
+        match before {
+            None => self.first = behind,
+            // SAFETY: As above.
+            Some(before) => unsafe { (*before.as_ref().ends()).behind = behind },
+        }
+        match behind {
+            None => self.last = before,
+            // SAFETY: As above.
+            Some(behind) => unsafe { (*behind.as_ref().ends()).before = before },
+        }
+        // SAFETY: The link was one of this queue, and is not on the way through it any more.
+        unsafe { Self::give_back(link) }
+    }
+
+    /// Returns what a link belongs to: a value and its ticket, or an object.
+    ///
+    /// # Safety
+    ///
+    /// The link was one of a queue, and is not on the way through that any more.
+    #[inline]
+    unsafe fn give_back(link: NonNull<Link>) -> (T, Option<Ticket<T>>) {
+        // SAFETY: By the type invariant the object of a link exists; the queue owns a reference.
+        let kind = unsafe { link.as_ref() }.user().kind();
+        if kind != CELL {
+            // SAFETY: As the caller promises.
+            return (unsafe { Self::give_back_object(link, kind) }, None);
+        }
+        let cell = link.cast::<Cell<T>>();
+        // SAFETY: By the type invariant this is the link of a cell, which contains a value. The queue
+        // may use it, and the value is not used there any more.
+        let value = unsafe { (*cell.as_ref().value.get()).assume_init_read() };
         // INVARIANT: The cell is in no queue any more; the ticket may use it from now on.
-        queue.store(NO_NUMBER, Relaxed);
+        // SAFETY: The queue has the right to the link.
+        unsafe { cell.as_ref().link.set_user(User::FREE) };
         // SAFETY: By the type invariant of queues the cell comes from an `Arc` that was turned into
         // a pointer; it was in one queue, and has left that, so this is done once.
         let ticket = Ticket(unsafe { Arc::from_raw(cell.as_ptr()) });
-        Some((value?, ticket))
+        (value, Some(ticket))
+    }
+
+    /// The same for the link of an object, which is of this kind.
+    ///
+    /// # Safety
+    ///
+    /// The link was one of a queue, and is not on the way through that any more.
+    #[inline(never)] // Calls, which need no objects, would pay for it.
+    unsafe fn give_back_object(link: NonNull<Link>, kind: Kind) -> T {
+        // SAFETY: By the type invariant both come from `into_link`. The link was in one queue, and has
+        // left that, so this is done once.
+        let value = unsafe { T::from_link(link, kind) };
+        // SAFETY: The queue has the right to the link, and `value` keeps the object.
+        unsafe { link.as_ref().release() };
+        value
+    }
+}
+
+/// A value in a queue, to be looked at.
+pub(crate) struct View<'a, T>(Seen<'a, T>);
+
+enum Seen<'a, T> {
+    InCell(&'a T),
+    /// A reference to an object, which is the queue's.
+    Object(ManuallyDrop<T>),
+}
+
+impl<T> Deref for View<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match &self.0 {
+            Seen::InCell(value) => value,
+            Seen::Object(value) => value,
+        }
     }
 }
 
@@ -321,39 +565,57 @@ impl<T> BoxQueue<T> {
 ///
 /// # Invariants
 ///
-/// `next` and `last` are cells of the queue, which is not changed while the iterator lives.
-pub(crate) struct Iter<'a, T> {
-    next: Option<NonNull<Cell<T>>>,
-    last: Option<NonNull<Cell<T>>>,
+/// `next` and `last` are links of the queue, which is not changed while the iterator lives.
+pub(crate) struct Iter<'a, T: Queued> {
+    next: Option<NonNull<Link>>,
+    last: Option<NonNull<Link>>,
     _queue: PhantomData<&'a BoxQueue<T>>,
 }
 
-impl<'a, T> Iterator for Iter<'a, T> {
-    type Item = &'a T;
+impl<'a, T: Queued> Iterator for Iter<'a, T> {
+    type Item = View<'a, T>;
 
-    fn next(&mut self) -> Option<&'a T> {
-        let cell = self.next?;
-        // SAFETY: By the type invariant this is a cell of a queue that is not changed for `'a`, which
-        // may use it; other references that are made meanwhile are shared ones, too.
-        let seat = unsafe { &*cell.as_ref().seat.get() };
-        // INVARIANT: By the type invariant of queues what follows a cell is another one of the queue.
-        self.next = seat.next;
-        self.last = Some(cell);
-        seat.value.as_ref()
+    fn next(&mut self) -> Option<View<'a, T>> {
+        let link = self.next?;
+        // SAFETY: By the type invariant this is a link of a queue that is not changed for `'a`, which
+        // may use it.
+        let ends = unsafe { link.as_ref() }.ends();
+        // INVARIANT: By the type invariant of queues what is behind a link is another one of the queue.
+        // SAFETY: As above; nothing changes it meanwhile.
+        self.next = unsafe { (*ends).behind };
+        self.last = Some(link);
+        // SAFETY: As above.
+        if let Some(value) = unsafe { BoxQueue::value_of(link) } {
+            return Some(View(Seen::InCell(value)));
+        }
+        // SAFETY: As above.
+        let kind = unsafe { link.as_ref() }.user().kind();
+        // SAFETY: By the type invariant of queues both come from `into_link`. The value that is made is
+        // only looked at, and not dropped; the queue keeps its reference as long as `'a`.
+        let value = unsafe { T::from_link(link, kind) };
+        Some(View(Seen::Object(ManuallyDrop::new(value))))
     }
 }
 
-impl<T> Iter<'_, T> {
+impl<T: Queued> Iter<'_, T> {
     /// Returns the position of the value that was returned last, to go on behind it later.
     pub(crate) fn position(&self) -> Option<Position<T>> {
-        // SAFETY: By the type invariants this is a cell of a queue that is not changed meanwhile. It
-        // comes from an `Arc` that was turned into a pointer, whose count the queue owns.
-        let cell = unsafe { ArcBorrow::from_raw(self.last?.as_ptr()) };
-        Some(Position(cell.into()))
+        let link = self.last?;
+        // SAFETY: By the type invariants this is a link of a queue that is not changed meanwhile.
+        let kind = unsafe { link.as_ref() }.user().kind();
+        if kind != CELL {
+            // SAFETY: By the type invariant of queues both come from `into_link`, and the queue keeps
+            // its reference meanwhile.
+            return Some(Position(At::Object(unsafe { T::share(link, kind) })));
+        }
+        // SAFETY: As above; the link is that of a cell, which comes from an `Arc` that was turned into a
+        // pointer, whose count the queue owns.
+        let cell = unsafe { ArcBorrow::from_raw(link.cast::<Cell<T>>().as_ptr().cast_const()) };
+        Some(Position(At::Cell(cell.into())))
     }
 }
 
-impl<T> Drop for BoxQueue<T> {
+impl<T: Queued> Drop for BoxQueue<T> {
     fn drop(&mut self) {
         while self.pop_front().is_some() {}
     }

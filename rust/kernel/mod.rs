@@ -17,6 +17,8 @@ pub(crate) mod descriptors;
 pub(crate) mod expect;
 pub(crate) mod hashed;
 pub(crate) mod layouts;
+pub(crate) mod link;
+pub(crate) mod linked_tree;
 pub(crate) mod open_file;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;

@@ -214,7 +214,7 @@ fn write_work(
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
     work: Work,
-    ticket: WorkTicket,
+    ticket: Option<WorkTicket>,
     is_common: bool,
 ) -> Option<Found> {
     match work {
@@ -240,11 +240,11 @@ fn write_work(
             None
         }
         Work::Node(node) => {
-            let removed = write_node_update(&node, ticket, process, output);
+            let removed = write_node_update(&node, process, output);
             Some(Found::NodeUpdate(node, removed))
         }
-        Work::Death(death) => write_notification(death, ticket, process, output),
-        Work::Freeze(freeze) => write_notification(freeze, ticket, process, output),
+        Work::Death(death) => write_notification(death, process, output),
+        Work::Freeze(freeze) => write_notification(freeze, process, output),
         Work::Call(mut call) => {
             call.put_ticket(ticket);
             process.queued_calls -= u32::from(is_common);
@@ -268,8 +268,8 @@ fn write_work(
 
 /// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if any.
 #[inline]
-fn keep_ticket(own: &mut ThreadState, ticket: WorkTicket) -> Option<Found> {
-    own.spare_ticket.replace(ticket).map(Found::SurplusTicket)
+fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Found> {
+    core::mem::replace(&mut own.spare_ticket, ticket).map(Found::SurplusTicket)
 }
 
 /// Writes how the counts of a node have changed, for its owner. Returns what is removed of the node, to
@@ -277,11 +277,10 @@ fn keep_ticket(own: &mut ThreadState, ticket: WorkTicket) -> Option<Found> {
 #[inline(always)] // It has one caller.
 fn write_node_update(
     node: &Node,
-    ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
 ) -> Option<RemovedNode> {
-    let (node_update, removed) = node.take_update(ticket, process);
+    let (node_update, removed) = node.take_update(process);
     let NodeUpdate {
         increfs,
         acquire,
@@ -307,11 +306,10 @@ fn write_node_update(
 /// if it is to be dropped without the lock. A notification that user space is to confirm ends the read.
 fn write_notification<S: Subject>(
     notification: Arc<Notification<S>>,
-    ticket: WorkTicket,
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
 ) -> Option<Found> {
-    let message = notification.read(ticket, process);
+    let message = notification.read(process);
     if let Some(message) = message {
         let (code, payload) = notification.encode(message);
         output.put(code, &payload[..code.payload_size()]);

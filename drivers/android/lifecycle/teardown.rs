@@ -25,7 +25,7 @@ use crate::{
     thread::Thread,
     trace,
     transaction::Transaction,
-    work::{Wake, Work, WorkTicket}, //
+    work::{Dequeued, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     alloc::KBox,
@@ -139,7 +139,7 @@ fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     }
     Some(match work {
         Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
-            Leftover::PassedOn(process.push_to_process(ticket, work))
+            Leftover::PassedOn(process.push_object_to_process(work))
         }
         work => Leftover::Work(work, ticket),
     })
@@ -151,7 +151,7 @@ enum Leftover {
     /// The work is in the queue of the process, and a thread may have to be woken for it.
     PassedOn(Wake),
     /// The work has to be ended.
-    Work(Work, WorkTicket),
+    Work(Work, Option<WorkTicket>),
 }
 
 impl Leftover {
@@ -235,8 +235,8 @@ fn any_thread(process: &Process) -> Option<Arc<Thread>> {
 /// Marks all nodes of a process as dead, drops the oneway calls that wait for their turn, and queues
 /// the death notifications of these nodes. No lock may be held.
 fn orphan_nodes(process: &Process) {
-    let nodes = process.lock_state().nodes.take_all();
-    for node in nodes.values() {
+    let mut nodes = process.lock_state().nodes.take_all();
+    while let Some(node) = nodes.pop_first() {
         let mut state = process.lock_state();
         let (waiting, notification) = node.orphan(&mut state);
         drop(state);
@@ -249,7 +249,7 @@ fn orphan_nodes(process: &Process) {
                 process.pid()
             );
         }
-        notify_all(node, notification);
+        notify_all(&node, notification);
         // The number of nodes is limited only by memory.
         sched::cond_resched();
     }
@@ -268,7 +268,7 @@ fn take_notifications_and_spares(process: &Process) -> impl Sized {
     )
 }
 
-fn pop_work(process: &Process) -> Option<(Work, WorkTicket)> {
+fn pop_work(process: &Process) -> Option<Dequeued> {
     let mut state = process.lock_state();
     let popped = state.work.pop_front()?;
     state.queued_calls -= u32::from(matches!(popped.0, Work::Call(_)));

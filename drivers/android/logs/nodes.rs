@@ -70,7 +70,7 @@ fn show_first_from(record: &mut Record<'_>, from: u64) -> Option<Place> {
     let mut next = from;
     let mut found = None;
     for _ in 0..ROUND {
-        let node = state.nodes.first_from(&next)?;
+        let node = Arc::from(state.nodes.first_from(next)?);
         if record.is_complete || node.is_busy(&state) {
             found = Some(node);
             break;

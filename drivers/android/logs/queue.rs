@@ -44,7 +44,7 @@ impl Lines {
             let Some(work) = works.next() else {
                 return Self { lines, next: None };
             };
-            lines.push(WorkLine::of(work, process, to));
+            lines.push(WorkLine::of(&work, process, to));
         }
         Self {
             lines,

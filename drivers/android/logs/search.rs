@@ -97,7 +97,7 @@ fn queued(
         };
         let mut works = queue.iter(position.as_ref());
         for work in works.by_ref().take(ROUND) {
-            match work {
+            match &*work {
                 Work::Call(call) if is_it(call) => return Some(Line::of(call, to)),
                 _ => {}
             }

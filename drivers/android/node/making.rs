@@ -4,26 +4,25 @@
 //! one that it has kept since that was forgotten, or allocates one.
 //!
 //! An object that is sent, dropped by all its receivers, and sent again would otherwise allocate and
-//! free three pieces of memory each time.
+//! free memory each time.
 
-use super::{Life, Node, NodeState, RemovedNode, Standing, TreeReservation, UpdateQueue};
+use super::{Life, Node, NodeState, RemovedNode};
 use crate::{
     common::{
         limits::limits,
         stats::{next_debug_id, Counted, Kind}, //
     },
     defs::{NodeFlags, NodeName},
+    kernel_ext::{box_queue::BoxQueue, link::Link},
     process::{Process, ProcessState},
     pure::{
         node_counts::{NodeCounts, Uncounted},
-        priority_rules::NodePriority,
-        registrations::Registrations, //
+        priority_rules::NodePriority, //
     },
-    work::{WorkQueue, WorkTicket}, //
+    work::WorkQueue,
 };
 use kernel::{
     prelude::*,
-    rbtree::RBTreeNodeReservation,
     sync::{Arc, LockedBy, UniqueArc}, //
 };
 
@@ -31,59 +30,39 @@ use kernel::{
 pub(crate) struct SpareNode(Pin<UniqueArc<Node>>);
 
 impl SpareNode {
-    /// Returns the node under this name, and its place in the tree of the owner.
-    fn renew(
-        self,
-        name: NodeName,
-        flags: NodeFlags,
-        owner: &mut ProcessState,
-    ) -> Option<(Arc<Node>, TreeReservation)> {
+    /// Returns the node under this name.
+    fn renew(self, name: NodeName, flags: NodeFlags, owner: &mut ProcessState) -> Arc<Node> {
         let Self(mut node) = self;
         node.debug_id = next_debug_id();
         node.name = name;
         node.flags = flags;
         node.priority = NodePriority::new(flags);
-        let standing = core::mem::replace(&mut node.standing, Standing::object());
-        let Standing::Spare(place) = standing else {
-            return None; // Only nodes with a place are kept.
-        };
         let node = Arc::from(node);
         // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
-        node.state.access_mut(owner).life = Life::Known;
-        Some((node, place))
-    }
-}
-
-impl Standing {
-    fn object() -> Self {
-        Self::Object {
-            _counted: Counted::new(Kind::Node),
-        }
+        let state = node.state.access_mut(owner);
+        state.life = Life::Known;
+        state.counted = Some(Counted::new(Kind::Node));
+        node
     }
 }
 
 impl NodeState {
-    fn new(ticket: WorkTicket) -> Self {
+    fn new() -> Self {
         Self {
             counts: NodeCounts::new(),
             life: Life::Known,
-            node_update: UpdateQueue::NotQueued(ticket),
+            updated_thread: None,
             is_busy: false,
+            counted: Some(Counted::new(Kind::Node)),
             waiting: WorkQueue::new(),
-            death_registrations: Registrations::new(),
+            death_registrations: BoxQueue::new(),
         }
     }
 }
 
 impl Node {
-    /// Allocates a node without references, and the place for it in its owner's tree.
-    fn new(
-        owner: &Arc<Process>,
-        name: NodeName,
-        flags: NodeFlags,
-    ) -> Result<(Arc<Self>, TreeReservation)> {
-        let ticket = WorkTicket::new(GFP_KERNEL)?;
-        let position = ticket.position();
+    /// Allocates a node without references.
+    fn new(owner: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result<Arc<Self>> {
         let priority = NodePriority::new(flags);
         // Initialised in place, because it is large.
         let node = init!(Self {
@@ -92,28 +71,37 @@ impl Node {
             flags,
             priority,
             owner: owner.clone(),
-            position,
-            state: LockedBy::new(owner.state_lock(), NodeState::new(ticket)),
-            standing: Standing::object(),
+            link: Link::new(),
+            state: LockedBy::new(owner.state_lock(), NodeState::new()),
+            place: Link::new(),
         });
-        let node = Arc::init(node, GFP_KERNEL)?;
-        Ok((node, RBTreeNodeReservation::new(GFP_KERNEL)?))
+        Arc::init(node, GFP_KERNEL)
+    }
+}
+
+impl ProcessState {
+    /// Adds a node that is in no tree, and of which the caller has another reference.
+    fn add_node(&mut self, node: Arc<Node>) {
+        let added = self.nodes.insert(node);
+        debug_assert!(added.is_ok());
     }
 }
 
 impl Process {
-    /// Keeps a node that was just forgotten, whose entry of the tree this was, for the next object that
-    /// the process sends, unless something else refers to it. To be called by a thread that reads, with
-    /// no lock held: so the process has not ended, and its end drops the spare node.
+    /// Keeps a node that was just forgotten, with what was removed from the tree, for the next object
+    /// that the process sends, unless something else refers to it. To be called by a thread that reads,
+    /// with no lock held: so the process has not ended, and its end drops the spare node.
     #[inline(never)] // Where it is called, calls without objects would pay for it.
     pub(crate) fn keep_node(&self, node: Arc<Node>, removed: RemovedNode) {
-        // First, because the entry refers to the node.
-        let place = removed.into_reservation();
-        let Some(mut node) = Arc::into_unique_or_drop(node) else {
+        // First, because it refers to the node.
+        drop(removed);
+        let Some(node) = Arc::into_unique_or_drop(node) else {
             return;
         };
-        node.standing = Standing::Spare(place);
-        let before = self.lock_state().spare_node.replace(SpareNode(node));
+        let mut state = self.lock_state();
+        node.state.access_mut(&mut state).counted = None;
+        let before = state.spare_node.replace(SpareNode(node));
+        drop(state);
         drop(before);
     }
 
@@ -141,17 +129,15 @@ impl Process {
     /// Returns the node of this name, pinned: one that the process has, or the spare one.
     fn pin_without_memory(&self, name: NodeName, flags: NodeFlags) -> Result<Option<Arc<Node>>> {
         let mut state = self.lock_state();
-        let node = match state.nodes.get(&name.ptr) {
-            Some(node) => node.clone(),
+        let node = match state.nodes.get(name.ptr) {
+            Some(node) => Arc::from(node),
             None => {
                 limits().nodes.check(state.nodes.len())?;
                 let Some(spare) = state.spare_node.take() else {
                     return Ok(None);
                 };
-                let Some((node, place)) = spare.renew(name, flags, &mut state) else {
-                    return Ok(None);
-                };
-                state.nodes.insert(place.into_node(name.ptr, node.clone()));
+                let node = spare.renew(name, flags, &mut state);
+                state.add_node(node.clone());
                 node
             }
         };
@@ -160,17 +146,15 @@ impl Process {
     }
 
     fn pin_new_node(self: &Arc<Self>, name: NodeName, flags: NodeFlags) -> Result<Arc<Node>> {
-        let (ours, reservation) = Node::new(self, name, flags)?;
+        let ours = Node::new(self, name, flags)?;
         let mut state = self.lock_state();
-        let node = match state.nodes.get(&name.ptr) {
+        let node = match state.nodes.get(name.ptr) {
             // Another thread has inserted this node meanwhile; `ours` is freed after the lock is
             // released.
-            Some(theirs) => theirs.clone(),
+            Some(theirs) => Arc::from(theirs),
             None => {
                 limits().nodes.check(state.nodes.len())?;
-                state
-                    .nodes
-                    .insert(reservation.into_node(name.ptr, ours.clone()));
+                state.add_node(ours.clone());
                 ours.clone()
             }
         };

@@ -8,33 +8,43 @@
 use crate::{
     common::stats::Kind,
     defs::Return,
-    kernel_ext::park::WakeHint,
-    node::Node,
+    kernel_ext::{linked_tree::Keyed, park::WakeHint},
+    node::{FirstToNotify, Node},
     notification::{DeathNotification, Notification, SpareDeath, Subject},
     process::{Process, ProcessState},
-    pure::{
-        death_state::{DeathReturn, DeathState},
-        registrations::{DeliveredNotifications, Place, Popped}, //
-    },
+    pure::death_state::{DeathReturn, DeathState},
     thread::Thread,
-    work::{Urgency, Wake, Work, WorkTicket}, //
+    work::{OwnPlace, Urgency, Wake, Work}, //
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 
-impl Subject for DeathState<WorkTicket> {
+/// Those that are delivered are ordered by what user space confirms them with.
+impl Keyed for DeathNotification {
+    fn key(&self) -> u64 {
+        self.cookie
+    }
+}
+
+impl Subject for DeathState<OwnPlace> {
     type Message = DeathReturn;
+
+    type Delivery = ();
+
+    type Registration = Arc<DeathNotification>;
+
+    type Withdrawn = Option<Arc<DeathNotification>>;
 
     const KIND: Kind = Kind::DeathNotification;
 
-    fn new(ticket: WorkTicket) -> Self {
-        Self::Registered(ticket)
+    fn new() -> Self {
+        Self::Registered(OwnPlace)
     }
 
-    fn read(&mut self, ticket: WorkTicket) -> Option<DeathReturn> {
-        self.step(|death| death.read(ticket))
+    fn read(&mut self) -> Option<DeathReturn> {
+        self.step(|death| death.read(OwnPlace))
     }
 
     fn cancel(&mut self) {
@@ -60,8 +70,17 @@ impl Subject for DeathState<WorkTicket> {
         }
     }
 
-    fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<DeathNotification> {
-        &mut holder.delivered_deaths
+    fn deliver(notification: &Arc<DeathNotification>, holder: &mut ProcessState) {
+        // Its place is free: it was in the queue until now. What is dropped is not the last reference.
+        let inserted = holder.delivered_deaths.insert(notification.clone());
+        debug_assert!(inserted.is_ok());
+    }
+
+    fn withdraw(
+        notification: &DeathNotification,
+        holder: &mut ProcessState,
+    ) -> Option<Arc<DeathNotification>> {
+        holder.delivered_deaths.take(notification)
     }
 
     fn work(notification: Arc<DeathNotification>) -> Work {
@@ -72,29 +91,24 @@ impl Subject for DeathState<WorkTicket> {
         notification: Arc<DeathNotification>,
         holder: &mut ProcessState,
     ) -> Option<Arc<DeathNotification>> {
-        let state = notification.state(holder);
-        if !state.subject.is_cleared() || state.place.is_none() || holder.spare_death.is_some() {
+        let is_cleared = notification.state(holder).subject.is_cleared();
+        if !is_cleared || holder.spare_death.is_some() {
             return Some(notification);
         }
-        holder.spare_death = SpareDeath::new(notification);
+        holder.spare_death = SpareDeath::new(notification, holder);
         None
     }
 }
 
-/// What a request needs: a notification, and a place to register it in.
-type Request = (Arc<DeathNotification>, Place<DeathNotification>);
-
 /// Takes the spare notification of a process, if it has one, for a request with this cookie. Takes the
 /// state lock.
-fn take_spare(process: &Process, cookie: u64) -> Option<Request> {
+fn take_spare(process: &Process, cookie: u64) -> Option<Arc<DeathNotification>> {
     let mut holder = process.lock_state();
-    let notification = holder.spare_death.take()?.request(cookie);
+    let notification = holder.spare_death.take()?.request(cookie, &mut holder);
     let state = notification.state(&mut holder);
     state.subject.step(|death| (death.renew(), ()));
-    let place = state.place.take();
     drop(holder);
-    // Present: a notification without one is not kept.
-    Some((notification, place?))
+    Some(notification)
 }
 
 /// Executes `BC_REQUEST_DEATH_NOTIFICATION` (contract DN-1): the process is notified when the node
@@ -103,27 +117,23 @@ fn take_spare(process: &Process, cookie: u64) -> Option<Request> {
 /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a death notification
 /// already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
-    let mut new: Option<Request> = None;
+    let mut new = None;
     loop {
         let mut handles = process.handles.lock();
         let reference = handles.get_mut(handle).ok_or(EINVAL)?;
         if reference.death.is_some() {
             return Err(EINVAL);
         }
-        let request = new.take().or_else(|| take_spare(process, cookie));
-        let Some((notification, place)) = request else {
+        let Some(notification) = new.take().or_else(|| take_spare(process, cookie)) else {
             drop(handles);
-            new = Some((
-                Notification::new(process, cookie, None)?,
-                Place::new(GFP_KERNEL)?,
-            ));
+            new = Some(Notification::new(process, cookie, ())?);
             continue;
         };
         reference.death = Some(notification.clone());
-        let registered = reference.node.add_death_registration(&notification, place);
-        let wake = match registered {
-            Ok(()) => Wake::Nobody,
-            Err(place) => notify(&notification, place),
+        let wake = if reference.node.add_death_registration(&notification) {
+            Wake::Nobody
+        } else {
+            notify(&notification)
         };
         drop(handles);
         wake.now(process, WakeHint::Anywhere);
@@ -141,15 +151,11 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
     let notification = notification.ok_or(EINVAL)?;
     let registration = reference.node.remove_death_registration(&notification);
     let mut state = process.lock_state();
-    if let Some(place) = registration {
-        // There was none: the notification has one place.
-        notification.state(&mut state).place = Some(place);
-    }
     let wake = step_as_holder(&notification, &mut state, thread, DeathState::clear);
     drop(state);
     drop(handles);
     wake.now(process, WakeHint::Anywhere);
-    drop(notification);
+    drop((registration, notification));
     Ok(())
 }
 
@@ -157,21 +163,18 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
 /// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
     let mut process = thread.process.lock_state();
-    let (notification, removed) = process.delivered_deaths.take(cookie).ok_or(EINVAL)?;
+    let notification = process.delivered_deaths.take_first(cookie).ok_or(EINVAL)?;
     let wake = step_as_holder(&notification, &mut process, thread, DeathState::confirm);
     drop(process);
     wake.now(&thread.process, WakeHint::Anywhere);
-    drop((removed, notification));
+    drop(notification);
     Ok(())
 }
 
 /// Notifies the holder that the node has died, unless the holder has cleared its request meanwhile.
 /// The notification is not on the node's list any more. No state lock may be held.
-fn notify(notification: &Arc<DeathNotification>, place: Place<DeathNotification>) -> Wake {
-    notification.notify(|state| {
-        state.place = Some(place);
-        state.subject.step(DeathState::node_died)
-    })
+fn notify(notification: &Arc<DeathNotification>) -> Wake {
+    notification.notify(|state| state.subject.step(DeathState::node_died))
 }
 
 /// Takes a step of the state machine after which user space may have to read that its request is
@@ -182,32 +185,31 @@ fn step_as_holder(
     notification: &Arc<DeathNotification>,
     holder: &mut ProcessState,
     thread: &Arc<Thread>,
-    step: impl FnOnce(DeathState<WorkTicket>) -> (DeathState<WorkTicket>, Option<WorkTicket>),
+    step: impl FnOnce(DeathState<OwnPlace>) -> (DeathState<OwnPlace>, Option<OwnPlace>),
 ) -> Wake {
-    let Some(ticket) = notification.state(holder).subject.step(step) else {
+    let Some(OwnPlace) = notification.state(holder).subject.step(step) else {
         return Wake::Nobody;
     };
     let work = Work::Death(notification.clone());
     if thread.state(holder).looper.is_in_pool() {
-        let wake = holder.push_to_thread(thread, ticket, work, Urgency::Now);
+        let wake = holder.push_object_to_thread(thread, work, Urgency::Now);
         wake.of(thread)
     } else {
-        holder.push_to_process(ticket, work)
+        holder.push_object_to_process(work)
     }
 }
 
 /// Notifies the holders of all death notifications of a node whose owner is dead, one by one
 /// (lesson R01), beginning with `first`, which was taken out already. Nothing can be registered any
 /// more. To be called with no lock held.
-pub(crate) fn notify_all(node: &Node, first: Option<Popped<DeathNotification>>) {
+pub(crate) fn notify_all(node: &Node, first: Option<FirstToNotify>) {
     let mut next = first;
-    while let Some(Popped {
+    while let Some(FirstToNotify {
         notification,
-        place,
         is_last,
     }) = next
     {
-        let wake = notify(&notification, place);
+        let wake = notify(&notification);
         wake.now(&notification.holder, WakeHint::Anywhere);
         next = if is_last {
             None

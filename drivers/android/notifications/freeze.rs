@@ -17,9 +17,9 @@ use crate::{
     pure::{
         freeze_notification_state::{FreezeNotificationState, FreezeReturn},
         freeze_state::FreezeEvent,
-        registrations::{DeliveredNotifications, Place, Registrations}, //
+        registrations::{Place, Registrations, RemovedFrom}, //
     },
-    work::{Wake, Work, WorkTicket}, //
+    work::{OwnPlace, Wake, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -29,17 +29,31 @@ use kernel::{
     }, //
 };
 
-impl Subject for FreezeNotificationState<WorkTicket> {
+/// What a freeze notification needs to be delivered.
+pub(crate) struct Delivery {
+    /// A place among the delivered notifications, while this one is not there.
+    place: Option<Place<FreezeNotification>>,
+    /// Its number there, once it has been delivered.
+    number: u64,
+}
+
+impl Subject for FreezeNotificationState<OwnPlace> {
     type Message = FreezeReturn;
+
+    type Delivery = Delivery;
+
+    type Registration = Place<FreezeNotification>;
+
+    type Withdrawn = Option<RemovedFrom<FreezeNotification>>;
 
     const KIND: Kind = Kind::FreezeNotification;
 
-    fn new(ticket: WorkTicket) -> Self {
-        Self::new(ticket)
+    fn new() -> Self {
+        Self::new(OwnPlace)
     }
 
-    fn read(&mut self, ticket: WorkTicket) -> Option<FreezeReturn> {
-        self.read(ticket)
+    fn read(&mut self) -> Option<FreezeReturn> {
+        self.read(OwnPlace)
     }
 
     fn cancel(&mut self) {
@@ -65,8 +79,22 @@ impl Subject for FreezeNotificationState<WorkTicket> {
         }
     }
 
-    fn delivered(holder: &mut ProcessState) -> &mut DeliveredNotifications<FreezeNotification> {
-        &mut holder.delivered_freezes
+    fn deliver(notification: &Arc<FreezeNotification>, holder: &mut ProcessState) {
+        // Present: it came with the request, or was put back with the last confirmation.
+        let Some(place) = notification.state(holder).delivery.place.take() else {
+            return;
+        };
+        let delivered = &mut holder.delivered_freezes;
+        let number = delivered.insert(notification, notification.cookie, place);
+        notification.state(holder).delivery.number = number;
+    }
+
+    fn withdraw(
+        notification: &FreezeNotification,
+        holder: &mut ProcessState,
+    ) -> Option<RemovedFrom<FreezeNotification>> {
+        let number = notification.state(holder).delivery.number;
+        holder.delivered_freezes.remove(notification.cookie, number)
     }
 
     fn work(notification: Arc<FreezeNotification>) -> Work {
@@ -79,7 +107,11 @@ impl Subject for FreezeNotificationState<WorkTicket> {
 ///
 /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a freeze notification already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
-    let notification = Notification::new(process, cookie, Some(Place::new(GFP_KERNEL)?))?;
+    let delivery = Delivery {
+        place: Some(Place::new(GFP_KERNEL)?),
+        number: 0,
+    };
+    let notification = Notification::new(process, cookie, delivery)?;
     let mut place = Some(Place::new(GFP_KERNEL)?);
     let mut handles = process.handles.lock();
     let reference = handles.get_mut(handle).ok_or(EINVAL)?;
@@ -120,9 +152,9 @@ pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
     let (notification, removed) = state.delivered_freezes.take(cookie).ok_or(EINVAL)?;
     let own = notification.state(&mut state);
     // This does not drop the last reference to the notification: `notification` is another.
-    own.place = Some(removed.into_reservation());
+    own.delivery.place = Some(removed.into_reservation());
     let wake = match own.subject.confirm() {
-        Some(ticket) => state.push_to_process(ticket, Work::Freeze(notification.clone())),
+        Some(OwnPlace) => state.push_object_to_process(Work::Freeze(notification.clone())),
         None => Wake::Nobody,
     };
     drop(state);

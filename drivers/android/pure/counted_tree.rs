@@ -85,10 +85,4 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         self.len -= 1;
         Some(removed)
     }
-
-    /// Removes all nodes at once, in constant time, and returns them: the tree is empty afterwards.
-    pub(crate) fn take_all(&mut self) -> RBTree<K, V> {
-        self.len = 0;
-        core::mem::replace(&mut self.tree, RBTree::new())
-    }
 }

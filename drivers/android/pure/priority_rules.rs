@@ -227,9 +227,9 @@ impl Priority {
 pub(crate) struct NodePriority {
     minimum: Urgency,
     inherits_real_time: bool,
-    /// A caller whose word is smaller than this is fair, and more urgent than the minimum: its call
-    /// is served without a change. So the usual call is decided by two comparisons.
-    as_caller_below: u32,
+    /// A caller the upper half of whose word is smaller than this is fair, and more urgent than the
+    /// minimum: its call is served without a change. So the usual call is decided by two comparisons.
+    as_caller_below: u16,
 }
 
 impl NodePriority {
@@ -251,8 +251,8 @@ impl NodePriority {
         };
         let as_caller_below = match minimum {
             Urgency::RealTime { .. } => 0,
-            Urgency::Fair { nice } if nice > 19 => 1 << 24,
-            Urgency::Fair { nice } => (nice as u32 + 21) << 16,
+            Urgency::Fair { nice } if nice > 19 => 1 << 8,
+            Urgency::Fair { nice } => nice as u16 + 21,
         };
         Self {
             minimum,
@@ -264,7 +264,7 @@ impl NodePriority {
     /// Whether a thread with priority `own` can serve a call of `caller` without a change. `false`
     /// means only that [`Self::to_serve_call`] has to decide.
     pub(crate) const fn is_served_unchanged(&self, caller: Priority, own: Priority) -> bool {
-        caller.0 == own.0 && caller.0 < self.as_caller_below
+        caller.0 == own.0 && caller.0 >> 16 < self.as_caller_below as u32
     }
 
     /// Whether a call of `caller` is served by a fair thread, which shares the CPU with others.

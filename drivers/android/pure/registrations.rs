@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The collections in which notifications are kept while they wait for a death or a freeze event,
-//! and while they are delivered.
+//! The collections in which freeze notifications are kept while they wait for an event, and while they
+//! are delivered. Death notifications, which do only one of the two at a time, need neither.
 //!
-//! [`Registrations`] contain the notifications that wait for an event of a node or of its owner.
+//! [`Registrations`] contain the notifications that wait for an event of the owner of a node.
 //! [`DeliveredNotifications`] contain those that are delivered and that user space has not
 //! confirmed yet. User space confirms a cookie, which need not be unique: among the notifications
 //! with that cookie, it confirms the one that was delivered first.
@@ -68,23 +68,6 @@ impl<N> Registrations<N> {
         Some(removed.into_reservation())
     }
 
-    /// Removes any one of the notifications, and returns it.
-    pub(crate) fn pop(&mut self) -> Option<Popped<N>> {
-        let (notification, place) = match self.single.take() {
-            Some(single) => single,
-            None => {
-                let first = self.others.cursor_front_mut()?;
-                let notification = first.current().1.clone();
-                (notification, first.remove_current().1.into_reservation())
-            }
-        };
-        Some(Popped {
-            notification,
-            place,
-            is_last: self.others.is_empty(),
-        })
-    }
-
     /// Removes all notifications at once and returns them, to be dropped after the lock is
     /// released.
     pub(crate) fn take_all(&mut self) -> Self {
@@ -107,14 +90,6 @@ impl<N> Registrations<N> {
         let first = single.filter(|single| Self::key(single) < Self::key(other));
         Some(first.unwrap_or(other).clone())
     }
-}
-
-/// A notification that was removed, and its tree node.
-pub(crate) struct Popped<N> {
-    pub(crate) notification: Arc<N>,
-    pub(crate) place: Place<N>,
-    /// Whether no other notification was left.
-    pub(crate) is_last: bool,
 }
 
 /// A delivered notification that was removed, to be dropped after the lock is released.

@@ -91,6 +91,14 @@ impl<T> ArcBorrow<'_, T> {
     }
 }
 
+impl<T> Deref for ArcBorrow<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 impl<T> From<ArcBorrow<'_, T>> for Arc<T> {
     fn from(borrowed: ArcBorrow<'_, T>) -> Self {
         (*borrowed.0).clone()
@@ -132,6 +140,19 @@ pub mod atomic {
         /// Writes it.
         pub fn store(&self, value: T, _: impl Order) {
             in_turn(|| *self.0.lock().unwrap() = value);
+        }
+    }
+
+    impl<T: Copy + PartialEq> Atomic<T> {
+        /// Writes it if it is `old`. Gives what it was, and whether that was `old`.
+        pub fn cmpxchg(&self, old: T, new: T, _: impl Order) -> Result<T, T> {
+            in_turn(|| {
+                let mut number = self.0.lock().unwrap();
+                if *number != old {
+                    return Err(*number);
+                }
+                Ok(std::mem::replace(&mut *number, new))
+            })
         }
     }
 

@@ -7,7 +7,7 @@
 
 #![deny(unsafe_code)]
 // The rooms are complete in themselves; not all that they offer has to be used by a test.
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, unused_macros)]
 
 #[path = "../../../../drivers/android/defs/mod.rs"]
 mod defs;
@@ -23,11 +23,19 @@ mod box_queue;
 #[cfg(test)]
 #[path = "../../../../rust/kernel/expect.rs"]
 mod expect;
+#[allow(unsafe_code)]
+#[path = "../../../../rust/kernel/link.rs"]
+mod link;
+#[allow(unsafe_code)]
+#[path = "../../../../rust/kernel/linked_tree.rs"]
+mod linked_tree;
 #[path = "../../../../rust/kernel/cpu_rings/slot.rs"]
 mod slot;
 
-/// What differs between kernels; the shim is one of its own.
+/// What differs between kernels, of which the shim is one; and names by which macros find things.
 mod kernel_ext {
+    pub(crate) use super::{box_queue, link};
+
     pub(crate) mod versions {
         pub(crate) use kernel::sync::barrier::{smp_rmb, smp_wmb};
     }

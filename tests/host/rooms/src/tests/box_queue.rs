@@ -1,125 +1,198 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The queue whose cells belong to what waits in it, next to a deque. Clean under Miri as well.
+//! The queue whose places belong to what waits in it, next to a deque. Clean under Miri as well.
 
-use crate::box_queue::{BoxQueue, Position, Ticket};
+use crate::box_queue::{queued, BoxQueue, Position, Ticket};
+use crate::link::{has_link, Link};
 use kernel::alloc::flags::GFP_KERNEL;
+use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations, total_allocations};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-#[derive(Clone, Debug)]
-enum Plan {
-    Push,
-    Pop,
-    /// Of those that are divisible by this.
-    TakeFirst(u32),
-    /// The one in the place of this number, if it waits.
-    Take(usize),
+/// An object with a link, which is not at its beginning.
+struct Large {
+    number: u32,
+    _more: [u64; 3],
+    link: Link,
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
-    prop_oneof![
-        5 => Just(Plan::Push),
-        3 => Just(Plan::Pop),
-        2 => (1u32..6).prop_map(Plan::TakeFirst),
-        3 => (0usize..12).prop_map(Plan::Take),
-    ]
+struct Small {
+    link: Link,
+    number: u32,
 }
 
-/// Places, by number.
-#[derive(Default)]
-struct Places {
-    positions: Vec<Position<Rc<u32>>>,
-    free: Vec<(usize, Ticket<Rc<u32>>)>,
-    /// What was pushed last in each place.
-    latest: Vec<u32>,
+has_link!(impl for Large, link as Waiting);
+has_link!(impl for Small, link as Waiting);
+
+enum Item {
+    Plain(Rc<u32>),
+    Large(Arc<Large>),
+    Small(Arc<Small>),
 }
 
-impl Places {
-    /// A place for the next value.
-    fn give(&mut self, value: u32) -> Ticket<Rc<u32>> {
-        let (number, ticket) = self.free.pop().unwrap_or_else(|| {
-            let ticket = Ticket::new(GFP_KERNEL).unwrap();
-            self.positions.push(ticket.position());
-            self.latest.push(0);
-            (self.latest.len() - 1, ticket)
-        });
-        self.latest[number] = value;
-        ticket
-    }
+queued!(Item, Large(Large), Small(Small));
+queued!(u32);
+queued!(Rc<()>);
 
-    /// Something came out, and is what the model says.
-    fn take_back(&mut self, taken: Option<(Rc<u32>, Ticket<Rc<u32>>)>, modelled: Option<u32>) {
-        let (value, ticket) = taken.unzip();
-        assert_eq!(value.as_deref(), modelled.as_ref());
-        if let Some(value) = value {
-            let number = self
-                .latest
-                .iter()
-                .position(|latest| *latest == *value)
-                .unwrap();
-            self.free.extend(ticket.map(|ticket| (number, ticket)));
+impl Item {
+    fn number(&self) -> u32 {
+        match self {
+            Self::Plain(number) => **number,
+            Self::Large(object) => object.number,
+            Self::Small(object) => object.number,
         }
     }
 }
 
+fn large(number: u32) -> Arc<Large> {
+    let (_more, link) = ([0; 3], Link::new());
+    let object = Large {
+        number,
+        _more,
+        link,
+    };
+    Arc::new(object, GFP_KERNEL).unwrap()
+}
+
+fn small(number: u32) -> Arc<Small> {
+    let link = Link::new();
+    Arc::new(Small { link, number }, GFP_KERNEL).unwrap()
+}
+
+/// The numbers of objects: those of plain values follow.
+const OBJECTS: u32 = 6;
+
+#[derive(Clone, Debug)]
+enum Plan {
+    Push,
+    /// The object of this number; odd ones are small.
+    PushObject(u32),
+    Pop,
+    /// Of the plain ones those that are divisible by this.
+    TakeFirst(u32),
+    /// The object of this number, if it waits.
+    Take(u32),
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    prop_oneof![
+        3 => Just(Plan::Push),
+        4 => (0..OBJECTS).prop_map(Plan::PushObject),
+        3 => Just(Plan::Pop),
+        2 => (1u32..6).prop_map(Plan::TakeFirst),
+        3 => (0..OBJECTS).prop_map(Plan::Take),
+    ]
+}
+
+/// All objects.
+struct Objects {
+    large: Vec<Arc<Large>>,
+    small: Vec<Arc<Small>>,
+}
+
+impl Objects {
+    fn new() -> Self {
+        Self {
+            large: (0..OBJECTS).step_by(2).map(large).collect(),
+            small: (1..OBJECTS).step_by(2).map(small).collect(),
+        }
+    }
+
+    fn item(&self, number: u32) -> Item {
+        let at = number as usize / 2;
+        if number % 2 == 0 {
+            Item::Large(self.large[at].clone())
+        } else {
+            Item::Small(self.small[at].clone())
+        }
+    }
+
+    fn take(&self, number: u32, queue: &mut BoxQueue<Item>) -> Option<Item> {
+        let at = number as usize / 2;
+        if number % 2 == 0 {
+            queue.take_object(&*self.large[at])
+        } else {
+            queue.take_object(&*self.small[at])
+        }
+    }
+}
+
+fn numbers(queue: &BoxQueue<Item>, after: Option<&Position<Item>>) -> Vec<u32> {
+    queue.iter(after).map(|item| item.number()).collect()
+}
+
 /// Looks at all values in their order, with a pause somewhere, whose place depends on a number.
-fn compare_lists(queue: &BoxQueue<Rc<u32>>, model: &VecDeque<u32>, number: usize) {
+fn compare_lists(queue: &BoxQueue<Item>, model: &VecDeque<u32>, number: usize) {
     let before_pause = number % (model.len() + 1);
     let mut values = queue.iter(None);
     let mut seen: Vec<_> = values
         .by_ref()
         .take(before_pause)
-        .map(|value| **value)
+        .map(|value| value.number())
         .collect();
     let position = atomic(|| values.position());
     assert_eq!(position.is_some(), before_pause > 0);
-    seen.extend(queue.iter(position.as_ref()).map(|value| **value));
+    seen.extend(numbers(queue, position.as_ref()));
     assert!(seen.iter().eq(model.iter()));
 }
 
 fn live(plans: &[Plan]) {
     let before = live_allocations();
+    let objects = Objects::new();
     let mut queue = BoxQueue::numbered();
     let mut model = VecDeque::new();
-    let mut places = Places::default();
-    let mut serial = 0;
+    let mut tickets = Vec::new();
+    let mut serial = OBJECTS;
     for plan in plans {
         match *plan {
             Plan::Push => {
-                serial += 1;
-                let ticket = places.give(serial);
-                atomic(|| queue.push_back(ticket, Rc::new(serial)));
+                let ticket = tickets
+                    .pop()
+                    .unwrap_or_else(|| Ticket::new(GFP_KERNEL).unwrap());
+                atomic(|| queue.push_back(ticket, Item::Plain(Rc::new(serial))));
                 model.push_back(serial);
+                serial += 1;
+            }
+            Plan::PushObject(number) => {
+                let item = objects.item(number);
+                let pushed = atomic(|| queue.push_object(item));
+                assert_eq!(pushed.is_err(), model.contains(&number));
+                if pushed.is_ok() {
+                    model.push_back(number);
+                }
             }
             Plan::Pop => {
                 let popped = atomic(|| queue.pop_front());
-                places.take_back(popped, model.pop_front());
+                let wanted = model.pop_front();
+                assert_eq!(popped.as_ref().map(|(item, _)| item.number()), wanted);
+                if let Some((item, ticket)) = popped {
+                    assert_eq!(ticket.is_some(), matches!(item, Item::Plain(_)));
+                    tickets.extend(ticket);
+                }
             }
             Plan::TakeFirst(divisor) => {
-                let wanted = |value: &u32| value % divisor == 0;
-                let taken = atomic(|| queue.take_first(|value| wanted(value)));
+                let wanted = |number: &u32| *number >= OBJECTS && number % divisor == 0;
+                let taken = atomic(|| queue.take_first(|item| wanted(&item.number())));
                 let at = model.iter().position(wanted);
-                places.take_back(taken, at.and_then(|at| model.remove(at)));
+                let modelled = at.and_then(|at| model.remove(at));
+                assert_eq!(taken.as_ref().map(|(item, _)| item.number()), modelled);
+                tickets.extend(taken.map(|(_, ticket)| ticket));
             }
             Plan::Take(number) => {
-                let Some(position) = places.positions.get(number) else {
-                    continue;
-                };
-                let taken = atomic(|| queue.take(position));
-                let latest = places.latest[number];
-                let at = model.iter().position(|value| *value == latest);
-                places.take_back(taken, at.and_then(|at| model.remove(at)));
+                let taken = atomic(|| objects.take(number, &mut queue));
+                let at = model.iter().position(|waits| *waits == number);
+                let modelled = at.and_then(|at| model.remove(at));
+                assert_eq!(taken.map(|item| item.number()), modelled);
             }
         }
         assert_eq!(queue.is_empty(), model.is_empty());
-        assert_eq!(queue.front().map(|value| **value), model.front().copied());
+        let front = model.front().filter(|number| **number >= OBJECTS);
+        assert_eq!(queue.front().map(Item::number), front.copied());
         compare_lists(&queue, &model, serial as usize);
     }
-    drop(queue);
-    drop(places);
+    drop((queue, tickets, objects));
     assert_eq!(live_allocations(), before);
 }
 
@@ -136,18 +209,103 @@ proptest! {
     }
 }
 
+/// What can happen to two objects and two queues.
+#[derive(Clone, Copy)]
+enum Step {
+    Push(usize, u32),
+    Take(usize, u32),
+    Pop(usize),
+}
+
+/// Everything that can happen in so many steps: an object is in the queue into which it was put first,
+/// and nowhere else, until it is taken out there.
+#[test]
+fn an_object_is_in_one_queue_whatever_is_tried() {
+    let steps: Vec<Step> = (0..2)
+        .flat_map(|queue| {
+            let of_object = |number| [Step::Push(queue, number), Step::Take(queue, number)];
+            (0..2)
+                .flat_map(of_object)
+                .chain([Step::Pop(queue)])
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let length = if cfg!(miri) { 3 } else { 5 };
+    let before = live_allocations();
+    for path in 0..steps.len().pow(length) {
+        let objects = Objects::new();
+        let mut queues = [BoxQueue::numbered(), BoxQueue::numbered()];
+        let mut models: [VecDeque<u32>; 2] = Default::default();
+        let mut rest = path;
+        for _ in 0..length {
+            match steps[rest % steps.len()] {
+                Step::Push(queue, number) => {
+                    let is_free = !models.iter().any(|model| model.contains(&number));
+                    let pushed = queues[queue].push_object(objects.item(number));
+                    assert_eq!(pushed.is_ok(), is_free);
+                    if is_free {
+                        models[queue].push_back(number);
+                    }
+                }
+                Step::Take(queue, number) => {
+                    let at = models[queue].iter().position(|waits| *waits == number);
+                    let wanted = at.and_then(|at| models[queue].remove(at));
+                    let taken = objects.take(number, &mut queues[queue]);
+                    assert_eq!(taken.map(|item| item.number()), wanted);
+                }
+                Step::Pop(queue) => {
+                    let popped = queues[queue].pop_front();
+                    let wanted = models[queue].pop_front();
+                    assert_eq!(popped.map(|(item, _)| item.number()), wanted);
+                }
+            }
+            for (queue, model) in queues.iter().zip(&models) {
+                assert!(numbers(queue, None).iter().eq(model));
+            }
+            rest /= steps.len();
+        }
+    }
+    assert_eq!(live_allocations(), before);
+}
+
 #[test]
 fn a_ticket_serves_again_and_again() {
     let mut queue = BoxQueue::new();
     let mut ticket = Ticket::new(GFP_KERNEL).unwrap();
     let before = total_allocations();
-    for round in 0..100 {
+    for round in 0..100u32 {
         queue.push_back(ticket, round);
         let (value, back) = queue.pop_front().unwrap();
         assert_eq!(value, round);
-        ticket = back;
+        ticket = back.unwrap();
     }
     assert_eq!(total_allocations(), before);
+}
+
+#[test]
+fn an_object_needs_no_other_memory() {
+    let object = small(1);
+    let before = total_allocations();
+    let mut queue = BoxQueue::numbered();
+    for _ in 0..100 {
+        assert!(queue.push_object(object.clone()).is_ok());
+        assert!(queue.push_object(object.clone()).is_err());
+        assert!(queue.take_object(&*object).is_some());
+        assert!(queue.push_object(object.clone()).is_ok());
+        assert!(queue.pop_front().is_some());
+    }
+    assert_eq!(total_allocations(), before);
+}
+
+#[test]
+fn what_has_no_link_is_not_queued_without_a_ticket() {
+    let mut queue = BoxQueue::new();
+    assert_eq!(queue.push_object(5u32), Err(5));
+    assert!(queue.is_empty());
+}
+
+fn values(queue: &BoxQueue<u32>, after: Option<&Position<u32>>) -> Vec<u32> {
+    queue.iter(after).map(|value| *value).collect()
 }
 
 #[test]
@@ -157,21 +315,16 @@ fn a_list_goes_on_at_the_front_if_its_place_is_gone() {
     for value in 0..6 {
         queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
     }
-    let mut values = queue.iter(None);
-    assert_eq!(values.by_ref().take(2).collect::<Vec<_>>(), [&0, &1]);
-    let position = values.position();
+    let mut seen = queue.iter(None);
+    assert_eq!(*seen.next().unwrap(), 0);
+    assert_eq!(*seen.next().unwrap(), 1);
+    let position = seen.position();
     // Not the one at the place.
     drop(queue.pop_front());
-    assert_eq!(
-        queue.iter(position.as_ref()).collect::<Vec<_>>(),
-        [&2, &3, &4, &5]
-    );
+    assert_eq!(values(&queue, position.as_ref()), [2, 3, 4, 5]);
     drop(queue.pop_front());
     drop(queue.pop_front());
-    assert_eq!(
-        queue.iter(position.as_ref()).collect::<Vec<_>>(),
-        [&3, &4, &5]
-    );
+    assert_eq!(values(&queue, position.as_ref()), [3, 4, 5]);
 }
 
 #[test]
@@ -179,16 +332,13 @@ fn a_place_in_another_queue_is_none_here() {
     let mut queues = [BoxQueue::numbered(), BoxQueue::numbered()];
     for (number, queue) in queues.iter_mut().enumerate() {
         for value in 0..3 {
-            queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), 10 * number + value);
+            queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), 10 * number as u32 + value);
         }
     }
-    let mut values = queues[0].iter(None);
-    values.next();
-    let position = values.position();
-    assert_eq!(
-        queues[1].iter(position.as_ref()).collect::<Vec<_>>(),
-        [&10, &11, &12]
-    );
+    let mut seen = queues[0].iter(None);
+    seen.next();
+    let position = seen.position();
+    assert_eq!(values(&queues[1], position.as_ref()), [10, 11, 12]);
 }
 
 #[test]
@@ -206,28 +356,73 @@ fn what_waits_in_a_dropped_queue_is_dropped() {
 }
 
 #[test]
+fn an_object_that_waits_in_a_dropped_queue_is_free_again() {
+    let before = live_allocations();
+    let object = large(1);
+    let mut queue = BoxQueue::new();
+    assert!(queue.push_object(object.clone()).is_ok());
+    let mut other = BoxQueue::numbered();
+    assert!(other.push_object(object.clone()).is_err());
+    drop(queue);
+    assert!(other.push_object(object.clone()).is_ok());
+    drop(object);
+    assert_eq!(other.pop_front().unwrap().0.number, 1);
+    assert_eq!(live_allocations(), before);
+}
+
+#[test]
 fn nothing_is_taken_out_of_a_queue_where_it_does_not_wait() {
     let mut numbered = [BoxQueue::numbered(), BoxQueue::numbered()];
     let mut plain = BoxQueue::new();
-    let ticket = Ticket::new(GFP_KERNEL).unwrap();
-    let position = ticket.position();
+    let object = small(2);
     assert!(
-        numbered[0].take(&position).is_none(),
-        "a ticket waits nowhere"
+        numbered[0].take_object(&*object).is_none(),
+        "it waits nowhere"
     );
-    plain.push_back(ticket, 1);
-    assert!(plain.take(&position).is_none(), "a queue without a number");
-    assert!(numbered[0].take(&position).is_none());
-    let (_, ticket) = plain.pop_front().unwrap();
-    numbered[0].push_back(ticket, 2);
-    assert!(numbered[1].take(&position).is_none(), "another queue");
+    assert!(plain.push_object(object.clone()).is_ok());
+    assert!(
+        plain.take_object(&*object).is_none(),
+        "a queue without a number"
+    );
+    assert!(numbered[0].take_object(&*object).is_none());
+    assert!(plain.pop_front().is_some());
+    assert!(numbered[0].push_object(object.clone()).is_ok());
+    assert!(numbered[1].take_object(&*object).is_none(), "another queue");
     numbered.swap(0, 1);
-    let (value, ticket) = numbered[1].take(&position).unwrap();
-    assert_eq!(value, 2, "the queue has moved");
+    assert!(
+        numbered[1].take_object(&*object).is_some(),
+        "the queue has moved"
+    );
     assert!(numbered[1].is_empty());
-    assert!(numbered[1].take(&position).is_none(), "once is enough");
-    numbered[1].push_back(ticket, 3);
-    drop(numbered);
-    // The queue and the ticket are gone, the position is left.
-    assert!(BoxQueue::numbered().take(&position).is_none());
+    assert!(
+        numbered[1].take_object(&*object).is_none(),
+        "once is enough"
+    );
+}
+
+/// Threads that put one object into a queue of their own each, as long as it is free.
+#[test]
+fn of_two_threads_one_gets_an_object() {
+    let object = std::sync::Arc::new(std::sync::Mutex::new(small(0)));
+    let rounds = if cfg!(miri) { 10 } else { 2000 };
+    let won = std::thread::scope(|scope| {
+        let threads = [(); 2].map(|()| {
+            let object = object.clone();
+            scope.spawn(move || {
+                let object = object.lock().unwrap().clone();
+                let mut queue = BoxQueue::numbered();
+                let mut won = 0;
+                for _ in 0..rounds {
+                    if queue.push_object(object.clone()).is_ok() {
+                        won += 1;
+                        assert!(queue.take_object(&*object).is_some());
+                    }
+                    assert!(queue.is_empty());
+                }
+                won
+            })
+        });
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert!(won.iter().sum::<usize>() >= rounds);
 }

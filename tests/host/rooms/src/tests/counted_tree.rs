@@ -13,14 +13,12 @@ use std::collections::BTreeMap;
 enum Step {
     Insert(u8, u32),
     Remove(u8),
-    TakeAll,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..16u8, any::<u32>()).prop_map(|(key, value)| Step::Insert(key, value)),
         3 => (0..16u8).prop_map(Step::Remove),
-        1 => Just(Step::TakeAll),
     ]
 }
 
@@ -37,12 +35,6 @@ fn live(steps: &[Step]) {
                 atomic(|| tree.remove_node(&key)),
                 model.remove(&key).map(|value| (key, value)),
             ),
-            Step::TakeAll => {
-                let all = atomic(|| tree.take_all());
-                assert!(all.values().eq(model.values()));
-                model.clear();
-                (None, None)
-            }
         };
         assert_eq!(real.map(|node| node.to_key_value()), wanted);
         assert_eq!(tree.len(), model.len());

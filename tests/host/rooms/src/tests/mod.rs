@@ -10,6 +10,7 @@ mod death_state;
 mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
+mod linked_tree;
 mod node_counts;
 mod pointer_area;
 mod priority_rules;

@@ -3,7 +3,7 @@
 //! Lists of notifications next to simple models: what waits is there once, and of those that were told a cookie means
 //! the one that was told first.
 
-use crate::pure::registrations::{DeliveredNotifications, Place, Popped, Registrations};
+use crate::pure::registrations::{DeliveredNotifications, Place, Registrations};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations};
@@ -24,7 +24,6 @@ fn links() -> Vec<Arc<Link>> {
 enum Step {
     Insert(usize),
     Remove(usize),
-    Pop,
     TakeAll,
 }
 
@@ -32,7 +31,6 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..LINKS).prop_map(Step::Insert),
         4 => (0..LINKS).prop_map(Step::Remove),
-        1 => Just(Step::Pop),
         1 => Just(Step::TakeAll),
     ]
 }
@@ -52,19 +50,6 @@ fn wait(steps: &[Step]) {
                 let removed = atomic(|| waiting.remove(&all[number]));
                 assert_eq!(removed.is_some(), model.contains(&number));
                 model.retain(|other| *other != number);
-            }
-            Step::Pop => {
-                let popped = atomic(|| waiting.pop());
-                assert_eq!(popped.is_some(), !model.is_empty());
-                if let Some(Popped {
-                    notification,
-                    is_last,
-                    ..
-                }) = popped
-                {
-                    model.retain(|other| *other != notification.0);
-                    assert_eq!(is_last, model.is_empty());
-                }
             }
             Step::TakeAll => {
                 drop(atomic(|| waiting.take_all()));

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Objects in the order of a key, in a tree that allocates nothing.
+//!
+//! The tree is a treap: it is ordered by key from left to right, and by *weight* from top to bottom. The
+//! weight of an object is a number that depends on its address and on nothing else, and looks random. So the
+//! shape of the tree is that of a search tree into which the objects were inserted in random order, whatever
+//! the keys are and in whatever order they came: of *n* objects it has about 2 log₂ *n* levels. An object
+//! needs no more than its [`Link`] for this, which a red-black tree, with its pointer upwards and a number for
+//! the order of equal keys, would not fit into.
+//!
+//! ```text
+//!                 (key 5, weight 9)
+//!                 ╱               ╲
+//!     (key 2, weight 4)      (key 7, weight 8)
+//!                   ╲
+//!             (key 2, weight 1), inserted later
+//! ```
+
+use super::link::{
+    self,
+    HasLink,
+    Link,
+    Sorted,
+    User,
+    FIRST_KIND, //
+};
+use core::{
+    cmp::Ordering,
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::sync::{Arc, ArcBorrow};
+
+/// What has a place in a tree.
+pub(crate) trait Keyed: HasLink<Sorted> {
+    /// Returns the key. It is the same as long as the object is in a tree; if it is not, the object may be
+    /// searched for in vain.
+    fn key(&self) -> u64;
+}
+
+/// Objects in the order of their keys; those of the same key in the order in which they were inserted.
+///
+/// # Invariants
+///
+/// - Each object that is reached from `root` by the ends of links is reached in one way only.
+/// - The tree has the right to use the links of these objects, which come from [`link::into_link`], and
+///   whose reference counts it owns. The number of the user is that of the insertion, which no other user
+///   of links has.
+/// - `len` is the number of these objects.
+pub(crate) struct LinkedTree<O: Keyed> {
+    root: Option<NonNull<Link>>,
+    len: usize,
+    _owns: PhantomData<Arc<O>>,
+}
+
+// SAFETY: The tree may use its links (type invariant) and nothing else does, so moving it to another
+// thread moves only references to `O`s.
+unsafe impl<O: Keyed + Send + Sync> Send for LinkedTree<O> {}
+
+// SAFETY: A shared tree returns only references to `O`s.
+unsafe impl<O: Keyed + Send + Sync> Sync for LinkedTree<O> {}
+
+/// A pointer in a tree that leads to an object or to nothing: its root, or one of the ends of a link.
+type Branch = NonNull<Option<NonNull<Link>>>;
+
+impl<O: Keyed> LinkedTree<O> {
+    /// Makes an empty tree.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: There are no objects.
+        Self {
+            root: None,
+            len: 0,
+            _owns: PhantomData,
+        }
+    }
+
+    /// Whether the tree is empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.root.is_none()
+    }
+
+    /// Returns the number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns an object of this key.
+    pub(crate) fn get(&self, key: u64) -> Option<ArcBorrow<'_, O>> {
+        let mut at = self.root?;
+        // SAFETY: By the type invariant all of these are links that the tree may use, and `&self` keeps
+        // them from being changed as long as the object is borrowed.
+        unsafe {
+            loop {
+                at = match Self::key_of(at).cmp(&key) {
+                    Ordering::Less => behind(at).read()?,
+                    Ordering::Equal => return Some(Self::borrow(at)),
+                    Ordering::Greater => before(at).read()?,
+                };
+            }
+        }
+    }
+
+    /// Returns the first object whose key is not less than `key`.
+    pub(crate) fn first_from(&self, key: u64) -> Option<ArcBorrow<'_, O>> {
+        let mut found = None;
+        let mut next = self.root;
+        // SAFETY: As in `get`.
+        unsafe {
+            while let Some(at) = next {
+                next = if Self::key_of(at) < key {
+                    behind(at).read()
+                } else {
+                    found = next;
+                    before(at).read()
+                };
+            }
+            Some(Self::borrow(found?))
+        }
+    }
+
+    /// Inserts an object behind those of the same key. Returns it if its link is not free.
+    pub(crate) fn insert(&mut self, object: Arc<O>) -> Result<(), Arc<O>> {
+        let number = link::new_number();
+        let key = object.key();
+        let new = link::into_link::<Sorted, O>(object);
+        // SAFETY: The object exists, because the reference to it was given up for the link.
+        if !unsafe { new.as_ref() }.claim(User::new(number, FIRST_KIND)) {
+            // SAFETY: It was returned just now.
+            return Err(unsafe { link::from_link::<Sorted, O>(new) });
+        }
+        self.len += 1;
+        let mut branch = NonNull::from(&mut self.root);
+        // SAFETY: By the type invariant all branches lead to links that the tree may use, and the new
+        // one is another. `&mut self` keeps others from using them meanwhile. Each pointer that is
+        // written leads to a link to which the one that is overwritten led, or which a branch led to that is
+        // overwritten next.
+        unsafe {
+            while let Some(at) = *branch.as_ptr() {
+                if weight(at) < weight(new) {
+                    break;
+                }
+                branch = if Self::key_of(at) <= key {
+                    behind(at)
+                } else {
+                    before(at)
+                };
+            }
+            // INVARIANT: The new object is above what was here, which is divided into what comes before it
+            // and what comes behind it.
+            let mut rest = branch.replace(Some(new));
+            let (mut smaller, mut larger) = (before(new), behind(new));
+            while let Some(at) = rest {
+                if Self::key_of(at) <= key {
+                    smaller.write(rest);
+                    smaller = behind(at);
+                    rest = smaller.read();
+                } else {
+                    larger.write(rest);
+                    larger = before(at);
+                    rest = larger.read();
+                }
+            }
+            smaller.write(None);
+            larger.write(None);
+        }
+        Ok(())
+    }
+
+    /// Removes the object that was inserted first of those with this key.
+    pub(crate) fn take_first(&mut self, key: u64) -> Option<Arc<O>> {
+        let mut found = None;
+        let mut branch = NonNull::from(&mut self.root);
+        // SAFETY: As in `insert`; nothing is written.
+        unsafe {
+            while let Some(at) = *branch.as_ptr() {
+                branch = match Self::key_of(at).cmp(&key) {
+                    Ordering::Less => behind(at),
+                    Ordering::Equal => {
+                        found = Some(branch);
+                        before(at)
+                    }
+                    Ordering::Greater => before(at),
+                };
+            }
+        }
+        // SAFETY: The branch is one of this tree, which has not been changed since.
+        let taken = unsafe { Self::cut(found?) }?;
+        self.len -= 1;
+        Some(taken)
+    }
+
+    /// Removes an object, if it is in this tree.
+    pub(crate) fn take(&mut self, object: &O) -> Option<Arc<O>> {
+        // If another collection has it, that has another number.
+        let wanted = (object.key(), object.link().user().number());
+        let mut branch = NonNull::from(&mut self.root);
+        loop {
+            // SAFETY: As in `take_first`.
+            let order = unsafe {
+                let at = (*branch.as_ptr())?;
+                let order = wanted.cmp(&(Self::key_of(at), at.as_ref().user().number()));
+                match order {
+                    Ordering::Less => branch = before(at),
+                    Ordering::Greater => branch = behind(at),
+                    Ordering::Equal => {}
+                }
+                order
+            };
+            if order == Ordering::Equal {
+                // SAFETY: The branch is one of this tree, which has not been changed since.
+                let taken = unsafe { Self::cut(branch) }?;
+                self.len -= 1;
+                return Some(taken);
+            }
+        }
+    }
+
+    /// Removes the first of the objects.
+    pub(crate) fn pop_first(&mut self) -> Option<Arc<O>> {
+        let mut branch = NonNull::from(&mut self.root);
+        // SAFETY: As in `take_first`; and the branch is one of this tree.
+        let taken = unsafe {
+            while let Some(at) = *branch.as_ptr() {
+                if before(at).read().is_none() {
+                    break;
+                }
+                branch = before(at);
+            }
+            Self::cut(branch)
+        }?;
+        self.len -= 1;
+        Some(taken)
+    }
+
+    /// Removes all objects at once and returns them: the tree is empty afterwards.
+    pub(crate) fn take_all(&mut self) -> Self {
+        core::mem::replace(self, Self::new())
+    }
+
+    /// Removes the object that a branch leads to, but for its being counted.
+    ///
+    /// # Safety
+    ///
+    /// The branch is one of a tree that nothing else uses meanwhile.
+    unsafe fn cut(mut branch: Branch) -> Option<Arc<O>> {
+        // SAFETY: As in `insert`.
+        unsafe {
+            let object = branch.read()?;
+            let (mut smaller, mut larger) = (before(object).read(), behind(object).read());
+            // INVARIANT: What was below the object, on either side, takes its place: nothing leads to the
+            // object any more, and one branch to all that is left.
+            while let (Some(left), Some(right)) = (smaller, larger) {
+                if weight(left) >= weight(right) {
+                    branch.write(smaller);
+                    branch = behind(left);
+                    smaller = branch.read();
+                } else {
+                    branch.write(larger);
+                    branch = before(right);
+                    larger = branch.read();
+                }
+            }
+            branch.write(smaller.or(larger));
+            // It was in one tree, and has left that, so this is done once; the reference keeps the object.
+            let reference = link::from_link::<Sorted, O>(object);
+            object.as_ref().release();
+            Some(reference)
+        }
+    }
+
+    /// Returns the key of the object of a link.
+    ///
+    /// # Safety
+    ///
+    /// The link comes from [`link::into_link`] for this type, and its reference is not given back.
+    unsafe fn key_of(link: NonNull<Link>) -> u64 {
+        // SAFETY: As the caller promises.
+        unsafe { &*link::object_of::<Sorted, O>(link) }.key()
+    }
+
+    /// Borrows the object of a link.
+    ///
+    /// # Safety
+    ///
+    /// The link is one of a tree that is not changed for `'a`.
+    unsafe fn borrow<'a>(link: NonNull<Link>) -> ArcBorrow<'a, O> {
+        // SAFETY: The object was made a pointer by `Arc::into_raw`, and the tree owns the count for `'a`.
+        unsafe { ArcBorrow::from_raw(link::object_of::<Sorted, O>(link)) }
+    }
+}
+
+impl<O: Keyed> Drop for LinkedTree<O> {
+    fn drop(&mut self) {
+        while self.pop_first().is_some() {}
+    }
+}
+
+/// Returns the branch to what comes before an object.
+///
+/// # Safety
+///
+/// The object of the link exists.
+unsafe fn before(link: NonNull<Link>) -> Branch {
+    // SAFETY: As the caller promises; a field is not at the address 0.
+    unsafe { NonNull::new_unchecked(&raw mut (*link.as_ref().ends()).before) }
+}
+
+/// Returns the branch to what comes behind an object.
+///
+/// # Safety
+///
+/// The object of the link exists.
+unsafe fn behind(link: NonNull<Link>) -> Branch {
+    // SAFETY: As the caller promises; a field is not at the address 0.
+    unsafe { NonNull::new_unchecked(&raw mut (*link.as_ref().ends()).behind) }
+}
+
+/// Returns the weight of an object: its address, mixed until nothing of its order is left. User space
+/// neither knows addresses nor chooses them.
+fn weight(link: NonNull<Link>) -> u64 {
+    let mut bits = link.as_ptr().addr() as u64;
+    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+        bits = (bits ^ bits >> 29).wrapping_mul(factor);
+    }
+    bits ^ bits >> 32
+}
