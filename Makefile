@@ -33,7 +33,7 @@ help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 25
 
-bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
+bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|lines|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
 	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
 
 paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; DOCS=1: into docs)

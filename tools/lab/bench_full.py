@@ -9,10 +9,10 @@ import functools
 import json
 import subprocess
 
-from . import bench, bench_mesh, bench_series, bench_summary, cache, kernel, operations, packages, programs, say
+from . import bench, bench_lines, bench_mesh, bench_series, bench_summary, cache, kernel, operations, packages, programs, say
 from .versions import BUILD, ROOT
 
-STAGES = ("time", "count", "memory", "pressure", "mesh", "profile", "report")
+STAGES = ("time", "count", "memory", "pressure", "mesh", "lines", "profile", "report")
 _GUEST = "x86_64"
 # About how many seconds a boot of each series takes on a quiet machine.
 _TAKES = {"time": 130, "count": 45, "memory": 40, "pressure": 25, "pressure-time": 25}
@@ -64,6 +64,8 @@ def _steps(stage, rounds, program, extra):
         return [*boots("pressure", _GUEST, 1, drivers, program), *boots("pressure-time", "um", 1, drivers, program)]
     if stage == "mesh":
         return bench_mesh.steps(rounds)
+    if stage == "lines":
+        return bench_lines.steps()
     if stage == "profile":
         built = kernel.build(_GUEST)
         return [operations.step(built, driver, program) for driver in bench.DRIVERS]
@@ -98,6 +100,8 @@ def _lines(stage, program):
 
     if stage == "mesh":
         return bench_summary.columns(bench_mesh.HEADERS, bench_mesh.rows())
+    if stage == "lines":
+        return bench_summary.columns(bench_lines.HEADERS, bench_lines.rows())
     if stage == "pressure":
         return ["calls while memory is taken back: in the page"]
     if stage == "profile":
@@ -163,6 +167,13 @@ def _more(sections, program):
         found.append(sections.Section(
             "mesh", "A load of many", "Twenty processes that all call each other, in different guests, at a pace and without.",
             [], sections.Table(list(bench_mesh.HEADERS), mesh, (0, 1))))
+    if moved := bench_lines.rows():
+        found.append(sections.Section(
+            "lines", "Lines that move between CPUs",
+            "Cache lines of 64 bytes that a CPU reads after another one has changed them, or writes while others have them, in a call; "
+            "those that the driver's own code moves; locked operations on a line that another CPU was the last to write; turns "
+            "of the kernel's loops that wait for a lock. CPUs with private caches, in a model; exact.",
+            [], sections.Table(list(bench_lines.HEADERS), moved)))
     pressure = [path for stage in ("pressure", "pressure-time") for path in [bench.results(stage)] if path]
     if pressure:
         texts = [subprocess.run([program, "report", "--markdown", *map(str, paths)], check=False, text=True,

@@ -19,7 +19,7 @@ WORKLOADS = (f"throughput --sizes 0 {_SHORT}", f"throughput --sizes 4096 {_SHORT
              "oneway --sizes 0", f"objects {_SHORT}", f"fds --files 1 {_SHORT}", f"death --nodes 1 {_SHORT}")
 HOME = bench.HOME / "operations"
 # What the figures depend on besides the kernel, the driver and binder-bench.
-_SOURCES = ("callchains.c", "marks.h", "plugin.h", "counted.py", "profile.py")
+_SOURCES = ("callchains.c", "decode.h", "marks.h", "plugin.h", "stacks.h", "windows.h", "counted.py", "profile.py")
 _TITLES = {
     "oneway": "oneway call", "objects transient": "call with an object", "objects held": "the same, kept by the server",
     "fds": "call with a file", "death request and clear": "death notice, withdrawn",

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from . import bench, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, observed, packages, proc, programs, recall, say, stock, times, tracing, turns, unload
+from . import bench, bench_lines, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, observed, packages, proc, programs, recall, say, stock, times, tracing, turns, unload
 from .tally import COUNTS, Tally, last_words, run
 from .versions import BUILD, ROOT
 
@@ -147,6 +147,8 @@ def stages(afresh=False):
     stage("traced calls next to C's",
           functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
     stage("growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
+    stage("lines that move, in known cases",
+          functools.partial(_next_to_c, title="lines that move, in known cases", judge=bench_lines.known_cases))
     stage("memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
     for driver in ("c", "rust"):
         stage(f"mesh um {driver}",
@@ -446,7 +448,8 @@ def _mutants(tally):
 
 
 def _next_to_c(tally, title, judge):
-    """Something of ours that may not be worse than the C driver's; `judge` gives how many there are, and what is wrong."""
+    """Something of ours that may not be worse than the C driver's, or than what is known; `judge` gives how many there are, and what
+    is wrong."""
     judged, failures = judge()
     for failure in failures:
         say.lines(f"    error: {failure}")

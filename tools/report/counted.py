@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What one operation is made of, exactly: a boot under `-icount` in which binder-bench counts, and a plugin of QEMU
-(callchains.c) sees what the kernel executes in the windows of each thing that is measured.
+(callchains.c, or another one) sees what the kernel executes in the windows of each thing that is measured.
 
 The plugin knows windows by marks that binder-bench executes. A long window less a short one, divided by the calls that it
 has more, is what a call costs: so a boot tells instructions, locked operations and call chains of everything that is
@@ -13,6 +13,7 @@ import json
 import pathlib
 import subprocess
 import tempfile
+import typing
 
 from lab import guest, say
 
@@ -22,6 +23,8 @@ KINDS = ("short", "long")
 AGREED = 0.01
 # Addresses stay where System.map and the next boot have them, in kernels that move themselves, too.
 _BOOT = ("nokaslr",)
+# A CPU that is idle halts, and is woken by an interrupt. QEMU's MWAIT would let it turn round instead, and time would pass.
+_BOOT_SEVERAL = (*_BOOT, "idle=halt")
 # Seconds, of the guest, for what a kernel has put off at boot, such as Debian's checks of its algorithms and certificates by
 # threads of their own: they would run in between. While a guest is idle its clock jumps.
 _SETTLE = 60
@@ -46,7 +49,7 @@ class Operation:
     """One thing that was measured: the fields that binder-bench gave its cell, and what the plugin saw."""
 
     cell: dict
-    windows: Windows
+    windows: typing.Any
 
     @property
     def title(self):
@@ -56,7 +59,7 @@ class Operation:
     def calls(self):
         """How many calls all long windows have more than all short ones."""
         count = self.cell["measured"]["count"]
-        return (count["n2"] - count["n1"]) * len(count["t1"])
+        return (count["n2"] - count["n1"]) * len(count["t1"]) * self.cell["pairs"]
 
     @property
     def instructions(self):
@@ -112,32 +115,48 @@ def undisturbed_mean(values):
 def run(built, driver, program, workloads, carrier="binder", on_operation=None):
     """Boot `built` with `driver`, and have binder-bench measure `workloads`, words for its command line. `on_operation` hears of
     each thing that is measured when it is."""
+    boot = boot_with(Plugin("callchains.c", read_windows), built, driver, program, workloads, carrier, on_operation)
+    for operation in boot.operations:
+        operation.check()
+        operation.replace_clock()
+    return boot
+
+
+@dataclasses.dataclass(frozen=True)
+class Plugin:
+    """A plugin of QEMU: its source here, what makes something of each thing's part of the file that it writes, and what else it is
+    told."""
+
+    source: str
+    read: typing.Callable
+    words: tuple = ()
+
+
+def boot_with(plugin, built, driver, program, workloads, carrier="binder", on_operation=None, cpus=1):
+    """The same with any plugin, whose counts stay what its file was read as, and with several CPUs."""
     with tempfile.TemporaryDirectory() as folder:
-        plugin, seen = pathlib.Path(folder) / "callchains.so", pathlib.Path(folder) / "seen"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", plugin, HERE / "callchains.c"],
-                       check=True)
+        made, seen = pathlib.Path(folder) / "plugin.so", pathlib.Path(folder) / "seen"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", made, HERE / plugin.source], check=True)
         device = "--device /dev/binder" if built.guest.stock and driver == "c" else ""
         words = [f"{words} --driver {driver}" for words in workloads]
         job = guest.Job(argv=["/bin/sh", "-c", f"carrier={carrier} settle={_SETTLE}\n{_SCRIPT}", "sh", device, *words], driver=driver,
-                        icount=True, timeout=900, qemu=("-plugin", f"{plugin},out={seen}"), boot=_BOOT,
+                        icount=True, timeout=900, boot=_BOOT if cpus == 1 else _BOOT_SEVERAL,
+                        qemu=("-plugin", ",".join([str(made), f"out={seen}", *plugin.words]), "-smp", str(cpus)),
                         files={"/lab/binder-bench": program})
-        with say.Step(f"counting on {driver}, {built.guest.name}") as step:
-            listener = Listener(seen, on_operation or (lambda operation: None), step)
+        with say.Step(f"counting on {driver}, {built.guest.name}, {cpus} CPUs") as step:
+            listener = Listener(seen, on_operation or (lambda operation: None), step, plugin.read)
             result = guest.run(built, job, listener.hear)
         if not result.good or not listener.operations:
             why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
             raise say.LabError(f"counting failed on {driver}: {why}")
-    for operation in listener.operations:
-        operation.check()
-        operation.replace_clock()
     return Boot(driver, listener.result, listener.operations, result.files["kallsyms.gz"])
 
 
 class Listener:
     """Takes what the guest prints, a result file in each line, and what the plugin has written by then."""
 
-    def __init__(self, seen, on_operation, step=None):
-        self._seen, self._on_operation, self._step = seen, on_operation, step
+    def __init__(self, seen, on_operation, step=None, read=None):
+        self._seen, self._on_operation, self._step, self._read_windows = seen, on_operation, step, read or read_windows
         self._read, self._rest, self._unclaimed = 0, "", []
         self.result, self.operations = None, []
 
@@ -170,20 +189,25 @@ class Listener:
             seen.seek(self._read)
             whole, end, _ = seen.read().rpartition(b"end\n")
         self._read += len(whole) + len(end)
-        return read_windows((whole + end).decode().splitlines())
+        return self._read_windows((whole + end).decode().splitlines())
 
 
 def read_windows(lines):
     """The plugin's file. An address may have been translated several times, in different lengths."""
-    found, fresh = [], None
+    return read_parts(lines, _Fresh)
+
+
+def read_parts(lines, fresh):
+    """What a plugin's file has of each thing, up to a line `end`: `fresh()` makes what takes its lines, and gives its `windows()`."""
+    found, part = [], None
     for line in lines:
-        fresh = fresh or _Fresh()
+        part = part or fresh()
         kind, *words = line.split()
         if kind == "end":
-            found.append(fresh.windows())
-            fresh = None
+            found.append(part.windows())
+            part = None
         else:
-            fresh.add(kind, words)
+            part.add(kind, words)
     return found
 
 

@@ -73,7 +73,7 @@ def profile(driver, operation, functions, files):
 def difference(few, many, functions, calls):
     """{chain of functions, outermost first: Cost} of one round trip, without what does not belong to it."""
     costs = collections.defaultdict(lambda: [0.0, 0.0, 0.0])
-    names = _Naming(functions)
+    names = Naming(functions)
     for counts, sign in ((few, -1), (many, 1)):
         paths = names.paths(counts.chains)
         for (chain, address), (executions, instructions, locked) in counts.blocks.items():
@@ -99,7 +99,7 @@ def _belongs(path, calls):
     return entry is None or calls.get(entry, 0) >= 0.5
 
 
-class _Naming:
+class Naming:
     """From addresses to functions, and from chains of calls to paths of functions.
 
     Functions and paths are numbers here, the same in both boots; a path is known by that of its caller and

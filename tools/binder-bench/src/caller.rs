@@ -49,8 +49,9 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
                 samples.calls = warmup + samples.ticks.len() as u64;
                 samples = control.answer_samples(samples)?;
             }
-            Order::Window { setting, calls } => {
+            Order::Window { setting, calls, gathered } => {
                 caller.set(setting)?;
+                control.gather(gathered);
                 let ticks = counted(&mut caller, clock, calls)?;
                 control.answer(&Answer::Ticks(ticks))?;
             }

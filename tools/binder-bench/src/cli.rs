@@ -34,6 +34,9 @@ pub struct Common {
     /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
     #[arg(long, conflicts_with_all = ["seconds", "iterations", "block_ms", "clock"])]
     pub count: bool,
+    /// With `--count`, points with several clients, too, which start together: for a plugin that counts what all of them do.
+    #[arg(long, requires = "count")]
+    pub together: bool,
     /// Lengths of the short and the long window of `--count` in calls, such as `10,40`.
     #[arg(long, requires = "count", value_parser = two_lengths)]
     pub windows: Option<(u64, u64)>,
@@ -144,6 +147,11 @@ impl Carriers {
     /// Binder and every yardstick.
     pub fn all() -> Carriers {
         Carriers(Carrier::value_variants().to_vec())
+    }
+
+    /// Nobody but Binder.
+    pub fn binder_alone() -> Carriers {
+        Carriers(vec![Carrier::Binder])
     }
 
     /// Binder, and what tells whether the machine was disturbed.

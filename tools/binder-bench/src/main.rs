@@ -39,6 +39,7 @@ mod registry;
 mod report;
 mod result;
 mod run;
+mod shared;
 mod stage;
 mod stats;
 mod talk;

@@ -58,6 +58,9 @@ pub enum Order {
         setting: Setting,
         /// How many.
         calls: u64,
+        /// How many clients have come together by then, since the run began, when all that are to start together are there; 0 for
+        /// one that need not wait for others.
+        gathered: u64,
     },
 }
 

@@ -127,9 +127,8 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
     let (clock, cpus) = (Wanted::Time(conditions.clock), conditions.cpus.as_deref());
     let sessions =
         [Session::start(&commons[0].run, clock, cpus)?, Session::start(&commons[1].run, clock, cpus)?];
-    let stages =
-        [0, 1].map(|n| Stage::new(&commons[n], &sessions[n].site, sessions[n].clock, &sessions[n].cpus));
-    let [mut stage, mut other] = stages;
+    let stage = |n: usize| Stage::new(&commons[n], &sessions[n].site, sessions[n].clock, &sessions[n].cpus);
+    let (mut stage, mut other) = (stage(0)?, stage(1)?);
     stage.need_manager()?;
     other.need_manager()?;
 
@@ -174,6 +173,7 @@ fn common(args: &PairedArgs, side: &Side) -> Common {
         iterations: None,
         conditions: args.conditions.clone(),
         count: false,
+        together: false,
         windows: None,
     }
 }

@@ -81,7 +81,7 @@ pub fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<RunFile> 
     let session = Session::start(&common.run, clock, conditions.cpus.as_deref())?;
     let mut cells = Vec::new();
     for workload in workloads {
-        let mut stage = Stage::new(common, &session.site, session.clock, &session.cpus);
+        let mut stage = Stage::new(common, &session.site, session.clock, &session.cpus)?;
         let carriers = common.carriers.clone().unwrap_or_else(|| workload.carriers());
         workload.set_up(&carriers, &mut stage)?;
         let points = stage.points();

@@ -94,23 +94,24 @@ pub struct Stage {
     manager: Manager,
     managed: bool,
     points: Vec<Point>,
+    gathered: u64,
 }
 
 impl Stage {
     /// Nobody there yet.
-    pub fn new(common: &Common, site: &Site, clock: Clock, cpus: &[usize]) -> Stage {
-        Stage {
-            alone: common.count,
+    pub fn new(common: &Common, site: &Site, clock: Clock, cpus: &[usize]) -> Result<Stage> {
+        Ok(Stage {
+            alone: common.count && !common.together,
             placement: common.conditions.placement,
             manager: common.manager,
-            ..Stage::plain(site, clock, cpus)
-        }
+            ..Stage::plain(site, clock, cpus)?
+        })
     }
 
     /// The same without wishes: a manager of our own, everyone on one CPU.
-    pub fn plain(site: &Site, clock: Clock, cpus: &[usize]) -> Stage {
-        Stage {
-            workers: Workers::default(),
+    pub fn plain(site: &Site, clock: Clock, cpus: &[usize]) -> Result<Stage> {
+        Ok(Stage {
+            workers: Workers::new()?,
             clock,
             device: site.device.clone(),
             alone: true,
@@ -120,12 +121,18 @@ impl Stage {
             manager: Manager::Own,
             managed: false,
             points: Vec::new(),
-        }
+            gathered: 0,
+        })
     }
 
     /// Where a pair sits.
     pub fn seat(&self, pair: u32) -> Cpus {
         cpus_of(self.placement, pair as usize, &self.cpus)
+    }
+
+    /// Where one of many clients of one server sits: the server is where that of the first pair would be.
+    pub fn seat_of_many(&self, client: u32) -> Option<usize> {
+        cpu_of_many(self.placement, client as usize, &self.cpus)
     }
 
     /// Starts a process and waits until it is set up.
@@ -220,6 +227,15 @@ impl Stage {
         wanted
     }
 
+    /// How many clients will have come together when these have, who are to start together; 0 if there is one alone.
+    pub fn gathered(&mut self, clients: &[Worker]) -> u64 {
+        if clients.len() < 2 {
+            return 0;
+        }
+        self.gathered += clients.len() as u64;
+        self.gathered
+    }
+
     /// CPU time that processes have used so far.
     pub fn cpu_ns(&self, workers: &[Worker]) -> u64 {
         let of = |&worker: &Worker| {
@@ -256,6 +272,18 @@ fn cpus_of(placement: Placement, pair: usize, cpus: &[usize]) -> Cpus {
     }
 }
 
+/// The CPU of one of many clients of one server: they take turns through all, or through those that the server does not have.
+fn cpu_of_many(placement: Placement, client: usize, cpus: &[usize]) -> Option<usize> {
+    let server = cpus_of(placement, 0, cpus).server;
+    let free: Vec<usize> = match placement {
+        Placement::Other if cpus.len() > 1 => {
+            cpus.iter().copied().filter(|&cpu| Some(cpu) != server).collect()
+        }
+        _ => cpus.to_vec(),
+    };
+    cpus_of(if placement == Placement::Free { placement } else { Placement::Same }, client, &free).client
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,6 +296,15 @@ mod tests {
         assert_eq!(cpus(cpus_of(Placement::Other, 1, &[4, 5, 6, 7])), (Some(6), Some(7)));
         assert_eq!(cpus(cpus_of(Placement::Free, 1, &[4])), (None, None));
         assert_eq!(cpus(cpus_of(Placement::Other, 1, &[9])), (Some(9), Some(9)));
+    }
+
+    #[test]
+    fn many_clients_of_one_server_leave_it_its_cpu_if_they_can() {
+        let seats = |placement, cpus: &[usize]| [0, 1, 2].map(|client| cpu_of_many(placement, client, cpus));
+        assert_eq!(seats(Placement::Same, &[4, 5]), [Some(4), Some(5), Some(4)]);
+        assert_eq!(seats(Placement::Other, &[4, 5, 6]), [Some(4), Some(6), Some(4)]);
+        assert_eq!(seats(Placement::Other, &[9]), [Some(9); 3]);
+        assert_eq!(seats(Placement::Free, &[4, 5]), [None; 3]);
     }
 
     #[test]

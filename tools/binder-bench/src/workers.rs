@@ -8,6 +8,8 @@ use std::io::Read;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -35,20 +37,24 @@ use crate::error::Result;
 use crate::order::Answer;
 use crate::order::Order;
 use crate::order::Samples;
+use crate::shared::Page;
 
-/// A process's end of its socket to the coordinator.
+/// A process's end of its socket to the coordinator, and where it waits for other processes.
 #[derive(Debug)]
-pub struct Control(UnixStream);
+pub struct Control {
+    socket: UnixStream,
+    gathering: Arc<Page>,
+}
 
 impl Control {
     /// Waits for an order.
     pub fn order(&mut self) -> Result<Order> {
-        receive(&mut self.0).context("orders of the coordinator")
+        receive(&mut self.socket).context("orders of the coordinator")
     }
 
     /// Tells the coordinator something.
     pub fn answer(&mut self, answer: &Answer) -> Result<()> {
-        send(&mut self.0, answer).context("answer to the coordinator")
+        send(&mut self.socket, answer).context("answer to the coordinator")
     }
 
     /// Tells the coordinator about a block, and keeps the memory of the samples for the next one.
@@ -57,6 +63,18 @@ impl Control {
         self.answer(&answer)?;
         let Answer::Samples(samples) = answer else { unreachable!("it was made two lines above") };
         Ok(samples)
+    }
+
+    /// Waits until so many have come here since the run began; 0 is not waited for.
+    pub fn gather(&self, gathered: u64) {
+        if gathered == 0 {
+            return;
+        }
+        let here = self.gathering.word(0, 0);
+        here.fetch_add(1, Ordering::AcqRel);
+        while here.load(Ordering::Acquire) < gathered {
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -90,15 +108,16 @@ pub struct Worker(usize);
 pub struct Workers {
     coordinator: Pid,
     processes: Vec<Process>,
-}
-
-impl Default for Workers {
-    fn default() -> Workers {
-        Workers { coordinator: Pid::this(), processes: Vec::new() }
-    }
+    /// Its first word counts the processes that have come together.
+    gathering: Arc<Page>,
 }
 
 impl Workers {
+    /// Nobody there yet.
+    pub fn new() -> Result<Workers> {
+        Ok(Workers { coordinator: Pid::this(), processes: Vec::new(), gathering: Arc::new(Page::new()?) })
+    }
+
     /// Starts a process. `body` runs in it and should only return when something has gone wrong.
     pub fn start(
         &mut self,
@@ -111,7 +130,7 @@ impl Workers {
         match unsafe { fork() }.context("fork")? {
             ForkResult::Child => {
                 drop(ours);
-                let mut control = Control(theirs);
+                let mut control = Control { socket: theirs, gathering: Arc::clone(&self.gathering) };
                 let result = set_up(cpu).and_then(|()| body(&mut control));
                 if let Err(error) = result {
                     let _ = control.answer(&Answer::Failed { code: error.code(), text: error.to_string() });
@@ -224,6 +243,11 @@ impl Drop for Workers {
 /// The first steps of a child: die with the coordinator, stay on its CPU.
 fn set_up(cpu: Option<usize>) -> Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL).context("PR_SET_PDEATHSIG")?;
+    sit(cpu)
+}
+
+/// Has this thread stay on a CPU, if one is named.
+pub fn sit(cpu: Option<usize>) -> Result<()> {
     let Some(cpu) = cpu else { return Ok(()) };
     let mut set = CpuSet::new();
     set.set(cpu).context(format!("CPU {cpu}"))?;

@@ -132,7 +132,7 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
     objects.dedup();
     let mut cells = Vec::new();
     for object in objects {
-        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus);
+        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus)?;
         let (levels, control) = Scales { stage: &mut stage, object, steps: args.steps }.weigh()?;
         cells.push(cell(Label::new(NAME, object.name()), levels, control));
     }
@@ -148,7 +148,7 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
     let mut cells = Vec::new();
     let unloaded = endings.pop_if(|ending| *ending == Ending::Unloaded).is_some();
     for ending in endings {
-        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus);
+        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus)?;
         let maker = ending.maker(&mut stage)?;
         let levels = levels(&mut stage, maker, ending.portion(), args.steps)?;
         cells.push(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()));

@@ -99,7 +99,7 @@ fn stay_on(cpus: &[usize]) -> Result<()> {
 
 fn measure(kind: Kind, args: &PressureArgs, session: &Session) -> Result<Cell> {
     let clock = session.clock;
-    let mut stage = Stage::plain(&session.site, clock, &session.cpus);
+    let mut stage = Stage::plain(&session.site, clock, &session.cpus)?;
     let cpu = stage.seat(0).server;
     let server = stage.server("server under pressure".into(), cpu, NAME.into(), serve)?;
     let mut talker = Talker::open(&stage.device)?;

@@ -13,6 +13,7 @@ use super::nested;
 use super::objects;
 use super::oneway;
 use super::rpc;
+use super::sharing;
 use super::spam;
 use super::throughput;
 use super::Workload;
@@ -43,6 +44,8 @@ pub enum Selected {
     Handles(Box<One<handles::Options>>),
     /// Oneway calls to a process whose space is nearly full.
     Spam(Box<One<spam::Options>>),
+    /// No Binder: two processes that share cache lines in known ways, to test what counts them.
+    Sharing(Box<One<sharing::Options>>),
 }
 
 impl Selected {
@@ -60,6 +63,7 @@ impl Selected {
             Selected::Death(one) => one.parts(),
             Selected::Handles(one) => one.parts(),
             Selected::Spam(one) => one.parts(),
+            Selected::Sharing(one) => one.parts(),
         }
     }
 }
@@ -81,7 +85,7 @@ impl<O: Args + Workload + 'static> One<O> {
     }
 }
 
-/// Every workload with the options that it has when none are given. `handles` comes last: drivers put off the end of
+/// Every workload of Binder with the options that it has when none are given. `handles` comes last: drivers put off the end of
 /// a process, and that of one with so many handles takes long enough to disturb what follows.
 pub fn all() -> Vec<Box<dyn Workload>> {
     vec![

@@ -15,11 +15,12 @@ use crate::result::Label;
 use crate::stage::Point;
 use crate::stage::Stage;
 use crate::talk::Talker;
+use crate::workers::sit;
 
 /// The subcommand.
 pub const NAME: &str = "fanin";
 
-/// How many of each.
+/// How many of each. A thread of the server sits where the server of a pair would.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Clients at the same time.
@@ -51,14 +52,14 @@ impl Options {
     fn set_up_server(&self, threads: u32, clients: &[u32], stage: &mut Stage) -> Result<()> {
         let (size, service) = (self.size, format!("fanin{threads}"));
         let name = format!("fan-in server of {threads} threads");
-        let server = stage
-            .server(name, stage.seat(0).server, service.clone(), move |talker| serve(&talker, threads))?;
+        let seats: Vec<_> = (0..threads).map(|thread| stage.seat(thread).server).collect();
+        let server = stage.server(name, seats[0], service.clone(), move |talker| serve(&talker, &seats))?;
         let mut members = Vec::new();
         for client in 0..clients.iter().copied().max().unwrap_or(1) {
             let name = format!("fan-in client {} of {threads} threads", client + 1);
             members.push(stage.client(
                 name,
-                stage.seat(client).client,
+                stage.seat_of_many(client),
                 service.clone(),
                 move |talker, handle| Ok(BinderCaller::new(talker.port().clone(), handle, size)),
             )?);
@@ -72,15 +73,17 @@ impl Options {
     }
 }
 
-/// Serves with so many threads until one of them fails.
-fn serve(talker: &Talker, threads: u32) -> Result<()> {
+/// Serves with a thread on each of these CPUs until one of them fails.
+fn serve(talker: &Talker, seats: &[Option<usize>]) -> Result<()> {
     let (failed, failures) = mpsc::channel();
-    for _ in 0..threads {
+    for &seat in seats {
         let (port, failed) = (Arc::clone(talker.port()), failed.clone());
         std::thread::spawn(move || {
             let mut talker = Talker::on(port);
             talker.out.enter_looper();
-            let result = talker.flush().and_then(|()| exchange::serve(Arc::clone(talker.port()), 0, |_| 0));
+            let result = sit(seat)
+                .and_then(|()| talker.flush())
+                .and_then(|()| exchange::serve(Arc::clone(talker.port()), 0, |_| 0));
             // The receiver waits as long as the process lives.
             let _ = failed.send(result);
         });

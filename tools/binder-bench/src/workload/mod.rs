@@ -14,6 +14,7 @@ pub mod nested;
 pub mod objects;
 pub mod oneway;
 pub mod rpc;
+pub mod sharing;
 pub mod spam;
 pub mod throughput;
 

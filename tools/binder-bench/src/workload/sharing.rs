@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Two processes on two CPUs that share cache lines in known ways, and use no Binder: what they do to the lines is known beforehand, so
+//! that whoever counts that can be tested (tools/report/lines.c).
+//!
+//! In each call the first hands over to the second, which hands back. Of the line that they do that by, each reads what the other has written,
+//! and writes what the other has read. Before it hands over each side does what the case says.
+
+use std::sync::atomic::Ordering;
+
+use clap::Args;
+
+use super::Workload;
+use crate::caller::Caller;
+use crate::cli::Carriers;
+use crate::error::Error;
+use crate::error::Result;
+use crate::order::Answer;
+use crate::order::Setting;
+use crate::result::Label;
+use crate::result::Unit;
+use crate::shared::Page;
+use crate::stage::Point;
+use crate::stage::Stage;
+
+/// The subcommand.
+pub const NAME: &str = "sharing";
+
+/// There is nothing to choose.
+#[derive(Args, Clone, Debug)]
+pub struct Options {}
+
+/// Names of the cases, and what a side does in them.
+const CASES: [(&str, fn(&Page, usize)); 5] = [
+    ("hand over", |_, _| {}),
+    ("two counters in a line", |page, side| count_up(page, 1, side)),
+    ("counters in lines of their own", |page, side| count_up(page, 2 + side, 0)),
+    ("a line that both read", |page, _| {
+        std::hint::black_box(page.word(4, 0).load(Ordering::Relaxed));
+    }),
+    ("one counter, locked", |page, _| {
+        page.word(5, 0).fetch_add(1, Ordering::Relaxed);
+    }),
+];
+
+/// Reads a word, and writes it.
+fn count_up(page: &Page, line: usize, word: usize) {
+    let word = page.word(line, word);
+    word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+impl Workload for Options {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn carriers(&self) -> Carriers {
+        Carriers::binder_alone()
+    }
+
+    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+        let seat = stage.seat(0);
+        if seat.client == seat.server {
+            return Err(Error::Usage("sharing needs two CPUs, and --placement other".into()));
+        }
+        let page = Page::new()?;
+        let theirs = page.again()?;
+        stage.start("second that shares lines".into(), seat.server, |control| {
+            control.answer(&Answer::Ready)?;
+            serve(&theirs)
+        })?;
+        let client =
+            stage.caller("first that shares lines".into(), seat.client, || Ok(First { page, case: 0 }))?;
+        for (index, (name, _)) in (0..).zip(CASES) {
+            let mut label = Label::new(NAME, name);
+            label.unit = Unit::Operation;
+            stage.add(Point::new(label).variant(index).clients(&[client]));
+        }
+        Ok(())
+    }
+}
+
+struct First {
+    page: Page,
+    case: u32,
+}
+
+impl Caller for First {
+    fn set(&mut self, setting: Setting) -> Result<()> {
+        self.case = setting.variant;
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<()> {
+        let turn = self.page.word(0, 0);
+        CASES[self.case as usize].1(&self.page, 0);
+        turn.store(u64::from(self.case) + 1, Ordering::Release);
+        while turn.load(Ordering::Acquire) != 0 {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+}
+
+fn serve(page: &Page) -> Result<()> {
+    let turn = page.word(0, 0);
+    loop {
+        match turn.load(Ordering::Acquire) {
+            0 => std::hint::spin_loop(),
+            case => {
+                CASES[case as usize - 1].1(page, 1);
+                turn.store(0, Ordering::Release);
+            }
+        }
+    }
+}

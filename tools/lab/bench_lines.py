@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make bench ONLY=lines`: cache lines that move between CPUs in an operation, on each driver, exactly.
+
+What counts them is a plugin of QEMU with a model of caches (tools/report/lines.c), by way of tools/report/lines.py. Nothing moves
+where there is one CPU, so that is not measured.
+"""
+
+import functools
+import hashlib
+import json
+
+from . import bench, bench_series, kernel, programs
+from .versions import ROOT
+
+HOME = bench.HOME / "lines"
+_GUEST = "x86_64"
+# On how many CPUs: what is measured, and words for binder-bench.
+LOADS = {
+    2: (("null call to another CPU", "throughput --sizes 0 --pairs 1 --placement other"),
+        ("oneway to another CPU", "oneway --sizes 0 --senders 1 --placement other"),
+        ("2 pairs, a CPU each", "throughput --sizes 0 --pairs 2 --placement same"),
+        ("2 clients, 2 threads", "fanin --clients 2 --threads 2 --placement same")),
+    4: (("4 pairs, a CPU each", "throughput --sizes 0 --pairs 4 --placement same"),
+        ("4 clients, 4 threads", "fanin --clients 4 --threads 4 --placement same"),
+        ("3 oneway senders", "oneway --sizes 0 --senders 3 --placement other")),
+    8: (("8 pairs, a CPU each", "throughput --sizes 0 --pairs 8 --placement same"),
+        ("8 clients, 8 threads", "fanin --clients 8 --threads 8 --placement same"),
+        ("7 oneway senders", "oneway --sizes 0 --senders 7 --placement other")),
+}
+_TAKES = {2: 60, 4: 60, 8: 90}
+# What the figures depend on besides the kernel, the driver and binder-bench.
+_SOURCES = ("lines.c", "caches.h", "decode.h", "marks.h", "plugin.h", "stacks.h", "windows.h", "counted.py", "lines.py", "profile.py")
+HEADERS = ("of a call", "moved: C", "ours", "÷ C", "driver: C", "ours", "locked: C", "ours", "turns: C", "ours")
+# What each call of the workload `sharing` does to lines: how many move by being read and by being written, how many locked operations
+# are on what the other CPU wrote last, and how many different lines move.
+KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "counters in lines of their own": (2, 2, 0, 1),
+         "a line that both read": (2, 2, 0, 1), "one counter, locked": (2, 4, 2, 2)}
+
+
+def steps():
+    """A boot for each driver and number of CPUs."""
+    built, program = kernel.build(_GUEST), programs.build(bench.CRATE)
+    return [_step(built, driver, cpus, program) for cpus in LOADS for driver in bench.DRIVERS]
+
+
+def _step(built, driver, cpus, program):
+    inputs = [LOADS[cpus], bench.identity(_GUEST, driver, program, timed=False), _digest()]
+    return bench_series.Step(f"lines that move, {driver}, {cpus} CPUs", HOME / f"{driver}-{cpus}.json", inputs,
+                             functools.partial(_measure, built, driver, cpus, program), _TAKES[cpus], bench.conditions)
+
+
+def _digest():
+    return hashlib.sha256(b"".join((ROOT / "tools/report" / name).read_bytes() for name in _SOURCES)).hexdigest()
+
+
+def _measure(built, driver, cpus, program):
+    from report import lines
+
+    return json.dumps(lines.measure(built, driver, program, [words for _, words in LOADS[cpus]], cpus)).encode()
+
+
+def found():
+    """What was measured last: {driver: {title: figures}}, the titles in their order."""
+    return {driver: {title: data for cpus, loads in LOADS.items() if (HOME / f"{driver}-{cpus}.json").exists()
+                     for (title, _), data in zip(loads, json.loads((HOME / f"{driver}-{cpus}.json").read_text()))}
+            for driver in bench.DRIVERS}
+
+
+def rows():
+    """The table's lines: ours next to C's, of all that was measured on both."""
+    by_driver = found()
+    return [row(title, by_driver["rust"][title], base) for title, base in by_driver["c"].items() if title in by_driver["rust"]]
+
+
+def row(title, ours, base):
+    from report import lines, profile
+
+    moved = [lines.moved(data) for data in (base, ours)]
+    drivers = [lines.moved(data, profile.DRIVER) for data in (base, ours)]
+    locked, turns = ([data["unit"][what] for data in (base, ours)] for what in (lines.LOCKED, lines.PAUSE))
+    ratio = f"{moved[1] / moved[0]:.2f}" if moved[0] >= 0.5 else "–"
+    return [title, *(f"{value:.1f}" for value in moved), ratio, *(f"{value:.1f}" for pair in (drivers, locked, turns) for value in pair)]
+
+
+def known_cases():
+    """Whether the plugin counts what is known beforehand, for `make test`: (how many cases, what is wrong)."""
+    from report import lines
+
+    measured = lines.measure(kernel.build(_GUEST), "rust", programs.build(bench.CRATE), ["sharing --placement other --windows 10,20"], 2)
+    return len(KNOWN), judge(measured)
+
+
+def judge(measured):
+    """What is wrong with figures of the workload `sharing`."""
+    from report import lines, profile
+
+    wrong = []
+    for data in measured:
+        of_user = data["owners"].get(profile.USER, {})
+        mine = [line for line in data["lines"] if any(owner == profile.USER for _, _, owner, _ in line["by"])]
+        seen = (*(round(of_user.get(what, 0), 6) for what in (*lines.MOVES, lines.LOCKED)), len(mine))
+        if seen != KNOWN[data["case"]]:
+            wrong.append(f"{data['case']}: read, written, locked, lines are {seen}, and not {KNOWN[data['case']]}")
+    missing = KNOWN.keys() - {data["case"] for data in measured}
+    return wrong + [f"{case}: was not measured" for case in sorted(missing)]

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A QEMU TCG plugin: the cache lines that move between the guest's CPUs in the windows that tools/binder-bench measures, which
+ * code moves them, how often the kernel turns round while it waits for a lock, and how long spin locks are held.
+ *
+ * Every access to memory goes through a model of caches (caches.h), by its physical address. When all windows of one thing
+ * that is measured are done, the plugin writes
+ *
+ *	chain ID CALLER PLACE			the chain CALLER, and then a call at PLACE; chain 0 has no call
+ *	event KIND WHAT LINE CHAIN ADDRESS TIMES	what the instruction at ADDRESS did to a line in all windows of a kind
+ *	line LINE ADDRESS			the virtual address by which it was used first
+ *	hold KIND CHAIN TIMES INSTRUCTIONS LONGEST	spin locks taken by the last call of a chain, until they are given back
+ *	unknown ACCESSES			whose physical address QEMU did not tell
+ *	end
+ *
+ * KIND is short or long. WHAT is read (of a line that another CPU has changed), write (of a line that others have), locked
+ * (an operation with LOCK on a line that another CPU was the last to write), or pause (PAUSE, in the kernel: one turn of
+ * a loop that waits; it has no line). What user space does has chain 0. A hold counts the instructions that its CPU executes, in whole blocks.
+ *
+ * Under -icount QEMU would let a CPU run until its timer comes. Here CPUs take turns after some instructions, a number that is
+ * drawn anew for each turn, always the same numbers for a SEED; and at each PAUSE, which is QEMU's doing.
+ *
+ * Left out: what is fetched to be executed, page tables as the CPU reads them, what a cache has no room for or fetches ahead, and
+ * store buffers. Of an access that lies in two pages only the first is seen.
+ *
+ *	cc -shared -fPIC -O2 -fvisibility=hidden -o lines.so lines.c
+ *	qemu-system-x86_64 ... -plugin ./lines.so,out=FILE,locks=FROM-TO,turn=INSTRUCTIONS,seed=SEED
+ *
+ * FROM and TO are where the kernel's functions for spin locks are (__lock_text_start, __lock_text_end), in hexadecimal.
+ */
+#include "caches.h"
+#include "stacks.h"
+#include "windows.h"
+
+enum what { READ, WRITE, LOCKED, PAUSE };
+static const char *const names[] = { "read", "write", "locked", "pause" };
+
+/* An instruction. */
+struct place {
+	uint64_t address;
+	bool kernel;
+	bool locks;
+	/* In one of the kernel's functions for spin locks. */
+	bool of_lock;
+};
+
+/* What one instruction did to one line within one chain. */
+struct tally {
+	enum what what;
+	uint64_t line;
+	struct chain *chain;
+	uint64_t address;
+	uint64_t times[KINDS];
+	struct tally *next;
+};
+
+/* Locks that were taken by one call within one chain. */
+struct holds {
+	struct chain *chain;
+	uint64_t times[KINDS], instructions[KINDS], longest[KINDS];
+	struct holds *next;
+};
+
+/* A lock that a CPU has, or is trying to get. */
+struct lock {
+	uint64_t address;
+	struct chain *chain;
+	uint64_t since;
+};
+
+#define HELD 16
+struct cpu {
+	uint64_t executed;
+	struct lock tried;
+	struct lock held[HELD];
+};
+
+#define BUCKETS (1 << 16)
+static struct tally *tallies[BUCKETS];
+static struct holds *holds[BUCKETS];
+static struct cpu cpus[CPUS];
+
+static uint64_t locks_from, locks_to;
+static uint64_t usual_turn, random_state = 1;
+static uint64_t left_of_turn;
+static unsigned int whose_turn;
+static uint64_t unknown;
+static FILE *out;
+
+/* What is measured now: the kind of its window, and how many processes measure. */
+static enum kind kind = NEITHER;
+static unsigned int measuring;
+
+/* QEMU's own functions: what a plugin may call has nothing that ends a CPU's turn. */
+struct CPUState;
+__attribute__((weak)) struct CPUState *qemu_get_cpu(int index);
+__attribute__((weak)) void cpu_exit(struct CPUState *cpu);
+
+static bool counting(void)
+{
+	return kind != NEITHER && measuring;
+}
+
+static size_t bucket_of(uint64_t one, uint64_t other)
+{
+	return ((one * 0x9e3779b97f4a7c15u ^ other) * 0x9e3779b97f4a7c15u) >> 48;
+}
+
+static void count(enum what what, uint64_t line, struct chain *chain, uint64_t address)
+{
+	struct tally **bucket, *tally;
+
+	if (!counting())
+		return;
+	bucket = &tallies[bucket_of(line << 2 | what, address ^ (uintptr_t)chain << 8)];
+	for (tally = *bucket; tally; tally = tally->next)
+		if (tally->line == line && tally->address == address && tally->chain == chain && tally->what == what)
+			break;
+	if (!tally) {
+		tally = make(sizeof(*tally));
+		*tally = (struct tally){ .what = what, .line = line, .chain = chain, .address = address, .next = *bucket };
+		*bucket = tally;
+	}
+	tally->times[kind]++;
+}
+
+static void count_hold(struct chain *chain, uint64_t instructions)
+{
+	struct holds **bucket, *those;
+
+	if (!counting())
+		return;
+	bucket = &holds[bucket_of((uintptr_t)chain, 0)];
+	for (those = *bucket; those && those->chain != chain; those = those->next)
+		;
+	if (!those) {
+		those = make(sizeof(*those));
+		those->chain = chain;
+		those->next = *bucket;
+		*bucket = those;
+	}
+	those->times[kind]++;
+	those->instructions[kind] += instructions;
+	if (instructions > those->longest[kind])
+		those->longest[kind] = instructions;
+}
+
+/* The lock is taken when the function that tries to take it has returned. */
+static void take(struct cpu *cpu, struct chain *now, uint64_t executed_before)
+{
+	struct lock *free = &cpu->held[0];
+
+	if (now != cpu->tried.chain->caller)
+		return;
+	for (struct lock *lock = cpu->held; lock < cpu->held + HELD; lock++) {
+		if (lock->address == cpu->tried.address) {
+			free = lock;
+			break;
+		}
+		/* One that was never seen to be given back, such as one that was not had after all, makes room. */
+		if (lock->since < free->since)
+			free = lock;
+	}
+	*free = cpu->tried;
+	free->since = executed_before;
+	cpu->tried.address = 0;
+}
+
+static void give_back(struct cpu *cpu, uint64_t address)
+{
+	for (struct lock *lock = cpu->held; lock < cpu->held + HELD; lock++)
+		if (lock->address == address) {
+			count_hold(lock->chain, cpu->executed - lock->since);
+			*lock = (struct lock){ 0 };
+		}
+}
+
+static bool within(const struct chain *chain, const struct chain *outer)
+{
+	while (chain && chain != outer)
+		chain = chain->caller;
+	return chain;
+}
+
+/*
+ * Locks are taken by operations with LOCK, and given back by a byte. What else is done to a lock before it is had, by functions that
+ * the one that takes it calls, is part of that.
+ */
+static void use_lock(unsigned int cpu, uint32_t info, uint64_t address, const struct place *place)
+{
+	struct lock *tried = &cpus[cpu].tried;
+
+	if (place->locks && current[cpu] != &outermost && !(tried->address && within(current[cpu], tried->chain)))
+		*tried = (struct lock){ address, current[cpu], 0 };
+	else if (qemu_plugin_mem_is_store(info) && !qemu_plugin_mem_size_shift(info))
+		give_back(&cpus[cpu], address);
+}
+
+static void use_line(unsigned int cpu, uint64_t number, uint64_t address, bool writes, const struct place *place)
+{
+	struct chain *chain = place->kernel ? current[cpu] : &outermost;
+	struct line *line = line_of(number);
+	struct moved moved;
+
+	if (!line) {
+		unknown++;
+		return;
+	}
+	if (!line->address)
+		line->address = address;
+	moved = use(line, cpu, writes, place->locks);
+	if (moved.read)
+		count(READ, number, chain, place->address);
+	if (moved.written)
+		count(WRITE, number, chain, place->address);
+	if (moved.locked)
+		count(LOCKED, number, chain, place->address);
+}
+
+static void accessed(unsigned int cpu, uint32_t info, uint64_t address, void *data)
+{
+	const struct place *place = data;
+	struct qemu_plugin_hwaddr *hardware;
+	uint64_t first, last;
+	bool writes;
+
+	if (!following)
+		return;
+	hardware = qemu_plugin_get_hwaddr(info, address);
+	if (!hardware) {
+		unknown++;
+		return;
+	}
+	if (qemu_plugin_hwaddr_is_io(hardware))
+		return;
+	first = qemu_plugin_hwaddr_phys_addr(hardware);
+	last = first + ((uint64_t)1 << qemu_plugin_mem_size_shift(info)) - 1;
+	writes = qemu_plugin_mem_is_store(info);
+	use_line(cpu, first >> LINE_SHIFT, address, writes, place);
+	if (first >> LINE_SHIFT != last >> LINE_SHIFT && first >> PAGE_SHIFT == last >> PAGE_SHIFT)
+		use_line(cpu, last >> LINE_SHIFT, address, writes, place);
+	if (place->of_lock)
+		use_lock(cpu, info, first, place);
+}
+
+static void paused(unsigned int cpu, void *data)
+{
+	count(PAUSE, 0, current[cpu], (uint64_t)(uintptr_t)data);
+}
+
+/* From half to one and a half times the usual one, by a generator of Marsaglia's. */
+static uint64_t length_of_turn(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return usual_turn / 2 + random_state % (usual_turn + 1);
+}
+
+static void take_turns(unsigned int cpu, uint64_t instructions)
+{
+	if (cpu != whose_turn) {
+		whose_turn = cpu;
+		left_of_turn = length_of_turn();
+	}
+	if (left_of_turn > instructions) {
+		left_of_turn -= instructions;
+		return;
+	}
+	left_of_turn = length_of_turn();
+	cpu_exit(qemu_get_cpu(cpu));
+}
+
+static void executed(unsigned int cpu, void *data)
+{
+	uint64_t instructions = (uintptr_t)data;
+
+	if (!following)
+		return;
+	if (cpus[cpu].tried.address)
+		take(&cpus[cpu], current[cpu], cpus[cpu].executed);
+	cpus[cpu].executed += instructions;
+	take_turns(cpu, instructions);
+}
+
+static void starts(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	following = true;
+	measuring++;
+}
+
+static void ends(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	measuring--;
+}
+
+static void window_starts(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	kind = (enum kind)(uintptr_t)data;
+}
+
+static void write_tally(struct tally *tally)
+{
+	struct line *line = line_of(tally->line);
+
+	for (int k = 0; k < KINDS; k++)
+		if (tally->times[k])
+			fprintf(out, "event %s %s %" PRIx64 " %u %016" PRIx64 " %" PRIu64 "\n", kind_names[k], names[tally->what],
+				tally->line, tally->chain->id, tally->address, tally->times[k]);
+	if (tally->what != PAUSE && (tally->times[SHORT] || tally->times[LONG]))
+		fprintf(out, "line %" PRIx64 " %016" PRIx64 "\n", tally->line, line->address);
+	memset(tally->times, 0, sizeof(tally->times));
+}
+
+static void write_holds(struct holds *those)
+{
+	for (int k = 0; k < KINDS; k++)
+		if (those->times[k])
+			fprintf(out, "hold %s %u %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", kind_names[k], those->chain->id,
+				those->times[k], those->instructions[k], those->longest[k]);
+	*those = (struct holds){ .chain = those->chain, .next = those->next };
+}
+
+static void windows_end(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	write_chains(out, &outermost);
+	for (size_t i = 0; i < BUCKETS; i++) {
+		for (struct tally *tally = tallies[i]; tally; tally = tally->next)
+			write_tally(tally);
+		for (struct holds *those = holds[i]; those; those = those->next)
+			write_holds(those);
+	}
+	fprintf(out, "unknown %" PRIu64 "\nend\n", unknown);
+	fflush(out);
+	kind = NEITHER;
+	unknown = 0;
+}
+
+static const struct at_marks at_marks = { starts, ends, window_starts, windows_end };
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t length = qemu_plugin_tb_n_insns(tb);
+	bool kernel = is_kernel(qemu_plugin_tb_vaddr(tb));
+	struct place *places = make(length * sizeof(*places));
+
+	(void)id;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, CB_NO_REGS, (void *)(uintptr_t)length);
+	for (size_t i = 0; i < length; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint64_t address = qemu_plugin_insn_vaddr(insn);
+		struct decoded is = decode(insn);
+
+		places[i] = (struct place){
+			.address = address,
+			.kernel = kernel,
+			.locks = is.locked || is.exchange,
+			.of_lock = locks_from <= address && address < locks_to,
+		};
+		qemu_plugin_register_vcpu_mem_cb(insn, accessed, CB_NO_REGS, MEM_ANY, &places[i]);
+		if (kernel && is.pause)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, paused, CB_NO_REGS, (void *)(uintptr_t)address);
+		if (kernel)
+			follow_calls(insn, is);
+	}
+	if (!kernel)
+		watch_marks(tb, &at_marks);
+}
+
+static void at_exit(qemu_plugin_id_t id, void *data)
+{
+	(void)id;
+	(void)data;
+	if (too_deep)
+		fprintf(stderr, "lines: %" PRIu64 " calls were deeper than %d\n", too_deep, DEPTH);
+	if (fclose(out))
+		perror("lines");
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
+{
+	const char *path = NULL;
+
+	(void)info;
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "out=", 4))
+			path = argv[i] + 4;
+		else if (!strncmp(argv[i], "turn=", 5))
+			usual_turn = strtoull(argv[i] + 5, NULL, 10);
+		else if (!strncmp(argv[i], "seed=", 5))
+			random_state = strtoull(argv[i] + 5, NULL, 10);
+		else if (!strncmp(argv[i], "locks=", 6))
+			sscanf(argv[i] + 6, "%" SCNx64 "-%" SCNx64, &locks_from, &locks_to);
+	}
+	out = path ? fopen(path, "w") : NULL;
+	if (!out || !usual_turn || !random_state || !locks_to) {
+		fprintf(stderr, "lines: say out=FILE,locks=FROM-TO,turn=INSTRUCTIONS,seed=SEED\n");
+		return 1;
+	}
+	if (!qemu_get_cpu || !cpu_exit) {
+		fprintf(stderr, "lines: this QEMU has no function that ends a CPU's turn\n");
+		return 1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+	return 0;
+}
