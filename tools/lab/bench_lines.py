@@ -97,7 +97,7 @@ def judge(measured):
     wrong = []
     for data in measured:
         of_user = data["owners"].get(profile.USER, {})
-        mine = [line for line in data["lines"] if any(owner == profile.USER for _, _, owner, _ in line["by"])]
+        mine = [line for line in data["lines"] if any(owner == profile.USER for _, _, _, owner, _ in line["by"])]
         seen = (*(round(of_user.get(what, 0), 6) for what in (*lines.MOVES, lines.LOCKED)), len(mine))
         if seen != KNOWN[data["case"]]:
             wrong.append(f"{data['case']}: read, written, locked, lines are {seen}, and not {KNOWN[data['case']]}")

@@ -23,8 +23,6 @@ struct line {
 	/* Who has changed it since others had it, and who wrote it last: 0 for nobody, 1 for CPU 0. */
 	uint8_t changed_by;
 	uint8_t written_by;
-	/* By which virtual address it was used first. */
-	uint64_t address;
 };
 
 /* What an access does to the line, besides what it is for. */
@@ -61,7 +59,7 @@ static struct moved use(struct line *line, unsigned int cpu, bool writes, bool l
 	if (writes || locks) {
 		moved.written = line->with & ~mine;
 		moved.locked = locks && line->written_by && line->written_by != me;
-		*line = (struct line){ mine, me, me, line->address };
+		*line = (struct line){ mine, me, me };
 		return moved;
 	}
 	if (line->with & mine)

@@ -7,15 +7,15 @@
  * that is measured are done, the plugin writes
  *
  *	chain ID CALLER PLACE			the chain CALLER, and then a call at PLACE; chain 0 has no call
- *	event KIND WHAT LINE CHAIN ADDRESS TIMES	what the instruction at ADDRESS did to a line in all windows of a kind
- *	line LINE ADDRESS			the virtual address by which it was used first
+ *	event KIND WHAT AT CHAIN ADDRESS TIMES	what the instruction at ADDRESS did to a line, in all windows of a kind
+ *	mapped AT ADDRESS			by which virtual address that instruction uses it
  *	hold KIND CHAIN TIMES INSTRUCTIONS LONGEST	spin locks taken by the last call of a chain, until they are given back
  *	unknown ACCESSES			whose physical address QEMU did not tell
  *	end
  *
- * KIND is short or long. WHAT is read (of a line that another CPU has changed), write (of a line that others have), locked
+ * AT is the physical address that was accessed. KIND is short or long. WHAT is read (of a line that another CPU has changed), write (of a line that others have), locked
  * (an operation with LOCK on a line that another CPU was the last to write), or pause (PAUSE, in the kernel: one turn of
- * a loop that waits; it has no line). What user space does has chain 0. A hold counts the instructions that its CPU executes, in whole blocks.
+ * a loop that waits; there AT is 0). What user space does has chain 0. A hold counts the instructions that its CPU executes, in whole blocks.
  *
  * Under -icount QEMU would let a CPU run until its timer comes. Here CPUs take turns after some instructions, a number that is
  * drawn anew for each turn, always the same numbers for a SEED; and at each PAUSE, which is QEMU's doing.
@@ -44,10 +44,11 @@ struct place {
 	bool of_lock;
 };
 
-/* What one instruction did to one line within one chain. */
+/* What one instruction did at one address within one chain. */
 struct tally {
 	enum what what;
-	uint64_t line;
+	uint64_t at;
+	uint64_t mapped;
 	struct chain *chain;
 	uint64_t address;
 	uint64_t times[KINDS];
@@ -106,19 +107,26 @@ static size_t bucket_of(uint64_t one, uint64_t other)
 	return ((one * 0x9e3779b97f4a7c15u ^ other) * 0x9e3779b97f4a7c15u) >> 48;
 }
 
-static void count(enum what what, uint64_t line, struct chain *chain, uint64_t address)
+static void count(enum what what, uint64_t at, uint64_t mapped, struct chain *chain, uint64_t address)
 {
 	struct tally **bucket, *tally;
 
 	if (!counting())
 		return;
-	bucket = &tallies[bucket_of(line << 2 | what, address ^ (uintptr_t)chain << 8)];
+	bucket = &tallies[bucket_of(at << 2 | what, address ^ (uintptr_t)chain << 8)];
 	for (tally = *bucket; tally; tally = tally->next)
-		if (tally->line == line && tally->address == address && tally->chain == chain && tally->what == what)
+		if (tally->at == at && tally->address == address && tally->chain == chain && tally->what == what)
 			break;
 	if (!tally) {
 		tally = make(sizeof(*tally));
-		*tally = (struct tally){ .what = what, .line = line, .chain = chain, .address = address, .next = *bucket };
+		*tally = (struct tally){
+			.what = what,
+			.at = at,
+			.mapped = mapped,
+			.chain = chain,
+			.address = address,
+			.next = *bucket,
+		};
 		*bucket = tally;
 	}
 	tally->times[kind]++;
@@ -196,25 +204,23 @@ static void use_lock(unsigned int cpu, uint32_t info, uint64_t address, const st
 		give_back(&cpus[cpu], address);
 }
 
-static void use_line(unsigned int cpu, uint64_t number, uint64_t address, bool writes, const struct place *place)
+static void use_line(unsigned int cpu, uint64_t physical, uint64_t address, bool writes, const struct place *place)
 {
 	struct chain *chain = place->kernel ? current[cpu] : &outermost;
-	struct line *line = line_of(number);
+	struct line *line = line_of(physical >> LINE_SHIFT);
 	struct moved moved;
 
 	if (!line) {
 		unknown++;
 		return;
 	}
-	if (!line->address)
-		line->address = address;
 	moved = use(line, cpu, writes, place->locks);
 	if (moved.read)
-		count(READ, number, chain, place->address);
+		count(READ, physical, address, chain, place->address);
 	if (moved.written)
-		count(WRITE, number, chain, place->address);
+		count(WRITE, physical, address, chain, place->address);
 	if (moved.locked)
-		count(LOCKED, number, chain, place->address);
+		count(LOCKED, physical, address, chain, place->address);
 }
 
 static void accessed(unsigned int cpu, uint32_t info, uint64_t address, void *data)
@@ -236,16 +242,16 @@ static void accessed(unsigned int cpu, uint32_t info, uint64_t address, void *da
 	first = qemu_plugin_hwaddr_phys_addr(hardware);
 	last = first + ((uint64_t)1 << qemu_plugin_mem_size_shift(info)) - 1;
 	writes = qemu_plugin_mem_is_store(info);
-	use_line(cpu, first >> LINE_SHIFT, address, writes, place);
+	use_line(cpu, first, address, writes, place);
 	if (first >> LINE_SHIFT != last >> LINE_SHIFT && first >> PAGE_SHIFT == last >> PAGE_SHIFT)
-		use_line(cpu, last >> LINE_SHIFT, address, writes, place);
+		use_line(cpu, last, address + last - first, writes, place);
 	if (place->of_lock)
 		use_lock(cpu, info, first, place);
 }
 
 static void paused(unsigned int cpu, void *data)
 {
-	count(PAUSE, 0, current[cpu], (uint64_t)(uintptr_t)data);
+	count(PAUSE, 0, 0, current[cpu], (uint64_t)(uintptr_t)data);
 }
 
 /* From half to one and a half times the usual one, by a generator of Marsaglia's. */
@@ -306,14 +312,12 @@ static void window_starts(unsigned int cpu, void *data)
 
 static void write_tally(struct tally *tally)
 {
-	struct line *line = line_of(tally->line);
-
 	for (int k = 0; k < KINDS; k++)
 		if (tally->times[k])
 			fprintf(out, "event %s %s %" PRIx64 " %u %016" PRIx64 " %" PRIu64 "\n", kind_names[k], names[tally->what],
-				tally->line, tally->chain->id, tally->address, tally->times[k]);
+				tally->at, tally->chain->id, tally->address, tally->times[k]);
 	if (tally->what != PAUSE && (tally->times[SHORT] || tally->times[LONG]))
-		fprintf(out, "line %" PRIx64 " %016" PRIx64 "\n", tally->line, line->address);
+		fprintf(out, "mapped %" PRIx64 " %016" PRIx64 "\n", tally->at, tally->mapped);
 	memset(tally->times, 0, sizeof(tally->times));
 }
 

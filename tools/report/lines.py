@@ -25,13 +25,15 @@ TURN, SEED = 100, 1
 _BETWEEN = re.compile(r"^(asm_)?sysvec_apic_timer_interrupt$|^ret_from_fork_asm$")
 # Functions of these classes do what their caller wants: it is whose code it is.
 _HELPERS = ("locks", "trees", "copies")
+# Lines have 64 bytes.
+LINE_SHIFT = 6
 # Accesses whose address QEMU does not tell, for each line that moved, are too many above this.
 _UNKNOWN = 0.01
 _SHOWN_LINES, _SHOWN_PLACES = 80, 8
 
-# What the plugin saw of one thing: {chain: (caller, place)}, {kind: {(what, line, chain, address): times}}, {kind: {chain: (times,
-# instructions, longest)}}, {line: address}.
-Events = collections.namedtuple("Events", "chains times holds addresses")
+# What the plugin saw of one thing: {chain: (caller, place)}, {kind: {(what, at, chain, address): times}}, {kind: {chain: (times,
+# instructions, longest)}}, {at: virtual address}.
+Events = collections.namedtuple("Events", "chains times holds mapped")
 
 
 def read_events(lines):
@@ -43,7 +45,7 @@ class _Fresh:
     """Events of one thing, while they are read."""
 
     def __init__(self):
-        self._chains, self._addresses, self._unknown = {0: None}, {}, 0
+        self._chains, self._mapped, self._unknown = {0: None}, {}, 0
         self._times = {kind: collections.Counter() for kind in counted.KINDS}
         self._holds = {kind: {} for kind in counted.KINDS}
 
@@ -52,8 +54,8 @@ class _Fresh:
             self._chains[int(words[0])] = int(words[1]), int(words[2], 16)
         elif what == "event":
             self._times[words[0]][words[1], int(words[2], 16), int(words[3]), int(words[4], 16)] += int(words[5])
-        elif what == "line":
-            self._addresses[int(words[0], 16)] = int(words[1], 16)
+        elif what == "mapped":
+            self._mapped[int(words[0], 16)] = int(words[1], 16)
         elif what == "hold":
             self._holds[words[0]][int(words[1])] = tuple(map(int, words[2:]))
         elif what == "unknown":
@@ -63,7 +65,7 @@ class _Fresh:
         events = sum(sum(times.values()) for times in self._times.values())
         if self._unknown > _UNKNOWN * (events + 100):
             raise say.LabError(f"QEMU did not tell the addresses of {self._unknown} accesses, beside {events} events")
-        return Events(self._chains, self._times, self._holds, self._addresses)
+        return Events(self._chains, self._times, self._holds, self._mapped)
 
 
 def plugin(built):
@@ -133,30 +135,32 @@ def summary(operation, names, cpus):
     for (what, _, place), times in found.items():
         owners.setdefault(place.owner, dict.fromkeys(WHATS, 0.0))[what] += times
     of_line = collections.defaultdict(collections.Counter)
-    for (what, line, place), times in found.items():
+    for (what, at, place), times in found.items():
         if what in MOVES:
-            of_line[line][what, place] += times
+            of_line[at >> LINE_SHIFT][what, place, at] += times
     most = sorted(of_line, key=lambda line: -sum(of_line[line].values()))
     return {
         **{name: cell[name] for name in ("workload", "case", "size", "pairs", "batch", "parameters")}, "cpus": cpus,
         "ran": cell["ran"],
         "unit": {what: sum(times for (w, _, _), times in found.items() if w == what) for what in WHATS},
         "owners": owners,
-        "lines": [_of_line(line, of_line[line], operation.windows.addresses, names) for line in most[:_SHOWN_LINES]],
+        "lines": [_of_line(line, of_line[line], operation.windows.mapped, names) for line in most[:_SHOWN_LINES]],
         "distinct": {owner: sum(_moved_by(of_line[line], owner) >= 0.5 for line in most) for owner in owners},
         "pauses": _pauses(found),
         "holds": holds(operation, names),
     }
 
 
-def _of_line(line, places, addresses, names):
-    address = addresses.get(line, 0)
-    return {"line": f"{line:x}", "address": f"{address:x}", "name": names.line(address), "moved": sum(places.values()),
-            "by": [[what, str(place), place.owner, times] for (what, place), times in places.most_common(_SHOWN_PLACES)]}
+def _of_line(line, places, mapped, names):
+    """A line, and what moves it: how, at which of its bytes, which code, whose it is, how often."""
+    address = min(mapped.get(at, 0) for _, _, at in places) >> LINE_SHIFT << LINE_SHIFT
+    by = [[what, at % (1 << LINE_SHIFT), str(place), place.owner, times]
+          for (what, place, at), times in places.most_common(_SHOWN_PLACES)]
+    return {"line": f"{line:x}", "address": f"{address:x}", "name": names.line(address), "moved": sum(places.values()), "by": by}
 
 
 def _moved_by(places, owner):
-    return sum(times for (_, place), times in places.items() if place.owner == owner)
+    return sum(times for (_, place, _), times in places.items() if place.owner == owner)
 
 
 def _pauses(found):
@@ -168,17 +172,17 @@ def _pauses(found):
 
 
 def difference(operation, names):
-    """{(what, line, place): times a unit}, without what comes in between."""
+    """{(what, at, place): times a unit}, without what comes in between."""
     events, units = operation.windows, operation.calls * operation.cell["batch"]
     paths = names.naming.paths(events.chains)
     places, found = {}, collections.Counter()
     for kind, sign in (("short", -1), ("long", 1)):
-        for (what, line, chain, address), times in events.times[kind].items():
+        for (what, at, chain, address), times in events.times[kind].items():
             key = paths[chain], address
             if key not in places:
                 places[key] = place_of(names.naming.spell(paths[chain]), *names.place(address))
             if places[key]:
-                found[what, line, places[key]] += sign * times / units
+                found[what, at, places[key]] += sign * times / units
     return {key: times for key, times in found.items() if abs(times) > 1e-9}
 
 
@@ -231,9 +235,9 @@ def show(data, top):
     print()
     for line in data["lines"][:top]:
         print(f"{line['moved']:8.2f}  {line['address']} {line['name']}")
-        for what, place, owner, times in line["by"]:
+        for what, byte, place, owner, times in line["by"]:
             if times >= 0.005:
-                print(f"          {times:6.2f} {what:<5} {place} [{owner}]")
+                print(f"          {times:6.2f} {what:<5} {byte:#04x} {place} [{owner}]")
     for name, times in data["pauses"].items():
         print(f"{times:8.2f} turns of {name}")
     print()

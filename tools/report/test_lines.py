@@ -48,7 +48,14 @@ class Summary(unittest.TestCase):
         self.assertEqual(lines.moved(data, profile.DRIVER), 1.0)
         self.assertEqual(lines.moved(data, "scheduler"), 3.0)
         (line,) = data["lines"]
-        self.assertEqual([text for _, text, _, _ in line["by"]], ["try_to_wake_up+0x4", "_raw_spin_lock+0x8 < binder_ioctl"])
+        self.assertEqual([text for _, _, text, _, _ in line["by"]], ["try_to_wake_up+0x4", "_raw_spin_lock+0x8 < binder_ioctl"])
+
+    def test_accesses_to_bytes_of_a_line_are_of_that_line(self):
+        data = self.summary("event long write a0 1 ffffffff80000104 10\nevent long read bf 1 ffffffff80000104 10\n"
+                            "event long read c0 1 ffffffff80000104 10")
+        self.assertEqual([(line["line"], line["moved"]) for line in data["lines"]], [("2", 2.0), ("3", 1.0)])
+        self.assertEqual([byte for _, byte, _, _, _ in data["lines"][0]["by"]], [0x20, 0x3f])
+        self.assertEqual(data["distinct"], {profile.DRIVER: 2})
 
     def test_the_tick_is_left_out(self):
         data = self.summary("event long write a0 4 ffffffff80000208 10\nhold long 4 10 100 10")
@@ -59,7 +66,7 @@ class Summary(unittest.TestCase):
         self.assertEqual(data["owners"], {profile.USER: {"read": 0, "write": 0, "locked": 1.0, "pause": 0}})
 
     def test_lines_of_the_kernels_image_have_names(self):
-        events = "event long read {0:x} 1 ffffffff80000404 10\nline {0:x} {1:x}"
+        events = "event long read {0:x} 1 ffffffff80000404 10\nmapped {0:x} {1:x}"
         for address, name in ((IMAGE[0][0], "jiffies"), (IMAGE[0][0] + 0x48, "tasklist_lock"), (0xffff888000001000, "")):
             (line,) = self.summary(events.format(0x123, address))["lines"]
             self.assertEqual(line["name"], name)
@@ -83,7 +90,7 @@ class Known(unittest.TestCase):
         found = []
         for case, (read, write, locked, count) in bench_lines.KNOWN.items():
             unit = {"read": read, "write": write, "locked": locked, "pause": 0} | changes
-            line = {"by": [["read", "user space+0x0", profile.USER, 1.0]]}
+            line = {"by": [["read", 0, "user space+0x0", profile.USER, 1.0]]}
             found.append({"case": case, "owners": {profile.USER: unit}, "lines": [line] * count})
         return found
 
