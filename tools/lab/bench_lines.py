@@ -39,8 +39,17 @@ KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "cou
 
 def steps():
     """A boot for each driver and number of CPUs."""
+    return [step for several in _steps().values() for step in several.values()]
+
+
+def kept():
+    """Where the results are that were measured of what there is now, by driver and number of CPUs."""
+    return {driver: {cpus: step.path for cpus, step in several.items() if step.kept()} for driver, several in _steps().items()}
+
+
+def _steps():
     built, program = kernel.build(_GUEST), programs.build(bench.CRATE)
-    return [_step(built, driver, cpus, program) for cpus in LOADS for driver in bench.DRIVERS]
+    return {driver: {cpus: _step(built, driver, cpus, program) for cpus in LOADS} for driver in bench.DRIVERS}
 
 
 def _step(built, driver, cpus, program):
@@ -59,16 +68,22 @@ def _measure(built, driver, cpus, program):
     return json.dumps(lines.measure(built, driver, program, [words for _, words in LOADS[cpus]], cpus)).encode()
 
 
-def found():
-    """What was measured last: {driver: {title: figures}}, the titles in their order."""
-    return {driver: {title: data for cpus, loads in LOADS.items() if (HOME / f"{driver}-{cpus}.json").exists()
-                     for (title, _), data in zip(loads, json.loads((HOME / f"{driver}-{cpus}.json").read_text()))}
-            for driver in bench.DRIVERS}
+def last():
+    """Where the last results are, of whatever they are."""
+    paths = {driver: {cpus: HOME / f"{driver}-{cpus}.json" for cpus in LOADS} for driver in bench.DRIVERS}
+    return {driver: {cpus: path for cpus, path in several.items() if path.exists()} for driver, several in paths.items()}
+
+
+def found(paths):
+    """What was measured: {driver: {title: figures}}, the titles in their order."""
+    return {driver: {title: data for cpus, path in several.items()
+                     for (title, _), data in zip(LOADS[cpus], json.loads(path.read_text()))}
+            for driver, several in paths.items()}
 
 
 def rows():
     """The table's lines: ours next to C's, of all that was measured on both."""
-    by_driver = found()
+    by_driver = found(last())
     return [row(title, by_driver["rust"][title], base) for title, base in by_driver["c"].items() if title in by_driver["rust"]]
 
 
@@ -80,6 +95,22 @@ def row(title, ours, base):
     locked, turns = ([data["unit"][what] for data in (base, ours)] for what in (lines.LOCKED, lines.PAUSE))
     ratio = f"{moved[1] / moved[0]:.2f}" if moved[0] >= 0.5 else "–"
     return [title, *(f"{value:.1f}" for value in moved), ratio, *(f"{value:.1f}" for pair in (drivers, locked, turns) for value in pair)]
+
+
+def figures(by_driver):
+    """Figures by name, for goals: of pairs that have nothing to do with each other, how many lines of the driver move in a call."""
+    from report import lines, profile
+
+    figures = {}
+    ours, base = by_driver["rust"], by_driver["c"]
+    for title, name in (("null call to another CPU", "pair on two CPUs"), ("8 clients, 8 threads", "8 clients, 8 CPUs")):
+        if title in ours and title in base:
+            figures[f"{name}: lines"] = lines.moved(ours[title]) / lines.moved(base[title])
+            turns = [data[title]["unit"][lines.PAUSE] for data in (ours, base)]
+            figures[f"{name}: spins"] = turns[0] / turns[1] if turns[1] else turns[0]
+    if "8 pairs, a CPU each" in ours:
+        figures["independent pairs: shared lines"] = ours["8 pairs, a CPU each"]["distinct"].get(profile.DRIVER, 0)
+    return figures
 
 
 def known_cases():

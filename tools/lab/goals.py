@@ -10,7 +10,7 @@ import re
 import statistics
 import tomllib
 
-from . import bench, bench_full, bench_paired, bench_series, bench_summary, gate, growth, kernel, operations, programs
+from . import bench, bench_full, bench_lines, bench_paired, bench_series, bench_summary, gate, growth, kernel, operations, programs
 from .versions import ROOT
 
 GOALS = ROOT / bench.CRATE / "goals.toml"
@@ -157,6 +157,7 @@ def measure(again=False):
         "locked": locked,
         "memory": {cell.case: row["ratio"] for (cell, who), row in weighed.items() if who == "rust" and row["ratio"]},
         "time": times({guest: bench_paired.found_before(guest) for guest in _GUESTS_OF_TIME}),
+        "lines": bench_lines.figures(bench_lines.found(bench_lines.kept())),
         "growth": {} if faults is None else {"faults": len(faults)},
     }
 

@@ -14,7 +14,7 @@ import re
 import sys
 
 from lab import guest, kernel, programs, say
-from . import counted, profile
+from . import counted, profile, symbols
 
 READ, WRITE, LOCKED, PAUSE = WHATS = ("read", "write", "locked", "pause")
 # A line moves when it is read, and when it is written.
@@ -25,6 +25,8 @@ TURN, SEED = 100, 1
 _BETWEEN = re.compile(r"^(asm_)?sysvec_apic_timer_interrupt$|^ret_from_fork_asm$")
 # Functions of these classes do what their caller wants: it is whose code it is.
 _HELPERS = ("locks", "trees", "copies")
+# What an owner moves as often in a unit is one of its lines that move.
+_OFTEN = 0.01
 # Lines have 64 bytes.
 LINE_SHIFT = 6
 # Accesses whose address QEMU does not tell, for each line that moved, are too many above this.
@@ -85,7 +87,7 @@ def measure(built, driver, program, workloads, cpus, on_operation=None):
     """What each thing that is measured with `cpus` CPUs came to."""
     boot = counted.boot_with(plugin(built), built, driver, program, [f"{words} --together" for words in workloads], "binder",
                              on_operation, cpus)
-    names = Names(profile.symbols_of(boot), _image(built))
+    names = Names(symbols.of(boot), _image(built))
     return [summary(operation, names, cpus) for operation in boot.operations]
 
 
@@ -145,7 +147,7 @@ def summary(operation, names, cpus):
         "unit": {what: sum(times for (w, _, _), times in found.items() if w == what) for what in WHATS},
         "owners": owners,
         "lines": [_of_line(line, of_line[line], operation.windows.mapped, names) for line in most[:_SHOWN_LINES]],
-        "distinct": {owner: sum(_moved_by(of_line[line], owner) >= 0.5 for line in most) for owner in owners},
+        "distinct": {owner: sum(_moved_by(of_line[line], owner) >= _OFTEN for line in most) for owner in owners},
         "pauses": _pauses(found),
         "holds": holds(operation, names),
     }
@@ -208,7 +210,7 @@ def holds(operation, names):
     sums = collections.defaultdict(lambda: [0.0, 0.0, 0])
     for kind, sign in (("short", -1), ("long", 1)):
         for chain, (times, instructions, longest) in events.holds[kind].items():
-            *outer, last = names.naming.spell(paths[chain]) or (profile.Function(0, "?", ""),)
+            *outer, last = names.naming.spell(paths[chain]) or (symbols.Function(0, "?", ""),)
             place = place_of(tuple(outer), last, 0)
             if place and place.owner == profile.DRIVER:
                 of_place = sums[place.functions[-1]]

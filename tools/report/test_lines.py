@@ -6,10 +6,10 @@
 
 import unittest
 
-from lab import bench_lines, say
-from . import counted, lines, profile
+from lab import bench_lines, goals, say
+from . import counted, lines, profile, symbols
 
-FUNCTION = profile.Function
+FUNCTION = symbols.Function
 IOCTL = FUNCTION(0xffffffff80000100, "binder_ioctl", "binder_linux")
 LOCK = FUNCTION(0xffffffff80000200, "_raw_spin_lock", "")
 TICK = FUNCTION(0xffffffff80000300, "sysvec_apic_timer_interrupt", "")
@@ -102,3 +102,18 @@ class Known(unittest.TestCase):
 
     def test_a_case_that_is_missing_fails(self):
         self.assertEqual(bench_lines.judge(self.figures()[1:]), ["hand over: was not measured"])
+
+
+class Goals(unittest.TestCase):
+    def test_figures_are_those_that_the_goals_name(self):
+        unit = {"read": 6.0, "write": 4.0, "locked": 1.0, "pause": 0.0}
+        data = {"unit": unit, "distinct": {profile.DRIVER: 2}}
+        titles = [title for loads in bench_lines.LOADS.values() for title, _ in loads]
+        half = {"unit": unit | {"read": 1.0, "pause": 3.0}, "distinct": {}}
+        figures = bench_lines.figures({"c": dict.fromkeys(titles, half), "rust": dict.fromkeys(titles, data)})
+        self.assertEqual(figures["pair on two CPUs: lines"], 2.0)
+        self.assertEqual((figures["8 clients, 8 CPUs: spins"], figures["independent pairs: shared lines"]), (0.0, 2))
+        self.assertLessEqual({goal.key for goal in goals.read()["lines"].goals}, figures.keys())
+
+    def test_what_was_not_measured_has_no_figure(self):
+        self.assertEqual(bench_lines.figures({"c": {}, "rust": {}}), {})

@@ -198,7 +198,7 @@ class Listing(unittest.TestCase):
 
     def test_an_instruction_has_its_executions_and_its_symbol(self):
         windows = read("block short 0 c8 10 20 0\nblock long 0 c8 30 60 0\nblock long 0 cd 20 20 0")
-        operation = counted.Operation({"measured": {"count": {"n1": 0, "n2": 10, "t1": [0]}}}, windows)
+        operation = counted.Operation({"pairs": 1, "measured": {"count": {"n1": 0, "n2": 10, "t1": [0]}}}, windows)
         lines = listing.lines(listing.read(self.CODE), {"second": 200}, listing.executions(operation))
         self.assertEqual([line.split() for line in lines[1:]], [
             ["2", "0", "pushq", "%rbp"], ["2", "1", "callq", "0x46", "something-0x4"], ["6", "retq"]])
