@@ -29,8 +29,11 @@ pub const NAME: &str = "sharing";
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 
-/// Names of the cases, and what a side does in them.
-const CASES: [(&str, fn(&Page, usize)); 5] = [
+/// What a side does in a case; the first is 0, the second 1.
+type Step = fn(&Page, usize);
+
+/// The cases by their names.
+const CASES: [(&str, Step); 5] = [
     ("hand over", |_, _| {}),
     ("two counters in a line", |page, side| count_up(page, 1, side)),
     ("counters in lines of their own", |page, side| count_up(page, 2 + side, 0)),
