@@ -46,6 +46,8 @@ mod label;
 mod reach;
 #[path = "range_alloc/spare.rs"]
 mod spare;
+#[path = "range_alloc/state.rs"]
+mod state;
 #[path = "range_alloc/tree.rs"]
 mod tree;
 
@@ -55,6 +57,8 @@ use books::Books;
 pub(crate) use label::Label;
 use reach::Reach;
 pub(crate) use spare::{Leftover, Spare};
+use state::Phase;
+pub(crate) use state::State;
 use tree::Tree;
 
 use kernel::prelude::*;
@@ -118,57 +122,6 @@ pub(crate) enum ReserveError {
 /// The error of a call for an offset at which no range begins that is in the required state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongState;
-
-/// The state of a range in use. See the figure of the module.
-#[derive(Debug)]
-pub(crate) enum State<T> {
-    /// A sender is filling it.
-    Reserved,
-    /// The receiver may free it.
-    Delivered(T),
-    /// One thread is freeing it.
-    Freeing,
-}
-
-impl<T> State<T> {
-    fn phase(&self) -> Phase {
-        match self {
-            State::Reserved => Phase::Reserved,
-            State::Delivered(_) => Phase::Delivered,
-            State::Freeing => Phase::Freeing,
-        }
-    }
-
-    /// Changes reserved to delivered. Fails and returns the payload if the range is not reserved.
-    fn deliver(&mut self, payload: T) -> Result<(), T> {
-        match self {
-            State::Reserved => {
-                *self = State::Delivered(payload);
-                Ok(())
-            }
-            State::Delivered(_) | State::Freeing => Err(payload),
-        }
-    }
-
-    /// Changes delivered to freeing, and returns the payload to the first caller.
-    fn take(&mut self) -> Option<T> {
-        if self.phase() != Phase::Delivered {
-            return None;
-        }
-        match core::mem::replace(self, State::Freeing) {
-            State::Delivered(payload) => Some(payload),
-            State::Reserved | State::Freeing => None,
-        }
-    }
-}
-
-/// A [`State`] without its payload.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Reserved,
-    Delivered,
-    Freeing,
-}
 
 /// A request to a backend: the size, and the process that is charged if the call is oneway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
