@@ -55,7 +55,7 @@ mod work;
 
 use entry::{ffi::Devices, ioctls::set_handoff};
 use kernel::prelude::*;
-use kernel_ext::versions::is_set;
+use kernel_ext::{linked_tree, random, versions::is_set};
 
 module! {
     type: BinderModule,
@@ -84,6 +84,7 @@ struct BinderModule {
 impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         kernel_ext::layouts::check()?;
+        linked_tree::set_secret(random::number());
         set_handoff(is_set(module_parameters::handoff.value()));
         Ok(Self {
             _devices: Devices::make(is_set(module_parameters::charge_buffers.value()))?,

@@ -3,7 +3,7 @@
 //! Objects in the order of a key, in a tree that allocates nothing.
 //!
 //! The tree is a treap: it is ordered by key from left to right, and by *weight* from top to bottom. The
-//! weight of an object is a number that depends on its address and on nothing else, and looks random. So the
+//! weight of an object is a number that depends on its address and on a secret, and looks random. So the
 //! shape of the tree is that of a search tree into which the objects were inserted in random order, whatever
 //! the keys are and in whatever order they came: of *n* objects it has about 2 log₂ *n* levels. An object
 //! needs no more than its [`Link`] for this, which a red-black tree, with its pointer upwards and a number for
@@ -30,7 +30,11 @@ use core::{
     marker::PhantomData,
     ptr::NonNull, //
 };
-use kernel::sync::{Arc, ArcBorrow};
+use kernel::sync::{
+    atomic::{Atomic, Relaxed},
+    Arc,
+    ArcBorrow, //
+};
 
 /// What has a place in a tree.
 pub(crate) trait Keyed: HasLink<Sorted> {
@@ -316,12 +320,28 @@ unsafe fn behind(link: NonNull<Link>) -> Branch {
     unsafe { NonNull::new_unchecked(&raw mut (*link.as_ref().ends()).behind) }
 }
 
-/// Returns the weight of an object: its address, mixed until nothing of its order is left. User space
-/// neither knows addresses nor chooses them.
+/// What weights depend on besides addresses, so that user space cannot choose objects whose weights make a
+/// tree deep, even if it has found out where they are.
+static SECRET: Atomic<u64> = Atomic::new(0);
+
+/// Sets what weights depend on, once, before the first object is inserted anywhere.
+pub(crate) fn set_secret(secret: u64) {
+    SECRET.store(secret, Relaxed);
+}
+
+/// Returns the weight of an object. No two objects have the same.
 fn weight(link: NonNull<Link>) -> u64 {
-    let mut bits = link.as_ptr().addr() as u64;
-    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
-        bits = (bits ^ bits >> 29).wrapping_mul(factor);
-    }
-    bits ^ bits >> 32
+    weight_at(link.as_ptr().addr() as u64, SECRET.load(Relaxed))
+}
+
+/// Returns the weight of what is at an address: that and a secret, mixed until nothing of their order is
+/// left.
+pub(crate) const fn weight_at(address: u64, secret: u64) -> u64 {
+    let once = mixed(address ^ secret, 0xbf58_476d_1ce4_e5b9);
+    let twice = mixed(once, 0x94d0_49bb_1331_11eb);
+    twice ^ twice >> 32
+}
+
+const fn mixed(bits: u64, factor: u64) -> u64 {
+    (bits ^ bits >> 29).wrapping_mul(factor)
 }

@@ -24,6 +24,7 @@ pub(crate) mod open_file;
 pub(crate) mod page_range;
 pub(crate) mod park;
 pub(crate) mod pid;
+pub(crate) mod random;
 pub(crate) mod sched;
 pub(crate) mod stack_bytes;
 pub(crate) mod ticks;

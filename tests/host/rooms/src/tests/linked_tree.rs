@@ -4,7 +4,7 @@
 
 use crate::box_queue::BoxQueue;
 use crate::link::{has_link, Link};
-use crate::linked_tree::{Keyed, LinkedTree};
+use crate::linked_tree::{weight_at, Keyed, LinkedTree};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations, total_allocations};
@@ -324,4 +324,24 @@ fn no_search_is_long() {
         // A random tree of so many has about 28 levels; 80 are as good as never seen.
         assert!(most < 80, "{most} keys were looked at");
     }
+}
+
+/// Who knows where the objects are does not know which is above which: with another secret half of the pairs are the other way round.
+#[test]
+fn addresses_alone_do_not_tell_weights() {
+    let objects = 0..256u64;
+    let address = |object: u64| 0xffff_8881_0000_0000 + object * 192;
+    let is_above =
+        |one, other, secret| weight_at(address(one), secret) > weight_at(address(other), secret);
+    let (one, two) = (0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321);
+    let pairs: Vec<_> = objects
+        .clone()
+        .flat_map(|a| objects.clone().filter(move |&b| a < b).map(move |b| (a, b)))
+        .collect();
+    let turned = pairs
+        .iter()
+        .filter(|&&(a, b)| is_above(a, b, one) != is_above(a, b, two))
+        .count();
+    let share = turned as f64 / pairs.len() as f64;
+    assert!((0.4..0.6).contains(&share), "{share}");
 }
