@@ -6,7 +6,6 @@ bench_quick.py and bench_full.py.
 """
 
 import datetime
-import hashlib
 import json
 import math
 import os
@@ -57,7 +56,7 @@ def retention_of_few():
     """The same for `make test`, of a few that were once kept, or are likely to be: (how many, what is wrong)."""
     program = programs.build(CRATE)
     words = ["--endings", ",".join(FEW_ENDINGS), "--steps", "16"]
-    key = cache.key(str(kernel.build("x86_64").folder), hashlib.sha256(program.read_bytes()).hexdigest(), words)
+    key = cache.key(str(kernel.build("x86_64").folder), cache.content(program), words)
 
     def weigh(driver):
         return measure(f"what {driver} keeps of a few", "x86_64", driver, program, "retention", words)
@@ -136,19 +135,16 @@ def identity(name, driver, program, timed):
     """All that a measurement in guest `name` depends on besides its options; times depend on the machine, too."""
     built = kernel.build(name)
     driver, boot = CHARGED.get(driver, (driver, ()))
-    ours = [_digest(module.build(built))] if driver == "rust" else []
+    ours = [cache.content(module.build(built))] if driver == "rust" else []
     machine = [processor(), platform.node()] if timed else []
     emulator = [] if built.guest.arch == "um" else [proc.output("qemu-system-x86_64", "--version").splitlines()[0]]
-    return [str(built.folder), driver, boot, ours, _digest(program), machine, emulator]
+    return [str(built.folder), driver, boot, ours, cache.content(program), machine, emulator]
 
 
 def conditions():
     """What is written down of a boot."""
     return {"load": os.getloadavg()[0], "commit": commit()}
 
-
-def _digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def processor():

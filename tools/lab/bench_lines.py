@@ -6,10 +6,9 @@ where there is one CPU, so that is not measured.
 """
 
 import functools
-import hashlib
 import json
 
-from . import bench, bench_series, kernel, programs
+from . import bench, bench_series, cache, kernel, programs
 from .versions import ROOT
 
 HOME = bench.HOME / "lines"
@@ -29,7 +28,8 @@ LOADS = {
 }
 _TAKES = {2: 60, 4: 60, 8: 90}
 # What the figures depend on besides the kernel, the driver and binder-bench.
-_SOURCES = ("lines.c", "caches.h", "decode.h", "marks.h", "plugin.h", "stacks.h", "windows.h", "counted.py", "lines.py", "profile.py")
+_SOURCES = ("lines.c", "caches.h", "decode.h", "marks.h", "plugin.h", "stacks.h", "windows.h", "counted.py", "lines.py",
+            "profile.py", "symbols.py")
 HEADERS = ("of a call", "moved: C", "ours", "÷ C", "driver: C", "ours", "locked: C", "ours", "turns: C", "ours")
 # What each call of the workload `sharing` does to lines: how many move by being read and by being written, how many locked operations
 # are on what the other CPU wrote last, and how many different lines move.
@@ -53,13 +53,10 @@ def _steps():
 
 
 def _step(built, driver, cpus, program):
-    inputs = [LOADS[cpus], bench.identity(_GUEST, driver, program, timed=False), _digest()]
+    inputs = [LOADS[cpus], bench.identity(_GUEST, driver, program, timed=False),
+              cache.content(*(ROOT / "tools/report" / name for name in _SOURCES))]
     return bench_series.Step(f"lines that move, {driver}, {cpus} CPUs", HOME / f"{driver}-{cpus}.json", inputs,
                              functools.partial(_measure, built, driver, cpus, program), _TAKES[cpus], bench.conditions)
-
-
-def _digest():
-    return hashlib.sha256(b"".join((ROOT / "tools/report" / name).read_bytes() for name in _SOURCES)).hexdigest()
 
 
 def _measure(built, driver, cpus, program):

@@ -33,6 +33,11 @@ def key(*inputs):
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+def content(*paths):
+    """What names the contents of files."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
 def need_space(gigabytes, what):
     """Complain before a long step rather than in the middle of it."""
     where = root()

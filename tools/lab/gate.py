@@ -7,7 +7,6 @@ tools/binder-bench/gate.toml, with when and why they were changed.
 
 import datetime
 import functools
-import hashlib
 import json
 import tomllib
 
@@ -67,7 +66,7 @@ def step(program):
 
 def base(program):
     """The C driver's counts, which change with the kernel and with binder-bench only."""
-    key = cache.key(str(kernel.build(_GUEST).folder), hashlib.sha256(program.read_bytes()).hexdigest())
+    key = cache.key(str(kernel.build(_GUEST).folder), cache.content(program))
 
     def make(part):
         part.write_bytes(bench.measure("gate: counting instructions, c", _GUEST, "c", program, "count"))

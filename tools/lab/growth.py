@@ -8,7 +8,6 @@ Each quantity has a boot of its own, so that its figures do not depend on what w
 off goes on where it stopped.
 """
 
-import hashlib
 import json
 import pathlib
 import re
@@ -125,7 +124,7 @@ def _part(driver, program, quantity, steps, ours=None):
 
 def _place(driver, quantity, steps, ours=None):
     """Where that is kept."""
-    text = hashlib.sha256(ours.read_bytes()).hexdigest() if ours else ""
+    text = cache.content(ours) if ours else ""
     key = cache.key(str(kernel.build(_GUEST).folder), text, _digest(), quantity, steps)
     folder = bench.HOME / STAGE / "parts" if ours else cache.root() / "growth"
     return folder / f"{driver}-{re.sub('[^a-z]+', '-', quantity)[:60]}-{key}.json"
@@ -135,7 +134,7 @@ def _digest():
     """A name for the state of the sources."""
     files = [file for name in _SOURCES for path in [ROOT / name]
              for file in (sorted(path.rglob("*.rs")) if path.is_dir() else [path])]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return cache.content(*files)
 
 
 def _chosen(program, only="", steps=None):

@@ -5,10 +5,9 @@ One boot tells all of it (tools/report/counted.py).
 """
 
 import functools
-import hashlib
 import json
 
-from . import bench, bench_series
+from . import bench, bench_series, cache
 from .versions import ROOT
 
 # Windows that are shorter than usual: on a kernel with everything in it a call takes several times what it takes on ours, and
@@ -19,7 +18,7 @@ WORKLOADS = (f"throughput --sizes 0 {_SHORT}", f"throughput --sizes 4096 {_SHORT
              "oneway --sizes 0", f"objects {_SHORT}", f"fds --files 1 {_SHORT}", f"death --nodes 1 {_SHORT}")
 HOME = bench.HOME / "operations"
 # What the figures depend on besides the kernel, the driver and binder-bench.
-_SOURCES = ("callchains.c", "decode.h", "marks.h", "plugin.h", "stacks.h", "windows.h", "counted.py", "profile.py")
+_SOURCES = ("callchains.c", "decode.h", "marks.h", "plugin.h", "stacks.h", "windows.h", "counted.py", "profile.py", "symbols.py")
 _TITLES = {
     "oneway": "oneway call", "objects transient": "call with an object", "objects held": "the same, kept by the server",
     "fds": "call with a file", "death request and clear": "death notice, withdrawn",
@@ -38,7 +37,7 @@ def title(cell):
 
 def step(built, driver, program, on_operation=None):
     """The boot, for bench_series."""
-    sources = hashlib.sha256(b"".join((ROOT / "tools/report" / name).read_bytes() for name in _SOURCES)).hexdigest()
+    sources = cache.content(*(ROOT / "tools/report" / name for name in _SOURCES))
     inputs = [bench.identity(built.guest.name, driver, program, timed=False), sources, WORKLOADS]
     make = functools.partial(_measure, built, driver, program, on_operation)
     return bench_series.Step(f"the main operations on {driver}, {built.guest.name}",

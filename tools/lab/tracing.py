@@ -2,7 +2,6 @@
 """The driver's trace events next to the C driver's: their formats, what they say of the same scenes, and their cost."""
 
 import difflib
-import hashlib
 import json
 import re
 
@@ -124,6 +123,6 @@ def cost_next_to_c():
 def _cost_of_c(events):
     """It changes with the kernel and with binder-bench only."""
     program = programs.build(bench.CRATE)
-    key = cache.key(str(kernel.build(COUNTED).folder), hashlib.sha256(program.read_bytes()).hexdigest(), events)
+    key = cache.key(str(kernel.build(COUNTED).folder), cache.content(program), events)
     made = cache.entry(f"bench/c-traced-{key}", lambda part: part.write_text(str(cost("c", events))))
     return float(made.read_text())

@@ -192,13 +192,8 @@ static void at_exit(qemu_plugin_id_t id, void *data)
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
-	const char *path = NULL;
-
 	(void)info;
-	for (int i = 0; i < argc; i++)
-		if (!strncmp(argv[i], "out=", 4))
-			path = argv[i] + 4;
-	out = path ? fopen(path, "w") : NULL;
+	out = output(argc, argv);
 	if (!out) {
 		fprintf(stderr, "callchains: say where to write, with out=FILE\n");
 		return 1;

@@ -390,20 +390,18 @@ static void at_exit(qemu_plugin_id_t id, void *data)
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
-	const char *path = NULL;
+	const char *value;
 
 	(void)info;
 	for (int i = 0; i < argc; i++) {
-		if (!strncmp(argv[i], "out=", 4))
-			path = argv[i] + 4;
-		else if (!strncmp(argv[i], "turn=", 5))
-			usual_turn = strtoull(argv[i] + 5, NULL, 10);
-		else if (!strncmp(argv[i], "seed=", 5))
-			random_state = strtoull(argv[i] + 5, NULL, 10);
-		else if (!strncmp(argv[i], "locks=", 6))
-			sscanf(argv[i] + 6, "%" SCNx64 "-%" SCNx64, &locks_from, &locks_to);
+		if ((value = option(argv[i], "turn")))
+			usual_turn = strtoull(value, NULL, 10);
+		else if ((value = option(argv[i], "seed")))
+			random_state = strtoull(value, NULL, 10);
+		else if ((value = option(argv[i], "locks")))
+			sscanf(value, "%" SCNx64 "-%" SCNx64, &locks_from, &locks_to);
 	}
-	out = path ? fopen(path, "w") : NULL;
+	out = output(argc, argv);
 	if (!out || !usual_turn || !random_state || !locks_to) {
 		fprintf(stderr, "lines: say out=FILE,locks=FROM-TO,turn=INSTRUCTIONS,seed=SEED\n");
 		return 1;

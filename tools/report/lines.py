@@ -8,13 +8,11 @@ import argparse
 import bisect
 import collections
 import dataclasses
-import json
 import pathlib
 import re
-import sys
 
 from lab import guest, kernel, programs, say
-from . import counted, profile, symbols
+from . import counted, profile, symbols, told
 
 READ, WRITE, LOCKED, PAUSE = WHATS = ("read", "write", "locked", "pause")
 # A line moves when it is read, and when it is written.
@@ -255,15 +253,8 @@ def main():
     parser.add_argument("--top", type=int, default=40, help="lines to print")
     parser.add_argument("--json", type=pathlib.Path, help="where to write it, too")
     args = parser.parse_args()
-    try:
-        built = kernel.build("x86_64")
-        found = measure(built, args.driver, programs.build("tools/binder-bench"), [args.workload], args.cpus)
-    except say.LabError as error:
-        sys.exit(f"error: {error}")
-    if args.json:
-        args.json.write_text(json.dumps(found))
-    for data in found:
-        show(data, args.top)
+    told.tell(lambda: measure(kernel.build("x86_64"), args.driver, programs.build("tools/binder-bench"), [args.workload], args.cpus),
+              show, args.top, args.json)
 
 
 if __name__ == "__main__":

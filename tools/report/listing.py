@@ -42,30 +42,27 @@ def executions(operation):
 
 def lines(code, places, executed):
     """The listing: of each function that is executed its instructions in a call, and each of them with its executions."""
-    blocks = collections.defaultdict(list)
-    starts = sorted(address for address, _, _ in executed)
-    for address, count, times in executed:
-        blocks[address].append((count, times))
+    blocks = sorted(executed)
     parts = []
     for name, instructions in code.items():
-        base = places.get(name)
-        if base is None or not instructions:
-            continue
-        end = base + instructions[-1].offset
-        inside = starts[bisect.bisect_left(starts, base):bisect.bisect_right(starts, end)]
-        index = {line.offset: number for number, line in enumerate(instructions)}
-        times = [0.0] * len(instructions)
-        for address in set(inside):
-            first = index.get(address - base)
-            for count, each in blocks[address] if first is not None else ():
-                for number in range(first, min(first + count, len(times))):
-                    times[number] += each
+        times = _times(instructions, places[name], blocks) if name in places else ()
         if any(times):
-            rows = [f"{each or '':>8.4g}  {line.offset:5x}  {line.text}" if each else f"{'':>8}  {line.offset:5x}  {line.text}"
-                    for each, line in zip(times, instructions)]
+            rows = [f"{f'{each:.4g}' if each else '':>8}  {line.offset:5x}  {line.text}" for each, line in zip(times, instructions)]
             parts.append((sum(times), [f"\n{sum(times):.1f} instructions: {name}", *rows]))
     parts.sort(key=lambda part: -part[0])
     return [line for _, part in parts for line in part]
+
+
+def _times(instructions, base, blocks):
+    """How often each instruction of a function at address `base` is executed."""
+    index = {base + line.offset: number for number, line in enumerate(instructions)}
+    times = [0.0] * len(instructions)
+    end = base + (instructions[-1].offset if instructions else 0)
+    for address, count, each in blocks[bisect.bisect_left(blocks, (base,)):bisect.bisect_right(blocks, (end + 1,))]:
+        first = index.get(address, len(times))
+        for number in range(first, min(first + count, len(times))):
+            times[number] += each
+    return times
 
 
 def read(text):

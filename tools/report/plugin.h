@@ -61,6 +61,23 @@ static inline void *make(size_t size)
 	return memory;
 }
 
+/* What follows the name of an option and "=", if the argument is that option. */
+static inline const char *option(const char *argument, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(argument, name, length) || argument[length] != '=' ? NULL : argument + length + 1;
+}
+
+/* The file that a plugin writes, which its option `out` names; NULL without that option, or if it cannot be written. */
+static inline FILE *output(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (option(argv[i], "out"))
+			return fopen(option(argv[i], "out"), "w");
+	return NULL;
+}
+
 /* The kernel's half of the address space. */
 static inline bool is_kernel(uint64_t address)
 {

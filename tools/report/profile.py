@@ -13,16 +13,13 @@ instructions. Functions that the compiler inlined count as the function that the
 import argparse
 import bisect
 import collections
-import gzip
-import json
 import pathlib
 import re
 import subprocess
-import sys
 
-from lab import guest, kernel, module, programs, say
+from lab import guest, kernel, module, programs
 from lab.versions import ROOT
-from . import counted, listing, symbols
+from . import counted, listing, symbols, told
 
 # What a function of the kernel proper is for, by its name; the first match counts.
 CLASSES = (
@@ -250,15 +247,8 @@ def main():
     parser.add_argument("--code", type=pathlib.Path, help="a folder for the driver's machine code with its executions in a call")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all of it, too")
     args = parser.parse_args()
-    try:
-        found = [summary(one) for one in measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier,
-                                                 args.workload, args.guest, args.code)]
-    except say.LabError as error:
-        sys.exit(f"error: {error}")
-    if args.json:
-        args.json.write_text(json.dumps(found))
-    for data in found:
-        show(data, args.top)
+    told.tell(lambda: [summary(one) for one in measure(args.driver, programs.build("tools/binder-bench"), args.size, args.carrier,
+                                                       args.workload, args.guest, args.code)], show, args.top, args.json)
 
 
 if __name__ == "__main__":

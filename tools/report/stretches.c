@@ -310,18 +310,16 @@ static void at_exit(qemu_plugin_id_t id, void *data)
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
-	const char *path = NULL;
+	const char *value;
 
 	(void)info;
 	for (int i = 0; i < argc; i++) {
-		if (!strncmp(argv[i], "out=", 4))
-			path = argv[i] + 4;
-		else if (!strncmp(argv[i], "count=", 6))
-			count_address = strtoull(argv[i] + 6, NULL, 16);
-		else if (!strncmp(argv[i], "entry=", 6))
-			entry_address = strtoull(argv[i] + 6, NULL, 16);
+		if ((value = option(argv[i], "count")))
+			count_address = strtoull(value, NULL, 16);
+		else if ((value = option(argv[i], "entry")))
+			entry_address = strtoull(value, NULL, 16);
 	}
-	out = path ? fopen(path, "w") : NULL;
+	out = output(argc, argv);
 	if (!out || !count_address || !entry_address) {
 		fprintf(stderr, "stretches: say out=FILE,count=ADDRESS,entry=ADDRESS\n");
 		return 1;
