@@ -324,7 +324,8 @@ fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
     // Eight times as much where it grows with the depth, 64 times where with its square, less where both do. More at
     // eight times the depth misses the caches, which takes up to two and a half times as long.
     let wrong = pairs.iter().find(|(_, once, deep, noise)| *deep > 30 * once + noise);
-    wrong.map(|(what, once, deep, _)| format!("{what}: {once} ns at {DEPTH}, {deep} ns at {TIMES} times that"))
+    wrong
+        .map(|(what, once, deep, _)| format!("{what}: {once} ns at {DEPTH}, {deep} ns at {TIMES} times that"))
 }
 
 fn lesson_s06_costs_grow_no_faster_than_the_depth(t: &Stage) {
