@@ -12,3 +12,4 @@
 #include "../../rust/kernel_ext/seq.c"
 #include "../../rust/kernel_ext/tasks.c"
 #include "../../rust/kernel_ext/time.c"
+#include "../../rust/kernel_ext/user.c"

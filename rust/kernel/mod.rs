@@ -29,4 +29,5 @@ pub(crate) mod sched;
 pub(crate) mod stack_bytes;
 pub(crate) mod ticks;
 pub(crate) mod user_error;
+pub(crate) mod user_words;
 pub(crate) mod versions;

@@ -8,8 +8,9 @@
 
 use core::mem::MaybeUninit;
 use kernel::{
+    bindings,
     prelude::*,
-    uaccess::{UserPtr, UserSlice}, //
+    uaccess::UserPtr, //
 };
 
 /// Up to `SIZE` bytes.
@@ -76,15 +77,34 @@ impl<const SIZE: usize> StackBytes<SIZE> {
     }
 
     /// Replaces the contents by `len` bytes of the calling process. `EFAULT` if they cannot be
-    /// read, or are more than the buffer has room for.
+    /// read, or are more than the buffer has room for. May sleep.
     #[inline]
     pub(crate) fn read_user(&mut self, from: UserPtr, len: usize) -> Result {
         self.clear();
-        let place = self.bytes.get_mut(..len).ok_or(EFAULT)?;
-        UserSlice::new(from, len).reader().read_raw(place)?;
-        // INVARIANT: `read_raw` initialises all of `place` when it succeeds, and `get_mut` has
-        // checked that `len` is within the array.
+        let place = self.bytes.get_mut(..len).ok_or(EFAULT)?.as_mut_ptr();
+        // SAFETY: `place` is valid for writes of `len` bytes of one array, so there is nothing for the
+        // checks to find that `_` leaves out. The source may be any address at all.
+        let left = unsafe { bindings::_copy_from_user(place.cast(), from.as_const_ptr(), len) };
+        if left != 0 {
+            return Err(EFAULT);
+        }
+        // INVARIANT: Nothing is left, so all of `place` is initialised, and `get_mut` has checked that
+        // `len` is within the array.
         self.len = len;
         Ok(())
+    }
+
+    /// Writes the contents to the memory of the calling process. `EFAULT` if that fails; some of them
+    /// may be written then. May sleep.
+    #[inline]
+    pub(crate) fn write_user(&self, to: UserPtr) -> Result {
+        let bytes = self.as_slice();
+        // SAFETY: `bytes` is valid for reads of its length, as above. The target may be any address at all.
+        let left =
+            unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
+        match left {
+            0 => Ok(()),
+            _ => Err(EFAULT),
+        }
     }
 }

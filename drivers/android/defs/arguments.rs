@@ -17,28 +17,21 @@ pub(crate) struct WriteRead {
 }
 
 impl WriteRead {
-    pub(crate) const SIZE: usize = 48;
+    /// Where the words are that the driver writes.
+    pub(crate) const WRITE_CONSUMED: usize = 1;
+    pub(crate) const READ_CONSUMED: usize = 4;
 
-    pub(crate) fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+    /// Decodes the words of the struct.
+    #[inline]
+    pub(crate) fn decode(words: &[u64; 6]) -> Self {
         Self {
-            write_size: double_word(bytes, 0),
-            write_consumed: double_word(bytes, 8),
-            write_buffer: double_word(bytes, 16),
-            read_size: double_word(bytes, 24),
-            read_consumed: double_word(bytes, 32),
-            read_buffer: double_word(bytes, 40),
+            write_size: words[0],
+            write_consumed: words[Self::WRITE_CONSUMED],
+            write_buffer: words[2],
+            read_size: words[3],
+            read_consumed: words[Self::READ_CONSUMED],
+            read_buffer: words[5],
         }
-    }
-
-    pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
-        let mut bytes = [0; Self::SIZE];
-        put_double_word(&mut bytes, 0, self.write_size);
-        put_double_word(&mut bytes, 8, self.write_consumed);
-        put_double_word(&mut bytes, 16, self.write_buffer);
-        put_double_word(&mut bytes, 24, self.read_size);
-        put_double_word(&mut bytes, 32, self.read_consumed);
-        put_double_word(&mut bytes, 40, self.read_buffer);
-        bytes
     }
 }
 

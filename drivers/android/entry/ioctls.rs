@@ -18,7 +18,7 @@ use crate::{
         PROTOCOL_VERSION, //
     },
     entry::{commands, refusals, returns},
-    kernel_ext::{descriptors::Descriptors, park::WakeHint, user_error},
+    kernel_ext::{descriptors::Descriptors, park::WakeHint, user_error, user_words},
     lifecycle::{freeze, teardown::end_thread, threads::current_thread},
     process::Process,
     pure::node_counts::Uncounted,
@@ -120,6 +120,11 @@ impl Argument {
         Ok(bytes)
     }
 
+    /// Returns where the word of this number is of those that the argument points to.
+    fn word(self, number: usize) -> UserPtr {
+        UserPtr::from_addr(self.0).wrapping_byte_add(number * size_of::<u64>())
+    }
+
     /// Writes to where the argument points. Fails with `EFAULT`.
     fn put(self, bytes: &[u8]) -> Result {
         UserSlice::new(UserPtr::from_addr(self.0), bytes.len())
@@ -132,10 +137,15 @@ impl Argument {
 /// (contract WR-1, WR-3).
 fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     let thread = current_thread(opened.process)?;
-    let mut io = WriteRead::decode(&argument.get()?);
+    let mut words = [0; 6];
+    user_words::read_six(&mut words, argument.word(0))?;
+    let mut io = WriteRead::decode(&words);
     let result = write_then_read(opened, &thread, &mut io);
     thread.must_return.store(false, Relaxed);
-    argument.put(&io.encode())?;
+    user_words::write_two(
+        (io.write_consumed, argument.word(WriteRead::WRITE_CONSUMED)),
+        (io.read_consumed, argument.word(WriteRead::READ_CONSUMED)),
+    )?;
     result
 }
 

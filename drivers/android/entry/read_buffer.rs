@@ -105,7 +105,8 @@ impl<'a> ReadBuffer<'a> {
         let piece = self.piece.as_slice();
         if !piece.is_empty() {
             let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            write(address, piece)?;
+            let address = usize::try_from(address).map_err(|_| EFAULT)?;
+            self.piece.write_user(UserPtr::from_addr(address))?;
             self.flushed += piece.len() as u64;
             self.piece.clear();
         }

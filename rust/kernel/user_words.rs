@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A few words of 64 bits in the memory of the calling process.
+//!
+//! To copy some bytes takes a call, checks for every size, and a loop. Words whose number is known
+//! are read and written by an instruction each.
+
+use kernel::{
+    prelude::*,
+    uaccess::UserPtr, //
+};
+
+extern "C" {
+    fn kernel_ext_get_six_words(to: *mut u64, from: *const u64) -> bool;
+    fn kernel_ext_put_two_words(one: *mut u64, first: u64, two: *mut u64, second: u64) -> bool;
+}
+
+/// Reads six words into `to`. `EFAULT` if they cannot be read; then `to` has some of them. May
+/// sleep.
+#[inline]
+pub(crate) fn read_six(to: &mut [u64; 6], from: UserPtr) -> Result {
+    // SAFETY: `to` is valid for writes of six words. The source may be any address at all.
+    match unsafe { kernel_ext_get_six_words(to.as_mut_ptr(), from.as_const_ptr().cast()) } {
+        true => Ok(()),
+        false => Err(EFAULT),
+    }
+}
+
+/// Writes each word to the place next to it. `EFAULT` if that fails; then one of them may be written. May
+/// sleep.
+#[inline]
+pub(crate) fn write_two(first: (u64, UserPtr), second: (u64, UserPtr)) -> Result {
+    let [one, two] = [first.1, second.1].map(|to| to.as_mut_ptr().cast());
+    // SAFETY: The targets may be any addresses at all.
+    match unsafe { kernel_ext_put_two_words(one, first.0, two, second.0) } {
+        true => Ok(()),
+        false => Err(EFAULT),
+    }
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What rust/kernel/user_words.rs calls.
+ */
+#ifndef _KERNEL_EXT_USER_H
+#define _KERNEL_EXT_USER_H
+
+#include <linux/compiler_types.h>
+#include <linux/types.h>
+
+/* Reads six words of user space. Returns false if they cannot be read. May sleep. */
+bool kernel_ext_get_six_words(u64 *to, const u64 __user *from);
+
+/* Writes a word each to two places of user space. Returns false if that fails. May sleep. */
+bool kernel_ext_put_two_words(u64 __user *one, u64 first, u64 __user *two, u64 second);
+
+#endif /* _KERNEL_EXT_USER_H */
