@@ -21,7 +21,8 @@ class Guest:
     name: str
     arch: str
     fragments: tuple
-    builtin: bool = False
+    # Our driver is a part of it, and all else is as in this guest's kernel, of whose objects it is made.
+    builtin: str = ""
     flags: tuple = ()
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
@@ -37,7 +38,7 @@ GUESTS = {
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-compat", "x86_64", ("common", "x86_64", "compat")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
-        Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "builtin"), builtin=True),
+        Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
@@ -69,11 +70,15 @@ class Kernel:
             "upstream": "drivers/android/binder/rust_binder.ko",
         }[driver]
 
-    def make(self, *arguments):
-        return [
-            "make", "-C", self.tree, f"O={self.folder}", f"-j{os.cpu_count() or 2}",
+    def make(self, *arguments, like=None):
+        """The kbuild call for the kernel itself. Kbuild compiles anew what was compiled by another command, and paths are parts of
+        commands: so that objects of the kernel `like` can be used, tree and folder are seen where its tree and folder are."""
+        at = like or self
+        argv = [
+            "make", "-C", at.tree, f"O={at.folder}", f"-j{os.cpu_count() or 2}",
             *toolchain.kernel_variables(self.guest.arch), *self.guest.flags, *arguments,
         ]
+        return proc.with_mounts({self.tree: at.tree, self.folder: at.folder}, argv) if like else argv
 
     def module_command(self, sources, out, *arguments, target="modules"):
         """The kbuild call that makes a module, or another target, of a folder of sources in folder `out`."""
@@ -112,28 +117,43 @@ def _build_builtin(guest, base, fragments, inputs):
     One tree for all, so that a new clone rebuilds the driver and not the kernel. What comes out is
     copied before another checkout gets its turn.
     """
-    tree = source.builtin_tree(base)
-    where = f"kernel/{guest.name}-{cache.key(*inputs)}"
+    like, tree = build(guest.builtin), source.builtin_tree(base)
+    where = f"kernel/{guest.name}-{cache.key(*inputs, like.folder.name)}"
     image = BUILD / guest.name / "bzImage"
     image.parent.mkdir(parents=True, exist_ok=True)
+
+    def make(folder):
+        _copy_objects(like.folder, folder)
+        _build(Kernel(guest, tree, folder), fragments, like)
+
     with cache.lock(where + "-files"):
         changed = install.lay_into(tree)
         if changed:
             (cache.root() / where / ".complete").unlink(missing_ok=True)
-        folder = cache.in_place(where, lambda f: _build(Kernel(guest, tree, f), fragments))
+        folder = cache.in_place(where, make)
         shutil.copy2(folder / _BZIMAGE, image)
     return Kernel(guest, tree, folder, image)
 
 
-def _build(kernel, fragments):
+def _copy_objects(made, folder):
+    """Begin a kernel's folder with what another one has made, times included, but not with its stamp."""
+    done = folder / ".begun"
+    if done.exists():
+        return
+    proc.output("cp", "-a", *(path for path in made.iterdir() if path.name != ".complete"), folder)
+    done.touch()
+
+
+def _build(kernel, fragments, like=None):
+    """Build a kernel; of the objects of the kernel `like`, which are in its folder, what differs is compiled again."""
     name, env = kernel.guest.name, toolchain.kernel_environment()
     cache.need_space(1.5, f"building the {name} kernel")
     wanted = kernel.folder / "wanted.config"
     wanted.write_text("\n".join(fragments) + "\n")
-    configure = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig")
+    configure = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig", like=like)
     proc.logged(f"configuring the {name} kernel", f"config-{name}", configure, env=env)
     check_config(kernel.folder / ".config", fragments)
-    argv = kernel.make(*(["bzImage", "modules"] if kernel.guest.arch != "um" else []))
+    argv = kernel.make(*(["bzImage", "modules"] if kernel.guest.arch != "um" else []), like=like)
     proc.logged(f"building the {name} kernel", f"kernel-{name}", argv, env=env)
 
 
