@@ -359,7 +359,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     }
 
     /// Frees the range at `offset`, which has to be in `phase`.
-    #[inline]
+    #[inline(never)]
     fn free(&mut self, offset: usize, phase: Phase) -> Result<Leftover<T>, WrongState> {
         let offset = u32::try_from(offset).map_err(|_| WrongState)?;
         if self.books.is_some() {

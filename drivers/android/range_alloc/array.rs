@@ -16,8 +16,10 @@ use core::mem::{self, ManuallyDrop};
 /// - Each of `spans[..len]` has a slot of its own, whose bit in `slots_used` is set; no other bits
 ///   are set.
 /// - Only slots whose bit is set are [`State::Delivered`].
+/// - `used` is the sum of the sizes of `spans[..len]`.
 pub(super) struct Array<T, const N: usize> {
-    len: usize,
+    len: u32,
+    used: u32,
     slots_used: u64,
     spans: [Span; N],
     /// Dropped by the array itself, which knows those that are in use.
@@ -80,20 +82,35 @@ impl<T, const N: usize> Array<T, N> {
         const { assert!(N <= u64::BITS as usize, "each slot needs a bit") };
         Self {
             len: 0,
+            used: 0,
             slots_used: 0,
             spans: [Span::NOWHERE; N],
             slots: ManuallyDrop::new([const { Slot::EMPTY }; N]),
         }
     }
 
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Returns the smallest gap of at least `size` bytes in a space of `space` bytes; of several
     /// such, the one with the lowest offset.
     #[inline(always)]
     pub(super) fn best_gap(&self, size: u32, space: u32) -> Option<Gap> {
+        let end = self.live().last().map_or(0, Span::end);
+        if end == self.used {
+            // The ranges lie next to each other, so there is one gap: what is behind them.
+            let index = self.len();
+            let offset = end;
+            return (space - end >= size).then_some(Gap { index, offset });
+        }
+        self.best_of_many_gaps(size, space)
+    }
+
+    /// The same where there are gaps between ranges.
+    #[inline(never)]
+    fn best_of_many_gaps(&self, size: u32, space: u32) -> Option<Gap> {
         let mut best = None;
         let mut best_room = u32::MAX;
         let mut offset = 0;
@@ -108,7 +125,7 @@ impl<T, const N: usize> Array<T, N> {
         let room = space - offset;
         if room >= size && (best.is_none() || room < best_room) {
             best = Some(Gap {
-                index: self.len,
+                index: self.len(),
                 offset,
             });
         }
@@ -116,7 +133,7 @@ impl<T, const N: usize> Array<T, N> {
     }
 
     /// Reserves the beginning of a gap. Returns the offset.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
         let slot = self.slots_used.trailing_ones() as usize;
         let entry = self.slots.get_mut(slot).ok_or(Full)?;
@@ -127,8 +144,9 @@ impl<T, const N: usize> Array<T, N> {
         mem::forget(mem::replace(&mut entry.state, State::Reserved));
         self.slots_used |= 1 << slot;
 
-        if gap.index < self.len {
-            self.spans.copy_within(gap.index..self.len, gap.index + 1);
+        let len = self.len();
+        if gap.index < len {
+            self.spans.copy_within(gap.index..len, gap.index + 1);
         }
         self.spans[gap.index] = Span {
             offset: gap.offset,
@@ -137,6 +155,7 @@ impl<T, const N: usize> Array<T, N> {
             is_oneway: claim.oneway_sender.is_some(),
         };
         self.len += 1;
+        self.used += claim.size;
         Ok(gap.offset)
     }
 
@@ -148,7 +167,7 @@ impl<T, const N: usize> Array<T, N> {
     }
 
     /// Frees the range at exactly this offset, which has to be in this phase.
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, offset: u32, phase: Phase) -> Option<Claim> {
         let index = self.live().iter().position(|span| span.offset == offset)?;
         let span = self.spans[index];
@@ -162,17 +181,20 @@ impl<T, const N: usize> Array<T, N> {
             label: slot.label,
         };
         self.slots_used &= !(1 << span.slot);
-        if index + 1 < self.len {
-            self.spans.copy_within(index + 1..self.len, index);
+        let len = self.len();
+        if index + 1 < len {
+            self.spans.copy_within(index + 1..len, index);
         }
         self.len -= 1;
+        self.used -= claim.size;
         Some(claim)
     }
 
     /// Removes the last range, whatever its state, and returns it.
     pub(super) fn pop(&mut self) -> Option<(u32, Claim, State<T>)> {
         self.len = self.len.checked_sub(1)?;
-        let span = self.spans[self.len];
+        let span = self.spans[self.len()];
+        self.used -= span.size;
         self.slots_used &= !(1 << span.slot);
         let slot = mem::replace(&mut self.slots[span.slot as usize], Slot::EMPTY);
         let claim = Claim {
@@ -185,7 +207,7 @@ impl<T, const N: usize> Array<T, N> {
 
     /// Adds a range behind all others. The array must have a free slot.
     pub(super) fn push(&mut self, offset: u32, claim: Claim, state: State<T>) {
-        self.put(self.len, offset, claim, state);
+        self.put(self.len(), offset, claim, state);
     }
 
     /// Adds a range before all others. The array must have a free slot.
@@ -253,7 +275,7 @@ impl<T, const N: usize> Array<T, N> {
     }
 
     fn live(&self) -> &[Span] {
-        &self.spans[..self.len]
+        &self.spans[..self.len()]
     }
 }
 
