@@ -111,17 +111,27 @@ macro_rules! wire_table {
                 (self.code() & 0xff) as usize
             }
 
-            /// Returns the entry of a code, if there is one.
+            /// Returns the entry of a code, if there is one. Of two with one number it finds the first.
             #[allow(dead_code)] // Codes of returns are never read.
             #[inline(always)]
-            pub(crate) const fn from_code(code: u32) -> Option<Self> {
+            pub(crate) fn from_code(code: u32) -> Option<Self> {
+                const {
+                    assert!(Self::NUMBERS < 0x100, "a number is the lowest byte of a code");
+                }
+                let entry = (*Self::BY_NUMBER.get((code & 0xff) as usize)?)?;
+                (entry.code() == code).then_some(entry)
+            }
+
+            /// The entries by running number, likewise.
+            const BY_NUMBER: [Option<Self>; Self::NUMBERS] = {
+                let mut entries = [None; Self::NUMBERS];
                 $(
-                    if code == Self::$variant as u32 {
-                        return Some(Self::$variant);
+                    if entries[Self::$variant.number()].is_none() {
+                        entries[Self::$variant.number()] = Some(Self::$variant);
                     }
                 )*
-                None
-            }
+                entries
+            };
 
             /// Returns the code.
             pub(crate) const fn code(self) -> u32 {
