@@ -21,6 +21,7 @@ use crate::{
     defs::{NodeDebugInfo, NodeName, Return},
     handles::Handles,
     kernel_ext::{
+        callers::{HasRecords, Records},
         closable::{Closable, Open},
         linked_tree::LinkedTree,
         open_file::OpenFile,
@@ -93,6 +94,9 @@ pub(crate) struct Process {
     pub(crate) code_counts: Closable<Arc<ProcessCounts>>,
     #[pin]
     state: SpinLock<ProcessState>,
+    /// The threads, to be found by themselves.
+    #[pin]
+    pub(crate) callers: Records<Thread>,
     /// Handles on nodes of other processes. This lock is taken before the state lock of any
     /// process.
     #[pin]
@@ -312,6 +316,15 @@ impl ProcessState {
     }
 }
 
+impl HasRecords for Process {
+    type Record = Thread;
+
+    #[inline(always)]
+    fn records(&self) -> &Records<Thread> {
+        &self.callers
+    }
+}
+
 impl IdleThreads for ProcessState {
     type Thread = Thread;
 
@@ -355,6 +368,7 @@ impl Process {
                 credential: Closable::new(ARef::from(credential)),
                 code_counts: Closable::new(code_counts),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
+                callers <- Records::new(),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),
                 buffers,
                 pages,

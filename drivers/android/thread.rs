@@ -287,6 +287,11 @@ impl Thread {
         self.task.is_current()
     }
 
+    /// Makes sure that a task that is gone leaves nothing to be found by another one. No lock may be held.
+    pub(crate) fn remove_caller(&self) {
+        self.process.callers.remove_gone(&self.task);
+    }
+
     /// Whether the task will never use the device again, although the thread has not declared so.
     pub(crate) fn is_exiting(&self) -> bool {
         self.task.is_exiting()

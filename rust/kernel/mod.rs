@@ -6,6 +6,7 @@
 //! where `unsafe` may stand, and the only place that depends on differences between kernels.
 
 pub(crate) mod box_queue;
+pub(crate) mod callers;
 #[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod closable;
 pub(crate) mod cpu_rings;

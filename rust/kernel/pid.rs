@@ -15,12 +15,14 @@ use kernel::{ffi::c_void, sync::aref::ARef, task::Task};
 use core::ptr::NonNull;
 
 extern "C" {
+    fn kernel_ext_pid_current() -> *mut c_void;
     fn kernel_ext_pid_of_thread() -> *mut c_void;
     fn kernel_ext_pid_of_group() -> *mut c_void;
     fn kernel_ext_pid_put(pid: *mut c_void);
     fn kernel_ext_pid_is_current(pid: *const c_void) -> bool;
     fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
     fn kernel_ext_pid_is_exiting(pid: *const c_void) -> bool;
+    fn kernel_ext_pid_is_gone(pid: *const c_void) -> bool;
     fn kernel_ext_pid_task(pid: *mut c_void) -> *mut c_void;
     fn kernel_ext_pid_wake(pid: *mut c_void, handoff: bool);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
@@ -62,6 +64,13 @@ pub(crate) enum TaskState {
     Exited,
 }
 
+/// Returns the address of the `struct pid` of the calling thread, only to be compared.
+#[inline]
+pub(crate) fn current_address() -> *mut c_void {
+    // SAFETY: Reads a field of the calling thread.
+    unsafe { kernel_ext_pid_current() }
+}
+
 /// The name of a thread.
 pub(crate) struct ThreadPid(Counted);
 
@@ -77,6 +86,17 @@ impl ThreadPid {
 
     fn as_ptr(&self) -> *mut c_void {
         self.0 .0.as_ptr()
+    }
+
+    /// Returns the address of the `struct pid`, only to be compared.
+    pub(crate) fn address(&self) -> *mut c_void {
+        self.as_ptr()
+    }
+
+    /// Whether no thread has this name, now or later. What the thread did happened before.
+    pub(crate) fn is_gone(&self) -> bool {
+        // SAFETY: By the type invariants the pid is valid.
+        unsafe { kernel_ext_pid_is_gone(self.as_ptr()) }
     }
 
     /// Whether this names the calling thread.

@@ -5,6 +5,7 @@
 //! To copy some bytes takes a call, checks for every size, and a loop. Words whose number is known
 //! are read and written by an instruction each.
 
+use core::mem::MaybeUninit;
 use kernel::{
     prelude::*,
     uaccess::UserPtr, //
@@ -15,13 +16,15 @@ extern "C" {
     fn kernel_ext_put_two_words(one: *mut u64, first: u64, two: *mut u64, second: u64) -> bool;
 }
 
-/// Reads six words into `to`. `EFAULT` if they cannot be read; then `to` has some of them. May
-/// sleep.
-#[inline]
-pub(crate) fn read_six(to: &mut [u64; 6], from: UserPtr) -> Result {
+/// Reads six words. `EFAULT` if they cannot be read. May sleep.
+#[inline(always)]
+pub(crate) fn read_six(from: UserPtr) -> Result<[u64; 6]> {
+    let mut words = MaybeUninit::<[u64; 6]>::uninit();
+    let to = words.as_mut_ptr().cast();
     // SAFETY: `to` is valid for writes of six words. The source may be any address at all.
-    match unsafe { kernel_ext_get_six_words(to.as_mut_ptr(), from.as_const_ptr().cast()) } {
-        true => Ok(()),
+    match unsafe { kernel_ext_get_six_words(to, from.as_const_ptr().cast()) } {
+        // SAFETY: The function has written all six.
+        true => Ok(unsafe { words.assume_init() }),
         false => Err(EFAULT),
     }
 }

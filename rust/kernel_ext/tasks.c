@@ -32,6 +32,11 @@ void kernel_ext_park(void)
 	__set_current_state(TASK_RUNNING);
 }
 
+struct pid *kernel_ext_pid_current(void)
+{
+	return task_pid(current);
+}
+
 struct pid *kernel_ext_pid_of_thread(void)
 {
 	return get_pid(task_pid(current));
@@ -79,6 +84,18 @@ bool kernel_ext_pid_is_exiting(struct pid *pid)
 	exiting = !task || READ_ONCE(task->flags) & PF_EXITING;
 	rcu_read_unlock_sched();
 	return exiting;
+}
+
+/*
+ * A thread that executes a program takes over the pid of its group's leader in one step, so a pid
+ * that has lost its thread gets no other.
+ */
+bool kernel_ext_pid_is_gone(struct pid *pid)
+{
+	if (pid_has_task(pid, PIDTYPE_PID))
+		return false;
+	smp_acquire__after_ctrl_dep();
+	return true;
 }
 
 struct task_struct *kernel_ext_pid_task(struct pid *pid)

@@ -24,12 +24,20 @@ struct pid *kernel_ext_pid_of_thread(void);
 struct pid *kernel_ext_pid_of_group(void);
 void kernel_ext_pid_put(struct pid *pid);
 
+/* Returns the pid of the calling thread, without a reference. */
+struct pid *kernel_ext_pid_current(void);
+
 /* Whether @pid is that of the calling thread, or of its thread group. */
 bool kernel_ext_pid_is_current(const struct pid *pid);
 bool kernel_ext_pid_is_current_group(const struct pid *pid);
 
 /* Whether the thread is exiting, or gone. */
 bool kernel_ext_pid_is_exiting(struct pid *pid);
+
+/*
+ * Whether no thread has @pid, now or later. What the last one did happened before.
+ */
+bool kernel_ext_pid_is_gone(struct pid *pid);
 
 /* Returns a reference to the thread; NULL if it is gone. */
 struct task_struct *kernel_ext_pid_task(struct pid *pid);

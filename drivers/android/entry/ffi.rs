@@ -15,6 +15,7 @@ use crate::{
         refusals, //
     },
     kernel_ext::{
+        callers::Operation,
         descriptors::{Descriptors, OpenedAs},
         versions::this_module,
     },
@@ -244,6 +245,8 @@ unsafe extern "C" fn binder_release(
     // SAFETY: `private_data` was returned by `into_foreign`, and nothing uses the file after this call.
     let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
     process.file.clear();
+    // SAFETY: No operation of the file is left when it is released.
+    unsafe { process.callers.clear() };
     // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call there.
     unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     end_process(&process);
@@ -379,12 +382,14 @@ unsafe extern "C" fn binder_ioctl(
         // SAFETY: The kernel calls this function as one of the operations of `Process`, and
         // `descriptors` does not outlive this call.
         let descriptors = unsafe { Descriptors::of_caller() };
-        let opened = Opened {
-            process,
+        // SAFETY: As above, and this is the only call in this operation.
+        let operation = unsafe { Operation::of_caller(process) };
+        let mut opened = Opened {
+            operation,
             credential: file.cred(),
             descriptors,
             may_wait: file.flags() & kernel::fs::file::flags::O_NONBLOCK == 0,
         };
-        ioctls::run(&opened, command, argument).map(|()| 0)
+        ioctls::run(&mut opened, command, argument).map(|()| 0)
     })
 }

@@ -18,7 +18,9 @@ use crate::{
         PROTOCOL_VERSION, //
     },
     entry::{commands, refusals, returns},
-    kernel_ext::{descriptors::Descriptors, park::WakeHint, user_error, user_words},
+    kernel_ext::{
+        callers::Operation, descriptors::Descriptors, park::WakeHint, user_error, user_words,
+    },
     lifecycle::{freeze, teardown::end_thread, threads::current_thread},
     process::Process,
     pure::node_counts::Uncounted,
@@ -31,15 +33,14 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{AtomicFlag, Relaxed},
-        Arc,
-        ArcBorrow, //
+        Arc, //
     },
     uaccess::{UserPtr, UserSlice}, //
 };
 
 /// An open file of a device, and the task that runs an ioctl on it.
 pub(crate) struct Opened<'a> {
-    pub(crate) process: ArcBorrow<'a, Process>,
+    pub(crate) operation: Operation<'a, Process>,
     /// The credential with which the file was opened. It is that of the process, and stays the same as
     /// long as the file is open.
     pub(crate) credential: &'a Credential,
@@ -50,14 +51,14 @@ pub(crate) struct Opened<'a> {
 
 /// Runs an ioctl of the calling task. Fails with `EINVAL` for a command that does not exist. No lock
 /// may be held.
-pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
+pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     trace::ioctl(command, argument);
     let result = user_error::wait_while_stopped().and_then(|()| {
         let result = dispatch(opened, command, argument);
         if let Err(error) = result {
             // A wait that ends without work is usual, and not logged.
             if error != EINTR && error != EAGAIN {
-                refusals::ioctl(&opened.process, command, argument, error);
+                refusals::ioctl(&opened.operation.opened(), command, argument, error);
             }
         }
         // A signal ends the wait, and leaves the result as it is.
@@ -68,11 +69,20 @@ pub(crate) fn run(opened: &Opened<'_>, command: u32, argument: usize) -> Result 
     result
 }
 
-fn dispatch(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
+fn dispatch(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     let argument = Argument(argument);
-    let process = opened.process;
+    // Asked first: nearly all are this one.
+    if command == ioctl::WRITE_READ {
+        return write_read(opened, argument);
+    }
+    dispatch_other(opened, command, argument)
+}
+
+/// Runs any ioctl but `BINDER_WRITE_READ`.
+#[inline(never)]
+fn dispatch_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
+    let process = opened.operation.opened();
     match command {
-        ioctl::WRITE_READ => write_read(opened, argument),
         ioctl::SET_MAX_THREADS => set_max_threads(&process, argument),
         ioctl::SET_CONTEXT_MGR => {
             set_context_manager(opened, NodeName::default(), NodeFlags::default())
@@ -83,7 +93,9 @@ fn dispatch(opened: &Opened<'_>, command: u32, argument: usize) -> Result {
             set_context_manager(opened, name, flags)
         }
         ioctl::THREAD_EXIT => {
-            end_thread(&current_thread(process)?);
+            let thread = current_thread(process)?;
+            opened.operation.give_up_record();
+            end_thread(&thread);
             Ok(())
         }
         ioctl::VERSION => {
@@ -136,11 +148,17 @@ impl Argument {
 /// Runs `BINDER_WRITE_READ`. How far each half has come is written even where the other has failed
 /// (contract WR-1, WR-3).
 fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
-    let thread = current_thread(opened.process)?;
-    let mut words = [0; 6];
-    user_words::read_six(&mut words, argument.word(0))?;
-    let mut io = WriteRead::decode(&words);
-    let result = write_then_read(opened, &thread, &mut io);
+    let found;
+    let thread = match opened.operation.record() {
+        // One whose task has become another one by executing a program may have ended.
+        Some(thread) if !thread.has_ended.load(Relaxed) => thread,
+        _ => {
+            found = current_thread(opened.operation.opened())?;
+            &found
+        }
+    };
+    let mut io = WriteRead::decode(&user_words::read_six(argument.word(0))?);
+    let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
     user_words::write_two(
         (io.write_consumed, argument.word(WriteRead::WRITE_CONSUMED)),
@@ -207,7 +225,7 @@ fn enable_spam_detection(process: &Process, argument: Argument) -> Result {
 }
 
 fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) -> Result {
-    let process = Arc::from(opened.process);
+    let process = Arc::from(opened.operation.opened());
     if !process.is_callers() {
         return Err(EINVAL);
     }

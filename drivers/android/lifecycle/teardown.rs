@@ -44,6 +44,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     };
     binder_debug!(Threads, "thread {} ends", thread.id);
     drop((record, spare));
+    thread.remove_caller();
     if let Some(saved) = raised_from {
         end_service(thread, saved);
     }

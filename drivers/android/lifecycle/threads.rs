@@ -50,7 +50,9 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
         let mut state = process.lock_state();
         if limits().threads.has_room(state.threads.len()) {
             state.threads.insert(node);
-            return Ok(thread.clone());
+            drop(state);
+            process.callers.claim(thread.clone());
+            return Ok(thread);
         }
         drop(state);
         if !end_exited_thread(process) {

@@ -19,6 +19,7 @@ cases! { "threads":
     lesson_r11_c16_exit_with_counts_unread ["TREL-2"],
     exit_and_return ["TREL-3"],
     exit_leaves_the_others_alone ["TREL-1"],
+    many_threads_keep_apart ["TREL-1", "TREL-3"],
     end_of_a_thread_without_exit ["TREL-1", "REL-2"],
 }
 
@@ -145,6 +146,34 @@ fn exit_leaves_the_others_alone(t: &Stage) {
     assert!(other.actor.is_blocked());
     helper.reply(&bytes(b"fine"));
     assert_eq!(other.data(&other.wait_reply()), b"fine");
+}
+
+/// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
+fn many_threads_keep_apart(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let mut threads: Vec<Port> = (0..40).map(|_| client.thread()).collect();
+    for round in 0..3u8 {
+        for (number, thread) in threads.iter().enumerate() {
+            let said = bytes(&[round, number as u8]);
+            thread.round_trip(0, &server, &said, &said);
+            let mut commands = Commands::new();
+            commands.transaction(&thread.place(super::NO_HANDLE, 0, &empty()));
+            thread.try_write(&commands);
+            if number % 3 == 0 {
+                exit(thread);
+            }
+        }
+        for (number, thread) in threads.iter().enumerate() {
+            let has_error = number % 3 != 0;
+            assert_eq!(thread.extended_error() != super::NO_ERROR, has_error, "thread {number}");
+            assert_eq!(thread.drain().is_empty(), !has_error, "thread {number}");
+        }
+        // Some end without a word, and others take their place.
+        for gone in threads.drain(30..).collect::<Vec<_>>() {
+            gone.actor.start(crate::ops::Op::EndThread);
+        }
+        threads.extend((30..40).map(|_| client.thread()));
+    }
 }
 
 fn end_of_a_thread_without_exit(t: &Stage) {

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an open file records of the tasks that call into it. A task finds its record without a lock,
+//! and borrows it for the time of its call without counting.
+//!
+//! ```text
+//!              claim (the task)                give_up_record (the task), remove_gone, clear
+//!   free slot ─────────────────► the task's ──────────────────────────────────────────────► free slot
+//!                                  │    ▲
+//!                                  └────┘ Operation::record (the task, in a call)
+//! ```
+//!
+//! A borrow is valid because a slot is emptied only where its task can have none: by the task itself,
+//! which gives up the [`Operation`] that its borrows are made of; when no such task exists any more; or
+//! when the file is released, into which nobody calls then.
+//!
+//! There are few slots, so a task may have none. The file then has to find its record in another way.
+
+use super::pid::{current_address, ThreadPid};
+use core::{
+    cell::UnsafeCell,
+    ffi::c_void,
+    marker::PhantomData,
+    ptr, //
+};
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+        ArcBorrow,
+        SpinLock, //
+    }, //
+};
+
+/// How many tasks have a slot.
+const SLOTS: usize = 16;
+
+/// How many slots a task may have its record in.
+const PLACES: usize = 4;
+
+/// The private data of a file that records its callers.
+pub(crate) trait HasRecords {
+    /// The record of a task. As long as it exists it has to keep the [`ThreadPid`] of the task: otherwise
+    /// another task might find it.
+    type Record;
+
+    /// Returns the records.
+    fn records(&self) -> &Records<Self::Record>;
+}
+
+/// The place of one record.
+///
+/// # Invariants
+///
+/// While no lock is held: `record` is there if `pid` is not null.
+struct Slot<R> {
+    /// The address of the `struct pid` of the task, only to be compared; null if the slot is free.
+    pid: Atomic<*mut c_void>,
+    record: UnsafeCell<Option<Arc<R>>>,
+}
+
+/// The records of some of the tasks that call into a file.
+///
+/// # Invariants
+///
+/// Slots are written only under `changes`. The record of one that is not free is written only when no
+/// task whose `struct pid` is at that address has an [`Operation`] of which it has borrowed the record.
+#[pin_data]
+pub(crate) struct Records<R> {
+    slots: [Slot<R>; SLOTS],
+    #[pin]
+    changes: SpinLock<()>,
+}
+
+// SAFETY: Records are used by the tasks that put them there, and dropped by any.
+unsafe impl<R: Send + Sync> Send for Records<R> {}
+// SAFETY: As above. What is not atomic is written under the lock, and by the type invariants only while
+// nobody reads it.
+unsafe impl<R: Send + Sync> Sync for Records<R> {}
+
+impl<R> Records<R> {
+    /// Makes an initialiser of no records.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        // INVARIANT: All slots are free.
+        pin_init!(Self {
+            slots: [const {
+                Slot {
+                    pid: Atomic::new(ptr::null_mut()),
+                    record: UnsafeCell::new(None),
+                }
+            }; SLOTS],
+            changes <- new_spinlock!((), "Records::changes"),
+        })
+    }
+
+    /// Returns the slots that may have the record of the task whose `struct pid` is at `pid`.
+    #[inline(always)]
+    fn places(&self, pid: *mut c_void) -> impl Iterator<Item = &Slot<R>> {
+        // Such structs lie at least as far apart as this.
+        let first = pid.addr() >> 6;
+        (0..PLACES).map(move |next| &self.slots[(first + next) % SLOTS])
+    }
+
+    /// Returns the slot of the task whose `struct pid` is at `pid`, if it has one.
+    #[inline(always)]
+    fn slot_of(&self, pid: *mut c_void) -> Option<&Slot<R>> {
+        self.places(pid).find(|slot| slot.pid.load(Relaxed) == pid)
+    }
+
+    /// Puts the record of the calling task into a slot, if one is free where it may be.
+    pub(crate) fn claim(&self, record: Arc<R>) {
+        let pid = current_address();
+        let changing = self.changes.lock();
+        let free = match self.slot_of(pid) {
+            None => self.slot_of_none(pid),
+            Some(_) => None,
+        };
+        if let Some(slot) = free {
+            // SAFETY: The lock is held, and nobody has borrowed what is in a free slot.
+            unsafe { *slot.record.get() = Some(record) };
+            // INVARIANT: The record is there.
+            slot.pid.store(pid, Relaxed);
+        }
+        drop(changing);
+    }
+
+    /// Returns a free slot that may have the record of the task whose `struct pid` is at `pid`.
+    fn slot_of_none(&self, pid: *mut c_void) -> Option<&Slot<R>> {
+        self.places(pid)
+            .find(|slot| slot.pid.load(Relaxed).is_null())
+    }
+
+    /// Removes the record of a task that does not exist any more; does nothing if it does. No lock may be
+    /// held.
+    pub(crate) fn remove_gone(&self, task: &ThreadPid) {
+        if !task.is_gone() {
+            return;
+        }
+        // SAFETY: As long as `task` exists no other task gets that `struct pid`, and this one has been in
+        // its last call.
+        drop(unsafe { self.remove(task.address()) });
+    }
+
+    /// Removes the record of the task whose `struct pid` is at `pid`, and returns it.
+    ///
+    /// # Safety
+    ///
+    /// No such task may have borrowed its record.
+    unsafe fn remove(&self, pid: *mut c_void) -> Option<Arc<R>> {
+        let changing = self.changes.lock();
+        let slot = self.slot_of(pid)?;
+        // INVARIANT: The slot is free before the lock is released.
+        slot.pid.store(ptr::null_mut(), Relaxed);
+        // SAFETY: The lock is held, and the caller promises that nobody has borrowed it.
+        let record = unsafe { (*slot.record.get()).take() };
+        drop(changing);
+        record
+    }
+
+    /// Removes all records. No lock may be held.
+    ///
+    /// # Safety
+    ///
+    /// No [`Operation`] may exist of the file that has these records.
+    pub(crate) unsafe fn clear(&self) {
+        for slot in &self.slots {
+            let pid = slot.pid.load(Relaxed);
+            if !pid.is_null() {
+                // SAFETY: There are no operations of which it could be borrowed.
+                drop(unsafe { self.remove(pid) });
+            }
+        }
+    }
+}
+
+/// An operation of an open file, of which its private data is a `T`: the calling task is in it.
+///
+/// # Invariants
+///
+/// As long as this exists, the calling task is in an operation of the open file, by which it entered the
+/// kernel, and there is no other value like this for that task.
+pub(crate) struct Operation<'a, T> {
+    opened: ArcBorrow<'a, T>,
+    /// Keeps this type on its task.
+    _of_task: PhantomData<*mut ()>,
+}
+
+impl<'a, T: HasRecords> Operation<'a, T> {
+    /// Returns the operation that the calling task is in.
+    ///
+    /// # Safety
+    ///
+    /// As long as the result exists, the calling task has to be in an operation of the open file whose
+    /// private data is `opened`, by which it entered the kernel. This may be called once in an operation.
+    pub(crate) unsafe fn of_caller(opened: ArcBorrow<'a, T>) -> Self {
+        // INVARIANT: Promised by the caller.
+        Self {
+            opened,
+            _of_task: PhantomData,
+        }
+    }
+
+    /// Returns the private data of the file.
+    #[inline(always)]
+    pub(crate) fn opened(&self) -> ArcBorrow<'a, T> {
+        self.opened
+    }
+
+    /// Returns the record of the calling task, if it has a slot.
+    #[inline(always)]
+    pub(crate) fn record(&self) -> Option<&Arc<T::Record>> {
+        let records = self.opened.records();
+        let slot = records.slot_of(current_address())?;
+        // SAFETY: The slot is that of the calling task, which has put the record there itself, or a task
+        // that has ended and whose `struct pid` it has got by executing a program. Nobody writes it as
+        // long as the result exists: the slot is not free; `give_up_record` needs this operation for
+        // itself; the task exists; and so does this operation.
+        unsafe { (*slot.record.get()).as_ref() }
+    }
+
+    /// Removes the record of the calling task. No lock may be held.
+    pub(crate) fn give_up_record(&mut self) {
+        let records = self.opened.records();
+        // SAFETY: By the type invariants the task has no other operation, and by the exclusive borrow it
+        // has borrowed nothing of this one.
+        drop(unsafe { records.remove(current_address()) });
+    }
+}
