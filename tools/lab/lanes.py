@@ -4,7 +4,6 @@
 What two stages need, whether in the cache or under `build/`, they get under locks.
 """
 
-import collections
 import dataclasses
 import functools
 import os
@@ -27,6 +26,9 @@ class Stage:
     counts: bool = True
     # About how long it takes, in seconds: what takes longest is not what all others wait for at the end.
     takes: int = 0
+    # What others need, which takes its time where it is not cached; and what this one needs of that.
+    makes: str = ""
+    needs: str = ""
 
 
 def names():
@@ -35,13 +37,33 @@ def names():
 
 
 def run(stages, make_tally, among):
-    """Run all stages in the lanes `among`, the longest first, and give their tallies and times in the order of the stages,
-    whichever ended first."""
+    """Run all stages in the lanes `among`, the longest first of those that need nothing that is still being made, and give their
+    tallies and times in the order of the stages, whichever ended first."""
     tallies = [make_tally() for _ in stages]
     spans = [times.Span(stage.title) for stage in stages]
-    work = collections.deque(sorted(zip(stages, tallies, spans), key=lambda one: -one[0].takes))
+    work = _Work(zip(stages, tallies, spans))
     together([functools.partial(_lane, name, work) for name in among])
     return tallies, spans
+
+
+class _Work:
+    """Stages, each with its tally and its time, and which of them no lane has begun."""
+
+    def __init__(self, stages):
+        self._left = sorted(stages, key=lambda one: -one[0].takes)
+        self._unmade = {one[0].makes for one in self._left} - {""}
+        self._lock = threading.Lock()
+
+    def next(self):
+        """The longest that nobody has begun and that can go on at once, or else the longest; nothing if there is nothing left."""
+        with self._lock:
+            ready = (number for number, one in enumerate(self._left) if one[0].needs not in self._unmade)
+            return self._left.pop(next(ready, 0)) if self._left else None
+
+    def ended(self, stage):
+        """What a stage makes is there, or cannot be made."""
+        with self._lock:
+            self._unmade.discard(stage.makes)
 
 
 def together(jobs):
@@ -90,17 +112,10 @@ def attempt(tally, title, step, counts=True):
 
 def _lane(name, work):
     with say.lane(name):
-        while one := _next(work):
+        while one := work.next():
             stage, tally, span = one
             with times.measure(span):
                 attempt(tally, stage.title, stage.run, stage.counts)
+            work.ended(stage)
             go_on()
         say.note("nothing left to do")
-
-
-def _next(work):
-    """What no lane has begun; nothing if there is nothing left."""
-    try:
-        return work.popleft()
-    except IndexError:
-        return None

@@ -63,6 +63,11 @@ PAIRS_READ = ("--pairs", "--processes", "16", "--callers", "1", "--oneway", "0",
 MESH_COUNTED_SECONDS = 2
 # Microseconds from one call of a thread to its next then: three quarters of what C serves, and the same on any driver.
 MESH_PACE = 5000
+# Seconds that stand for being begun before all tests.
+FIRST = 10_000
+# The kernels that are compiled, a name before another one that it contains, and before which stages; that of `BUILTIN` is made of the
+# last one's objects.
+KERNELS = {"x86_64-debug": FIRST + 2, "x86_64": 300, "um": FIRST + 1}
 # How many recorded mutants are tried again, drawn by the day's date.
 MUTANTS = 10
 RECORD = "results.jsonl"
@@ -85,16 +90,28 @@ def stages(afresh=False):
     """All that must hold, in the order of the table."""
     found, takes = [], times.takes()
 
-    def stage(title, run, counts=True):
-        found.append(lanes.Stage(title, run, counts, takes.get(title, 0)))
+    def stage(title, run, counts=True, needs=None, least=0):
+        needs = _kernel_named(title) if needs is None else needs
+        found.append(lanes.Stage(title, run, counts, max(takes.get(title, 0), least), needs=needs))
+
+    def making(title, run, before, makes=""):
+        found.append(lanes.Stage(title, lambda _tally: run(), takes=before, makes=makes))
 
     def of_contract(name, driver, *words, counts=True, **options):
         title = " ".join(["contract", name, driver, *words])
-        stage(title, lambda tally: contract(tally, title, name, driver, counts, recalled=not afresh, **options), counts)
+        # One on C takes next to no time if it is recalled, and else as long as ours.
+        of_ours = " ".join(["contract", name, "rust", *words])
+        longest = max([took for title, took in takes.items() if title.startswith(of_ours)], default=0)
+        stage(title, lambda tally: contract(tally, title, name, driver, counts, recalled=not afresh, **options), counts,
+              least=longest if driver == "c" else 0)
 
+    # Kernels are begun before what needs them. The third is compiled while the first two are tested.
+    for name, before in KERNELS.items():
+        making(f"kernel {name}", functools.partial(kernel.build, name), before, makes=name)
+    making("the contract's program", functools.partial(programs.build, "tests/contract"), FIRST)
     stage("check", checks)
-    stage("host tests", host_tests.of_crates)
-    stage("tests of the tools", host_tests.of_tools)
+    stage("host tests", host_tests.of_crates, needs="")
+    stage("tests of the tools", host_tests.of_tools, needs="")
     stage(f"KUnit {kunit.GUEST}", kunit_suites)
     for name, driver, counts in CONTRACT:
         of_contract(name, driver, counts=counts)
@@ -129,7 +146,7 @@ def stages(afresh=False):
     stage("trace events next to C's", observed.traced_next_to_c)
     stage("trace events read by trace-cmd", observed.read_by_trace_cmd)
     stage("trace events recorded by Perfetto", observed.recorded_by_perfetto)
-    stage("one-liners for bpftrace", observed.read_by_bpftrace)
+    stage("one-liners for bpftrace", observed.read_by_bpftrace, needs="x86_64")
     stage(f"trace events of a driver that comes and goes {tracing.WATCHED}", observed.traced_and_reloaded)
     stage("logs alike", observed.logs_alike)
     stage("worked examples", observed.worked_examples)
@@ -143,13 +160,15 @@ def stages(afresh=False):
         stage(f"binderctl in terminals um {driver}", functools.partial(observed.terminals, driver=driver))
     for driver in ("c", "upstream", "rust"):
         stage(f"binderctl um {driver}", functools.partial(observed.binderctl, driver=driver))
-    stage("instructions next to C's", _gate)
-    stage("traced calls next to C's",
-          functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
-    stage("growth next to C's", functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
-    stage("lines that move, in known cases",
-          functools.partial(_next_to_c, title="lines that move, in known cases", judge=bench_lines.known_cases))
-    stage("memory kept", functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
+    stage("instructions next to C's", _gate, needs="x86_64")
+    stage("traced calls next to C's", needs="x86_64",
+          run=functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
+    stage("growth next to C's", needs="x86_64",
+          run=functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
+    stage("lines that move, in known cases", needs="x86_64",
+          run=functools.partial(_next_to_c, title="lines that move, in known cases", judge=bench_lines.known_cases))
+    stage("memory kept", needs="x86_64",
+          run=functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
     for driver in ("c", "rust"):
         stage(f"mesh um {driver}",
               functools.partial(mesh, name="um", seconds=MESH_SECONDS, driver=driver, tolerate=True))
@@ -160,6 +179,13 @@ def stages(afresh=False):
     stage("mutants", _mutants)
     stage("soak", functools.partial(soak, name="um", seconds=30))
     return found
+
+
+def _kernel_named(title):
+    """The kernel of ours that a stage of that title needs; User Mode Linux, if it names none."""
+    if STOCK in title:
+        return ""
+    return next((name for name in KERNELS if name in title), NEAR_LIMITS)
 
 
 def checks(tally):

@@ -38,6 +38,38 @@ class Lanes(unittest.TestCase):
             among=("a",))
         self.assertEqual(order, ["long", "shorter than long", "short", "unknown", "as unknown"])
 
+    def test_who_would_wait_for_what_is_being_made_takes_something_else(self):
+        going_on, order = threading.Event(), []
+
+        def kernel(_tally):
+            self.assertTrue(going_on.wait(10))
+            order.append("kernel")
+
+        def other(_tally):
+            order.append("other")
+            going_on.set()
+
+        rows, _ = run(lanes.Stage("kernel", kernel, takes=3, makes="um"),
+                      lanes.Stage("in it", lambda _tally: order.append("in it"), takes=2, needs="um"),
+                      lanes.Stage("other", other, takes=1))
+        self.assertEqual((order[0], rows), ("other", [[], [], []]))
+
+    def test_what_could_not_be_made_is_waited_for_by_nobody(self):
+        order = []
+
+        def failing(_tally):
+            raise say.LabError("no kernel")
+
+        run(lanes.Stage("kernel", failing, takes=1, makes="um"), lanes.Stage("in it", lambda _tally: order.append("in it"), needs="um"),
+            lanes.Stage("other", lambda _tally: order.append("other")), among=("a",))
+        self.assertEqual(order, ["in it", "other"])
+
+    def test_each_kernel_that_a_stage_waits_for_is_made_by_one(self):
+        stages = suite.stages()
+        made = [stage.makes for stage in stages if stage.makes]
+        self.assertEqual(sorted(made), sorted(suite.KERNELS))
+        self.assertLessEqual({stage.needs for stage in stages}, {"", *made})
+
     def test_who_is_done_takes_what_is_left(self):
         others = threading.Barrier(2, timeout=10)
         order = []
