@@ -75,10 +75,9 @@ def _clippy_crates():
     wrong = []
     env = programs.environment() | {"CARGO": programs.CARGO}
     for crate in crates():
-        # Of what rsbinder needs to be compiled, most has been, for the clients themselves.
-        kind = "clients" if crate.is_relative_to(ROOT / "tests/clients") else "clippy"
+        kind, profile = programs.of_tests(crate)
         with programs.workshop(kind) as (tree, target):
-            argv = ["/usr/bin/cargo-clippy", "clippy", "--workspace", "--all-targets", "--locked",
+            argv = ["/usr/bin/cargo-clippy", "clippy", "--workspace", "--all-targets", "--locked", "--profile", profile,
                     "--target-dir", target, "--quiet", "--", "-Dwarnings"]
             wrong += _complaints(argv, env=env, cwd=tree / crate.relative_to(ROOT))
     return wrong

@@ -20,9 +20,14 @@ def of_crates(tally):
     for title, folder, crates in (("cargo test", ".", check.crates_with_tests()), ("cargo test tests/host", "tests/host", ())):
         log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
         log.parent.mkdir(parents=True, exist_ok=True)
-        argv = [programs.CARGO, "test", *(word for crate in crates for word in ("--package", crate)),
+        kind, profile = programs.of_tests(ROOT / folder)
+        # Our own crates are checked as they run; what they depend on is as it has been compiled for the programs.
+        strict = (f"profile.{profile}.package.{crate}.{what}=true"
+                  for crate in crates for what in ("debug-assertions", "overflow-checks"))
+        argv = [programs.CARGO, "test", "--profile", profile, *(word for one in strict for word in ("--config", one)),
+                *(word for crate in crates for word in ("--package", crate)),
                 *(() if crates else ("--workspace",)), "--locked", "--no-fail-fast"]
-        with programs.workshop("test") as (tree, target), say.Step(title), open(log, "w") as sink:
+        with programs.workshop(kind) as (tree, target), say.Step(title), open(log, "w") as sink:
             done = subprocess.run([*argv, "--target-dir", str(target)], cwd=tree / folder, env=programs.environment(),
                                   stdout=sink, stderr=subprocess.STDOUT)
         counts = [tuple(map(int, c)) for c in _CARGO_COUNTS.findall(log.read_text())]

@@ -68,6 +68,14 @@ def _sources(tree):
     return found
 
 
+def of_tests(crate):
+    """The kind of build and the profile for what else is compiled in folder `crate`, tests and lints: most of what it needs has
+    been compiled for the programs of that kind."""
+    if crate == ROOT:
+        return "static", "guest"
+    return ("clients", "dev") if crate.is_relative_to(ROOT / "tests/clients") else ("test", "test")
+
+
 @functools.cache
 def build(crate, profile=None, kind="static", flags=None, target=""):
     """The program of the crate in folder `crate`, linked statically, under build/programs.
