@@ -108,13 +108,12 @@ pub(crate) struct Process {
     /// What `poll` waits on. It is in the process and not in a thread, because epoll keeps a
     /// pointer to it (lesson R18).
     pollers: PollCondVarBox,
-    /// What tasks that freeze the process wait on.
+    /// What tasks that freeze the process wait on; and what a thread for which a call is
+    /// [reserved](WaitState::Reserved) waits on, if something else wakes it before the call is
+    /// queued. Both are rare, and check what they wait for. In one, so that a process has no more than
+    /// 512 bytes, beyond which the kernel's allocator gives it 1 024.
     #[pin]
-    pub(crate) freezers: CondVar,
-    /// What a thread for which a call is [reserved](WaitState::Reserved) waits on, if something
-    /// else wakes it before the call is queued.
-    #[pin]
-    pub(crate) reservations: CondVar,
+    pub(crate) waiters: CondVar,
     /// Nothing more can be queued for the process. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
     _counted: Counted,
@@ -373,8 +372,7 @@ impl Process {
                 buffers,
                 pages,
                 pollers,
-                freezers <- new_condvar!("Process::freezers"),
-                reservations <- new_condvar!("Process::reservations"),
+                waiters <- new_condvar!("Process::waiters"),
                 has_ended: AtomicFlag::new(false),
                 _counted: Counted::new(Kind::Process),
             }),
@@ -466,7 +464,7 @@ impl Process {
     pub(crate) fn wake_freezers(&self, wake: WakeFreezers) {
         sched::expect_no_spinlock();
         if wake.is_needed() {
-            self.freezers.notify_all();
+            self.waiters.notify_all();
         }
     }
 

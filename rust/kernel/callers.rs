@@ -27,7 +27,7 @@ use kernel::{
     new_spinlock,
     prelude::*,
     sync::{
-        atomic::{Atomic, Relaxed},
+        atomic::{Acquire, Atomic, Relaxed, Release},
         Arc,
         ArcBorrow,
         SpinLock, //
@@ -61,15 +61,61 @@ struct Slot<R> {
     record: UnsafeCell<Option<Arc<R>>>,
 }
 
+/// The slots of a file.
+type Slots<R> = [Slot<R>; SLOTS];
+
+/// Where the slots are.
+///
+/// # Invariants
+///
+/// The pointer is null, or from a box, to which it is the one that counts.
+struct Place<R>(Atomic<*mut Slots<R>>);
+
+impl<R> Place<R> {
+    /// Returns the slots, if there are any.
+    #[inline(always)]
+    fn get(&self) -> Option<&Slots<R>> {
+        // SAFETY: By the type invariant there are slots if this is not null; `take`, which ends them, is
+        // called when nobody has borrowed any.
+        unsafe { self.0.load(Acquire).as_ref() }
+    }
+
+    /// Returns the slots for good.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may have borrowed any, and no other thread may call a function of this meanwhile.
+    unsafe fn take(&self) -> Option<KBox<Slots<R>>> {
+        let slots = self.0.load(Relaxed);
+        if slots.is_null() {
+            return None;
+        }
+        // INVARIANT: Null.
+        self.0.store(ptr::null_mut(), Relaxed);
+        // SAFETY: By the type invariant the pointer is from a box, and it was the one that counts.
+        Some(unsafe { KBox::from_raw(slots) })
+    }
+}
+
+impl<R> Drop for Place<R> {
+    fn drop(&mut self) {
+        // SAFETY: The exclusive borrow shows that nobody has borrowed any, or uses this otherwise.
+        drop(unsafe { self.take() });
+    }
+}
+
 /// The records of some of the tasks that call into a file.
 ///
 /// # Invariants
 ///
-/// Slots are written only under `changes`. The record of one that is not free is written only when no
-/// task whose `struct pid` is at that address has an [`Operation`] of which it has borrowed the record.
+/// - The slots are made and written only under `changes`. The record of one that is not free is written
+///   only when no task whose `struct pid` is at that address has an [`Operation`] of which it has borrowed
+///   the record.
+/// - They are taken only when the file is released.
 #[pin_data]
 pub(crate) struct Records<R> {
-    slots: [Slot<R>; SLOTS],
+    /// Made for the first record.
+    slots: Place<R>,
     #[pin]
     changes: SpinLock<()>,
 }
@@ -83,38 +129,57 @@ unsafe impl<R: Send + Sync> Sync for Records<R> {}
 impl<R> Records<R> {
     /// Makes an initialiser of no records.
     pub(crate) fn new() -> impl PinInit<Self> {
-        // INVARIANT: All slots are free.
+        // INVARIANT: There are no slots.
         pin_init!(Self {
-            slots: [const {
-                Slot {
-                    pid: Atomic::new(ptr::null_mut()),
-                    record: UnsafeCell::new(None),
-                }
-            }; SLOTS],
+            slots: Place(Atomic::new(ptr::null_mut())),
             changes <- new_spinlock!((), "Records::changes"),
         })
     }
 
-    /// Returns the slots that may have the record of the task whose `struct pid` is at `pid`.
+    /// Makes free slots. Fails with `ENOMEM`.
+    fn new_slots() -> Result<KBox<Slots<R>>> {
+        // INVARIANT: All slots are free.
+        let slots = [const {
+            Slot {
+                pid: Atomic::new(ptr::null_mut()),
+                record: UnsafeCell::new(None),
+            }
+        }; SLOTS];
+        Ok(KBox::new(slots, GFP_KERNEL)?)
+    }
+
+    /// Returns those of the slots that may have the record of the task whose `struct pid` is at `pid`.
     #[inline(always)]
-    fn places(&self, pid: *mut c_void) -> impl Iterator<Item = &Slot<R>> {
+    fn places(slots: &Slots<R>, pid: *mut c_void) -> impl Iterator<Item = &Slot<R>> {
         // Such structs lie at least as far apart as this.
         let first = pid.addr() >> 6;
-        (0..PLACES).map(move |next| &self.slots[(first + next) % SLOTS])
+        (0..PLACES).map(move |next| &slots[(first + next) % SLOTS])
     }
 
     /// Returns the slot of the task whose `struct pid` is at `pid`, if it has one.
     #[inline(always)]
     fn slot_of(&self, pid: *mut c_void) -> Option<&Slot<R>> {
-        self.places(pid).find(|slot| slot.pid.load(Relaxed) == pid)
+        Self::places(self.slots.get()?, pid).find(|slot| slot.pid.load(Relaxed) == pid)
     }
 
-    /// Puts the record of the calling task into a slot, if one is free where it may be.
+    /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
     pub(crate) fn claim(&self, record: Arc<R>) {
-        let pid = current_address();
+        let spare = match self.slots.get() {
+            None => Self::new_slots().ok(),
+            Some(_) => None,
+        };
         let changing = self.changes.lock();
+        let unneeded = match spare {
+            Some(slots) if self.slots.get().is_none() => {
+                // INVARIANT: The pointer is from a box, which it is now.
+                self.slots.0.store(KBox::into_raw(slots), Release);
+                None
+            }
+            other => other,
+        };
+        let pid = current_address();
         let free = match self.slot_of(pid) {
-            None => self.slot_of_none(pid),
+            None => self.free_slot(pid),
             Some(_) => None,
         };
         if let Some(slot) = free {
@@ -124,12 +189,12 @@ impl<R> Records<R> {
             slot.pid.store(pid, Relaxed);
         }
         drop(changing);
+        drop(unneeded);
     }
 
     /// Returns a free slot that may have the record of the task whose `struct pid` is at `pid`.
-    fn slot_of_none(&self, pid: *mut c_void) -> Option<&Slot<R>> {
-        self.places(pid)
-            .find(|slot| slot.pid.load(Relaxed).is_null())
+    fn free_slot(&self, pid: *mut c_void) -> Option<&Slot<R>> {
+        Self::places(self.slots.get()?, pid).find(|slot| slot.pid.load(Relaxed).is_null())
     }
 
     /// Removes the record of a task that does not exist any more; does nothing if it does. No lock may be
@@ -163,15 +228,14 @@ impl<R> Records<R> {
     ///
     /// # Safety
     ///
-    /// No [`Operation`] may exist of the file that has these records.
+    /// The file that has these records is released: no [`Operation`] of it exists, or will.
     pub(crate) unsafe fn clear(&self) {
-        for slot in &self.slots {
-            let pid = slot.pid.load(Relaxed);
-            if !pid.is_null() {
-                // SAFETY: There are no operations of which it could be borrowed.
-                drop(unsafe { self.remove(pid) });
-            }
-        }
+        let changing = self.changes.lock();
+        // SAFETY: There are no operations of which slots could be borrowed, and all others that use them
+        // hold the lock.
+        let slots = unsafe { self.slots.take() };
+        drop(changing);
+        drop(slots);
     }
 }
 

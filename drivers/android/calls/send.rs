@@ -453,7 +453,7 @@ fn queue_admitted<'a>(
     };
     drop(state);
     if reserved_for.is_some() {
-        target.reservations.notify_all();
+        target.waiters.notify_all();
     }
     wake
 }

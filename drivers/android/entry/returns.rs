@@ -111,7 +111,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         }
         process = park::sleep(process);
         while thread.state(&mut process).wait_state == WaitState::Reserved {
-            thread.process.reservations.wait(&mut process);
+            thread.process.waiters.wait(&mut process);
         }
         process.stop_waiting(thread);
     }

@@ -172,7 +172,7 @@ fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) ->
         }
         waited = true;
         match process
-            .freezers
+            .waiters
             .wait_interruptible_timeout(&mut state, *left)
         {
             CondVarTimeoutResult::Woken { jiffies } => *left = jiffies,
