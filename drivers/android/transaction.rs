@@ -124,7 +124,10 @@ pub(crate) enum Turn {
 impl Transaction {
     /// Allocates a transaction for calls of this thread.
     pub(crate) fn new(caller: &Arc<Thread>) -> Result<KBox<Self>> {
-        let transaction = Self {
+        let ticket = WorkTicket::new(GFP_KERNEL)?;
+        // Initialised in place: it would be copied otherwise.
+        let place = KBox::new_uninit(GFP_KERNEL)?;
+        Ok(place.write(Self {
             id: 0,
             code: 0,
             flags: 0,
@@ -134,12 +137,11 @@ impl Transaction {
             caller_priority: Priority::default(),
             saved_priority: SavedPriority::NONE,
             content: Content::Empty,
-            ticket: Some(WorkTicket::new(GFP_KERNEL)?),
+            ticket: Some(ticket),
             frame_serial: FrameId::NONE.serial,
             frame_place: FrameId::NONE.place,
             _counted: Counted::new(Kind::Transaction),
-        };
-        Ok(KBox::new(transaction, GFP_KERNEL)?)
+        }))
     }
 
     /// Records the request and the sender. While a reply is on its way, this is about the reply.

@@ -10,7 +10,11 @@
 //! on, as everywhere in the kernel.)
 
 use super::park::WakeHint;
-use kernel::{ffi::c_void, sync::aref::ARef, task::Task};
+use kernel::{
+    ffi::c_void,
+    sync::aref::ARef,
+    task::{Kuid, Task}, //
+};
 
 use core::ptr::NonNull;
 
@@ -27,6 +31,7 @@ extern "C" {
     fn kernel_ext_pid_wake(pid: *mut c_void, handoff: bool);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
     fn kernel_ext_pid_state(pid: *mut c_void) -> u8;
+    fn kernel_ext_uid_here(uid: u32) -> u32;
 }
 
 /// A counted `struct pid`.
@@ -69,6 +74,14 @@ pub(crate) enum TaskState {
 pub(crate) fn current_address() -> *mut c_void {
     // SAFETY: Reads a field of the calling thread.
     unsafe { kernel_ext_pid_current() }
+}
+
+/// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at no
+/// cost in the first one.
+#[inline]
+pub(crate) fn uid_here(uid: Kuid) -> u32 {
+    // SAFETY: Any number may be passed.
+    unsafe { kernel_ext_uid_here(uid.into_raw().val) }
 }
 
 /// The name of a thread.

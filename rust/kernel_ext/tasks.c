@@ -4,11 +4,14 @@
  * driver needs as functions. Nothing in here knows of Binder.
  */
 
+#include <linux/cred.h>
 #include <linux/module.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 #include <linux/wait.h>
 
 #include "tasks.h"
@@ -105,7 +108,8 @@ struct task_struct *kernel_ext_pid_task(struct pid *pid)
 
 void kernel_ext_pid_wake(struct pid *pid, bool handoff)
 {
-	struct wait_queue_entry entry = {};
+	/* Of this the task is all that the function reads. */
+	struct wait_queue_entry entry;
 	int flags = handoff ? KERNEL_EXT_WF_SYNC | KERNEL_EXT_WF_CURRENT_CPU : 0;
 
 	rcu_read_lock_sched();
@@ -118,6 +122,16 @@ void kernel_ext_pid_wake(struct pid *pid, bool handoff)
 pid_t kernel_ext_pid_group_nr(struct pid *pid)
 {
 	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
+}
+
+u32 kernel_ext_uid_here(u32 uid)
+{
+	struct user_namespace *here = current_user_ns();
+
+	/* The first one has each number as it is. */
+	if (here == &init_user_ns)
+		return uid;
+	return from_kuid(here, KUIDT_INIT(uid));
 }
 
 static bool is_frozen(struct task_struct *task)

@@ -51,6 +51,9 @@ void kernel_ext_pid_wake(struct pid *pid, bool handoff);
  */
 pid_t kernel_ext_pid_group_nr(struct pid *pid);
 
+/* Returns a user's number in the user namespace of the calling task; -1 if it has none there. */
+u32 kernel_ext_uid_here(u32 uid);
+
 /*
  * Returns what the thread does, as the letter in /proc/<pid>/stat; F if it is frozen, X if it is
  * exiting or gone.

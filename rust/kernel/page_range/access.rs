@@ -309,11 +309,14 @@ impl OpenPages<'_> {
         mut f: impl FnMut(&Part<'_>) -> Option<R>,
     ) -> Result<Option<R>> {
         let mapping = self.0.mapping.as_ref().ok_or(EFAULT)?;
+        if len == 0 {
+            return Ok(None);
+        }
+        let end = offset.checked_add(len).ok_or(EFAULT)?;
+        let pages = offset >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE);
+        let mut start = offset & (PAGE_SIZE - 1);
         let mut done = 0;
-        while done < len {
-            let at = offset.checked_add(done).ok_or(EFAULT)?;
-            let slot = mapping.slots.get(at >> PAGE_SHIFT).ok_or(EFAULT)?;
-            let start = at & (PAGE_SIZE - 1);
+        for slot in mapping.slots.get(pages).ok_or(EFAULT)? {
             // SAFETY: The space of the slot is open for longer than `part` exists.
             let record = unsafe { slot.record() };
             let part = Part {
@@ -326,6 +329,7 @@ impl OpenPages<'_> {
                 return Ok(Some(result));
             }
             done += part.len;
+            start = 0;
         }
         Ok(None)
     }
