@@ -55,7 +55,7 @@ mod work;
 
 use entry::{ffi::Devices, ioctls::set_handoff};
 use kernel::prelude::*;
-use kernel_ext::{linked_tree, random, versions::is_set};
+use kernel_ext::{linked_tree, random, versions::value_of};
 
 module! {
     type: BinderModule,
@@ -66,8 +66,8 @@ module! {
     alias: ["fs-binder"],
     params: {
         handoff: u8 {
-            default: 0,
-            description: "Wake whoever serves a call on the CPU of the caller that waits for it, not where the scheduler chooses",
+            default: 1,
+            description: "Where a caller that waits wakes whoever serves it: where the scheduler chooses (0), which is told that the caller is about to sleep, as the C driver tells it (1), or on the CPU of the caller (2)",
         },
         charge_buffers: u8 {
             default: 0,
@@ -85,9 +85,9 @@ impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         kernel_ext::layouts::check()?;
         linked_tree::set_secret(random::number());
-        set_handoff(is_set(module_parameters::handoff.value()));
+        set_handoff(value_of(module_parameters::handoff.value()))?;
         Ok(Self {
-            _devices: Devices::make(is_set(module_parameters::charge_buffers.value()))?,
+            _devices: Devices::make(value_of(module_parameters::charge_buffers.value()) != 0)?,
         })
     }
 }

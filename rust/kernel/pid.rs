@@ -28,7 +28,7 @@ extern "C" {
     fn kernel_ext_pid_is_exiting(pid: *const c_void) -> bool;
     fn kernel_ext_pid_is_gone(pid: *const c_void) -> bool;
     fn kernel_ext_pid_task(pid: *mut c_void) -> *mut c_void;
-    fn kernel_ext_pid_wake(pid: *mut c_void, handoff: bool);
+    fn kernel_ext_pid_wake(pid: *mut c_void, hint: WakeHint);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
     fn kernel_ext_pid_state(pid: *mut c_void) -> u8;
     fn kernel_ext_uid_here(uid: u32) -> u32;
@@ -154,7 +154,7 @@ impl ThreadPid {
     #[inline]
     pub(crate) fn wake(&self, hint: WakeHint) {
         // SAFETY: By the type invariants the pid is valid.
-        unsafe { kernel_ext_pid_wake(self.as_ptr(), hint == WakeHint::Handoff) };
+        unsafe { kernel_ext_pid_wake(self.as_ptr(), hint) };
     }
 }
 

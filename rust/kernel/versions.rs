@@ -137,9 +137,9 @@ mod linux_7_2 {
     }
 }
 
-/// Whether a parameter of the module is not 0. Linux 7.3 gives its value, 7.2 a reference to it.
-pub(crate) fn is_set(value: impl Borrow<u8>) -> bool {
-    *value.borrow() != 0
+/// The value of a parameter of the module. Linux 7.3 gives it, 7.2 a reference to it.
+pub(crate) fn value_of(parameter: impl Borrow<u8>) -> u8 {
+    *parameter.borrow()
 }
 
 #[cfg(before_linux_7_3)]

@@ -106,11 +106,15 @@ struct task_struct *kernel_ext_pid_task(struct pid *pid)
 	return get_pid_task(pid, PIDTYPE_PID);
 }
 
-void kernel_ext_pid_wake(struct pid *pid, bool handoff)
+void kernel_ext_pid_wake(struct pid *pid, enum kernel_ext_wake_hint hint)
 {
+	static const int flags_of[] = {
+		[KERNEL_EXT_WAKE_SYNC] = KERNEL_EXT_WF_SYNC,
+		[KERNEL_EXT_WAKE_HERE] = KERNEL_EXT_WF_SYNC | KERNEL_EXT_WF_CURRENT_CPU,
+	};
 	/* Of this the task is all that the function reads. */
 	struct wait_queue_entry entry;
-	int flags = handoff ? KERNEL_EXT_WF_SYNC | KERNEL_EXT_WF_CURRENT_CPU : 0;
+	int flags = flags_of[hint];
 
 	rcu_read_lock_sched();
 	entry.private = thread_of(pid);

@@ -42,8 +42,15 @@ bool kernel_ext_pid_is_gone(struct pid *pid);
 /* Returns a reference to the thread; NULL if it is gone. */
 struct task_struct *kernel_ext_pid_task(struct pid *pid);
 
-/* Wakes the thread if it sleeps, on this CPU if @handoff. */
-void kernel_ext_pid_wake(struct pid *pid, bool handoff);
+/* Where a woken thread should run. The values are those of WakeHint in rust/kernel/park.rs. */
+enum kernel_ext_wake_hint {
+	KERNEL_EXT_WAKE_ANYWHERE = 0,
+	KERNEL_EXT_WAKE_SYNC = 1,
+	KERNEL_EXT_WAKE_HERE = 2,
+};
+
+/* Wakes the thread if it sleeps. */
+void kernel_ext_pid_wake(struct pid *pid, enum kernel_ext_wake_hint hint);
 
 /*
  * Returns the number of a thread group in the pid namespace of the calling task; 0 if it has

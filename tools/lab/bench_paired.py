@@ -14,7 +14,7 @@ HOME = BUILD / "bench/paired"
 DOCUMENT = ROOT / "docs/performance.md"
 SIZES = (0, 4096, 65536)
 # What they are called; where client and server run, and on which of the host's CPUs; what our driver is told.
-SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""), ("free, `handoff=1`", "free", None, "handoff=1"))
+SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""), ("free, `handoff=2`", "free", None, "handoff=2"))
 _SCRIPT = """
 insmod /lab/{c}.ko && mount -t binder binder /dev/binderfs || exit
 insmod /lab/{rust}.ko name=binder-rust {parameters} && mkdir /tmp/ours && mount -t binder-rust binder /tmp/ours || exit

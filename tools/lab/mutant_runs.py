@@ -48,7 +48,7 @@ STAGES = (
     Stage("security", suite.GROUPS_LSM, lsm=True),
     Stage("policy", ("policy::",), lsm=True, policy=True),
     Stage("charging", ("charging::", "reclaim::"), parameters=("charge_buffers=1",)),
-    Stage("handoff", ("placement::",), parameters=("handoff=1",)),
+    Stage("handoff", ("placement::",), parameters=("handoff=2",)),
 )
 
 

@@ -40,7 +40,7 @@ CONTRACT_POLICY = (("um", "c"), ("um", "rust"))
 CHARGING = ("parameters=charge_buffers=1",)
 CONTRACT_CHARGING = ("um", "x86_64-debug")
 # Whether a caller who waits gives its CPU away is another one.
-HANDOFF = ("parameters=handoff=1",)
+HANDOFF = ("parameters=handoff=2",)
 # What is told to the driver by numbers, sizes and addresses is what a task's width could change; the
 # rest runs with `make contract-32`, on a kernel of its own that knows the other system calls of such tasks.
 GROUPS_32 = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::",
@@ -125,7 +125,7 @@ def stages(afresh=False):
         of_contract(name, driver, "with a policy", boot=LSM, only=("policy::",), policy=True)
     for name in CONTRACT_CHARGING:
         of_contract(name, "rust", "charge_buffers=1", boot=CHARGING, only=("charging::", "reclaim::"))
-    of_contract("um", "rust", "handoff=1", boot=HANDOFF, only=("placement::",))
+    of_contract("um", "rust", "handoff=2", boot=HANDOFF, only=("placement::",))
     for name, driver in CONTRACT_32:
         of_contract(name, driver, "32-bit", only=GROUPS_32, width=32)
     for name, driver, only in CONTRACT_STOCK:
@@ -430,7 +430,7 @@ def cycles(tally, name, count):
 
 
 def _parameters(tally):
-    """What the parameter `devices` makes of its words: a driver's first load, so no driver is there before."""
+    """What the parameters make of their words: a driver's first load, so no driver is there before."""
     for driver in ("c", "rust"):
         argv = ["/lab/devices", guest.MODULES[driver]]
         title = f"parameter devices um {driver}"

@@ -32,7 +32,7 @@ use kernel::{
     cred::Credential,
     prelude::*,
     sync::{
-        atomic::{AtomicFlag, Relaxed},
+        atomic::{Atomic, Relaxed},
         Arc, //
     },
     uaccess::{UserPtr, UserSlice}, //
@@ -170,8 +170,8 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
 fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
-        let hint = if is_about_to_sleep && HANDS_OVER_CPU.load(Relaxed) {
-            WakeHint::Handoff
+        let hint = if is_about_to_sleep {
+            hint_of_waiters()
         } else {
             WakeHint::Anywhere
         };
@@ -196,13 +196,27 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
     Ok(())
 }
 
-/// Whether a thread that is about to sleep wakes the target on its own CPU: the module's parameter
-/// `handoff`.
-static HANDS_OVER_CPU: AtomicFlag = AtomicFlag::new(false);
+/// Where a thread that is about to sleep wakes the target: the module's parameter `handoff`.
+static HANDOFF: Atomic<u32> = Atomic::new(1);
 
 /// Sets the parameter `handoff`, before a device exists.
-pub(crate) fn set_handoff(hands_over_cpu: bool) {
-    HANDS_OVER_CPU.store(hands_over_cpu, Relaxed);
+///
+/// Returns [`EINVAL`] for a value that it does not have.
+pub(crate) fn set_handoff(handoff: u8) -> Result {
+    if handoff > 2 {
+        pr_err!("handoff={handoff}: there are 0, 1 and 2, see modinfo\n");
+        return Err(EINVAL);
+    }
+    HANDOFF.store(handoff.into(), Relaxed);
+    Ok(())
+}
+
+fn hint_of_waiters() -> WakeHint {
+    match HANDOFF.load(Relaxed) {
+        0 => WakeHint::Anywhere,
+        1 => WakeHint::Sync,
+        _ => WakeHint::Here,
+    }
 }
 
 fn set_max_threads(process: &Process, argument: Argument) -> Result {

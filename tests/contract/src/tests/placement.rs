@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! On which CPU a thread is woken: on its caller's if that is about to sleep and the module's parameter asks for it, and
-//! else where it was.
+//! else where the scheduler chooses, which is told whether the caller is about to sleep.
 //!
 //! The conductor and who wakes are on CPU 0. Who is woken sleeps on CPU 1, which is idle, and may run on both. If the
 //! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
@@ -11,12 +11,15 @@ use crate::port::{empty, introduce, Port};
 use crate::scheduling::{allow, pin};
 use crate::stage::Stage;
 use binder_sys::*;
+use nix::mount::{mount, MsFlags};
 use nix::unistd::Pid;
+use std::path::PathBuf;
 
 cases! { "placement":
     caller_who_waits_gives_its_cpu ["LOOP-6"],
     caller_who_waits_keeps_its_cpu_if_so_wished ["LOOP-6"],
     caller_who_goes_on_keeps_its_cpu ["LOOP-6"],
+    scheduler_is_told_of_a_caller_who_waits ["LOOP-6"],
     news_of_a_death ["LOOP-6", "DN-1", "DN-3"],
     news_of_freezing ["LOOP-6", "FRZN-1", "FRZN-4"],
 }
@@ -76,11 +79,11 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
 }
 
 fn is_handing_over() -> bool {
-    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("handoff=1")
+    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("handoff=2")
 }
 
 fn caller_who_waits_gives_its_cpu(t: &Stage) {
-    if t.needs("the module parameter handoff=1", is_handing_over()) && is_possible(t) {
+    if t.needs("the module parameter handoff=2", is_handing_over()) && is_possible(t) {
         // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
         let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
         let moves = rows.into_iter().max().expect("three rows");
@@ -89,7 +92,7 @@ fn caller_who_waits_gives_its_cpu(t: &Stage) {
 }
 
 fn caller_who_waits_keeps_its_cpu_if_so_wished(t: &Stage) {
-    if t.needs("the module parameter handoff=0", !is_handing_over()) && is_possible(t) {
+    if t.needs("another module parameter than handoff=2", !is_handing_over()) && is_possible(t) {
         let moves = moves(t, |client| client.start_call(0, 0, &empty()));
         assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
     }
@@ -99,6 +102,85 @@ fn caller_who_goes_on_keeps_its_cpu(t: &Stage) {
     if is_possible(t) {
         let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
         t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
+    }
+}
+
+/// The flag by which a waker says that it is about to sleep (`WF_SYNC`).
+const SYNC: u32 = 0x10;
+
+fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let Some(wakeups) = Wakeups::of(t, &client) else { return };
+    if !t.needs("another module parameter than handoff=2", !is_handing_over()) {
+        return;
+    }
+    server.park();
+    client.start_call(0, 0, &empty());
+    server.free(&server.wait_call());
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    let of_call = wakeups.flags(t.global_tid(&server));
+    assert_eq!(of_call, [SYNC], "of a caller who waits");
+    server.park();
+    let oneway =
+        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(0, 0, &empty()) };
+    client.send(|c| c.transaction(&oneway));
+    server.free(&server.wait_call());
+    let of_oneway = wakeups.flags(t.global_tid(&server));
+    assert_eq!(of_oneway, [SYNC, 0], "of a caller who does not");
+}
+
+/// What one thread tells the scheduler when it wakes others. A probe has the flags, and the event that comes next who is woken.
+struct Wakeups(PathBuf);
+
+const PROBE: &str = "p:placement/wakes default_wake_function flags=$arg3:x32";
+const EVENTS: [&str; 2] = ["placement/wakes", "sched/sched_waking"];
+
+impl Wakeups {
+    /// `None` without probes.
+    fn of(t: &Stage, waker: &Port) -> Option<Self> {
+        let root = t.directory("tracing");
+        let mounted = mount(None::<&str>, &root, Some("tracefs"), MsFlags::empty(), None::<&str>);
+        let has_probes = mounted.is_ok() && std::fs::write(root.join("kprobe_events"), PROBE).is_ok();
+        if !t.needs("probes of functions", has_probes) {
+            return None;
+        }
+        let wakeups = Self(root);
+        for event in EVENTS {
+            wakeups.set(event, "filter", &format!("common_pid == {}", t.global_tid(waker)));
+            wakeups.set(event, "enable", "1");
+        }
+        Some(wakeups)
+    }
+
+    fn set(&self, event: &str, file: &str, value: &str) {
+        std::fs::write(self.0.join("events").join(event).join(file), value)
+            .unwrap_or_else(|error| panic!("{event} {file}: {error}"));
+    }
+
+    /// The flags of each time that the thread `woken` was woken.
+    fn flags(&self, woken: u32) -> Vec<u32> {
+        let trace = std::fs::read_to_string(self.0.join("trace")).expect("read a trace");
+        let lines: Vec<&str> = trace.lines().filter(|line| !line.starts_with('#')).collect();
+        let is_woken =
+            |line: &str| line.contains("sched_waking:") && line.contains(&format!(" pid={woken} "));
+        let of = |line: &str| u32::from_str_radix(line.rsplit_once("flags=0x")?.1.trim(), 16).ok();
+        lines
+            .windows(2)
+            .filter(|two| is_woken(two[1]))
+            .map(|two| of(two[0]).unwrap_or_else(|| panic!("no flags before: {two:?}")))
+            .collect()
+    }
+}
+
+impl Drop for Wakeups {
+    fn drop(&mut self) {
+        for event in EVENTS {
+            self.set(event, "enable", "0");
+            self.set(event, "filter", "0");
+        }
+        let _ = std::fs::write(self.0.join("kprobe_events"), "");
+        let _ = std::fs::write(self.0.join("trace"), "");
     }
 }
 
