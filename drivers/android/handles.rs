@@ -45,6 +45,9 @@ pub(crate) struct Ref {
     _counted: Counted,
 }
 
+// As large as the kernel's allocator has room for before the next size.
+const _: () = assert!(HandleTable::<Ref>::BYTES.1 <= 192);
+
 /// The handles of a process.
 pub(crate) struct Handles {
     table: HandleTable<Ref>,
@@ -95,10 +98,11 @@ impl Handles {
     }
 
     /// Calls `each` with the strong and the weak count on some handles, from `from` on. Returns where to go
-    /// on, if there are more.
+    /// on; nothing if there are no more.
     pub(crate) fn visit_counts(&self, from: u32, mut each: impl FnMut(u32, u32)) -> Option<u32> {
-        self.table
-            .visit_leaf(from, |_, reference| each(reference.strong, reference.weak))
+        let (few, next) = self.table.leaf_from(from)?;
+        few.for_each(|(_, reference)| each(reference.strong, reference.weak));
+        u32::try_from(next).ok()
     }
 
     /// Returns the ref behind a handle.

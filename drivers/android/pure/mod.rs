@@ -20,6 +20,7 @@ pub(crate) mod one_or_many;
 pub(crate) mod pointer_area;
 pub(crate) mod pool;
 pub(crate) mod priority_rules;
+pub(crate) mod radix_tree;
 pub(crate) mod registrations;
 pub(crate) mod wait_graph;
 pub(crate) mod watch;

@@ -220,15 +220,26 @@ fn lesson_c20_a_hundred_thousand_handles() {
     assert_eq!(last, 0);
 }
 
-/// Past 262 144 handles, the topmost level has more than one word.
+/// Behind the first leaf, the tree of leaves has five levels.
 #[test]
-fn three_levels_full() {
+fn five_levels_full() {
     const COUNT: u32 = 600_000;
     let mut table = HandleTable::new();
     for wanted in 0..COUNT {
         assert_eq!(insert(&mut table, 0, ()), wanted);
     }
-    for handle in [COUNT - 1, 262_144, 262_143, 4_096, 4_095, 64, 63, 0] {
+    for handle in [
+        COUNT - 1,
+        262_208,
+        262_207,
+        4_160,
+        4_159,
+        320,
+        319,
+        64,
+        63,
+        0,
+    ] {
         assert_eq!(remove(&mut table, handle), Some(()));
         assert_eq!(insert(&mut table, 0, ()), handle);
     }
@@ -241,18 +252,51 @@ fn three_levels_full() {
 
 #[test]
 fn a_handle_that_comes_and_goes_at_the_edge_of_a_leaf_does_not_allocate() {
+    // The edges of a leaf, of a piece of the tree of leaves, and of a level of that.
+    for edge in [64, 128, 5 * 64, 9 * 64, 64 * 64] {
+        let mut table = HandleTable::new();
+        for _ in 0..edge {
+            insert(&mut table, 0, ());
+        }
+        assert_eq!(insert(&mut table, 0, ()), edge);
+        remove(&mut table, edge);
+        let before = total_allocations();
+        for _ in 0..100 {
+            assert_eq!(insert(&mut table, 0, ()), edge);
+            remove(&mut table, edge);
+        }
+        assert_eq!(total_allocations(), before);
+    }
+}
+
+#[test]
+fn behind_the_last_handle_there_is_none() {
     let mut table = HandleTable::new();
-    for _ in 0..128 {
-        insert(&mut table, 0, ());
+    assert_eq!(insert(&mut table, u32::MAX, "last"), u32::MAX);
+    assert_eq!(table.last(), Some(u32::MAX));
+    let mut spare = Spare::new();
+    assert!(table.lowest_free(u32::MAX, &mut spare).is_none());
+    assert!(spare.fill(GFP_KERNEL).is_err());
+    assert_eq!(insert(&mut table, u32::MAX - 1, "before"), u32::MAX - 1);
+    assert_eq!(insert(&mut table, 1, "first"), 1);
+    let all: Vec<_> = table.iter().map(|(handle, _)| handle).collect();
+    assert_eq!(all, [1, u32::MAX - 1, u32::MAX]);
+    assert_eq!(remove(&mut table, u32::MAX), Some("last"));
+    assert_eq!(remove(&mut table, u32::MAX - 1), Some("before"));
+    assert_eq!(table.last(), Some(1));
+}
+
+/// `make growth` counts what this comes to: at no size does a handle take a step for each of the others.
+#[test]
+fn what_is_in_the_table_is_not_moved_when_it_grows() {
+    let mut table = HandleTable::new();
+    let mut places = Vec::new();
+    for handle in 0..70_000 {
+        insert(&mut table, 0, handle);
+        places.push(table.get(handle).unwrap() as *const u32);
     }
-    assert_eq!(insert(&mut table, 0, ()), 128);
-    remove(&mut table, 128);
-    let before = total_allocations();
-    for _ in 0..100 {
-        assert_eq!(insert(&mut table, 0, ()), 128);
-        remove(&mut table, 128);
-    }
-    assert_eq!(total_allocations(), before);
+    assert!((0..70_000)
+        .all(|handle| core::ptr::eq(table.get(handle).unwrap(), places[handle as usize])));
 }
 
 #[test]
@@ -266,8 +310,8 @@ fn a_table_that_was_large_does_not_keep_its_entries() {
     for handle in 1..MANY {
         remove(&mut table, handle);
     }
-    // The first leaf, the idle one, and the three parts of the index.
-    assert_eq!(live_allocations() - empty, 5);
+    // The first leaf, the idle one, and two pieces of the tree of leaves.
+    assert_eq!(live_allocations() - empty, 4);
     assert_eq!(table.get(0), Some(&0));
 }
 
@@ -292,8 +336,8 @@ fn handles_that_are_all_closed_free_no_memory_under_the_lock() {
 fn lesson_c11_a_failed_growth_leaves_the_table_as_it_was() {
     let before = live_allocations();
     let mut failures = 0;
-    // 64 · 4 is where the first index is full.
-    for start in [0, 64, 256] {
+    // Behind the first leaf, four and then 64 others are where the tree of leaves becomes higher.
+    for start in [0, 64, 5 * 64, 65 * 64] {
         for allowed in 0.. {
             let value = Arc::new(());
             let mut table = HandleTable::new();

@@ -14,6 +14,7 @@ mod linked_tree;
 mod node_counts;
 mod pointer_area;
 mod priority_rules;
+mod radix_tree;
 mod range_alloc;
 #[path = "../../../../../drivers/android/range_alloc/conformance.rs"]
 mod range_conformance;
