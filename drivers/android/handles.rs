@@ -34,25 +34,32 @@ use kernel::{
 /// What one process holds on a node.
 pub(crate) struct Ref {
     pub(crate) node: Arc<Node>,
-    /// Its number in logs and trace events; see [`Node::debug_id`].
-    pub(crate) debug_id: u32,
     strong: u32,
     weak: u32,
     /// The death notification that the process has requested, if any.
     pub(crate) death: Option<Arc<DeathNotification>>,
     /// The freeze notification that it has requested, if any.
     pub(crate) freeze: Option<Arc<FreezeNotification>>,
+}
+
+/// What is known of a ref by its node, beside its handle what is seldom asked for.
+struct Known {
+    handle: u32,
+    /// The number of the ref in logs and trace events; see [`Node::debug_id`].
+    debug_id: u32,
     _counted: Counted,
 }
 
-// As large as the kernel's allocator has room for before the next size.
-const _: () = assert!(HandleTable::<Ref>::BYTES.1 <= 192);
+// As large as the kernel's allocator has room for before the next size. A place among the nodes has the
+// three pointers of a tree besides.
+const _: () = assert!(HandleTable::<Ref>::BYTES.0 <= 2048 && HandleTable::<Ref>::BYTES.1 <= 192);
+const _: () = assert!(size_of::<(NodeKey, Known)>() <= 40);
 
 /// The handles of a process.
 pub(crate) struct Handles {
     table: HandleTable<Ref>,
     /// The handle on each node; the process has at most one on it.
-    by_node: RBTree<NodeKey, u32>,
+    by_node: RBTree<NodeKey, Known>,
     /// The memory of an entry of `by_node` for the next handle.
     spare_place: Option<Place>,
     /// The process has ended: no handle is added any more.
@@ -60,7 +67,7 @@ pub(crate) struct Handles {
 }
 
 /// The memory of an entry of [`Handles::by_node`].
-type Place = RBTreeNodeReservation<NodeKey, u32>;
+type Place = RBTreeNodeReservation<NodeKey, Known>;
 
 /// The address of a node. It is unique at any time, and a ref keeps its node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +117,12 @@ impl Handles {
         self.table.get_mut(handle)
     }
 
+    /// Returns the number of one of these refs in logs and trace events.
+    pub(crate) fn debug_id(&self, reference: &Ref) -> u32 {
+        let known = self.by_node.get(&NodeKey::of(&reference.node));
+        known.map_or(0, |known| known.debug_id)
+    }
+
     #[inline]
     fn remove(
         &mut self,
@@ -157,6 +170,7 @@ impl Ref {
 
 impl Process {
     /// Returns the node behind a handle, which has to be held strongly if `strength` is strong.
+    #[inline(always)] // Each call through a handle would pay for it.
     pub(crate) fn node_of_handle(&self, handle: u32, strength: Strength) -> Option<Arc<Node>> {
         let handles = self.handles.lock();
         let reference = handles.table.get(handle)?;
@@ -172,7 +186,7 @@ impl Process {
         handles
             .table
             .get(handle)
-            .map(|reference| reference.debug_id)
+            .map(|reference| handles.debug_id(reference))
     }
 
     /// Adds a count on `node`, through the handle that the process has on it or a new one. Returns
@@ -196,7 +210,7 @@ impl Process {
             if handles.is_closed {
                 return Err(ESRCH);
             }
-            if let Some(handle) = handles.by_node.get(&key).copied() {
+            if let Some(handle) = handles.by_node.get(&key).map(|known| known.handle) {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
@@ -207,7 +221,8 @@ impl Process {
                     // If this fails, the place is freed after the lock is released.
                     let handle = vacant.insert(Ref::first(node, strength, sender)?);
                     if let Some((place, _)) = new.take() {
-                        handles.by_node.insert(place.into_node(key, handle));
+                        let known = Known::new(handle);
+                        handles.by_node.insert(place.into_node(key, known));
                     }
                     return Ok(handle);
                 }
@@ -295,17 +310,26 @@ impl Process {
     }
 }
 
+impl Known {
+    /// Counts a ref, and gives it its number.
+    fn new(handle: u32) -> Self {
+        Self {
+            handle,
+            debug_id: next_debug_id(),
+            _counted: Counted::new(Kind::Ref),
+        }
+    }
+}
+
 impl Ref {
     /// Returns a ref with its first count on a node. Fails as [`Self::raise`] does.
     fn first(node: &Arc<Node>, strength: Strength, sender: Option<&Arc<Thread>>) -> Result<Self> {
         let mut reference = Self {
             node: node.clone(),
-            debug_id: next_debug_id(),
             strong: 0,
             weak: 0,
             death: None,
             freeze: None,
-            _counted: Counted::new(Kind::Ref),
         };
         reference.raise(strength, sender)?;
         Ok(reference)

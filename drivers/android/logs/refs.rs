@@ -34,7 +34,7 @@ pub(super) fn show(record: &mut Record<'_>, from: u32) -> Option<u32> {
         }
         let (strong, weak) = reference.counts();
         refs.push(Copied {
-            id: reference.debug_id,
+            id: handles.debug_id(reference),
             handle,
             node: reference.node.debug_id,
             is_dead: reference.node.owner.has_ended.load(Relaxed),

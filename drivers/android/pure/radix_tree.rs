@@ -64,6 +64,7 @@ struct Piece<T> {
     next: Option<KBox<Piece<T>>>,
 }
 
+#[allow(clippy::large_enum_variant)] // In the kernel, both are equally large.
 enum Below<T> {
     Items([Option<T>; ITEMS]),
     Pieces([Option<KBox<Piece<T>>>; PIECES]),
