@@ -68,6 +68,7 @@ struct Leaf<R> {
 
 impl<R> HandleTable<R> {
     /// How large the entries of a leaf are, and a piece of the tree of leaves.
+    #[allow(dead_code)] // Rust 1.85 does not see uses in assertions.
     pub(crate) const BYTES: (usize, usize) = (
         LEAF * size_of::<ManuallyDrop<Option<R>>>(),
         RadixTree::<Leaf<R>>::PIECE_BYTES,

@@ -34,9 +34,11 @@ const ITEMS: usize = 4;
 const PIECES: usize = 16;
 
 /// The most levels that a tree can have.
+#[allow(dead_code)] // Rust 1.85 does not see uses in assertions.
 const MOST_LEVELS: u32 = 7;
 
 /// The number of items that there can be, whose numbers begin with 0.
+#[allow(dead_code)] // As above.
 pub(crate) const NUMBERS: usize = 1 << bits_below(MOST_LEVELS);
 
 /// Items by their numbers.
@@ -78,6 +80,7 @@ pub(crate) struct Pieces<T> {
 
 impl<T> RadixTree<T> {
     /// How large a piece is.
+    #[allow(dead_code)] // Rust 1.85 does not see uses in assertions.
     pub(crate) const PIECE_BYTES: usize = size_of::<Piece<T>>();
 
     /// Returns an empty tree, which has no memory of its own.
