@@ -23,27 +23,33 @@ ifneq ($(UNKNOWN),)
 $(error nothing reads $(UNKNOWN:%=%=): there are $(WORDS); `make help` says where)
 endif
 
+# What somebody wrote, as one word of the shell, whatever is in it.
+one_word = '$(subst ','\'',$(1))'
+
 WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench paired retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp aosp-bench boot exec kernel module binderctl deb deb-test check doc install cache clean purge
+.PHONY: help bench paired many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp aosp-bench boot exec kernel module binderctl deb deb-test check doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 25
 
 bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|lines|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
-	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
+	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
 
 paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; DOCS=1: into docs)
 	@$(LAB) paired $(WHERE) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
+
+many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3; DOCS=1: into docs)
+	@$(LAB) many $(WHERE) $(if $(CPUS),--cpus $(CPUS)) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
 retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
 	@$(LAB) retention
 
 bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
-	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update '$(UPDATE)')
+	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update $(call one_word,$(UPDATE)))
 
 goals: $(PYTHON) ## what ours is to reach next to C, row by row, and whether it does (AGAIN=1: counted anew; DOCS=1: into docs); fails while a goal is not met or not measured
 	@$(LAB) goals $(if $(DOCS),--docs) $(if $(AGAIN),--again)
@@ -52,10 +58,10 @@ bench-exact: $(PYTHON) ## whether three runs of every driver count the same inst
 	@$(LAB) bench-exact $(if $(ROUNDS),--rounds $(ROUNDS))
 
 growth: $(PYTHON) ## exact instructions with more and more of everything, on all drivers (ONLY=nesting,files DRIVER=rust STEPS=1..6; DOCS=1: into docs)
-	@$(LAB) growth $(if $(ONLY),--only "$(ONLY)") $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS)) $(if $(DOCS),--docs)
+	@$(LAB) growth $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(STEPS),--steps $(STEPS)) $(if $(DOCS),--docs)
 
 profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects'; CODE=FOLDER: and by machine instruction)
-	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload '$(WORKLOAD)') $(if $(CODE),--code '$(CODE)')
+	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload $(call one_word,$(WORKLOAD))) $(if $(CODE),--code $(call one_word,$(CODE)))
 
 test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; AFRESH=1: also what the C driver passed before in the same guest)
 	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST)),$(if $(filter command line,$(origin GUEST)),--guest $(GUEST))) $(if $(AFRESH),--afresh)
@@ -64,7 +70,7 @@ times: $(PYTHON) ## where the time of the last `make test` went, stage by stage 
 	@$(LAB) times $(if $(DOCS),--docs)
 
 contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests (ONLY=deaths::,sync:: for some; NEAR_LIMITS=1: the driver's numbers start near their ends)
-	@$(LAB) contract $(WHERE) --driver $(DRIVER) $(if $(ONLY),--only "$(ONLY)") $(if $(NEAR_LIMITS),--near-limits)
+	@$(LAB) contract $(WHERE) --driver $(DRIVER) $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(NEAR_LIMITS),--near-limits)
 
 kunit: $(PYTHON) ## the suites that KUnit runs inside the kernel, in the debugging guest
 	@$(LAB) kunit
@@ -88,7 +94,7 @@ mutants: $(PYTHON) ## faults made by a machine, a sample of them, and whether th
 	@$(LAB) mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(MOST),--most $(MOST)) $(if $(SLICE),--slice $(SLICE)) $(if $(RECORD),--record)
 
 mutations: $(PYTHON) ## the driver broken on purpose, and whether the tests notice (ONLY=R03,R04 for some, RESUME=1: those that the last runs did not kill)
-	@$(LAB) mutations $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
+	@$(LAB) mutations $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(RESUME),--resume)
 
 traced: $(PYTHON) ## trace events: formats and what they say of the same scenes next to the C driver's; a tracer that outlives the driver
 	@$(LAB) traced
@@ -100,7 +106,7 @@ examples: $(PYTHON) ## the commands of docs/observability.md, run where they are
 	@$(LAB) examples $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER))
 
 clean-machine: $(PYTHON) ## the commands of README and docs on a root of Debian 12 with git and make only, as root (ONLY='make boot': those; FULL=1: those that take long, too; CACHE=1: with this cache; DOCS=1: times into docs/lab.md)
-	@$(LAB) clean-machine $(if $(ONLY),--only "$(ONLY)") $(if $(FULL),--everything) $(if $(CACHE),--with-cache) $(if $(DOCS),--docs)
+	@$(LAB) clean-machine $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(FULL),--everything) $(if $(CACHE),--with-cache) $(if $(DOCS),--docs)
 
 mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what refused, how long it took (SECONDS_=N; READ=1: eight pairs, while all log files are read; GUEST=x86_64 ICOUNT=1: time is instructions, CPUS=2)
 	@$(LAB) mesh $(WHERE) --driver $(DRIVER) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(ICOUNT),--icount) $(if $(CPUS),--cpus $(CPUS)) $(if $(READ),--read-logs)
@@ -112,7 +118,7 @@ aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver
 	@$(LAB) aosp $(WHERE) --driver $(DRIVER)
 
 aosp-bench: $(PYTHON) ## Android 14's own benchmarks of Binder on all drivers (ONLY=count|pinned|free ROUNDS=3; AGAIN=1: what is there already, too; DOCS=1: into docs)
-	@$(LAB) aosp-bench $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again)
+	@$(LAB) aosp-bench $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again)
 
 clients: $(PYTHON) ## every client-… below, on the C driver and on ours, and whether they print the same
 	@$(LAB) clients $(WHERE)
@@ -151,7 +157,7 @@ deb: $(PYTHON) ## Debian packages in build/deb: rust-binder-dkms, our driver for
 	@$(LAB) deb
 
 deb-test: $(PYTHON) ## these packages installed, used, upgraded and purged on Debian machines with stock kernels (as root; ONLY=sid|trixie: on that one)
-	@$(LAB) deb-test $(if $(ONLY),--only "$(ONLY)")
+	@$(LAB) deb-test $(if $(ONLY),--only $(call one_word,$(ONLY)))
 
 check: $(PYTHON) ## format, clippy, checkpatch, docs
 	@$(LAB) check
@@ -160,7 +166,7 @@ doc: $(PYTHON) ## the documentation of driver and rust/kernel, private items inc
 	@$(LAB) doc
 
 install: $(PYTHON) ## lay the driver into a Linux tree: make install KERNEL=/path
-	@$(LAB) install "$(KERNEL)"
+	@$(LAB) install $(call one_word,$(KERNEL))
 
 clean: ## remove what was built in this tree
 	rm -rf build

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, aosp_bench, bench, bench_full, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -133,6 +133,12 @@ def _parser():
     paired.add_argument("--boots", type=int, default=5, help="of each scene")
     paired.add_argument("--seconds", type=int, default=10, help="for each size and driver, in a boot")
     paired.add_argument("--docs", action="store_true", help="the table goes into docs")
+    many = guest_option(command("many", lambda a: bench_many.run(a.guest, a.cpus, a.boots, a.seconds, a.docs),
+                                "calls a second of many clients at once, through C and ours in one kernel"))
+    many.add_argument("--cpus", type=int, default=2, help="of the guest; 4 at most in User Mode Linux, 8 elsewhere")
+    many.add_argument("--boots", type=int, default=3)
+    many.add_argument("--seconds", type=float, default=0.3, help="for each case and round, in a boot")
+    many.add_argument("--docs", action="store_true", help="the table goes into docs")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")

@@ -36,8 +36,8 @@ ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-cpu", _CP
           "-smp", "1", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
 # With a thread for each CPU, QEMU 7.2 may go on with what it has translated of text that another CPU rewrites
 # meanwhile. The debugging kernel rewrites none while both run; the others take turns.
-_AT_ONCE = ["-accel", "tcg,thread=multi", "-cpu", _CPU, "-smp", "2"]
-_IN_TURN = ["-accel", "tcg,thread=single", "-cpu", _CPU, "-smp", "2"]
+_AT_ONCE = ["-accel", "tcg,thread=multi", "-cpu", _CPU]
+_IN_TURN = ["-accel", "tcg,thread=single", "-cpu", _CPU]
 
 
 @dataclasses.dataclass
@@ -52,8 +52,9 @@ class Job:
     module: pathlib.Path | None = None
     interactive: bool = False
     icount: bool = False
-    # CPUs take turns in the debugging guest, too.
+    # CPUs take turns in the debugging guest, too; or have a thread each in the others, too.
     in_turn: bool = False
+    at_once: bool = False
     pin: int | None = None
     timeout: float = 120.0
     # After so long without a word it counts as hung, too.
@@ -125,7 +126,8 @@ def machine(kernel, job):
     """The words that tell QEMU what to emulate."""
     if job.icount:
         return ICOUNT
-    return _AT_ONCE if "debug" in kernel.guest.fragments and not job.in_turn else _IN_TURN
+    at_once = job.at_once or "debug" in kernel.guest.fragments and not job.in_turn
+    return [*(_AT_ONCE if at_once else _IN_TURN), "-smp", str(job.cpus)]
 
 
 def _boot(argv, console, speech, job):

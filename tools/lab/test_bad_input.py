@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,11 @@ class Words(unittest.TestCase):
         self.assertIn("ROUNDS", words)
         status, said = self.make("-n", "help", *(f"{word}=x" for word in words))
         self.assertEqual((status, said), (0, ""))
+
+    def test_what_somebody_wrote_reaches_a_command_as_it_is(self):
+        done = subprocess.run(["make", "-n", "bench-gate", "UPDATE=it's \"so\""], cwd=ROOT, env=proc.environment(), text=True,
+                              capture_output=True, check=True, timeout=60)
+        self.assertEqual(shlex.split(done.stdout)[-2:], ["--update", "it's \"so\""])
 
     def test_each_option_that_there_is_not_ends_with_a_line_that_says_what_there_is(self):
         for command, says in (
