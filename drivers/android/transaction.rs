@@ -112,6 +112,15 @@ impl Content {
     fn free(self) {}
 }
 
+/// A reply that its receiver has taken out of the queue.
+pub(crate) struct ArrivedReply {
+    pub(crate) id: u32,
+    pub(crate) code: u32,
+    pub(crate) flags: u32,
+    pub(crate) sender_euid: Kuid,
+    pub(crate) buffer: Buffer,
+}
+
 /// Whether a oneway call is the one that its node is busy with (contract TXN-22).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -347,6 +356,28 @@ impl Transaction {
     /// Takes out what the transaction holds on to, to pass it on.
     pub(crate) fn take_content(&mut self) -> Content {
         core::mem::replace(&mut self.content, Content::Empty)
+    }
+
+    /// Takes out the reply, if the transaction has one.
+    #[inline(always)] // Otherwise it would be copied twice.
+    pub(crate) fn take_reply(&mut self) -> Option<ArrivedReply> {
+        if !matches!(self.content, Content::Reply { .. }) {
+            return None;
+        }
+        match self.take_content() {
+            Content::Reply { buffer, .. } => Some(ArrivedReply {
+                id: self.id,
+                code: self.code,
+                flags: self.flags,
+                sender_euid: self.sender_euid,
+                buffer,
+            }),
+            other => {
+                // Not reached. A drop here would keep the content in memory.
+                core::mem::forget(other);
+                None
+            }
+        }
     }
 
     /// Puts back the ticket of the transaction, which has left a queue, for the next one.

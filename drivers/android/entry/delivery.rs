@@ -19,19 +19,20 @@ use crate::{
     scheduling::priority,
     thread::Thread,
     trace,
-    transaction::{Content, Transaction}, //
+    transaction::{ArrivedReply, Content, Transaction}, //
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    task::Kuid, //
 };
 
-/// Returns what user space reads of a transaction whose data is in `buffer`, without the node and the
-/// caller's pid.
+/// Returns what user space reads of a transaction with this code, these flags and this sender, whose
+/// data is in `buffer`, without the node and the caller's pid.
 #[inline(always)] // It is most of a delivery, and has two callers.
 fn transaction_data(
     thread: &Thread,
-    transaction: &Transaction,
+    (code, flags, sender_euid): (u32, u32, Kuid),
     buffer: &Buffer,
 ) -> TransactionData {
     // A process that receives has mapped its space.
@@ -39,10 +40,10 @@ fn transaction_data(
     let data = (start + buffer.offset()) as u64;
     TransactionData {
         node: NodeName::default(),
-        code: transaction.code,
-        flags: transaction.flags,
+        code,
+        flags,
         sender_pid: 0,
-        sender_euid: pid::uid_here(transaction.sender_euid),
+        sender_euid: pid::uid_here(sender_euid),
         data_size: buffer.layout.data_size() as u64,
         offsets_size: buffer.layout.offsets_size() as u64,
         data,
@@ -88,7 +89,13 @@ pub(super) fn deliver_call<'a>(
             return Err(EINVAL);
         }
     };
-    let mut data = transaction_data(thread, &transaction, buffer);
+    let Transaction {
+        code,
+        flags,
+        sender_euid,
+        ..
+    } = *transaction;
+    let mut data = transaction_data(thread, (code, flags, sender_euid), buffer);
     data.node = node.name;
     data.sender_pid = caller_pid;
     let code = put_call(output, &data, buffer.context_at());
@@ -190,50 +197,48 @@ fn deliver_buffer(
     thread.process.deliver_buffer(buffer, purpose);
 }
 
-/// Delivers a reply to the thread that made the call. Returns the locked state.
+/// Delivers a reply to the thread that made the call. No lock may be held.
 ///
-/// Fails with `EFAULT` when the reply cannot be written to user space.
-pub(super) fn deliver_reply<'a>(
-    thread: &'a Arc<Thread>,
-    mut transaction: KBox<Transaction>,
+/// Fails with `EFAULT` when the reply cannot be written to user space. The reply is released then.
+pub(super) fn deliver_reply(
+    thread: &Thread,
+    reply: ArrivedReply,
     output: &mut ReadBuffer<'_>,
-) -> Result<StateGuard<'a>> {
-    let mut numbers = None;
-    if let Content::Reply { buffer, .. } = transaction.content() {
-        match buffer.reserve_numbers(transaction.id, &thread.process) {
-            Ok(reserved) => {
-                numbers = reserved;
-                let data = transaction_data(thread, &transaction, buffer);
-                output.put_transaction(Return::Reply, &data.encode());
-            }
-            Err(_) => {
-                // The call has ended nevertheless, and its caller must be notified of that (lesson
-                // R19).
-                trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
-                trace::transaction_buffer_release(|| buffer.traced(transaction.id));
-                transaction.release_content();
-                output.put(Return::FailedReply, &[]);
-            }
+) -> Result {
+    let process = &thread.process;
+    let numbers = match reply.buffer.reserve_numbers(reply.id, process) {
+        Ok(numbers) => numbers,
+        Err(_) => {
+            // The call has ended nevertheless, and its caller must be notified of that (lesson R19).
+            trace::transaction_buffer_release(|| reply.buffer.traced(reply.id));
+            release_reply(thread, reply);
+            output.put(Return::FailedReply, &[]);
+            return output.flush();
         }
-    }
-    output.flush()?;
-    let mut process = match transaction.take_content() {
-        Content::Reply { buffer, .. } => {
-            transaction_delivered(thread, transaction.id, Return::Reply);
-            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
-            deliver_buffer(thread, buffer, numbers, Purpose::Reply);
-            lock_after_transaction(thread)
-        }
-        _ => thread.process.lock_state(),
     };
-    let spare = &mut thread.state(&mut process).spare_transaction;
-    let superfluous = spare.replace(transaction);
-    if superfluous.is_some() {
-        drop(process);
-        drop(superfluous);
-        process = thread.process.lock_state();
+    let data = transaction_data(
+        thread,
+        (reply.code, reply.flags, reply.sender_euid),
+        &reply.buffer,
+    );
+    output.put_transaction(Return::Reply, &data.encode());
+    if let Err(error) = output.flush() {
+        drop(numbers);
+        release_reply(thread, reply);
+        return Err(error);
     }
-    Ok(process)
+    transaction_delivered(thread, reply.id, Return::Reply);
+    trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
+    deliver_buffer(thread, reply.buffer, numbers, Purpose::Reply);
+    Ok(())
+}
+
+/// Releases a reply that cannot be delivered to the calling thread. No lock may be held.
+#[cold]
+fn release_reply(thread: &Thread, reply: ArrivedReply) {
+    let process = &thread.process;
+    trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
+    process.give_back_buffer(reply.buffer);
 }
 
 /// Locks the state and ends a transaction that was outstanding for the process and has been delivered.

@@ -15,11 +15,11 @@ use crate::{
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
     process::{ProcessState, StateGuard},
-    pure::{completions::Completion, node_counts::NodeUpdate},
+    pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
     scheduling::{idle::IdleThreads, priority},
     thread::{Thread, ThreadState, WaitState},
     trace::{self, Waiting},
-    transaction::{Content, Transaction},
+    transaction::{ArrivedReply, Content, Transaction},
     work::{Wake, Work, WorkTicket}, //
 };
 use kernel::{
@@ -40,28 +40,44 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     if io.read_consumed == 0 {
         output.put_placeholder();
     }
-    let mut process = loop {
+    let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
-        let process = write_all_work(thread, process, &mut output, takes_common_work)?;
+        let mut process = match write_all_work(thread, process, &mut output, takes_common_work)? {
+            Written::Reply(request) => break request,
+            Written::Other(process) => process,
+        };
         let is_only_noop = output.written() == size_of::<u32>() as u64;
-        if !is_only_noop || !output.has_room() || thread.must_return.load(Relaxed) {
-            break process;
+        if is_only_noop && output.has_room() && !thread.must_return.load(Relaxed) {
+            continue;
         }
+        let request = process.request_thread(thread);
+        let others = if output.has_room() {
+            Wake::Nobody
+        } else {
+            // The thread may have been woken for work for which its read buffer has no room.
+            process.wake_for_work()
+        };
+        drop(process);
+        others.now(&thread.process, WakeHint::Anywhere);
+        break request;
     };
-    let request = process.request_thread(thread);
-    let others = if output.has_room() {
-        Wake::Nobody
-    } else {
-        // The thread may have been woken for work for which its read buffer has no room.
-        process.wake_for_work()
-    };
-    drop(process);
-    others.now(&thread.process, WakeHint::Anywhere);
+    finish(thread, io, &mut output, request)
+}
+
+/// Writes what is gathered, and requests one more thread from user space if `request` says so, see
+/// [`ProcessState::request_thread`]. No lock may be held.
+#[inline(always)]
+fn finish(
+    thread: &Thread,
+    io: &mut WriteRead,
+    output: &mut ReadBuffer<'_>,
+    request: Option<u32>,
+) -> Result {
     if let Some(started) = request {
         output
             .put_first(Return::SpawnLooper)
             .and_then(|()| output.flush())
-            .inspect_err(|_| thread.process.lock_state().pool.withdraw_request(started))?;
+            .inspect_err(|_| withdraw_request(thread, Some(started)))?;
     }
     output.flush()?;
     io.read_consumed = output.written();
@@ -136,22 +152,40 @@ enum Found {
     Notification(Work),
     /// A call to be served, and whether the thread's stack has room for it.
     Call(KBox<Transaction>, bool),
-    /// The reply to a call.
-    Reply(KBox<Transaction>),
+    /// The reply to a call, which is not outstanding any more.
+    Reply(ArrivedReply, AfterReply),
+}
+
+/// What is to be done without the lock after a reply was taken out of the queue.
+struct AfterReply {
+    freezers: WakeFreezers,
+    /// A spare transaction that the thread does not need.
+    surplus: Option<KBox<Transaction>>,
+    /// Whether one more thread is requested, see [`ProcessState::request_thread`].
+    request: Option<u32>,
+}
+
+/// How [`write_all_work`] ends.
+enum Written<'a> {
+    /// With a reply, and whether one more thread is requested. A thread that reads a reply was not woken
+    /// for the work of the process, so no other has to be.
+    Reply(Option<u32>),
+    /// With anything else, or nothing.
+    Other(StateGuard<'a>),
 }
 
 /// Writes the queued work until none is left, the buffer is full, or a call or a reply was written.
-/// Returns the locked state, which it releases in between.
+/// Releases the state lock in between.
 fn write_all_work<'a>(
     thread: &'a Arc<Thread>,
     mut process: StateGuard<'a>,
     output: &mut ReadBuffer<'_>,
     takes_common_work: bool,
-) -> Result<StateGuard<'a>> {
+) -> Result<Written<'a>> {
     loop {
         let found = write_queued_work(thread, &mut process, output, takes_common_work);
         if let Found::Nothing = found {
-            return Ok(process);
+            return Ok(Written::Other(process));
         }
         drop(process);
         match found {
@@ -165,14 +199,33 @@ fn write_all_work<'a>(
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);
                 match numbers {
-                    Ok(numbers) => return deliver_call(thread, transaction, numbers, output),
+                    Ok(numbers) => {
+                        let process = deliver_call(thread, transaction, numbers, output)?;
+                        return Ok(Written::Other(process));
+                    }
                     // Only the caller is notified of the failure (contract TXN-27).
                     Err(_) => fail_delivery(thread, transaction),
                 }
             }
-            Found::Reply(transaction) => return deliver_reply(thread, transaction, output),
+            Found::Reply(reply, after) => {
+                thread.process.wake_freezers(after.freezers);
+                drop(after.surplus);
+                if let Err(error) = deliver_reply(thread, reply, output) {
+                    withdraw_request(thread, after.request);
+                    return Err(error);
+                }
+                return Ok(Written::Reply(after.request));
+            }
         }
         process = thread.process.lock_state();
+    }
+}
+
+/// Withdraws a request for a thread that user space cannot read.
+#[cold]
+fn withdraw_request(thread: &Thread, request: Option<u32>) {
+    if let Some(started) = request {
+        thread.process.lock_state().pool.withdraw_request(started);
     }
 }
 
@@ -255,10 +308,19 @@ fn write_work(
         }
         Work::Outcome(mut outcome) => {
             outcome.put_ticket(ticket);
-            let Content::Failed(error) = outcome.content() else {
-                return Some(Found::Reply(outcome));
-            };
-            output.put(error.return_code(), &[]);
+            if let Some(reply) = outcome.take_reply() {
+                let spare = &mut thread.state(process).spare_transaction;
+                let surplus = spare.replace(outcome);
+                let after = AfterReply {
+                    freezers: process.freeze.end_transaction(),
+                    surplus,
+                    request: process.request_thread(thread),
+                };
+                return Some(Found::Reply(reply, after));
+            }
+            if let Content::Failed(error) = outcome.content() {
+                output.put(error.return_code(), &[]);
+            }
             outcome.take_content();
             let spare = &mut thread.state(process).spare_transaction;
             spare.replace(outcome).map(Found::SurplusTransaction)

@@ -2,7 +2,7 @@
 
 //! What trace events say of a transaction.
 
-use super::Transaction;
+use super::{ArrivedReply, Transaction};
 use crate::{
     process::{Pid, Process},
     trace, //
@@ -33,6 +33,21 @@ impl Transaction {
             from_process: self.caller.process.pid(),
             from_thread: self.caller.id,
             ..ended
+        }
+    }
+}
+
+impl ArrivedReply {
+    /// Returns what trace events say of its end, as thread `thread` of process `process` has it.
+    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
+        trace::Ended {
+            id: self.id,
+            from_process: 0,
+            from_thread: 0,
+            to_process: process,
+            to_thread: thread,
+            code: self.code,
+            flags: self.flags,
         }
     }
 }
