@@ -20,7 +20,7 @@ use crate::{
     common::{debug::space_debug, error::TransactionError, reason::Reason},
     defs::{transaction_flags, Strength, TransactionRequest},
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
-    node::Node,
+    node::{Node, NodeInUse},
     process::Process,
     pure::one_or_many::OneOrMany,
     range_alloc::{CallKind, Label, RangeAllocator, Reserved, State},
@@ -232,6 +232,7 @@ impl Process {
 
     /// Reserves a range of this process's space for a request with a security context of this size,
     /// and the pages for it. `id` is that of the transaction.
+    #[inline(always)] // As a function of its own it would copy the buffer.
     pub(crate) fn reserve_buffer(
         &self,
         id: u32,
@@ -279,7 +280,7 @@ impl Process {
     }
 
     /// Delivers `buffer`: this process may free it from now on.
-    #[inline]
+    #[inline(always)] // As a function of its own it would copy the buffer.
     pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
         let (node, is_oneway) = match purpose {
             Purpose::Call(node) => (Some(node), false),
@@ -320,7 +321,8 @@ impl Process {
         self.buffers.abort(offset, layout.size(), &self.pages);
     }
 
-    /// Frees the buffer at this address for the calling task, which belongs to this process.
+    /// Frees the buffer at this address for the calling task, which belongs to this process. If it was
+    /// that of a call, the node of the call stays in use, and is returned as well.
     /// Returns nothing if there is no buffer that it may free: the buffer was never delivered, the
     /// address is not its exact start, or another thread is freeing it (contract OBJ-12).
     /// `descriptors` are those of the calling task.
@@ -328,7 +330,7 @@ impl Process {
         &self,
         address: u64,
         descriptors: Descriptors<'_, Self>,
-    ) -> Option<AfterFree> {
+    ) -> Option<(AfterFree, Option<NodeInUse>)> {
         let address = usize::try_from(address).ok()?;
         let offset = address.checked_sub(self.pages.address()?)?;
         let mut buffers = self.buffers.lock();
@@ -353,13 +355,11 @@ impl Process {
             }
         }
         let after = self.release_named(delivered.named, Some(descriptors));
-        if let Some(node) = delivered.node {
-            if delivered.is_oneway {
-                node.end_oneway();
-            }
-            node.drop_local(Strength::Strong);
+        let node = delivered.node.map(NodeInUse);
+        if let (Some(node), true) = (&node, delivered.is_oneway) {
+            node.0.end_oneway();
         }
-        Some(after)
+        Some((after, node))
     }
 
     /// Ends all buffers of a process that ends, without undoing what ends with the process anyway.

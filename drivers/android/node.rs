@@ -118,11 +118,41 @@ pub(crate) struct AfterCountChange {
     _removed: Option<RemovedNode>,
 }
 
-impl AfterCountChange {
-    const NOTHING: Self = Self {
-        wake: Wake::Nobody,
-        _removed: None,
-    };
+/// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use by the
+/// call until one of the functions is called.
+#[must_use]
+pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
+
+impl NodeInUse {
+    /// Ends the use. No lock may be held.
+    #[inline(always)]
+    pub(crate) fn end(self) {
+        self.0.drop_local(Strength::Strong);
+    }
+
+    /// Ends the use, under the state lock of the owner. What is returned is to be finished without the
+    /// lock.
+    #[inline(always)] // It has one caller.
+    pub(crate) fn end_locked(self, owner: &mut ProcessState) -> EndedUse {
+        let node = self.0;
+        let after = node.lower_locked(owner, |counts| counts.drop_local(Strength::Strong));
+        EndedUse { node, after }
+    }
+}
+
+/// A node that is not in use by a call any more.
+#[must_use]
+pub(crate) struct EndedUse {
+    node: Arc<Node>,
+    after: Option<AfterCountChange>,
+}
+
+impl EndedUse {
+    /// Does what follows. To be called with no lock held.
+    #[inline]
+    pub(crate) fn finish(self) {
+        AfterCountChange::finish(self.after, &self.node.owner);
+    }
 }
 
 impl NodeState {
@@ -192,7 +222,7 @@ impl Node {
         let freezers = owner.freeze.end_transaction();
         let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
         drop(owner);
-        after.finish(&self.owner);
+        AfterCountChange::finish(after, &self.owner);
         self.owner.wake_freezers(freezers);
     }
 
@@ -229,7 +259,7 @@ impl Node {
         state.counts.lower(was_last, was_strong);
         let after = self.settle(&mut owner);
         drop(owner);
-        after.finish(&self.owner);
+        AfterCountChange::finish(after, &self.owner);
     }
 
     /// Confirms a count: the owner has read of it and answers.
@@ -393,14 +423,14 @@ impl Node {
         let mut owner = self.owner.lock_state();
         let after = self.lower_locked(&mut owner, change);
         drop(owner);
-        after.finish(&self.owner);
+        AfterCountChange::finish(after, &self.owner);
     }
 
     fn lower_locked(
         self: &Arc<Self>,
         owner: &mut ProcessState,
         change: impl FnOnce(&mut NodeCounts),
-    ) -> AfterCountChange {
+    ) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
         // The owner's counts ended with the owner, and a node that has any is not forgotten.
         if state.life == Life::Known {
@@ -409,28 +439,40 @@ impl Node {
         self.settle(owner)
     }
 
-    /// Queues a node update for the owner after counts went down, or forgets the node.
-    fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> AfterCountChange {
+    /// Queues a node update for the owner after counts went down, or forgets the node. Returns what is
+    /// left to do, if anything.
+    #[inline]
+    fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
-        if state.life != Life::Known || self.link.is_used() {
-            // Either no owner reads of it, or the update that is queued already shows the counts of
-            // the time when it is read.
-            return AfterCountChange::NOTHING;
+        if state.life != Life::Known || state.counts.is_known_to_be_held() {
+            // No owner reads of it, or there is nothing to read.
+            return None;
         }
+        self.update(owner)
+    }
+
+    /// The same if there may be something to do.
+    #[inline(never)]
+    fn update(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
+        if self.link.is_used() {
+            // The update that is queued already shows the counts of the time when it is read.
+            return None;
+        }
+        let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
             state.life = Life::Forgotten;
-            return AfterCountChange {
+            return Some(AfterCountChange {
                 wake: Wake::Nobody,
                 _removed: owner.nodes.take(self),
-            };
+            });
         }
         if !state.counts.has_update() {
-            return AfterCountChange::NOTHING;
+            return None;
         }
-        AfterCountChange {
+        Some(AfterCountChange {
             wake: owner.push_object_to_process(Work::Node(self.clone())),
             _removed: None,
-        }
+        })
     }
 
     /// Queues the node update for the thread that sends the node, so that it reads the update no
@@ -467,7 +509,10 @@ impl Node {
 
 impl AfterCountChange {
     /// Wakes what has to be woken, and frees the removed entry. To be called with no lock held.
-    fn finish(self, owner: &Process) {
-        self.wake.now(owner, WakeHint::Anywhere);
+    #[inline]
+    fn finish(after: Option<Self>, owner: &Process) {
+        if let Some(after) = after {
+            after.wake.now(owner, WakeHint::Anywhere);
+        }
     }
 }

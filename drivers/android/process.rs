@@ -217,6 +217,7 @@ impl ProcessState {
     /// Queues a call whose caller waits for the reply: for the thread that became idle last, which
     /// the caller wakes and hands the CPU to, or, if no thread is idle, for the first available
     /// thread that reads.
+    #[inline]
     pub(crate) fn push_call(&mut self, ticket: WorkTicket, call: Work) -> Wake {
         let Some(thread) = self.pop_idle() else {
             return self.push_to_process(ticket, call);

@@ -264,6 +264,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     /// Delivers a reserved range. The receiver may free it from now on, which undoes `payload`.
     ///
     /// Fails and returns the payload if no reserved range begins at `offset`.
+    #[inline(always)] // Most of a short lock round, twice in a call.
     pub(crate) fn deliver(&mut self, offset: usize, payload: T) -> Result<(), T> {
         match self.state_mut(offset) {
             Some(state) => state.deliver(payload),

@@ -21,7 +21,7 @@ use crate::{
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
     pure::{
-        call_stack::{CallStack, FrameId},
+        call_stack::{CallStack, Frame, FrameId},
         completions::{Completion, Completions},
         priority_rules::{NodePriority, Priority, SavedPriority}, //
     },
@@ -207,6 +207,12 @@ impl ThreadState {
             return None;
         }
         self.stack.pop_ended()
+    }
+
+    /// Whether [`Self::take_kept_outcome`] would return one, or will once no call is pending.
+    #[inline]
+    pub(crate) fn has_kept_outcome(&self) -> bool {
+        matches!(self.stack.innermost(), Some(Frame::Ended(_)))
     }
 
     /// Ends the innermost call that the thread makes. Returns `false`, and changes nothing, if it

@@ -332,6 +332,24 @@ impl Transaction {
         }
     }
 
+    /// Returns the node and the buffer of a call that is not queued yet.
+    #[inline(always)]
+    pub(crate) fn draft(&mut self) -> Option<(&Arc<Node>, &mut Buffer)> {
+        match &mut self.content {
+            Content::Draft { node, buffer } => Some((node, buffer)),
+            _ => None,
+        }
+    }
+
+    /// Returns the caller, and the buffer of a reply to it.
+    #[inline(always)]
+    pub(crate) fn reply(&mut self) -> Option<(&Arc<Thread>, &mut Buffer)> {
+        match &mut self.content {
+            Content::Reply { buffer, .. } => Some((&self.caller, buffer)),
+            _ => None,
+        }
+    }
+
     /// Takes the transaction's place in the next queue.
     pub(crate) fn take_ticket(&mut self) -> Option<WorkTicket> {
         self.ticket.take()

@@ -42,6 +42,24 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
     }
 
+    /// Whether there are `size` bytes at `at`.
+    #[inline(always)]
+    pub(crate) fn has(&self, at: usize, size: usize) -> bool {
+        at <= self.len && self.len - at >= size
+    }
+
+    /// Returns the `COUNT` bytes at `at`, if there are as many.
+    #[inline(always)]
+    pub(crate) fn array_at<const COUNT: usize>(&self, at: usize) -> Option<&[u8; COUNT]> {
+        if !self.has(at, COUNT) {
+            return None;
+        }
+        // SAFETY: `COUNT` bytes at `at` are among the first `len`, as was checked, which by the type
+        // invariant are within the array and initialised; an array of `u8` may lie anywhere, and the
+        // borrow of `self` keeps them unchanged.
+        Some(unsafe { &*self.bytes.as_ptr().add(at).cast() })
+    }
+
     /// Returns what has been written, mutably.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {

@@ -8,7 +8,7 @@
 use crate::{
     calls::{
         failure::Failure,
-        sender::Sender,
+        sender::{ReplySent, Sender},
         translate::{copy_in, Route}, //
     },
     common::{
@@ -19,6 +19,7 @@ use crate::{
     },
     defs::{transaction_flags, ExtendedError, TransactionRequest},
     kernel_ext::{park::WakeHint, versions::EPROTO},
+    node::NodeInUse,
     range_alloc::CallKind,
     scheduling::priority,
     thread::Thread,
@@ -37,11 +38,20 @@ use kernel::{
 /// Replies to the call that the thread serves: `BC_REPLY`. No lock may be held.
 ///
 /// If the thread serves a call, that call ends even if the reply fails: its outcome is returned to the
-/// caller, and the thread itself reads a completion (contract TXN-25).
-pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
+/// caller, and the thread itself reads a completion (contract TXN-25). `is_last` says that no command
+/// follows.
+///
+/// `freed` is the node of the call whose buffer the command before has freed, if it is in use until now.
+pub(crate) fn reply(
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+    is_last: bool,
+    freed: Option<NodeInUse>,
+) {
     let thread = sender.thread;
     let id = next_debug_id();
-    let Some((mut transaction, is_completion_queued)) = begin_reply(thread, request, id) else {
+    let begun = begin_reply(thread, request, id, is_last && sender.reads_then, freed);
+    let Some((mut transaction, completion)) = begun else {
         let error = TransactionError::failed(Reason::NoCallToReplyTo, EPROTO);
         Failure::from(error).tell(sender, request, id, Kind::Reply);
         return thread.queue_transaction_error(id, error);
@@ -56,10 +66,12 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
             Some((id, error))
         }
     };
-    match error {
-        None if is_completion_queued => {}
-        Some(_) if is_completion_queued => thread.stop_until_completion(),
-        _ => thread.end_reply(error.is_some()),
+    match (completion, error) {
+        // No command is left to be stopped.
+        (Completion::ReadAtOnce(sent), _) => sender.answer.set(Some(sent)),
+        (Completion::Queued, None) => {}
+        (Completion::Queued, Some(_)) => thread.stop_until_completion(),
+        (Completion::Later, _) => thread.end_reply(error.is_some()),
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, sender.hint, |caller, guard| {
@@ -75,40 +87,69 @@ pub(crate) fn reply(sender: &Sender<'_>, request: &TransactionRequest) {
     }
 }
 
-/// Takes the call that the thread serves off its stack. Returns it, and whether the completion of the
-/// reply is queued already, which must come after node updates, as with calls. If it is not queued, the
-/// thread stays [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may be queued before
-/// the completion.
+/// What becomes of the completion of a reply. It must come after node updates of what the reply names.
+enum Completion {
+    /// It is queued.
+    Queued,
+    /// The thread reads it when its command has run.
+    ReadAtOnce(ReplySent),
+    /// It is queued later. Until then the thread stays
+    /// [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may be
+    /// queued before the completion.
+    Later,
+}
+
+/// Takes the call that the thread serves off its stack. Returns it, and what becomes of the completion,
+/// which the thread may read at once if `reads_then`. Ends the use of `freed`.
 ///
 /// Returns `None` when the thread serves no call. No lock may be held.
 fn begin_reply(
     thread: &Arc<Thread>,
     request: &TransactionRequest,
     id: u32,
-) -> Option<(KBox<Transaction>, bool)> {
+    reads_then: bool,
+    freed: Option<NodeInUse>,
+) -> Option<(KBox<Transaction>, Completion)> {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
-    let is_completion_queued = request.offsets_size == 0 && state.spare_ticket.is_some();
-    let transaction = if is_completion_queued {
-        state.stack.pop_incoming()?
+    let has_no_objects = request.offsets_size == 0 && state.spare_ticket.is_some();
+    let transaction = if has_no_objects {
+        state.stack.pop_incoming()
     } else {
-        state.stack.begin_reply()?
+        state.stack.begin_reply()
+    };
+    let Some(transaction) = transaction else {
+        drop(process);
+        if let Some(freed) = freed {
+            freed.end();
+        }
+        return None;
     };
     let surplus = state.stack.take_surplus();
-    let wake = match is_completion_queued
-        .then(|| state.spare_ticket.take())
-        .flatten()
-    {
-        Some(ticket) => thread.complete_reply(&mut process, ticket),
-        None => ThreadWake::Nobody,
+    let mut wake = ThreadWake::Nobody;
+    let completion = if !has_no_objects {
+        Completion::Later
+    } else if reads_then && state.work.is_empty() && !state.has_kept_outcome() {
+        Completion::ReadAtOnce(ReplySent {
+            request: process.request_thread(thread),
+        })
+    } else {
+        if let Some(ticket) = state.spare_ticket.take() {
+            wake = thread.complete_reply(&mut process, ticket);
+        }
+        Completion::Queued
     };
     let freezers = process.freeze.end_transaction();
+    let freed = freed.map(|freed| freed.end_locked(&mut process));
     drop(process);
     drop(surplus);
+    if let Some(freed) = freed {
+        freed.finish();
+    }
     wake.now(thread, WakeHint::Anywhere);
     thread.process.wake_freezers(freezers);
-    Some((transaction, is_completion_queued))
+    Some((transaction, completion))
 }
 
 /// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the
@@ -177,19 +218,23 @@ fn copy_reply(
 ) -> Result<(), TransactionError> {
     let caller = &transaction.caller.process;
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
-    let mut buffer = caller.reserve_buffer(id, request, 0, CallKind::Sync)?;
+    let buffer = caller.reserve_buffer(id, request, 0, CallKind::Sync)?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
-    let route = Route {
-        id,
-        sender,
-        receiver: caller,
-        accepts_files: transaction.flags & transaction_flags::ACCEPT_FDS != 0,
-    };
-    let copied = copy_in(request, route, &mut buffer).map_err(|error| caller.dead_or(error));
+    let accepts_files = transaction.flags & transaction_flags::ACCEPT_FDS != 0;
     transaction.put_content(Content::Reply {
         buffer,
         from: (sender.thread.process.pid(), sender.thread.id),
         is_queued: false,
     });
-    copied
+    let Some((caller, buffer)) = transaction.reply() else {
+        return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
+    };
+    let receiver = &caller.process;
+    let route = Route {
+        id,
+        sender,
+        receiver,
+        accepts_files,
+    };
+    copy_in(request, route, buffer).map_err(|error| receiver.dead_or(error))
 }

@@ -249,6 +249,7 @@ fn prepare_call(
 
 /// Reserves a buffer in the space of the node's owner and copies the data of a call into it. The
 /// transaction owns the node and the buffer afterwards, even if the copy fails.
+#[inline]
 fn fill(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
@@ -262,29 +263,32 @@ fn fill(
         None
     };
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
-    let mut buffer = node
+    let id = transaction.id;
+    let buffer = node
         .owner
-        .reserve_buffer(transaction.id, request, context.len(), kind)
+        .reserve_buffer(id, request, context.len(), kind)
         .inspect_err(|_| {
             trace::txn_latency_free(|| transaction.ended_as_draft(&node.owner));
         })?;
-    trace::transaction_alloc_buf(|| buffer.traced(transaction.id));
+    trace::transaction_alloc_buf(|| buffer.traced(id));
+    transaction.put_content(Content::Draft { node, buffer });
+    let Some((node, buffer)) = transaction.draft() else {
+        return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
+    };
     let route = Route {
-        id: transaction.id,
+        id,
         sender,
         receiver: &node.owner,
         accepts_files: node.flags.accepts_fds(),
     };
-    let copied = copy_in(request, route, &mut buffer)
-        .and_then(|()| Ok(node.owner.write_context(&buffer, context)?))
-        .map_err(|error| node.owner.dead_or(error));
-    transaction.put_content(Content::Draft { node, buffer });
-    copied
+    copy_in(request, route, buffer)
+        .and_then(|()| Ok(node.owner.write_context(buffer, context)?))
+        .map_err(|error| node.owner.dead_or(error))
 }
 
 /// Records in the caller that a call to `target` is about to be queued: queues the completion, and
 /// pushes a frame, which it returns. The stack must have room. The state lock is held.
-#[inline]
+#[inline(always)] // It is short, and most of a call's first lock round.
 fn expect_reply(state: &mut ThreadState, ticket: WorkTicket, target: &Process) -> FrameId {
     state.completions.add();
     // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
@@ -374,6 +378,7 @@ struct Submitted {
 /// Queues a draft at its target: for the thread that `route` names, or else for any thread of the pool.
 /// Logs it first, with the debug id of its node. Drops a draft that the target does not admit, and returns the
 /// transaction error. No lock may be held.
+#[inline(always)] // It is most of a call, and of a oneway call.
 fn submit(
     mut transaction: KBox<Transaction>,
     caller: &Thread,

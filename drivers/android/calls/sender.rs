@@ -21,4 +21,16 @@ pub(crate) struct Sender<'a> {
     pub(crate) hint: WakeHint,
     /// The offset in the write buffer up to which commands have run, and where the one that runs begins.
     pub(crate) consumed: Cell<u64>,
+    /// Whether the thread reads once its commands have run, and has room for a completion and more.
+    pub(crate) reads_then: bool,
+    /// What the thread reads instead of its queued work.
+    pub(crate) answer: Cell<Option<ReplySent>>,
+}
+
+/// The completion of a reply that was the last command of its thread, for which no other work was queued
+/// then. It is not queued: the thread reads it at once, and nothing else.
+pub(crate) struct ReplySent {
+    /// Whether one more thread is requested, see
+    /// [`ProcessState::request_thread`](crate::process::ProcessState::request_thread).
+    pub(crate) request: Option<u32>,
 }

@@ -48,6 +48,7 @@ pub(crate) struct Route<'a> {
 /// of the receiver. Sleeps; no lock may be held.
 ///
 /// On an error, `buffer` holds the objects that were translated before, and no others (lesson C06).
+#[inline(always)] // Most data has no objects.
 pub(crate) fn copy_in(
     request: &TransactionRequest,
     route: Route<'_>,
@@ -68,6 +69,17 @@ pub(crate) fn copy_in(
         }
         return Ok(());
     }
+    copy_objects(request, data, route, buffer)
+}
+
+/// The same for data with objects, which is at `data` in the calling process.
+#[inline(never)]
+fn copy_objects(
+    request: &TransactionRequest,
+    data: usize,
+    route: Route<'_>,
+    buffer: &mut Buffer,
+) -> Result<(), TransactionError> {
     let offsets = Offsets::copy(request, route.receiver, buffer)?;
     let (start, end) = buffer.layout.pointers();
     let mut writer = Writer {

@@ -19,6 +19,7 @@ use crate::{
     defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
     entry::refusals,
     kernel_ext::stack_bytes::StackBytes,
+    node::NodeInUse,
     notifications::{death, freeze},
     process::Process,
     thread::Thread,
@@ -51,8 +52,8 @@ pub(crate) fn run(sender: &Sender<'_>, io: &WriteRead) -> Result {
             source.count_refused(sender.thread);
             source.tell_malformed();
         })?;
-        execute(sender, command, &source)?;
-        source.advance(command);
+        let last = execute(sender, command, &mut source)?;
+        source.advance(last);
         sender.consumed.set(source.consumed);
     }
     Ok(())
@@ -82,6 +83,25 @@ impl Source {
 
     fn remaining(&self) -> u64 {
         self.size.saturating_sub(self.consumed)
+    }
+
+    /// Whether no command follows the next one, which is `command`.
+    fn is_last(&self, command: Command) -> bool {
+        self.remaining() == (size_of::<u32>() + command.payload_size()) as u64
+    }
+
+    /// Returns the request of the reply that follows the next command, which is to free a buffer, if one
+    /// does and has been read.
+    #[inline(always)]
+    fn reply_behind(&self) -> Option<TransactionRequest> {
+        const AT: usize = size_of::<u32>() + Command::FreeBuffer.payload_size();
+        const SIZE: usize = size_of::<u32>() + Command::Reply.payload_size();
+        let next = self.piece.array_at::<SIZE>(self.start + AT)?;
+        let (code, payload) = next.split_first_chunk()?;
+        if *code != Command::Reply.code().to_ne_bytes() {
+            return None;
+        }
+        Some(TransactionRequest::decode(payload.first_chunk()?))
     }
 
     /// Returns the next command, after its payload has been read as well. Fails with `EFAULT` when the
@@ -137,14 +157,13 @@ impl Source {
     }
 
     fn bytes<const SIZE: usize>(&self, at: usize) -> Result<&[u8; SIZE]> {
-        let read = self.piece.as_slice().get(self.start + at..);
-        read.and_then(|read| read.first_chunk()).ok_or(EFAULT)
+        self.piece.array_at(self.start + at).ok_or(EFAULT)
     }
 
     /// Reads from user space unless the piece has `size` bytes behind `consumed` already. Fails with
     /// `EFAULT` when the write buffer ends before that, or is unreadable.
     fn require(&mut self, size: usize) -> Result {
-        if self.piece.as_slice().len() - self.start >= size {
+        if self.piece.has(self.start, size) {
             return Ok(());
         }
         let remaining = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
@@ -166,13 +185,14 @@ impl Source {
     }
 }
 
-/// Counts one command and runs it. Fails only where the contract lets the ioctl fail (WR-3). Other errors of user
+/// Counts one command and runs it, and a reply behind a buffer that is freed. Returns the last one, behind
+/// which the source is to advance. Fails only where the contract lets the ioctl fail (WR-3). Other errors of user
 /// space have no effect, or are answered by a `BR_*`.
 ///
 /// The commands of which most calls consist are handled here, and inlined. The others are handled by
 /// [`execute_other`], so that they cost these calls nothing.
 #[inline(always)]
-fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
+fn execute(sender: &Sender<'_>, command: Command, source: &mut Source) -> Result<Command> {
     let count = |command| sender.thread.count(Counter::of_command(command));
     match command {
         Command::Transaction => {
@@ -185,19 +205,32 @@ fn execute(sender: &Sender<'_>, command: Command, source: &Source) -> Result {
         Command::Reply => {
             let request = TransactionRequest::decode(source.payload()?);
             count(Command::Reply);
-            reply::reply(sender, &request);
+            reply::reply(sender, &request, source.is_last(Command::Reply), None);
         }
         Command::FreeBuffer => {
             let address = u64::from_ne_bytes(*source.payload()?);
             count(Command::FreeBuffer);
-            free_buffer(sender, address, source);
+            let node = free_buffer(sender, address, source);
+            if let Some(node) = node {
+                // A reply, for which the state is locked anyway, ends the use of the node as well.
+                let Some(request) = source.reply_behind() else {
+                    node.end();
+                    return Ok(command);
+                };
+                source.advance(command);
+                sender.consumed.set(source.consumed);
+                trace::command(Command::Reply.code());
+                count(Command::Reply);
+                reply::reply(sender, &request, source.is_last(Command::Reply), Some(node));
+                return Ok(Command::Reply);
+            }
         }
         _ => {
             count(command);
             execute_other(sender, command, source)?;
         }
     }
-    Ok(())
+    Ok(command)
 }
 
 /// Runs one of the commands that [`execute`] does not run itself. Fails like it.
@@ -216,7 +249,8 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         }
         Command::ReplySg => {
             let request = TransactionRequest::decode_sg(source.payload()?);
-            reply::reply(sender, &request);
+            let is_last = source.is_last(Command::ReplySg);
+            reply::reply(sender, &request, is_last, None);
         }
         Command::IncRefs => add_count(process, source, Strength::Weak)?,
         Command::Acquire => add_count(process, source, Strength::Strong)?,
@@ -241,18 +275,21 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
     Ok(())
 }
 
-/// Runs `BC_FREE_BUFFER` (contract OBJ-12).
+/// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for.
 #[inline(always)]
-fn free_buffer(sender: &Sender<'_>, address: u64, source: &Source) {
+fn free_buffer(sender: &Sender<'_>, address: u64, source: &Source) -> Option<NodeInUse> {
     let thread = sender.thread;
-    match thread.process.free_buffer(address, sender.descriptors) {
-        Some(AfterFree::Nothing) => {}
-        Some(AfterFree::ReturnSoon) => thread.must_return.store(true, Relaxed),
-        None => source.refuse(
+    let Some((after, node)) = thread.process.free_buffer(address, sender.descriptors) else {
+        source.refuse(
             Command::FreeBuffer,
             fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
-        ),
+        );
+        return None;
+    };
+    if let AfterFree::ReturnSoon = after {
+        thread.must_return.store(true, Relaxed);
     }
+    node
 }
 
 fn handle(source: &Source) -> Result<u32> {

@@ -168,6 +168,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
 }
 
 fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
+    let mut answer = None;
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
         let hint = if is_about_to_sleep {
@@ -181,15 +182,21 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             descriptors: opened.descriptors,
             hint,
             consumed: Cell::new(io.write_consumed),
+            reads_then: returns::has_room_for_completion(io),
+            answer: Cell::new(None),
         };
         let written = commands::run(&sender, io);
         io.write_consumed = sender.consumed.get();
         let written = written.inspect_err(|_| io.read_consumed = 0);
         trace::write_done(&written);
         written?;
+        answer = sender.answer.take();
     }
     if io.read_size > 0 {
-        let read = returns::read(thread, io, opened.may_wait);
+        let read = match answer {
+            Some(sent) => returns::read_completion(thread, io, sent),
+            None => returns::read(thread, io, opened.may_wait),
+        };
         trace::read_done(&read);
         read?;
     }

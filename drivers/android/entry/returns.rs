@@ -6,6 +6,7 @@
 //! read; how it is delivered is in [`crate::entry::delivery`].
 
 use crate::{
+    calls::sender::ReplySent,
     defs::{NodeName, Return, WriteRead, LARGEST_RETURN},
     entry::{
         delivery::{deliver_call, deliver_reply, fail_delivery, prepare},
@@ -62,6 +63,31 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         break request;
     };
     finish(thread, io, &mut output, request)
+}
+
+/// Whether the read buffer has room for the completion of a reply, and for any other item behind it.
+pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
+    const NEEDED: usize = 2 * size_of::<u32>() + LARGEST_RETURN;
+    io.read_size.saturating_sub(io.read_consumed) >= NEEDED as u64
+}
+
+/// Writes the completion of a reply to user space, without a look at the thread's work. There must be
+/// [room](has_room_for_completion) for it. Fails with `EFAULT` when the buffer cannot be written. No lock
+/// may be held.
+#[inline(always)] // It has one caller.
+pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
+    let mut output =
+        ReadBuffer::new(thread, io).inspect_err(|_| withdraw_request(thread, sent.request))?;
+    if io.read_consumed == 0 {
+        output.put_placeholder();
+    }
+    trace::wait_for_work(|| Waiting {
+        takes_common_work: false,
+        has_calls: thread.is_calling(&thread.process.lock_state()),
+        has_own_work: true,
+    });
+    output.put(Return::TransactionComplete, &[]);
+    finish(thread, io, &mut output, sent.request)
 }
 
 /// Writes what is gathered, and requests one more thread from user space if `request` says so, see

@@ -148,6 +148,13 @@ impl NodeCounts {
         self.pins
     }
 
+    /// Whether handles keep the node in use, and the owner was notified of strong and weak counts: then it
+    /// [has no update](Self::has_update).
+    #[inline]
+    pub(crate) fn is_known_to_be_held(&self) -> bool {
+        self.strong_refs > 0 && self.owner_refs() == (true, true)
+    }
+
     /// Whether the owner has to be notified of anything now.
     pub(crate) fn has_update(&self) -> bool {
         let (owner_has_strong, owner_has_weak) = self.owner_refs();

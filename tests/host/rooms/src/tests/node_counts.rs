@@ -156,6 +156,7 @@ fn local(world: &mut World, strength: Strength) -> &mut u32 {
 
 fn take_update(counts: &mut NodeCounts, world: &mut World) -> bool {
     let was_news = counts.has_update();
+    assert!(!(counts.is_known_to_be_held() && (was_news || counts.is_unreferenced())));
     let node_update = counts.take_update();
     let owner = &mut world.owner;
     let said_something =
