@@ -12,15 +12,7 @@ impl Transaction {
     /// Returns what trace events say of the end of this call or reply, which was for thread `thread`
     /// of process `process`. From whom it was is not known then, as in the C driver.
     pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
-        trace::Ended {
-            id: self.id,
-            from_process: 0,
-            from_thread: 0,
-            to_process: process,
-            to_thread: thread,
-            code: self.code,
-            flags: self.flags,
-        }
+        ended_at(self.id, (self.code, self.flags), process, thread)
     }
 
     /// The same for a call that is not queued, because something fails.
@@ -40,14 +32,18 @@ impl Transaction {
 impl ArrivedReply {
     /// Returns what trace events say of its end, as thread `thread` of process `process` has it.
     pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
-        trace::Ended {
-            id: self.id,
-            from_process: 0,
-            from_thread: 0,
-            to_process: process,
-            to_thread: thread,
-            code: self.code,
-            flags: self.flags,
-        }
+        ended_at(self.id, (self.code, self.flags), process, thread)
+    }
+}
+
+fn ended_at(id: u32, (code, flags): (u32, u32), process: Pid, thread: Pid) -> trace::Ended {
+    trace::Ended {
+        id,
+        from_process: 0,
+        from_thread: 0,
+        to_process: process,
+        to_thread: thread,
+        code,
+        flags,
     }
 }
