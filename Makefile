@@ -42,8 +42,8 @@ bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and bu
 paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; DOCS=1: into docs)
 	@$(LAB) paired $(WHERE) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
-many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3; DOCS=1: into docs)
-	@$(LAB) many $(WHERE) $(if $(CPUS),--cpus $(CPUS)) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
+many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3)
+	@$(LAB) many $(WHERE) $(if $(CPUS),--cpus $(CPUS)) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_))
 
 retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
 	@$(LAB) retention

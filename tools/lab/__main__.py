@@ -133,12 +133,11 @@ def _parser():
     paired.add_argument("--boots", type=int, default=5, help="of each scene")
     paired.add_argument("--seconds", type=int, default=10, help="for each size and driver, in a boot")
     paired.add_argument("--docs", action="store_true", help="the table goes into docs")
-    many = guest_option(command("many", lambda a: bench_many.run(a.guest, a.cpus, a.boots, a.seconds, a.docs),
+    many = guest_option(command("many", lambda a: bench_many.run(a.guest, a.cpus, a.boots, a.seconds),
                                 "calls a second of many clients at once, through C and ours in one kernel"))
     many.add_argument("--cpus", type=int, default=2, help="of the guest; 4 at most in User Mode Linux, 8 elsewhere")
     many.add_argument("--boots", type=int, default=3)
     many.add_argument("--seconds", type=float, default=0.3, help="for each case and round, in a boot")
-    many.add_argument("--docs", action="store_true", help="the table goes into docs")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")

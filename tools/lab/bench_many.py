@@ -6,13 +6,10 @@ Where its CPUs wait for each other is where a driver's locks are; that takes CPU
 
 import json
 import os
-import re
 import statistics
 
 from . import bench, guest, kernel, module, programs, say
-from .versions import ROOT
 
-DOCUMENT = ROOT / "docs/performance.md"
 ROUNDS = 3
 # What they are called, and what binder-bench is told; `{}` in a name is how many there are.
 CASES = (
@@ -36,10 +33,9 @@ for round in $(seq {rounds}); do
 	done
 done
 """
-_TABLE = re.compile(r"(?<=<!-- begin: many -->\n).*?(?=<!-- end: many -->)", re.S)
 
 
-def run(name, cpus, boots, seconds, into_docs=False):
+def run(name, cpus, boots, seconds):
     """Some boots with so many CPUs, `seconds` for each case and round, and a table."""
     if cpus > (os.cpu_count() or 1):
         say.note(f"{cpus} CPUs of the guest are more than this machine has: what waits for a CPU of the host then is no figure of a driver's")
@@ -47,10 +43,7 @@ def run(name, cpus, boots, seconds, into_docs=False):
     files = {"/lab/binder-bench": programs.build(bench.CRATE), f"/lab/{guest.MODULES['c']}.ko": built.module("c"),
              f"/lab/{guest.MODULES['rust']}.ko": module.build(built)}
     texts = [_boot(built, files, cpus, boot, seconds) for boot in range(1, boots + 1)]
-    text = table(runs(text) for text in texts)
-    print("\n" + text)
-    if into_docs:
-        DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
+    print("\n" + table(runs(text) for text in texts))
     return 0
 
 

@@ -39,8 +39,8 @@ CONTRACT_POLICY = (("um", "c"), ("um", "rust"))
 # Whom pages of buffers are charged to is a parameter of our driver.
 CHARGING = ("parameters=charge_buffers=1",)
 CONTRACT_CHARGING = ("um", "x86_64-debug")
-# Whether a caller who waits gives its CPU away is another one.
-HANDOFF = ("parameters=handoff=2",)
+# Whether a caller who waits gives its CPU away, or says nothing, is another one.
+HANDOFF = ("handoff=2", "handoff=0")
 # What is told to the driver by numbers, sizes and addresses is what a task's width could change; the
 # rest runs with `make contract-32`, on a kernel of its own that knows the other system calls of such tasks.
 GROUPS_32 = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::",
@@ -125,7 +125,8 @@ def stages(afresh=False):
         of_contract(name, driver, "with a policy", boot=LSM, only=("policy::",), policy=True)
     for name in CONTRACT_CHARGING:
         of_contract(name, "rust", "charge_buffers=1", boot=CHARGING, only=("charging::", "reclaim::"))
-    of_contract("um", "rust", "handoff=2", boot=HANDOFF, only=("placement::",))
+    for handoff in HANDOFF:
+        of_contract("um", "rust", handoff, boot=(f"parameters={handoff}",), only=("placement::",))
     for name, driver in CONTRACT_32:
         of_contract(name, driver, "32-bit", only=GROUPS_32, width=32)
     for name, driver, only in CONTRACT_STOCK:
@@ -223,6 +224,9 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     if name == callbacks.GUEST or name in stock.NAMES:
         # A step of many thousand objects takes seconds there, and longer while other lanes are busy.
         argv += ["--patience", "15", "--timeout", "90"]
+    elif driver != "upstream":
+        # A test takes ten seconds at most, unless other lanes are busy with the slowest of all.
+        argv += ["--timeout", "90"]
     if policy:
         argv += ["--policy", "/lab/policy"]
         files["/lab/policy"] = compiled_policy()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! On which CPU a thread is woken: on its caller's if that is about to sleep and the module's parameter asks for it, and
-//! else where the scheduler chooses, which is told whether the caller is about to sleep.
+//! On which CPU a thread is woken: where the scheduler chooses, which is told whether the caller is about to sleep; on the
+//! caller's CPU if the module's parameter asks for it (2), and where the thread was if the scheduler is told nothing (0).
 //!
 //! The conductor and who wakes are on CPU 0. Who is woken sleeps on CPU 1, which is idle, and may run on both. If the
 //! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
@@ -78,12 +78,13 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
     (0..rows).map(|_| (0..ROUNDS).filter(|_| is_moved()).count()).collect()
 }
 
-fn is_handing_over() -> bool {
-    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("handoff=2")
+/// Whether the guest's command line has the module's parameter with this value.
+fn has_parameter(value: &str) -> bool {
+    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains(value)
 }
 
 fn caller_who_waits_gives_its_cpu(t: &Stage) {
-    if t.needs("the module parameter handoff=2", is_handing_over()) && is_possible(t) {
+    if t.needs("the module parameter handoff=2", has_parameter("handoff=2")) && is_possible(t) {
         // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
         let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
         let moves = rows.into_iter().max().expect("three rows");
@@ -92,7 +93,7 @@ fn caller_who_waits_gives_its_cpu(t: &Stage) {
 }
 
 fn caller_who_waits_keeps_its_cpu_if_so_wished(t: &Stage) {
-    if t.needs("another module parameter than handoff=2", !is_handing_over()) && is_possible(t) {
+    if t.needs("the module parameter handoff=0", has_parameter("handoff=0")) && is_possible(t) {
         let moves = moves(t, |client| client.start_call(0, 0, &empty()));
         assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
     }
@@ -111,7 +112,7 @@ const SYNC: u32 = 0x10;
 fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let Some(wakeups) = Wakeups::of(t, &client) else { return };
-    if !t.needs("another module parameter than handoff=2", !is_handing_over()) {
+    if !t.needs("the module parameter handoff=1", !has_parameter("handoff=")) {
         return;
     }
     server.park();
