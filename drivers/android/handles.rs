@@ -42,8 +42,8 @@ pub(crate) struct Ref {
     pub(crate) freeze: Option<Arc<FreezeNotification>>,
 }
 
-/// What is known of a ref by its node, beside its handle what is seldom asked for.
-struct Known {
+/// The handle on a node, and what of the ref behind it is seldom asked for.
+struct HandleOfNode {
     handle: u32,
     /// The number of the ref in logs and trace events; see [`Node::debug_id`].
     debug_id: u32,
@@ -53,13 +53,13 @@ struct Known {
 // As large as the kernel's allocator has room for before the next size. A place among the nodes has the
 // three pointers of a tree besides.
 const _: () = assert!(HandleTable::<Ref>::BYTES.0 <= 2048 && HandleTable::<Ref>::BYTES.1 <= 192);
-const _: () = assert!(size_of::<(NodeKey, Known)>() <= 40);
+const _: () = assert!(size_of::<(NodeKey, HandleOfNode)>() <= 40);
 
 /// The handles of a process.
 pub(crate) struct Handles {
     table: HandleTable<Ref>,
     /// The handle on each node; the process has at most one on it.
-    by_node: RBTree<NodeKey, Known>,
+    by_node: RBTree<NodeKey, HandleOfNode>,
     /// The memory of an entry of `by_node` for the next handle.
     spare_place: Option<Place>,
     /// The process has ended: no handle is added any more.
@@ -67,7 +67,7 @@ pub(crate) struct Handles {
 }
 
 /// The memory of an entry of [`Handles::by_node`].
-type Place = RBTreeNodeReservation<NodeKey, Known>;
+type Place = RBTreeNodeReservation<NodeKey, HandleOfNode>;
 
 /// The address of a node. It is unique at any time, and a ref keeps its node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,8 +119,8 @@ impl Handles {
 
     /// Returns the number of one of these refs in logs and trace events.
     pub(crate) fn debug_id(&self, reference: &Ref) -> u32 {
-        let known = self.by_node.get(&NodeKey::of(&reference.node));
-        known.map_or(0, |known| known.debug_id)
+        let found = self.by_node.get(&NodeKey::of(&reference.node));
+        found.map_or(0, |of_node| of_node.debug_id)
     }
 
     #[inline]
@@ -210,7 +210,7 @@ impl Process {
             if handles.is_closed {
                 return Err(ESRCH);
             }
-            if let Some(handle) = handles.by_node.get(&key).map(|known| known.handle) {
+            if let Some(handle) = handles.by_node.get(&key).map(|of_node| of_node.handle) {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
@@ -221,8 +221,8 @@ impl Process {
                     // If this fails, the place is freed after the lock is released.
                     let handle = vacant.insert(Ref::first(node, strength, sender)?);
                     if let Some((place, _)) = new.take() {
-                        let known = Known::new(handle);
-                        handles.by_node.insert(place.into_node(key, known));
+                        let found_by_node = HandleOfNode::new(handle);
+                        handles.by_node.insert(place.into_node(key, found_by_node));
                     }
                     return Ok(handle);
                 }
@@ -310,7 +310,7 @@ impl Process {
     }
 }
 
-impl Known {
+impl HandleOfNode {
     /// Counts a ref, and gives it its number.
     fn new(handle: u32) -> Self {
         Self {

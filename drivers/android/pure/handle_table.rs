@@ -120,7 +120,7 @@ impl<R> HandleTable<R> {
     pub(crate) fn lowest_free(&mut self, min: u32, spare: &mut Spare<R>) -> Option<Vacant<'_, R>> {
         let (at, entry, has_entries) = self.first_free(min);
         let Some(handle) = handle_at(at, entry) else {
-            spare.wanted = Wanted::ANOTHER_HANDLE;
+            spare.wanted = Wanted::AnotherHandle;
             return None;
         };
         if !has_entries {
@@ -159,23 +159,21 @@ impl<R> HandleTable<R> {
         let pieces = at
             .checked_sub(1)
             .map_or(0, |number| self.others.missing(number));
-        let wanted = Wanted {
-            pieces: pieces.saturating_sub(self.idle_pieces.len()),
-            entries: self.idle.is_empty(),
-        };
-        if wanted == Wanted::NOTHING {
+        let pieces = pieces.saturating_sub(self.idle_pieces.len());
+        let entries = self.idle.is_empty();
+        if pieces == 0 && !entries {
             return Some(());
         }
         match &mut spare.room {
-            Some(room) if room.has(&wanted) => {
-                room.pieces.give(wanted.pieces, &mut self.idle_pieces);
-                if wanted.entries {
+            Some(room) if room.has(pieces, entries) => {
+                room.pieces.give(pieces, &mut self.idle_pieces);
+                if entries {
                     mem::swap(&mut self.idle, &mut room.entries);
                 }
                 Some(())
             }
             _ => {
-                spare.wanted = wanted;
+                spare.wanted = Wanted::Room { pieces, entries };
                 None
             }
         }
@@ -347,23 +345,15 @@ impl<R> Vacant<'_, R> {
 }
 
 /// Memory that a table lacks.
-#[derive(PartialEq, Eq)]
-struct Wanted {
-    pieces: usize,
-    entries: bool,
-}
-
-impl Wanted {
-    const NOTHING: Self = Self {
-        pieces: 0,
-        entries: false,
-    };
-
-    /// There is no handle above the highest one.
-    const ANOTHER_HANDLE: Self = Self {
-        pieces: usize::MAX,
-        entries: false,
-    };
+enum Wanted {
+    Nothing,
+    /// So many pieces of the tree, and the entries of a leaf if `entries`.
+    Room {
+        pieces: usize,
+        entries: bool,
+    },
+    /// No memory helps: there is no handle above the highest one.
+    AnotherHandle,
 }
 
 /// Memory that [`HandleTable::lowest_free`] needs, allocated while the table is not locked.
@@ -380,8 +370,9 @@ struct Room<R> {
 }
 
 impl<R> Room<R> {
-    fn has(&self, wanted: &Wanted) -> bool {
-        self.pieces.len() >= wanted.pieces && (!wanted.entries || !self.entries.is_empty())
+    /// Whether there are so many pieces, and entries if they are wanted.
+    fn has(&self, pieces: usize, entries: bool) -> bool {
+        self.pieces.len() >= pieces && (!entries || !self.entries.is_empty())
     }
 }
 
@@ -389,7 +380,7 @@ impl<R> Spare<R> {
     /// Returns an empty spare, because no memory is known to be missing.
     pub(crate) const fn new() -> Self {
         Self {
-            wanted: Wanted::NOTHING,
+            wanted: Wanted::Nothing,
             room: None,
         }
     }
@@ -397,19 +388,19 @@ impl<R> Spare<R> {
     /// Allocates the memory that was missing. May sleep if `flags` say so. Fails also if all handles are
     /// in use.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
-        match self.wanted {
-            Wanted::NOTHING => return Ok(()),
-            Wanted::ANOTHER_HANDLE => return Err(AllocError),
-            _ => {}
-        }
+        let (pieces, wants_entries) = match self.wanted {
+            Wanted::Nothing => return Ok(()),
+            Wanted::Room { pieces, entries } => (pieces, entries),
+            Wanted::AnotherHandle => return Err(AllocError),
+        };
         let room = self.room.get_or_insert(Room {
             pieces: Pieces::new(),
             entries: KVec::new(),
         });
-        while room.pieces.len() < self.wanted.pieces {
+        while room.pieces.len() < pieces {
             room.pieces.allocate(flags)?;
         }
-        if self.wanted.entries && room.entries.is_empty() {
+        if wants_entries && room.entries.is_empty() {
             let mut entries = KVec::with_capacity(LEAF, flags)?;
             for _ in 0..LEAF {
                 entries.push(ManuallyDrop::new(None), flags)?;
