@@ -13,7 +13,13 @@ use kernel::{
 
 extern "C" {
     fn kernel_ext_get_six_words(to: *mut u64, from: *const u64) -> bool;
-    fn kernel_ext_put_two_words(one: *mut u64, first: u64, two: *mut u64, second: u64) -> bool;
+    fn kernel_ext_put_two_of_six_words(
+        to: *mut u64,
+        one: usize,
+        first: u64,
+        two: usize,
+        second: u64,
+    ) -> bool;
 }
 
 /// Reads six words. `EFAULT` if they cannot be read. May sleep.
@@ -29,13 +35,13 @@ pub(crate) fn read_six(from: UserPtr) -> Result<[u64; 6]> {
     }
 }
 
-/// Writes each word to the place next to it. `EFAULT` if that fails; then one of them may be written. May
-/// sleep.
+/// Writes two of six words that have been read: each has its number among them. `EFAULT` if that fails; then
+/// one of them may be written. May sleep.
 #[inline]
-pub(crate) fn write_two(first: (u64, UserPtr), second: (u64, UserPtr)) -> Result {
-    let [one, two] = [first.1, second.1].map(|to| to.as_mut_ptr().cast());
-    // SAFETY: The targets may be any addresses at all.
-    match unsafe { kernel_ext_put_two_words(one, first.0, two, second.0) } {
+pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
+    let to = to.as_mut_ptr().cast();
+    // SAFETY: The target may be any address at all.
+    match unsafe { kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1) } {
         true => Ok(()),
         false => Err(EFAULT),
     }

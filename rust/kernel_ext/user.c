@@ -26,13 +26,14 @@ fault:
 	return false;
 }
 
-bool kernel_ext_put_two_words(u64 __user *one, u64 first, u64 __user *two, u64 second)
+bool kernel_ext_put_two_of_six_words(u64 __user *to, size_t one, u64 first,
+				     size_t two, u64 second)
 {
 	might_fault();
-	if (!access_ok(two, sizeof(*two)) || !user_write_access_begin(one, sizeof(*one)))
+	if (!user_write_access_begin(to, 6 * sizeof(*to)))
 		return false;
-	unsafe_put_user(first, one, fault);
-	unsafe_put_user(second, two, fault);
+	unsafe_put_user(first, to + one, fault);
+	unsafe_put_user(second, to + two, fault);
 	user_write_access_end();
 	return true;
 fault:

@@ -11,7 +11,8 @@
 /* Reads six words of user space. Returns false if they cannot be read. May sleep. */
 bool kernel_ext_get_six_words(u64 *to, const u64 __user *from);
 
-/* Writes a word each to two places of user space. Returns false if that fails. May sleep. */
-bool kernel_ext_put_two_words(u64 __user *one, u64 first, u64 __user *two, u64 second);
+/* Writes words @one and @two of six in user space. Returns false if that fails. May sleep. */
+bool kernel_ext_put_two_of_six_words(u64 __user *to, size_t one, u64 first,
+				     size_t two, u64 second);
 
 #endif /* _KERNEL_EXT_USER_H */

@@ -68,7 +68,7 @@ pub(crate) fn reply(
     };
     match (completion, error) {
         // No command is left to be stopped.
-        (Completion::ReadAtOnce(sent), _) => sender.answer.set(Some(sent)),
+        (Completion::ReadAtOnce(sent), _) => sender.completion.set(Some(sent)),
         (Completion::Queued, None) => {}
         (Completion::Queued, Some(_)) => thread.stop_until_completion(),
         (Completion::Later, _) => thread.end_reply(error.is_some()),

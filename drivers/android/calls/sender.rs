@@ -24,7 +24,7 @@ pub(crate) struct Sender<'a> {
     /// Whether the thread reads once its commands have run, and has room for a completion and more.
     pub(crate) reads_then: bool,
     /// What the thread reads instead of its queued work.
-    pub(crate) answer: Cell<Option<ReplySent>>,
+    pub(crate) completion: Cell<Option<ReplySent>>,
 }
 
 /// The completion of a reply that was the last command of its thread, for which no other work was queued

@@ -111,7 +111,8 @@ macro_rules! wire_table {
                 (self.code() & 0xff) as usize
             }
 
-            /// Returns the entry of a code, if there is one. Of two with one number it finds the first.
+            /// Returns the entry of a code, if there is one. Two returns have one number, of
+            /// which the first would be found; no two commands have.
             #[allow(dead_code)] // Codes of returns are never read.
             #[inline(always)]
             pub(crate) fn from_code(code: u32) -> Option<Self> {

@@ -126,20 +126,20 @@ impl Argument {
     /// Reads what the argument points to. Fails with `EFAULT`.
     fn get<const SIZE: usize>(self) -> Result<[u8; SIZE]> {
         let mut bytes = [0; SIZE];
-        UserSlice::new(UserPtr::from_addr(self.0), SIZE)
+        UserSlice::new(self.place(), SIZE)
             .reader()
             .read_slice(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Returns where the word of this number is of those that the argument points to.
-    fn word(self, number: usize) -> UserPtr {
-        UserPtr::from_addr(self.0).wrapping_byte_add(number * size_of::<u64>())
+    /// Returns where the argument points.
+    fn place(self) -> UserPtr {
+        UserPtr::from_addr(self.0)
     }
 
     /// Writes to where the argument points. Fails with `EFAULT`.
     fn put(self, bytes: &[u8]) -> Result {
-        UserSlice::new(UserPtr::from_addr(self.0), bytes.len())
+        UserSlice::new(self.place(), bytes.len())
             .writer()
             .write_slice(bytes)
     }
@@ -157,18 +157,19 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
             &found
         }
     };
-    let mut io = WriteRead::decode(&user_words::read_six(argument.word(0))?);
+    let mut io = WriteRead::decode(&user_words::read_six(argument.place())?);
     let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
     user_words::write_two(
-        (io.write_consumed, argument.word(WriteRead::WRITE_CONSUMED)),
-        (io.read_consumed, argument.word(WriteRead::READ_CONSUMED)),
+        argument.place(),
+        (WriteRead::WRITE_CONSUMED, io.write_consumed),
+        (WriteRead::READ_CONSUMED, io.read_consumed),
     )?;
     result
 }
 
 fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
-    let mut answer = None;
+    let mut completion = None;
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
         let hint = if is_about_to_sleep {
@@ -183,17 +184,17 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             hint,
             consumed: Cell::new(io.write_consumed),
             reads_then: returns::has_room_for_completion(io),
-            answer: Cell::new(None),
+            completion: Cell::new(None),
         };
         let written = commands::run(&sender, io);
         io.write_consumed = sender.consumed.get();
         let written = written.inspect_err(|_| io.read_consumed = 0);
         trace::write_done(&written);
         written?;
-        answer = sender.answer.take();
+        completion = sender.completion.take();
     }
     if io.read_size > 0 {
-        let read = match answer {
+        let read = match completion {
             Some(sent) => returns::read_completion(thread, io, sent),
             None => returns::read(thread, io, opened.may_wait),
         };
