@@ -9,9 +9,13 @@
 //! by the owner's state lock, also after the owner's death.
 
 mod logged;
+mod lowered;
 mod making;
 
+pub(crate) use lowered::NodeInUse;
 pub(crate) use making::SpareNode;
+
+use lowered::AfterCountChange;
 
 use crate::{
     common::stats::Counted,
@@ -110,50 +114,6 @@ pub(crate) struct FirstToNotify {
 
 /// A node that was removed from the owner's tree: to be dropped after the lock is released.
 pub(crate) type RemovedNode = Arc<Node>;
-
-/// What is left to do after counts went down, once the lock is released.
-#[must_use]
-pub(crate) struct AfterCountChange {
-    wake: Wake,
-    _removed: Option<RemovedNode>,
-}
-
-/// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use by the
-/// call until one of the functions is called.
-#[must_use]
-pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
-
-impl NodeInUse {
-    /// Ends the use. No lock may be held.
-    #[inline(always)]
-    pub(crate) fn end(self) {
-        self.0.drop_local(Strength::Strong);
-    }
-
-    /// Ends the use, under the state lock of the owner. What is returned is to be finished without the
-    /// lock.
-    #[inline(always)] // It has one caller.
-    pub(crate) fn end_locked(self, owner: &mut ProcessState) -> EndedUse {
-        let node = self.0;
-        let after = node.lower_locked(owner, |counts| counts.drop_local(Strength::Strong));
-        EndedUse { node, after }
-    }
-}
-
-/// A node that is not in use by a call any more.
-#[must_use]
-pub(crate) struct EndedUse {
-    node: Arc<Node>,
-    after: Option<AfterCountChange>,
-}
-
-impl EndedUse {
-    /// Does what follows. To be called with no lock held.
-    #[inline]
-    pub(crate) fn finish(self) {
-        AfterCountChange::finish(self.after, &self.node.owner);
-    }
-}
 
 impl NodeState {
     fn pop_death_registration(&mut self) -> Option<FirstToNotify> {
@@ -504,15 +464,5 @@ impl Node {
         }
         // Deferred work wakes no thread, and the sender is running.
         let _ = owner.push_object_to_thread(sender, Work::Node(self.clone()), Urgency::Deferred);
-    }
-}
-
-impl AfterCountChange {
-    /// Wakes what has to be woken, and frees the removed entry. To be called with no lock held.
-    #[inline]
-    fn finish(after: Option<Self>, owner: &Process) {
-        if let Some(after) = after {
-            after.wake.now(owner, WakeHint::Anywhere);
-        }
     }
 }

@@ -16,9 +16,11 @@
 //! one place, [`Transaction::return_to_caller`], under the caller's lock. What a transaction holds
 //! on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly that.
 
+mod reply;
 mod traced;
 mod waiter;
 
+pub(crate) use reply::ArrivedReply;
 pub(crate) use waiter::Waiter;
 
 use crate::{
@@ -110,15 +112,6 @@ impl Content {
     /// Drops the content.
     #[cold]
     fn free(self) {}
-}
-
-/// A reply that its receiver has taken out of the queue.
-pub(crate) struct ArrivedReply {
-    pub(crate) id: u32,
-    pub(crate) code: u32,
-    pub(crate) flags: u32,
-    pub(crate) sender_euid: Kuid,
-    pub(crate) buffer: Buffer,
 }
 
 /// Whether a oneway call is the one that its node is busy with (contract TXN-22).
@@ -341,15 +334,6 @@ impl Transaction {
         }
     }
 
-    /// Returns the caller, and the buffer of a reply to it.
-    #[inline(always)]
-    pub(crate) fn reply(&mut self) -> Option<(&Arc<Thread>, &mut Buffer)> {
-        match &mut self.content {
-            Content::Reply { buffer, .. } => Some((&self.caller, buffer)),
-            _ => None,
-        }
-    }
-
     /// Takes the transaction's place in the next queue.
     pub(crate) fn take_ticket(&mut self) -> Option<WorkTicket> {
         self.ticket.take()
@@ -374,28 +358,6 @@ impl Transaction {
     /// Takes out what the transaction holds on to, to pass it on.
     pub(crate) fn take_content(&mut self) -> Content {
         core::mem::replace(&mut self.content, Content::Empty)
-    }
-
-    /// Takes out the reply, if the transaction has one.
-    #[inline(always)] // Otherwise it would be copied twice.
-    pub(crate) fn take_reply(&mut self) -> Option<ArrivedReply> {
-        if !matches!(self.content, Content::Reply { .. }) {
-            return None;
-        }
-        match self.take_content() {
-            Content::Reply { buffer, .. } => Some(ArrivedReply {
-                id: self.id,
-                code: self.code,
-                flags: self.flags,
-                sender_euid: self.sender_euid,
-                buffer,
-            }),
-            other => {
-                // Not reached. A drop here would keep the content in memory.
-                core::mem::forget(other);
-                None
-            }
-        }
     }
 
     /// Puts back the ticket of the transaction, which has left a queue, for the next one.

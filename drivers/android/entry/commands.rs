@@ -204,25 +204,13 @@ fn execute(sender: &Sender<'_>, command: Command, source: &mut Source) -> Result
         }
         Command::Reply => {
             let request = TransactionRequest::decode(source.payload()?);
-            count(Command::Reply);
-            reply::reply(sender, &request, source.is_last(Command::Reply), None);
+            run_reply(sender, &request, source, None);
         }
         Command::FreeBuffer => {
             let address = u64::from_ne_bytes(*source.payload()?);
             count(Command::FreeBuffer);
-            let node = free_buffer(sender, address, source);
-            if let Some(node) = node {
-                // A reply, for which the state is locked anyway, ends the use of the node as well.
-                let Some(request) = source.reply_behind() else {
-                    node.end();
-                    return Ok(command);
-                };
-                source.advance(command);
-                sender.consumed.set(source.consumed);
-                trace::command(Command::Reply.code());
-                count(Command::Reply);
-                reply::reply(sender, &request, source.is_last(Command::Reply), Some(node));
-                return Ok(Command::Reply);
+            if let Some(node) = free_buffer(sender, address, source) {
+                return Ok(end_use(sender, node, source));
             }
         }
         _ => {
@@ -231,6 +219,33 @@ fn execute(sender: &Sender<'_>, command: Command, source: &mut Source) -> Result
         }
     }
     Ok(command)
+}
+
+/// Counts `BC_REPLY` and runs it.
+#[inline(always)]
+fn run_reply(
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+    source: &Source,
+    freed: Option<NodeInUse>,
+) {
+    sender.thread.count(Counter::of_command(Command::Reply));
+    reply::reply(sender, request, source.is_last(Command::Reply), freed);
+}
+
+/// Ends the use of the node of a call whose buffer was freed by the command that runs. A reply behind it,
+/// for which the state is locked anyway, does that as well. Returns the last command that has run.
+#[inline(always)]
+fn end_use(sender: &Sender<'_>, freed: NodeInUse, source: &mut Source) -> Command {
+    let Some(request) = source.reply_behind() else {
+        freed.end();
+        return Command::FreeBuffer;
+    };
+    source.advance(Command::FreeBuffer);
+    sender.consumed.set(source.consumed);
+    trace::command(Command::Reply.code());
+    run_reply(sender, &request, source, Some(freed));
+    Command::Reply
 }
 
 /// Runs one of the commands that [`execute`] does not run itself. Fails like it.

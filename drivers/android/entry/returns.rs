@@ -334,24 +334,38 @@ fn write_work(
         }
         Work::Outcome(mut outcome) => {
             outcome.put_ticket(ticket);
-            if let Some(reply) = outcome.take_reply() {
-                let spare = &mut thread.state(process).spare_transaction;
-                let surplus = spare.replace(outcome);
-                let after = AfterReply {
-                    freezers: process.freeze.end_transaction(),
-                    surplus,
-                    request: process.request_thread(thread),
-                };
-                return Some(Found::Reply(reply, after));
-            }
-            if let Content::Failed(error) = outcome.content() {
-                output.put(error.return_code(), &[]);
-            }
-            outcome.take_content();
-            let spare = &mut thread.state(process).spare_transaction;
-            spare.replace(outcome).map(Found::SurplusTransaction)
+            write_outcome(thread, process, output, outcome)
         }
     }
+}
+
+/// Takes a reply out of the transaction with which a call ends, or writes that the call failed. The thread
+/// keeps the transaction.
+#[inline(always)] // It has one caller.
+fn write_outcome(
+    thread: &Thread,
+    process: &mut ProcessState,
+    output: &mut ReadBuffer<'_>,
+    mut outcome: KBox<Transaction>,
+) -> Option<Found> {
+    let reply = outcome.take_reply();
+    if reply.is_none() {
+        if let Content::Failed(error) = outcome.content() {
+            output.put(error.return_code(), &[]);
+        }
+        outcome.take_content();
+    }
+    let spare = &mut thread.state(process).spare_transaction;
+    let surplus = spare.replace(outcome);
+    let Some(reply) = reply else {
+        return surplus.map(Found::SurplusTransaction);
+    };
+    let after = AfterReply {
+        freezers: process.freeze.end_transaction(),
+        surplus,
+        request: process.request_thread(thread),
+    };
+    Some(Found::Reply(reply, after))
 }
 
 /// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if any.

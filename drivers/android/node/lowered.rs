@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counts on a node that go down under a lock which somebody else holds, and what follows once it is released.
+
+use super::{Node, RemovedNode};
+use crate::{
+    defs::Strength,
+    kernel_ext::park::WakeHint,
+    process::{Process, ProcessState},
+    work::Wake, //
+};
+use kernel::sync::Arc;
+
+/// What is left to do after counts went down, once the lock is released.
+#[must_use]
+pub(crate) struct AfterCountChange {
+    pub(super) wake: Wake,
+    pub(super) _removed: Option<RemovedNode>,
+}
+
+impl AfterCountChange {
+    /// Wakes what has to be woken, and frees the removed entry. To be called with no lock held.
+    #[inline]
+    pub(super) fn finish(after: Option<Self>, owner: &Process) {
+        if let Some(after) = after {
+            after.wake.now(owner, WakeHint::Anywhere);
+        }
+    }
+}
+
+/// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use by the
+/// call until one of the functions is called.
+#[must_use]
+pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
+
+impl NodeInUse {
+    /// Ends the use. No lock may be held.
+    #[inline(always)]
+    pub(crate) fn end(self) {
+        self.0.drop_local(Strength::Strong);
+    }
+
+    /// Ends the use, under the state lock of the owner. What is returned is to be finished without the
+    /// lock.
+    #[inline(always)] // It has one caller.
+    pub(crate) fn end_locked(self, owner: &mut ProcessState) -> EndedUse {
+        let node = self.0;
+        let after = node.lower_locked(owner, |counts| counts.drop_local(Strength::Strong));
+        EndedUse { node, after }
+    }
+}
+
+/// A node that is not in use by a call any more.
+#[must_use]
+pub(crate) struct EndedUse {
+    node: Arc<Node>,
+    after: Option<AfterCountChange>,
+}
+
+impl EndedUse {
+    /// Does what follows. To be called with no lock held.
+    #[inline]
+    pub(crate) fn finish(self) {
+        AfterCountChange::finish(self.after, &self.node.owner);
+    }
+}
