@@ -31,6 +31,7 @@ cases! { "tasks":
     killed_while_frozen ["LOOP-8", "REL-2"],
     child_comes_and_goes ["FORK-1", "REL-1", "MMAP-8"],
     another_program_has_the_descriptor ["OPEN-1", "MMAP-1", "MMAP-7"],
+    another_program_by_a_second_thread ["TREL-1", "FORK-1"],
     another_program_without_the_descriptor ["REL-2"],
     heir_of_a_number_is_not_the_opener ["FORK-1"],
     heir_of_a_number_calls_the_context_manager ["TXN-1", "lesson R14"],
@@ -306,6 +307,27 @@ fn another_program_has_the_descriptor(t: &Stage) {
     commands.transaction(&data);
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
     assert_eq!(manager.wait_call().code, 9);
+}
+
+/// A thread that executes a program goes on by the number of its group's leader, which ends. So it has the record of that one.
+fn another_program_by_a_second_thread(t: &Stage) {
+    let (manager, first) = (t.manager(), t.client());
+    let second = first.thread();
+    for thread in [&first, &second] {
+        thread.round_trip(0, &manager, &empty(), &empty());
+    }
+    assert_eq!(first.refused(&first.place(super::NO_HANDLE, 0, &empty())), Return::FailedReply);
+    let slot = second.actor.number(Op::Exec { slot: Some(second.slot) }).expect("exec") as usize;
+    let after = Port::at(second.actor.clone(), &second.arena, slot);
+    assert_ne!(after.extended_error(), super::NO_ERROR);
+    let mut commands = Commands::new();
+    commands.transaction(&empty().to_handle(0, 9, TransactionFlags::ONE_WAY));
+    assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
+    assert_eq!(manager.wait_call().code, 9);
+    // The record ends, and is made again.
+    assert_eq!(after.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(after.extended_error(), super::NO_ERROR);
+    assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
 }
 
 fn another_program_without_the_descriptor(t: &Stage) {
