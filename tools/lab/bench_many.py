@@ -8,7 +8,7 @@ import json
 import os
 import statistics
 
-from . import bench, guest, kernel, module, programs, say
+from . import bench_beside, kernel, say
 
 ROUNDS = 3
 # What they are called, and what binder-bench is told; `{}` in a name is how many there are.
@@ -19,8 +19,6 @@ CASES = (
 )
 # Who comes first in a round is last in the next.
 _SCRIPT = """
-insmod /lab/{c}.ko && mount -t binder binder /dev/binderfs || exit
-insmod /lab/{rust}.ko name=binder-rust && mkdir /tmp/ours && mount -t binder-rust binder /tmp/ours || exit
 measure() {{
 	driver=$1 mount=$2
 	shift 2
@@ -40,23 +38,17 @@ def run(name, cpus, boots, seconds):
     if cpus > (os.cpu_count() or 1):
         say.note(f"{cpus} CPUs of the guest are more than this machine has: what waits for a CPU of the host then is no figure of a driver's")
     built = kernel.build(name)
-    files = {"/lab/binder-bench": programs.build(bench.CRATE), f"/lab/{guest.MODULES['c']}.ko": built.module("c"),
-             f"/lab/{guest.MODULES['rust']}.ko": module.build(built)}
-    texts = [_boot(built, files, cpus, boot, seconds) for boot in range(1, boots + 1)]
+    there = bench_beside.files(built)
+    texts = [_boot(built, there, cpus, boot, seconds) for boot in range(1, boots + 1)]
     print("\n" + table(runs(text) for text in texts))
     return 0
 
 
-def _boot(built, files, cpus, boot, seconds):
+def _boot(built, there, cpus, boot, seconds):
     cases = "\n\t\t".join(f"measure $driver $mount {words}" for _, words in CASES)
-    script = _SCRIPT.format(**guest.MODULES, cases=cases, rounds=ROUNDS, seconds=seconds)
-    job = guest.Job(argv=["/bin/sh", "-c", script], driver="none", files=files, cpus=cpus, at_once=True, memory=2048, timeout=600)
-    with say.Step(f"many clients {built.guest.name}, {cpus} CPUs, boot {boot}"):
-        result = guest.run(built, job)
-    if not result.good:
-        why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
-        raise say.LabError(f"the two drivers could not be measured beside each other: {why}")
-    return result.output
+    return bench_beside.output(built, there, f"many clients {built.guest.name}, {cpus} CPUs, boot {boot}",
+                               _SCRIPT.format(cases=cases, rounds=ROUNDS, seconds=seconds),
+                               cpus=cpus, at_once=True, memory=2048, timeout=600)
 
 
 def runs(text):

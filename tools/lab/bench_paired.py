@@ -7,7 +7,7 @@ import json
 import re
 import statistics
 
-from . import bench, bench_series, cache, guest, kernel, module, programs, say
+from . import bench, bench_beside, bench_series, cache, kernel, programs, say
 from .versions import BUILD, ROOT
 
 HOME = BUILD / "bench/paired"
@@ -15,31 +15,24 @@ DOCUMENT = ROOT / "docs/performance.md"
 SIZES = (0, 4096, 65536)
 # What they are called; where client and server run, and on which of the host's CPUs; what our driver is told.
 SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""), ("free, `handoff=2`", "free", None, "handoff=2"))
-_SCRIPT = """
-insmod /lab/{c}.ko && mount -t binder binder /dev/binderfs || exit
-insmod /lab/{rust}.ko name=binder-rust {parameters} && mkdir /tmp/ours && mount -t binder-rust binder /tmp/ours || exit
-/lab/binder-bench paired c=/dev/binderfs rust=/tmp/ours --placement {placement} --sizes {sizes} --seconds {seconds} --quiet --output -
-"""
+_SCRIPT = "/lab/binder-bench paired c=/dev/binderfs rust=/tmp/ours --placement {placement} --sizes {sizes} --seconds {seconds} --quiet --output -"
 _TABLE = re.compile(r"(?<=<!-- begin: paired -->\n).*?(?=<!-- end: paired -->)", re.S)
 
 
 def run(name, boots, seconds, into_docs=False):
     """Some boots of each scene in turns, `seconds` for each size and driver, and a table."""
     built = kernel.build(name)
-    program = programs.build(bench.CRATE)
-    # What is run in a guest of time has no other module in it than these two.
-    files = {"/lab/binder-bench": program, f"/lab/{guest.MODULES['c']}.ko": built.module("c"),
-             f"/lab/{guest.MODULES['rust']}.ko": module.build(built)}
+    there = bench_beside.files(built)
     found = {(scene[0], size): [] for scene in SCENES for size in SIZES}
     say.note(f"{boots} boots of each of {len(SCENES)} scenes: {boots * len(SCENES) * (len(SIZES) * 2 * seconds + 3) / 60:.0f} min")
     for boot in range(1, boots + 1):
         for scene in SCENES:
-            for row in _boot(built, files, scene, boot, seconds):
+            for row in _boot(built, there, scene, boot, seconds):
                 found[scene[0], row["size"]].append(row)
     text = table(found)
     print("\n" + text)
     content = json.dumps([[*key, rows] for key, rows in found.items()], indent=1) + "\n"
-    bench_series.put(HOME / f"{name}.json", content.encode(), key=_key(name, program), **bench.conditions())
+    bench_series.put(HOME / f"{name}.json", content.encode(), key=_key(name, programs.build(bench.CRATE)), **bench.conditions())
     if into_docs:
         from report import front
 
@@ -60,18 +53,12 @@ def _key(name, program):
     return cache.key([bench.identity(name, driver, program, timed=True) for driver in ("c", "rust")])
 
 
-def _boot(built, files, scene, boot, seconds):
+def _boot(built, there, scene, boot, seconds):
     title, placement, pin, parameters = scene
-    script = _SCRIPT.format(**guest.MODULES, placement=placement, parameters=parameters, seconds=seconds,
-                            sizes=",".join(map(str, SIZES)))
-    job = guest.Job(argv=["/bin/sh", "-c", script], driver="none", files=files, pin=pin if built.guest.arch == "um" else None,
-                    timeout=len(SIZES) * seconds * 3 + 60)
-    with say.Step(f"paired {built.guest.name}, {title}, boot {boot}"):
-        result = guest.run(built, job)
-    if not result.good:
-        why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
-        raise say.LabError(f"the two drivers could not be measured beside each other: {why}")
-    return json.loads(result.output.strip().splitlines()[-1])["rows"]
+    script = _SCRIPT.format(placement=placement, seconds=seconds, sizes=",".join(map(str, SIZES)))
+    said = bench_beside.output(built, there, f"paired {built.guest.name}, {title}, boot {boot}", script, parameters,
+                               pin=pin if built.guest.arch == "um" else None, timeout=len(SIZES) * seconds * 3 + 60)
+    return json.loads(said.strip().splitlines()[-1])["rows"]
 
 
 def table(found):
