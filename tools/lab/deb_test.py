@@ -5,7 +5,7 @@ import pathlib
 import re
 import tempfile
 
-from . import clients, deb, machine, packages, proc
+from . import clients, deb, debian, machine, packages, proc, say, stock
 from .versions import PINNED, ROOT
 
 _PACKAGES = PINNED["machine"]["packages"]
@@ -29,7 +29,7 @@ def run(names=MACHINES):
     packages.ensure("um", "deb_test")
     made = {f"lab/{path.name}": path for path in deb.build()}
     steps = _Steps()
-    for pin in (PINNED["machine"][name] for name in names):
+    for pin in (releases(PINNED["machine"][name]) for name in names):
         base = machine.debian_of(pin["suites"], _versions(pin, pin["release"], "image", "headers"), _PACKAGES)
         with tempfile.TemporaryDirectory(prefix="life-", dir=base.parent) as folder:
             disk = pathlib.Path(folder) / "disk"
@@ -38,6 +38,17 @@ def run(names=MACHINES):
     print("\n".join(steps.lines))
     print(f"\n{steps.passed} passed, {steps.failed} failed")
     return 1 if steps.failed else 0
+
+
+def releases(pin):
+    """The pin of a machine with the releases of its kernels, the newest that the last of its suites has today of each series."""
+    with tempfile.TemporaryDirectory() as folder:
+        suite = debian.Suite(pathlib.Path(folder), pin["suites"][-1])
+        suite.must_update()
+        first, *later = [stock.newest(suite, {"series": series, "flavour": "amd64"}, "machine")
+                         for series in (pin["series"], *([pin["later"]] if "later" in pin else []))]
+    say.note(f"a machine of {pin['suites'][0]} with Linux {' and '.join([first, *later])}")
+    return {"suites": pin["suites"], "release": first, **({"later": later[0]} if later else {})}
 
 
 class _Steps:
@@ -78,7 +89,8 @@ def _life(box, steps, pin, made):
 def _install(box, steps, pin, made):
     """First without the kernel's source, which then comes, at the second attempt."""
     release = pin["release"]
-    words = box.off("installing the packages without source", f"{_APT}$install ./*.deb\n", made)
+    # The machine may have been made before its suites went on.
+    words = box.off("installing the packages without source", f"{_APT}apt-get -qq update\n$install ./*.deb\n", made)
     steps.check(f"{release} without its source is told how to get it", f"apt install {_source(release)}=" in words, words)
     # As if the power failed while the headers are prepared.
     begun = f"/var/lib/rust-binder/{release}.source"

@@ -132,8 +132,8 @@ def _download(folder, wanted):
     return release
 
 
-def newest(suite, wanted):
-    """The newest release of the wanted series and flavour that the suite has headers of."""
+def newest(suite, wanted, section="stock.kernels"):
+    """The newest release of the wanted series and flavour that the suite has headers of; `section` of versions.toml wants it."""
     prefix = f"linux-headers-{wanted['series']}"
     form = re.compile(rf"linux-headers-({re.escape(wanted['series'])}(?:\.\d+)*(\+deb\d+)?-{wanted['flavour']})")
     found = [match.group(1) for match in map(form.fullmatch, suite.names(prefix)) if match]
@@ -141,7 +141,7 @@ def newest(suite, wanted):
         rest = sorted(name.removeprefix("linux-headers-") for name in suite.names("linux-headers-")
                       if name.endswith(f"-{wanted['flavour']}"))
         raise say.LabError(f"{suite.name} has no headers of Linux {wanted['series']} {wanted['flavour']} any more, but those of "
-                           f"{', '.join(rest) or 'none'}: change [stock.kernels] of versions.toml")
+                           f"{', '.join(rest) or 'none'}: change [{section}] of versions.toml")
     return max(found, key=lambda release: [int(number) for number in re.findall(r"\d+", release)])
 
 
