@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is heard of a guest, however its bytes come in.
+"""What is heard of a guest, however its bytes come in, and what no guest asks of the host.
 
     PYTHONPATH=tools python3 -m unittest lab.test_guest
 """
 
+import itertools
+import pathlib
+import types
 import unittest
 
-from . import guest
+from . import guest, kernel
 
 TOKEN = "cafe"
 SAID = "│ 12.5 µs │\n"
@@ -34,6 +37,19 @@ class Speech(unittest.TestCase):
         cut = STREAM.replace("\n".encode() + f"\n@@{TOKEN} exit".encode(), b"\xe2\n@@%s exit" % TOKEN.encode())
         passed, _ = hear(cut, 1)
         self.assertEqual(passed, SAID.rstrip("\n") + "\ufffd")
+
+
+class Host(unittest.TestCase):
+    def test_no_guest_asks_for_kvm(self):
+        here = pathlib.Path("/here")
+        for name, (icount, at_once, in_turn) in itertools.product(kernel.GUESTS, itertools.product((False, True), repeat=3)):
+            with self.subTest(name, icount=icount, at_once=at_once, in_turn=in_turn):
+                built = types.SimpleNamespace(guest=kernel.GUESTS[name], image=here)
+                words = guest._command(built, guest.Job(["true"], icount=icount, at_once=at_once, in_turn=in_turn), here, here)
+                self.assertNotIn("kvm", " ".join(words))
+                if "qemu-system-x86_64" in words:
+                    self.assertTrue(words[words.index("-accel") + 1].startswith("tcg"))
+                    self.assertEqual(words.count("-accel"), 1)
 
 
 if __name__ == "__main__":
