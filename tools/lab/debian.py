@@ -5,6 +5,7 @@ All goes through a private apt state, so the machine's own sources stay as they 
 the one that the machine already uses.
 """
 
+import hashlib
 import os
 import re
 import subprocess
@@ -74,11 +75,19 @@ class Suite:
         return re.findall(r"^Inst (\S+)", plan, re.M)
 
     def download(self, title, log, folder, *packages):
-        """Lay the package files into `folder`, those that are not there from an earlier attempt; their paths."""
-        argv = ["apt-get", *self._options, "download"]
-        proc.logged(title, log, [*argv, *packages], cwd=folder)
-        listed = proc.output(*argv, "--print-uris", *packages)
-        return [folder / name for name in re.findall(r"^'\S+' (\S+) ", listed, re.M)]
+        """Lay the package files into `folder`, those that are not there from an earlier attempt, of one that was cut off the
+        rest; their paths."""
+        listed = re.findall(r"^'(\S+)' (\S+) \d+ SHA256:(\S+)$",
+                            proc.output("apt-get", *self._options, "download", "--print-uris", *packages), re.M)
+        missing = [(uri, name, f"SHA256:{digest}") for uri, name, digest in listed if not _is_there(folder / name, digest)]
+        if missing:
+            # `apt-get download` begins a file anew that was cut off.
+            argv = ["/usr/lib/apt/apt-helper", *self._options, "download-file", *(word for file in missing for word in file)]
+            try:
+                proc.logged(title, log, argv, cwd=folder)
+            except say.LabError as error:
+                raise say.LabError(f"{error}\nCheck the network and the disk, then run this again: it goes on with what is there") from None
+        return [folder / name for _, name, _ in listed]
 
     def download_source(self, title, log, folder, package):
         """Lay the original archive of a source package, without Debian's changes, into `folder`."""
@@ -95,6 +104,13 @@ def unpack(packages, root):
         # Packages leave these links to a package that a bare root does not have.
         if not (root / name).exists() and (root / "usr" / name).exists():
             (root / name).symlink_to(f"usr/{name}")
+
+
+def _is_there(path, digest):
+    if not path.exists():
+        return False
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == digest
 
 
 def _installed(package):
