@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, proc, programs, prune, quick_suite, say, screens, stock, suite, times
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -79,7 +79,7 @@ def _parser():
     guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
     androids = command("aosp-bench", lambda a: aosp_bench.run(a.only, a.rounds, a.docs, a.again), "Android's own benchmarks on all drivers")
     androids.add_argument("--only", default="", metavar="SCENE,...", help=", ".join(aosp_bench.SCENES))
-    androids.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
+    androids.add_argument("--rounds", type=_count, default=3, help="boots of each driver for times")
     androids.add_argument("--docs", action="store_true", help="the tables go into docs")
     androids.add_argument("--again", action="store_true", help="measure what was measured already, too")
     real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
@@ -88,26 +88,26 @@ def _parser():
     fuzzer = guest_option(command("fuzz", lambda a: fuzz.run(a.guest, a.seed, a.count),
                                   "random commands on C and on ours"))
     fuzzer.add_argument("--seed", type=int, default=1, help="the first seed")
-    fuzzer.add_argument("--count", type=int, default=300, help="how many")
+    fuzzer.add_argument("--count", type=_count, default=300, help="how many")
     faults = command("mutants", _mutants, "faults made by a machine, and whether the tests see them")
     faults.add_argument("--seed", default="1", help="by which the sample is drawn")
-    faults.add_argument("--count", type=int, default=300, help="how many")
-    faults.add_argument("--most", type=int, help="try no more than so many now")
+    faults.add_argument("--count", type=_count, default=300, help="how many")
+    faults.add_argument("--most", type=_count, help="try no more than so many now")
     faults.add_argument("--key", action="append", default=[], help="this one, instead of a sample")
-    faults.add_argument("--slice", type=int, help="so many that the record calls killed, by the day's date")
+    faults.add_argument("--slice", type=_count, help="so many that the record calls killed, by the day's date")
     faults.add_argument("--record", action="store_true", help="take the sample's results as the record, into the docs")
     broken = command("mutations", lambda a: mutations.run(a.only, a.resume), "the driver broken on purpose")
     broken.add_argument("--only", default="", metavar="WORD,...", help="those whose lesson or name contains one of these")
     broken.add_argument("--resume", action="store_true", help="leave out what an earlier run killed on the same sources")
     soak = guest_option(command("soak", _soak, "random kill -9 under load"))
-    soak.add_argument("--seconds", type=int, default=600)
+    soak.add_argument("--seconds", type=_count, default=600)
     mesh = guest_option(command("mesh", _mesh, "many processes that call each other"))
     mesh.add_argument("--driver", default="rust", choices=list(guest.MODULES))
-    mesh.add_argument("--seconds", type=int, default=25)
+    mesh.add_argument("--seconds", type=_count, default=25)
     mesh.add_argument("--tolerate", action="store_true", help="count refused calls, and do not fail for them")
     mesh.add_argument("--read-logs", action="store_true", help="eight pairs, and in a second half all log files are read")
     mesh.add_argument("--icount", action="store_true", help="the guest's time is its instructions (x86_64)")
-    mesh.add_argument("--cpus", type=int, default=1, help="with --icount: so many CPUs, which take turns")
+    mesh.add_argument("--cpus", type=_count, default=1, help="with --icount: so many CPUs, which take turns")
     shots = guest_option(command("screens", lambda a: screens.pictures(a.guest, a.driver), "pictures of binderctl in terminals"))
     shots.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     command("examples", _examples, "the worked examples of the docs, and the logs of C next to ours").add_argument(
@@ -124,19 +124,19 @@ def _parser():
     measured.add_argument("--only", metavar="STAGE,...",
                           help=f"of the full measurement: {', '.join(bench_full.STAGES)}; the others keep their last results")
     measured.add_argument("--again", action="store_true", help="measure what was measured already, too")
-    measured.add_argument("--rounds", type=int, default=3, help="boots of each driver for times")
+    measured.add_argument("--rounds", type=_count, default=3, help="boots of each driver for times")
     measured.add_argument("--docs", action="store_true", help="copy the figures to docs/figures")
     measured.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
     command("traced", _traced, "trace events next to the C driver's, and a tracer that stays while the driver goes")
     paired = guest_option(command("paired", lambda a: bench_paired.run(a.guest, a.boots, a.seconds, a.docs),
                                   "round trips through C and ours in one kernel, in turns"))
-    paired.add_argument("--boots", type=int, default=5, help="of each scene")
-    paired.add_argument("--seconds", type=int, default=10, help="for each size and driver, in a boot")
+    paired.add_argument("--boots", type=_count, default=5, help="of each scene")
+    paired.add_argument("--seconds", type=_count, default=10, help="for each size and driver, in a boot")
     paired.add_argument("--docs", action="store_true", help="the table goes into docs")
     many = guest_option(command("many", lambda a: bench_many.run(a.guest, a.cpus, a.boots, a.seconds),
                                 "calls a second of many clients at once, through C and ours in one kernel"))
-    many.add_argument("--cpus", type=int, default=2, help="of the guest; 4 at most in User Mode Linux, 8 elsewhere")
-    many.add_argument("--boots", type=int, default=3)
+    many.add_argument("--cpus", type=int, choices=range(1, 9), default=2, help="of the guest; 4 at most in User Mode Linux")
+    many.add_argument("--boots", type=_count, default=3)
     many.add_argument("--seconds", type=float, default=0.3, help="for each case and round, in a boot")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
@@ -150,7 +150,7 @@ def _parser():
     grow.add_argument("--docs", action="store_true", help="the table and the figure go into docs")
     grow.add_argument("--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...; all if not said")
     exact = command("bench-exact", lambda a: gate.exact(a.rounds), "whether runs count the same")
-    exact.add_argument("--rounds", type=int, default=3)
+    exact.add_argument("--rounds", type=_count, default=3)
     command("clean", _clean, "remove what was built in this tree")
     command("cache", lambda _: prune.show(), "what is in the cache, how large it is, and when it was used")
     purge = command("purge", _purge, "remove the cache, shared by all checkouts")
@@ -217,6 +217,13 @@ def _report(result, quiet_status=False):
     return 0 if quiet_status else result.status
 
 
+def _count(text):
+    """A number of things of which there is at least one."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is none: 1 or more")
+    return int(text)
+
+
 def _guest(name):
     return stock.NAMES[0] if name == "debian" else name
 
@@ -248,10 +255,19 @@ def _contract(arguments):
     tally = Tally()
     title = f"contract {arguments.guest} {arguments.driver}"
     only = tuple(arguments.only.split(",")) if arguments.only else ()
+    _must_be_tests(only)
     suite.contract(tally, title, arguments.guest, arguments.driver, only=only, near_limits=arguments.near_limits)
     if not only and not arguments.near_limits:
         suite.print_rules(arguments.guest)
     return tally.finish()
+
+
+def _must_be_tests(parts):
+    """Complain of parts that are in no name of a test of the contract: nothing would be run for them, and nothing fail."""
+    program = programs.build("tests/contract") if parts else None
+    none = [part for part in parts if not proc.output(program, "list", "--filter", part)]
+    if none:
+        raise say.LabError(f"no test of the contract has {', '.join(none)} in its name: `{program} list` shows all")
 
 
 def _contract_32(arguments):

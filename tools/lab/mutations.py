@@ -56,6 +56,9 @@ def run(wanted="", resume=False):
     began = time.monotonic()
     words = wanted.split(",")
     chosen = [mutation for mutation in table() if any(word in _title(mutation) for word in words)]
+    none = [word for word in words if not any(word in _title(mutation) for mutation in chosen)]
+    if none:
+        raise say.LabError(f"no mutation has {', '.join(none)} in its lesson or name: see {TABLE.relative_to(ROOT)}")
     program = programs.build("tests/contract")
     ends, rows = _Ends(resume), []
     with concurrent.futures.ThreadPoolExecutor(1) as builder:

@@ -17,7 +17,7 @@ import threading
 import unittest
 from unittest import mock
 
-from lab import __main__, cache, debian, proc, say, source, stock
+from lab import __main__, cache, debian, proc, programs, say, source, stock
 from lab.versions import ROOT
 
 
@@ -53,12 +53,26 @@ class Words(unittest.TestCase):
             (("test", "QUICK=1", "GUEST=nonsense"), "invalid choice: 'nonsense' (choose from 'debian-7.3'"),
             (("boot", "DRIVER=nonsense"), "invalid choice: 'nonsense' (choose from 'rust', 'c', 'upstream'"),
             (("clean-machine", "ONLY=make nonsense"), "error: no document has make nonsense"),
+            (("bench", "FULL=1", "ROUNDS=0"), "error: argument --rounds: 0 is none: 1 or more"),
+            (("bench", "FULL=1", "ROUNDS=many"), "error: argument --rounds: invalid _count value: 'many'"),
+            (("mesh", "SECONDS_=0"), "error: argument --seconds: 0 is none: 1 or more"),
+            (("many", "CPUS=99"), "error: argument --cpus: invalid choice: 99 (choose from 1, 2"),
+            (("mutations", "ONLY=tidy,nonsense"), "error: no mutation has"),
+            (("deb-test", "ONLY=nonsense"), "invalid choice: 'nonsense' (choose from 'sid', 'trixie')"),
+            (("install", "KERNEL=/nonexistent"), "error: /nonexistent is no kernel tree"),
             (("nonsense",), "No rule to make target 'nonsense'"),
         ):
             with self.subTest(" ".join(command)):
                 status, said = self.make(*command)
                 self.assertEqual(status, 2)
                 self.assertIn(says, said)
+
+    def test_parts_of_names_that_no_test_of_the_contract_has(self):
+        listed = mock.patch.object(proc, "output", lambda *argv: "deaths::one\n" if argv[-1] == "deaths::" else "")
+        with listed, mock.patch.object(programs, "build", return_value="contract"):
+            __main__._must_be_tests(("deaths::",))
+            with self.assertRaisesRegex(say.LabError, "no test of the contract has dead::, gone in its name: `contract list`"):
+                __main__._must_be_tests(("dead::", "deaths::", "gone"))
 
 
 class Nothing(http.server.BaseHTTPRequestHandler):
