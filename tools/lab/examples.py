@@ -60,7 +60,8 @@ def job(name, scene, driver, files):
     path.write_text(script)
     within = "unshare -m" if name == _SHELL else f"/lab/contract example of {shlex.quote(name)} --"
     look = f"PATH=$PATH:/lab exec {within} /bin/sh /lab/example.sh"
-    return guest.Job(argv=["/bin/sh", "-c", look], driver=driver, files={**files, "/lab/example.sh": path})
+    return guest.Job(argv=["/bin/sh", "-c", look], driver=driver, cpus=1,
+                     files={**files, "/lab/example.sh": path})
 
 
 def judge(scene, output):

@@ -59,6 +59,7 @@ class Job:
     timeout: float = 120.0
     # After so long without a word it counts as hung, too.
     silence: float = float("inf")
+    # One where nothing depends on a second one: two of User Mode Linux spin for each other on a busy host.
     cpus: int = 2
     # Megabytes; half of it holds the first filesystem, if that is as large.
     memory: int = 512

@@ -145,7 +145,7 @@ def beside_another_driver(tally):
 def _taken(tally, title, folder, made, argv, wanted):
     """What a script prints that loads our driver beside a module of tests/`folder`, which has what the driver wants."""
     path = module.build(kernel.build("um"), ROOT / "tests" / folder, folder, made)
-    result = run(f"{title} um", "um", guest.Job(argv=argv, load=False, files={f"/lab/{made}": path}))
+    result = run(f"{title} um", "um", guest.Job(argv=argv, load=False, cpus=1, files={f"/lab/{made}": path}))
     good = result.good and result.output.splitlines() == wanted
     if not good:
         say.lines(result.output)
@@ -163,7 +163,7 @@ def binderctl(tally, driver):
              "/lab/guest.sh": ROOT / "tools/binderctl/tests/guest.sh"}
     argv = ["/bin/sh", "/lab/guest.sh", "/lab/binderctl", "/lab/contract", driver]
     title = f"binderctl um {driver}"
-    result = run(title, "um", guest.Job(argv=argv, driver=driver, files=files, timeout=300))
+    result = run(title, "um", guest.Job(argv=argv, driver=driver, files=files, cpus=1, timeout=300))
     found = COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     if not result.good:

@@ -19,7 +19,7 @@ def run(name, driver):
     """The sessions in a guest on a driver: how many passed and failed, and each screen as JSON by its name."""
     files = {"/lab/terminal": programs.build("tests/terminal"), "/bin/binderctl": programs.build("tools/binderctl")}
     argv = ["/lab/terminal", "run", "--binderctl", "/bin/binderctl", "--pictures", "/out"]
-    job = guest.Job(argv=["/bin/sh", "-c", _PREPARE + shlex.join(argv)], driver=driver, files=files, timeout=300)
+    job = guest.Job(argv=["/bin/sh", "-c", _PREPARE + shlex.join(argv)], driver=driver, files=files, cpus=1, timeout=300)
     with say.Step(f"binderctl in terminals, {name} {driver}"):
         result = guest.run(kernel.build(name), job)
     log = BUILD / "log" / f"terminal-{name}-{driver}.log"

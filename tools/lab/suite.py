@@ -16,9 +16,7 @@ _SKIPPED = re.compile(r"^\d+ skipped: ")
 
 # Where the contract must hold. The C driver is the oracle. Upstream's Rust driver is compared by
 # `make contract-table`: each test that it fails takes seconds to do so.
-CONTRACT = (("um", "c", True), ("x86_64", "c", True), ("x86_64", "rust", True))
-# In the debugging guest in two parts (turns.py).
-PARTS = {"CPUs in turn": True, "CPUs at once": False}
+CONTRACT = (("x86_64", "c"), ("x86_64", "rust"))
 # Where our driver's numbers start near their ends; as it is loaded otherwise, the other guests have it.
 NEAR_LIMITS = "um"
 # What a kernel does otherwise with a driver that is part of it: it starts it, and lets it use what modules cannot.
@@ -90,20 +88,20 @@ def stages(afresh=False):
     """All that must hold, in the order of the table."""
     found, takes = [], times.takes()
 
-    def stage(title, run, counts=True, needs=None, least=0):
+    def stage(title, run, needs=None, least=0, cpus=1):
         needs = _kernel_named(title) if needs is None else needs
-        found.append(lanes.Stage(title, run, counts, max(takes.get(title, 0), least), needs=needs))
+        found.append(lanes.Stage(title, run, takes=max(takes.get(title, 0), least), needs=needs, cpus=cpus))
 
     def making(title, run, before, makes=""):
         found.append(lanes.Stage(title, lambda _tally: run(), takes=before, makes=makes))
 
-    def of_contract(name, driver, *words, counts=True, **options):
+    def of_contract(name, driver, *words, part=None, **options):
         title = " ".join(["contract", name, driver, *words])
         # One on C takes next to no time if it is recalled, and else as long as ours.
         of_ours = " ".join(["contract", name, "rust", *words])
         longest = max([took for title, took in takes.items() if title.startswith(of_ours)], default=0)
-        stage(title, lambda tally: contract(tally, title, name, driver, counts, recalled=not afresh, **options), counts,
-              least=longest if driver == "c" else 0)
+        stage(title, lambda tally: contract(tally, title, name, driver, recalled=not afresh, part=part, **options),
+              least=longest if driver == "c" else 0, cpus=part.cpus if part else 1)
 
     # Kernels are begun before what needs them. The third is compiled while the first two are tested.
     for name, before in KERNELS.items():
@@ -113,11 +111,14 @@ def stages(afresh=False):
     stage("host tests", host_tests.of_crates, needs="")
     stage("tests of the tools", host_tests.of_tools, needs="")
     stage(f"KUnit {kunit.GUEST}", kunit_suites)
-    for name, driver, counts in CONTRACT:
-        of_contract(name, driver, counts=counts)
-    for words, in_turn in PARTS.items():
-        of_contract(callbacks.GUEST, "rust", words, in_turn=in_turn)
-    of_contract(NEAR_LIMITS, "rust", "with numbers near their ends", near_limits=True)
+    for name, driver in CONTRACT:
+        of_contract(name, driver)
+    for part in turns.PARTS["um"]:
+        of_contract("um", "c", part.title, part=part)
+    for part in turns.PARTS[callbacks.GUEST]:
+        of_contract(callbacks.GUEST, "rust", part.title, part=part)
+    for part in turns.PARTS[NEAR_LIMITS]:
+        of_contract(NEAR_LIMITS, "rust", part.title, "with numbers near their ends", near_limits=True, part=part)
     of_contract(BUILTIN, "rust", only=GROUPS_BUILTIN)
     for name, driver, only in CONTRACT_LSM:
         of_contract(name, driver, *LSM, boot=LSM, only=only)
@@ -199,13 +200,13 @@ def checks(tally):
 
 
 def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64,
-             policy=False, module_file=None, near_limits=False, recalled=False, in_turn=None):
+             policy=False, module_file=None, near_limits=False, recalled=False, part=None):
     """The contract suite in one guest against one driver, for tasks of a width. Gives the guest's result.
 
     `boot`: more words for the guest's command line. `only`: not all tests, but those whose names
     contain one of these. `policy`: whether the security module gets that of the tests. `module_file`: is
     loaded instead of our driver as it is. `near_limits`: our driver's numbers start near their ends. `recalled`: a run
-    that passed on the C driver is not made again. `in_turn`: the part of all tests for which CPUs take turns, or the other one.
+    that passed on the C driver is not made again. `part`: of all tests, and how CPUs run it (turns.py).
     """
     where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
     program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
@@ -215,8 +216,8 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         module_file = module.build_near_limits(kernel.build(name))
         argv = [*FEW_PIDS, *argv, "--near-limits"]
     files = {"/lab/contract": program}
-    if in_turn is not None:
-        files["/lab/named"] = turns.named(program, in_turn)
+    if part:
+        files["/lab/named"] = turns.named(program, part)
         argv += ["--named", "/lab/named"]
     if driver == "upstream":
         # It fails many, and each failure takes as long as the test is patient.
@@ -232,8 +233,8 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         files["/lab/policy"] = compiled_policy()
     if (name, driver) == (callbacks.GUEST, "rust"):
         argv = callbacks.watched(argv)
-    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot,
-                    module=module_file, in_turn=bool(in_turn))
+    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot, module=module_file,
+                    **(part.options if part else {}))
     if recalled and driver == "c":
         result = recall.run(kernel.build(name), job, lambda: run(title, name, job))
     else:
@@ -246,7 +247,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
             say.lines(f"    {line}")
     if not result.good and not failed:
         failed = 1
-    if RECORD in result.files and not only and not near_limits and in_turn is None:
+    if RECORD in result.files and not only and not near_limits and not part:
         record = _record(where, driver)
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(result.files[RECORD])
@@ -438,7 +439,7 @@ def _parameters(tally):
     for driver in ("c", "rust"):
         argv = ["/lab/devices", guest.MODULES[driver]]
         title = f"parameter devices um {driver}"
-        result = run(title, "um", guest.Job(argv=argv, driver=driver, load=False))
+        result = run(title, "um", guest.Job(argv=argv, driver=driver, load=False, cpus=1))
         if not result.good:
             say.lines(result.output)
         tally.one(title, result.good)
@@ -450,7 +451,7 @@ def _bench_errors(tally):
              "/lab/guest.sh": ROOT / "tools/binder-bench/tests/guest.sh"}
     for driver in ("c", "rust"):
         title = f"binder-bench's errors um {driver}"
-        job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files,
+        job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files, cpus=1,
                         timeout=300)
         result = run(title, "um", job)
         tally.one(title, result.good)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which tests have both CPUs at once."""
+"""Which tests are in which part of the contract."""
 
 import pathlib
 import tempfile
@@ -15,13 +15,13 @@ class Turns(unittest.TestCase):
         self.addCleanup(made.cleanup)
         self.folder = pathlib.Path(made.name)
         self.enterContext(mock.patch.object(turns, "BUILD", self.folder))
-        self.enterContext(mock.patch.object(turns, "AT_ONCE", ("deaths::", "logs::read_")))
 
-    def named(self, in_turn, *names):
+    def named(self, others, *names):
         program = self.folder / "contract"
         program.write_text("#!/bin/sh\n" + "".join(f"echo '{name} [RULE-1, lesson S1]'\n" for name in names))
         program.chmod(0o755)
-        return turns.named(program, in_turn).read_text().split()
+        part = turns.Part("some", ("deaths::", "logs::read_"), others, {})
+        return turns.named(program, part).read_text().split()
 
     def test_each_test_is_in_one_part_and_in_its_order(self):
         names = ("sync::deaths::are_named", "deaths::a", "logs::a", "deaths::b", "logs::read_in_pieces")

@@ -49,7 +49,7 @@ def job(driver, group):
         listed = proc.output("ldd", path)
         files |= {library: library for library in re.findall(r"(/\S+) \(0x", listed)}
     files[_PYTHON] = _PYTHON
-    return guest.Job(argv=["/lab/listen", driver, group, test], driver=driver, files=files)
+    return guest.Job(argv=["/lab/listen", driver, group, test], driver=driver, files=files, cpus=1)
 
 
 def messages(output):
