@@ -21,10 +21,11 @@ _BYTES = 2_000_000
 _PACKAGE = "linux-thing"
 _DATE = "Mon, 02 Nov 2026 00:00:00 GMT"
 _FILE = f"{_PACKAGE}_1_all.deb"
-# Gets the package into a folder that a filesystem of so many kilobytes is mounted on.
+# Gets the package into a folder that a filesystem of so many kilobytes is mounted on; apt's lists are elsewhere, for how large
+# they are depends on the machine.
 _ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=$1k small "$2"
-exec "$3" -B -m lab.test_downloads "$2" "$4"
+exec "$3" -B -m lab.test_downloads "$5" "$2" "$4"
 """
 
 
@@ -80,7 +81,7 @@ class Downloads(unittest.TestCase):
     def get(self):
         into = self.folder / "packages"
         into.mkdir(exist_ok=True)
-        return _download(into, self.mirror)
+        return _download(self.folder / "apt", into, self.mirror)
 
     def test_the_rest_of_a_package_whose_download_was_cut_off_is_got_by_the_next_run(self):
         self.handler.breaks_after = 1_500_000
@@ -108,7 +109,7 @@ class Downloads(unittest.TestCase):
                 into.mkdir(exist_ok=True)
                 user = [] if os.geteuid() == 0 else ["--map-root-user"]
                 done = subprocess.run(["unshare", "--mount", *user, "sh", "-euc", _ON_A_SMALL_DISK, "sh", str(kilobytes), into,
-                                       sys.executable, self.mirror], cwd=ROOT / "tools", text=True, capture_output=True, timeout=60,
+                                       sys.executable, self.mirror, self.folder / "apt"], cwd=ROOT / "tools", text=True, capture_output=True, timeout=60,
                                       env=proc.environment())
                 self.assertEqual(done.returncode, status, done.stderr)
                 if status:
@@ -126,24 +127,24 @@ def _archive(package):
     return {"/debian/dists/sid/Release": release, f"/debian/dists/sid/{where}": listed, f"/debian/pool/{_FILE}": package}
 
 
-def _download(into, mirror):
-    """The paths of what is got of the suite; it is not signed."""
+def _download(state, into, mirror):
+    """The paths of what is got of the suite, of which apt's lists are in `state`; it is not signed."""
     options = debian._options
 
-    def trusting(state, *arguments):
-        found = options(state, *arguments)
-        path = state / "sources.list"
+    def trusting(where, *arguments):
+        found = options(where, *arguments)
+        path = where / "sources.list"
         path.write_text(path.read_text().replace(f"signed-by={debian.KEYRING}", "trusted=yes"))
         return [*found, "-o", "Acquire::Retries=0", "-o", "Acquire::http::Proxy=DIRECT"]
 
     with mock.patch.object(debian, "mirror", lambda: mirror), mock.patch.object(debian, "_options", trusting):
-        suite = debian.Suite(into / "apt", "sid")
+        suite = debian.Suite(state, "sid")
         suite.must_update()
         return suite.download("getting it", "apt-test", into, _PACKAGE)
 
 
 if __name__ == "__main__":
     try:
-        _download(*map(lambda make, word: make(word), (pathlib.Path, str), sys.argv[1:]))
+        _download(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3])
     except say.LabError as error:
         sys.exit(f"error: {error}")
