@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 import tty
 
@@ -135,8 +136,10 @@ def _boot(argv, console, speech, job):
     """Run the guest until it ends or its time is over; whether it ended by itself."""
     deadline = time.monotonic() + job.timeout
     heard = time.monotonic()
+    # What a pipe or a file has at once waits until the guest listens: User Mode Linux would die of it.
+    typed = job.interactive and not os.isatty(0)
     child = subprocess.Popen(
-        argv, stdin=None if job.interactive else subprocess.PIPE, stdout=subprocess.PIPE,
+        argv, stdin=None if job.interactive and not typed else subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=console,
     )
     try:
@@ -152,11 +155,22 @@ def _boot(argv, console, speech, job):
                     child.wait(10)
                     return True
                 speech.hear(data)
+                if typed and speech.running:
+                    typed = False
+                    threading.Thread(target=_type, args=(child.stdin.fileno(),), daemon=True).start()
         return False
     except subprocess.TimeoutExpired:
         return False
     finally:
         _kill(child)
+
+
+def _type(into):
+    """Pass on to a guest's terminal what this process is given, and then what ends a shell there."""
+    with contextlib.suppress(OSError):
+        while data := os.read(0, 65536):
+            os.write(into, data)
+        os.write(into, b"exit\n")
 
 
 def _kill(child):
@@ -267,7 +281,7 @@ class _Speech:
     def __init__(self, token, on_output):
         self._mark = f"\n@@{token} ".encode()
         self._rest = b""
-        self._running = False
+        self.running = False
         self._on_output = on_output
         # A character of several bytes may come in two pieces.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -289,7 +303,7 @@ class _Speech:
                 line, _, self._rest = after.partition(b"\n")
                 self._order(line.decode(errors="replace").split(" ", 1))
                 continue
-            if not mark and self._running:
+            if not mark and self.running:
                 # Pass on all but what may be the beginning of a mark.
                 keep = next(n for n in range(len(self._mark), -1, -1)
                             if self._rest.endswith(self._mark[:n]))
@@ -299,7 +313,7 @@ class _Speech:
             return
 
     def _between(self, data):
-        if self._running:
+        if self.running:
             self.output += data
             self._pass_on(self._decoder.decode(data))
         elif self._file:
@@ -314,7 +328,7 @@ class _Speech:
 
     def _order(self, words):
         order, argument = words[0].strip(), words[1].strip() if len(words) > 1 else ""
-        self._running, self._log = order == "start", order == "dmesg"
+        self.running, self._log = order == "start", order == "dmesg"
         self._file = argument if order == "file" else None
         if order == "exit":
             self.status = int(argument)
