@@ -38,7 +38,7 @@ cases! { "messages":
 const DEFAULT: u32 = 7;
 
 /// A kernel says no more than ten things in this time for one limit.
-const WINDOW: Duration = Duration::from_secs(5);
+pub(super) const WINDOW: Duration = Duration::from_secs(5);
 
 /// A parameter of the driver, set back at the end of the test.
 struct Mask {

@@ -5,6 +5,7 @@
 //! whatever is not to be told is followed by something that is.
 
 use super::limits::Limit;
+use super::messages;
 use super::nested::couple;
 use crate::actor::patience;
 use crate::cases;
@@ -267,8 +268,8 @@ fn is_in_the_log_and_in_traces(t: &Stage) {
         options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").expect("open /dev/kmsg");
     log.seek(SeekFrom::End(0)).expect("go to the end of the log");
     let server = t.server();
-    let deadline = Instant::now() + patience();
-    // Others may have used up the limit of messages a moment ago.
+    // Tests before this one may have used up the limit a moment ago.
+    let deadline = Instant::now() + messages::WINDOW + patience();
     loop {
         let (client, _) = held(t, &manager, &server);
         let call = told.about(t, &[&client]);
