@@ -38,16 +38,27 @@ def content(*paths):
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
-def need_space(gigabytes, what):
-    """Complain before a long step rather than in the middle of it."""
+def need_space(gigabytes, what, begun=None):
+    """Complain before a long step rather than in the middle of it. `begun`: the folder in which the step goes on where an
+    interrupted one stopped; what that has left there is a part of what the step needs."""
     where = root()
     where.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(where).free / 1e9
-    if free < gigabytes:
+    if free + (size_of(begun) / 1e9 if begun else 0) < gigabytes:
         raise say.LabError(
             f"{what} needs {gigabytes} GB in {where}, {free:.1f} GB are free: "
             "free some, or set RUST_BINDER_CACHE to a folder on a larger disk"
         )
+
+
+def size_of(path):
+    """How many bytes of the disk a file takes, or all below a folder; 0 if there is none."""
+    size = 0
+    for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
+        # Somebody may be building in it.
+        with contextlib.suppress(FileNotFoundError):
+            size += one.lstat().st_blocks * 512
+    return size
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ def _crates():
     key = cache.key(tree.name, PINNED["stock"]["compilers"][_OLDEST], lines, _LAYOUT)
 
     def make(folder):
-        cache.need_space(0.5, "compiling the kernel's Rust crates")
+        cache.need_space(0.5, "compiling the kernel's Rust crates", folder)
         (folder / "wanted.config").write_text("\n".join(lines) + "\n")
         make = ["make", "-C", f"/{_SOURCE}", f"O=/{_OUTPUT}", "-j2", *_ARCH]
         for title, words in (("configuring", (f"KCONFIG_ALLCONFIG=/{_OUTPUT}/wanted.config", "allnoconfig")),

@@ -21,9 +21,9 @@ def root(section):
     package = section["package"]
 
     def make(part):
-        cache.need_space(0.3, f"unpacking {package}")
         # What an interrupted download left there is not downloaded again.
         packages = part.with_name(part.name + ".deb")
+        cache.need_space(0.3, f"unpacking {package}", packages)
         packages.mkdir(parents=True, exist_ok=True)
         debian.unpack(sorted(_download(section, packages)), part)
         proc.output("rm", "-rf", packages)

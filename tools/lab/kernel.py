@@ -147,7 +147,7 @@ def _copy_objects(made, folder):
 def _build(kernel, fragments, like=None):
     """Build a kernel; of the objects of the kernel `like`, which are in its folder, what differs is compiled again."""
     name, env = kernel.guest.name, toolchain.kernel_environment()
-    cache.need_space(1.5, f"building the {name} kernel")
+    cache.need_space(1.5, f"building the {name} kernel", kernel.folder)
     wanted = kernel.folder / "wanted.config"
     wanted.write_text("\n".join(fragments) + "\n")
     configure = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig", like=like)

@@ -5,7 +5,6 @@ Each checkout has builds of its own of our crates in a shared target folder of c
 are there for one set of inputs, and stay when these change.
 """
 
-import contextlib
 import re
 import shutil
 import time
@@ -82,18 +81,8 @@ def entries():
     """All entries of the cache: name, bytes, and days since some checkout used it."""
     found = []
     for name, used in cache.uses():
-        found.append((name, _size(cache.root() / name), (time.time() - used) / DAY))
+        found.append((name, cache.size_of(cache.root() / name), (time.time() - used) / DAY))
     return found
-
-
-def _size(path):
-    """How many bytes of the disk a file takes, or all below a folder."""
-    size = 0
-    for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
-        # Somebody may be building in it.
-        with contextlib.suppress(FileNotFoundError):
-            size += one.lstat().st_blocks * 512
-    return size
 
 
 def show():

@@ -61,9 +61,9 @@ def _package():
     """The source package's archive, downloaded once for each [kernel] section of versions.toml."""
 
     def make(part):
-        cache.need_space(0.5, "downloading the kernel source")
         # What an interrupted download left there is not downloaded again.
         unfinished = part.with_name(part.name + ".deb")
+        cache.need_space(0.5, "downloading the kernel source", unfinished)
         unfinished.mkdir(exist_ok=True)
         _download(unfinished)
         unfinished.rename(part)

@@ -96,7 +96,7 @@ def prepared(name):
 
 def _make(folder, name, wanted):
     """What is there already of an interrupted run is used."""
-    cache.need_space(4.0, f"preparing the headers of {name}")
+    cache.need_space(4.0, f"preparing the headers of {name}", folder)
     archives = folder / "packages"
     release = _download(archives, wanted)
     if not (folder / ".unpacked").exists():

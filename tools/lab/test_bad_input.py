@@ -17,7 +17,7 @@ import threading
 import unittest
 from unittest import mock
 
-from lab import __main__, cache, debian, proc, programs, say, source, stock
+from lab import __main__, cache, debian, foreign, kernel, proc, programs, say, source, stock
 from lab.versions import ROOT
 
 
@@ -146,6 +146,36 @@ class Downloads(unittest.TestCase):
             with self.assertRaisesRegex(say.LabError, "needs 4.0 GB in .*, 1.0 GB are free"):
                 stock.prepared("debian-7.3")
         download.assert_not_called()
+
+    def small_disk(self, gigabytes):
+        """The cache has a disk to itself, of that size beside what is there."""
+        size = gigabytes * 1e9 + cache.size_of(self.folder)
+        return mock.patch.object(cache.shutil, "disk_usage", lambda _: mock.Mock(free=size - cache.size_of(self.folder)))
+
+    def test_what_an_interrupted_step_has_left_counts_as_room_for_it(self):
+        built = kernel.Kernel(kernel.GUESTS["um"], self.folder, self.folder / "kernel")
+        built.folder.mkdir()
+        self.enterContext(mock.patch.object(kernel.toolchain, "kernel_environment", dict))
+        steps = [
+            (4.001, stock, "_download", lambda: stock.prepared("debian-7.3")),
+            (0.501, source, "_download", source._package),
+            (0.301, foreign, "_download", lambda: foreign.root({"package": "linux-thing"})),
+            (1.501, kernel, "check_config", lambda: kernel._build(built, [])),
+        ]
+        for gigabytes, module, name, step in steps:
+            with self.subTest(module.__name__), self.small_disk(gigabytes), mock.patch.object(kernel.proc, "logged"), \
+                    mock.patch.object(module, name, self.interrupted):
+                for _ in range(2):
+                    with self.assertRaises(KeyboardInterrupt):
+                        step()
+
+    def interrupted(self, *arguments):
+        """What a part of a step leaves in its folder, when it is interrupted."""
+        folder = [one for one in arguments if isinstance(one, pathlib.Path)][-1]
+        into = folder if folder.suffix != ".config" else folder.parent
+        into.mkdir(parents=True, exist_ok=True)
+        (into / "half").write_bytes(bytes(3_000_000))
+        raise KeyboardInterrupt
 
     def test_after_a_download_that_was_interrupted_the_next_run_goes_on(self):
         with mock.patch.object(stock, "_download", side_effect=[say.LabError("cut off"), "7.3.4-amd64"]), \
