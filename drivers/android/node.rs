@@ -33,8 +33,8 @@ use crate::{
         priority_rules::NodePriority, //
     },
     thread::Thread,
-    transaction::{Transaction, Turn},
-    work::{Urgency, Wake, Work, WorkQueue, WorkTicket}, //
+    transaction::{Transaction, TransactionBox, Turn},
+    work::{Dequeued, Urgency, Wake, Work, WorkQueue}, //
 };
 use kernel::{
     prelude::*,
@@ -324,12 +324,12 @@ impl Node {
     pub(crate) fn push_waiting_oneway(
         &self,
         owner: &mut ProcessState,
-        ticket: WorkTicket,
-        transaction: KBox<Transaction>,
+        transaction: TransactionBox,
     ) {
         let waiting = &mut self.state.access_mut(owner).waiting;
         waiting.become_numbered();
-        waiting.push_back(ticket, Work::Call(transaction));
+        let queued = waiting.push_object(Work::Call(transaction));
+        debug_assert!(queued.is_ok());
     }
 
     /// Takes out the waiting oneway call that `newer` supersedes, if one exists. To be dropped
@@ -338,7 +338,7 @@ impl Node {
         &self,
         owner: &mut ProcessState,
         newer: &Transaction,
-    ) -> Option<(Work, WorkTicket)> {
+    ) -> Option<Dequeued> {
         // Most calls may not supersede another; this check saves them the search, whose cost grows
         // with the number of waiting calls.
         if !newer.may_supersede() {
@@ -354,9 +354,9 @@ impl Node {
         let mut owner = self.owner.lock_state();
         let state = self.state.access_mut(&mut owner);
         let wake = match state.waiting.pop_front() {
-            Some((Work::Call(mut next), Some(ticket))) => {
+            Some((Work::Call(mut next), _)) => {
                 next.take_turn();
-                owner.push_to_process(ticket, Work::Call(next))
+                owner.push_object_to_process(Work::Call(next))
             }
             _ => {
                 state.is_busy = false;

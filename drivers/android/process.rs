@@ -44,6 +44,7 @@ use crate::{
         priority, //
     },
     thread::{Thread, WaitState},
+    transaction::TransactionBox,
     work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
@@ -184,14 +185,10 @@ impl ProcessState {
     /// Queues work of the process, for the first available thread that reads. Returns the wake of
     /// an idle thread, which then looks for the work. If another thread takes the work before that
     /// one runs, this is correct too, and faster: it may take long until a sleeping thread runs.
-    pub(crate) fn push_to_process(&mut self, ticket: WorkTicket, work: Work) -> Wake {
-        self.queued_calls += u32::from(matches!(work, Work::Call(_)));
-        self.work.push_back(ticket, work);
-        self.wake_for_work()
-    }
-
-    /// The same for work that brings its place, and is queued nowhere.
+    ///
+    /// The work brings its place, and is queued nowhere.
     pub(crate) fn push_object_to_process(&mut self, work: Work) -> Wake {
+        self.queued_calls += u32::from(matches!(work, Work::Call(_)));
         // What is dropped if it is queued already is not the last reference: the queue has one.
         let queued = self.work.push_object(work);
         debug_assert!(queued.is_ok());
@@ -218,13 +215,14 @@ impl ProcessState {
     /// the caller wakes and hands the CPU to, or, if no thread is idle, for the first available
     /// thread that reads.
     #[inline]
-    pub(crate) fn push_call(&mut self, ticket: WorkTicket, call: Work) -> Wake {
+    pub(crate) fn push_call(&mut self, call: TransactionBox) -> Wake {
+        let call = Work::Call(call);
         let Some(thread) = self.pop_idle() else {
-            return self.push_to_process(ticket, call);
+            return self.push_object_to_process(call);
         };
         let state = thread.state(self);
         state.wait_state = WaitState::Awake;
-        state.push_work(ticket, call);
+        state.push_object(call);
         state.is_work_urgent = true;
         Wake::Thread(thread)
     }
@@ -238,20 +236,19 @@ impl ProcessState {
         work: Work,
         urgency: Urgency,
     ) -> ThreadWake {
-        thread.state(self).push_work(ticket, work);
+        thread.state(self).work.push_back(ticket, work);
         self.wake_of_thread(thread, urgency)
     }
 
     /// The same for work that brings its place, and is queued nowhere.
+    #[inline]
     pub(crate) fn push_object_to_thread(
         &mut self,
         thread: &Arc<Thread>,
         work: Work,
         urgency: Urgency,
     ) -> ThreadWake {
-        // As in `push_object_to_process`.
-        let queued = thread.state(self).work.push_object(work);
-        debug_assert!(queued.is_ok());
+        thread.state(self).push_object(work);
         self.wake_of_thread(thread, urgency)
     }
 

@@ -26,7 +26,7 @@ use crate::{
         priority_rules::{NodePriority, Priority, SavedPriority}, //
     },
     scheduling::{idle::IdlePlace, priority},
-    transaction::Transaction,
+    transaction::TransactionBox,
     work::{Dequeued, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
@@ -73,7 +73,7 @@ pub(crate) struct ThreadState {
     /// takes that call.
     pub(crate) raised_from: SavedPriority,
     /// Calls that the thread makes and serves, the innermost last.
-    pub(crate) stack: CallStack<KBox<Transaction>>,
+    pub(crate) stack: CallStack<TransactionBox>,
     pub(crate) work: WorkQueue,
     /// The completions in `work`, which say that a call or a reply is on its way.
     pub(crate) completions: Completions,
@@ -84,7 +84,7 @@ pub(crate) struct ThreadState {
     pub(crate) is_work_urgent: bool,
     pub(crate) extended_error: ExtendedError,
     /// A transaction for the next call, which then need not be allocated.
-    pub(crate) spare_transaction: Option<KBox<Transaction>>,
+    pub(crate) spare_transaction: Option<TransactionBox>,
     /// A place in the queue for the next return code, for the same reason.
     pub(crate) spare_ticket: Option<WorkTicket>,
     /// The place for a return code whose queueing must not fail for want of memory. Absent while
@@ -185,16 +185,18 @@ impl ThreadState {
         self.error_ticket = ticket;
     }
 
-    /// Queues work for the thread.
+    /// Queues work for the thread that brings its place, and is queued nowhere.
     #[inline]
-    pub(crate) fn push_work(&mut self, ticket: WorkTicket, work: Work) {
+    pub(crate) fn push_object(&mut self, work: Work) {
         self.pending_calls += u32::from(matches!(work, Work::Call(_)));
-        self.work.push_back(ticket, work);
+        // What is dropped if it is queued already is not the last reference: the queue has one.
+        let queued = self.work.push_object(work);
+        debug_assert!(queued.is_ok());
     }
 
     /// Pushes a call that was pending on the stack: the thread serves it now. The stack has to have
     /// room for it.
-    pub(crate) fn serve(&mut self, call: KBox<Transaction>) {
+    pub(crate) fn serve(&mut self, call: TransactionBox) {
         self.pending_calls -= 1;
         self.stack.push_incoming(call);
     }
@@ -202,7 +204,7 @@ impl ThreadState {
     /// Takes out the outcome of the thread's innermost call, if the outcome has come, had to wait
     /// for the end of a call that the thread served meanwhile, and need not wait any longer.
     #[inline]
-    fn take_kept_outcome(&mut self) -> Option<KBox<Transaction>> {
+    fn take_kept_outcome(&mut self) -> Option<TransactionBox> {
         if self.pending_calls != 0 {
             return None;
         }
@@ -372,15 +374,9 @@ impl Thread {
     fn queue_outcome(
         self: &Arc<Self>,
         process: &mut ProcessState,
-        mut outcome: KBox<Transaction>,
+        outcome: TransactionBox,
     ) -> ThreadWake {
-        // Present: a transaction that is in no queue has its ticket.
-        match outcome.take_ticket() {
-            Some(ticket) => {
-                process.push_to_thread(self, ticket, Work::Outcome(outcome), Urgency::Now)
-            }
-            None => ThreadWake::Nobody,
-        }
+        process.push_object_to_thread(self, Work::Outcome(outcome), Urgency::Now)
     }
 
     /// Queues the completion of a reply for the thread, which is replying, in the place that it

@@ -29,10 +29,14 @@ use crate::{
         debug::binder_debug,
         error::TransactionError,
         reason::Reason,
-        stats::{Counted, Kind}, //
+        stats::{CountedAs, Kind}, //
     },
     defs::{transaction_flags, Return, TransactionRequest},
-    kernel_ext::{park::WakeHint, ticks::Ticks},
+    kernel_ext::{
+        box_queue::{Placed, Ticket},
+        park::WakeHint,
+        ticks::ShortTicks, //
+    },
     node::Node,
     process::{Pid, ProcessState, StateGuard},
     pure::{
@@ -43,7 +47,7 @@ use crate::{
     },
     thread::Thread,
     trace,
-    work::{Urgency, Work, WorkTicket}, //
+    work::{Urgency, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -53,6 +57,9 @@ use kernel::{
     },
     task::Kuid, //
 };
+
+/// A transaction and its owner: it brings its place in queues.
+pub(crate) type TransactionBox = Placed<Transaction>;
 
 /// A call from one thread to another process.
 pub(crate) struct Transaction {
@@ -65,23 +72,21 @@ pub(crate) struct Transaction {
     /// The thread that made the call.
     pub(crate) caller: Arc<Thread>,
     /// When the call or its reply was sent.
-    pub(crate) start: Ticks,
+    pub(crate) start: ShortTicks,
     /// The priority of the caller when it made the call.
     pub(crate) caller_priority: Priority,
     /// The priority of the serving thread before the call; none until it begins to change.
     pub(crate) saved_priority: SavedPriority,
     content: Content,
-    /// A place in the next queue; `None` while the transaction is in one.
-    ticket: Option<WorkTicket>,
     /// The frame of a call on its caller's stack; in two fields, to save padding.
     frame_serial: u64,
     frame_place: u32,
-    _counted: Counted,
+    _counted: CountedAs<{ Kind::Transaction as u8 }>,
 }
 
-// As large as the kernel's allocator has room for before the next size, which is half as large
-// again.
-const _: () = assert!(size_of::<Transaction>() <= 128);
+// With its place, of 24 bytes, and a reference count, as large as the kernel's allocator has room for
+// before the next size, which is half as large again.
+const _: () = assert!(size_of::<Transaction>() <= 96);
 
 /// How far a transaction has come, and what it holds on to.
 pub(crate) enum Content {
@@ -125,24 +130,22 @@ pub(crate) enum Turn {
 
 impl Transaction {
     /// Allocates a transaction for calls of this thread.
-    pub(crate) fn new(caller: &Arc<Thread>) -> Result<KBox<Self>> {
-        let ticket = WorkTicket::new(GFP_KERNEL)?;
+    pub(crate) fn new(caller: &Arc<Thread>) -> Result<TransactionBox> {
         // Initialised in place: it would be copied otherwise.
-        let place = KBox::new_uninit(GFP_KERNEL)?;
-        Ok(place.write(Self {
+        let place = Ticket::new(GFP_KERNEL)?;
+        Ok(place.fill(Self {
             id: 0,
             code: 0,
             flags: 0,
             sender_euid: Kuid::current_euid(),
             caller: caller.clone(),
-            start: Ticks::now(),
+            start: ShortTicks::now(),
             caller_priority: Priority::default(),
             saved_priority: SavedPriority::NONE,
             content: Content::Empty,
-            ticket: Some(ticket),
             frame_serial: FrameId::NONE.serial,
             frame_place: FrameId::NONE.place,
-            _counted: Counted::new(Kind::Transaction),
+            _counted: CountedAs::new(),
         }))
     }
 
@@ -152,16 +155,7 @@ impl Transaction {
         self.code = request.code;
         self.flags = request.flags;
         self.sender_euid = Kuid::current_euid();
-        self.start = Ticks::now();
-    }
-
-    /// Frees a oneway call whose place a newer one has taken.
-    #[cold]
-    pub(crate) fn supersede(mut self: KBox<Self>) {
-        if let Some(buffer) = self.buffer() {
-            trace::transaction_update_buffer_release(|| buffer.traced(self.id));
-        }
-        self.release_content();
+        self.start = ShortTicks::now();
     }
 
     /// Records the frame that the call has on its caller's stack.
@@ -334,11 +328,6 @@ impl Transaction {
         }
     }
 
-    /// Takes the transaction's place in the next queue.
-    pub(crate) fn take_ticket(&mut self) -> Option<WorkTicket> {
-        self.ticket.take()
-    }
-
     /// Returns how far the transaction has come.
     pub(crate) fn content(&self) -> &Content {
         &self.content
@@ -358,11 +347,6 @@ impl Transaction {
     /// Takes out what the transaction holds on to, to pass it on.
     pub(crate) fn take_content(&mut self) -> Content {
         core::mem::replace(&mut self.content, Content::Empty)
-    }
-
-    /// Puts back the ticket of the transaction, which has left a queue, for the next one.
-    pub(crate) fn put_ticket(&mut self, ticket: Option<WorkTicket>) {
-        self.ticket = ticket;
     }
 
     /// Undoes what the transaction holds on to. Sleeps; no lock may be held.
@@ -393,9 +377,28 @@ impl Transaction {
         }
     }
 
+    /// Counts a reply as outstanding for the process of its caller, until the caller has it.
+    fn count_as_queued(&mut self, process: &mut ProcessState) {
+        if let Content::Reply { is_queued, .. } = &mut self.content {
+            *is_queued = true;
+            process.freeze.add_transaction();
+        }
+    }
+}
+
+impl TransactionBox {
+    /// Frees a oneway call whose place a newer one has taken.
+    #[cold]
+    pub(crate) fn supersede(mut self) {
+        if let Some(buffer) = self.buffer() {
+            trace::transaction_update_buffer_release(|| buffer.traced(self.id));
+        }
+        self.release_content();
+    }
+
     /// Returns the call to its caller with an error in place of a reply. Sleeps; no lock may be
     /// held.
-    pub(crate) fn fail(mut self: KBox<Self>, error: TransactionError) {
+    pub(crate) fn fail(mut self, error: TransactionError) {
         self.release_content();
         self.content = Content::Failed(error);
         self.return_to_caller(None, WakeHint::Anywhere, |_, _| {});
@@ -408,7 +411,7 @@ impl Transaction {
     /// `error` is recorded as the caller's extended error, unless it has an unread one. `and` is called
     /// with the caller, under its lock.
     pub(crate) fn return_to_caller(
-        mut self: KBox<Self>,
+        mut self,
         error: Option<(u32, TransactionError)>,
         hint: WakeHint,
         and: impl FnOnce(&Thread, &StateGuard<'_>),
@@ -423,12 +426,8 @@ impl Transaction {
         if let Some((id, error)) = error {
             state.set_error_if_none(id, error);
         }
-        // Present: a transaction is in no queue while it is owned here.
-        let Some(ticket) = self.ticket.take() else {
-            return;
-        };
         self.count_as_queued(&mut process);
-        let wake = process.push_to_thread(&caller, ticket, Work::Outcome(self), Urgency::Now);
+        let wake = process.push_object_to_thread(&caller, Work::Outcome(self), Urgency::Now);
         drop(process);
         wake.now(&caller, hint);
     }
@@ -437,7 +436,7 @@ impl Transaction {
     /// the outcome of this one after it has replied to that. Or the thread does not wait for this
     /// one any more.
     #[cold]
-    fn return_to_outer_call(mut self: KBox<Self>, mut process: StateGuard<'_>, caller: &Thread) {
+    fn return_to_outer_call(mut self, mut process: StateGuard<'_>, caller: &Thread) {
         self.count_as_queued(&mut process);
         let stack = &mut caller.state(&mut process).stack;
         let frame = self.frame();
@@ -462,14 +461,6 @@ impl Transaction {
             trace::transaction_failed_buffer_release(|| buffer.traced(unwanted.id));
         }
         drop(unwanted);
-    }
-
-    /// Counts a reply as outstanding for the process of its caller, until the caller has it.
-    fn count_as_queued(&mut self, process: &mut ProcessState) {
-        if let Content::Reply { is_queued, .. } = &mut self.content {
-            *is_queued = true;
-            process.freeze.add_transaction();
-        }
     }
 }
 

@@ -16,12 +16,9 @@ use crate::{
     notification::{DeathNotification, FreezeNotification},
     process::Process,
     thread::Thread,
-    transaction::Transaction, //
+    transaction::TransactionBox, //
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
 /// One thing that user space is to read.
 pub(crate) enum Work {
@@ -33,9 +30,9 @@ pub(crate) enum Work {
     /// The error of a command, for which the thread keeps a place of its own.
     Error(Return),
     /// A call to be served.
-    Call(KBox<Transaction>),
+    Call(TransactionBox),
     /// A call of this thread that has come back: its reply, or why there is none.
-    Outcome(KBox<Transaction>),
+    Outcome(TransactionBox),
     /// A node update: the counts of a node have changed since its owner last read them.
     Node(Arc<Node>),
     /// A death notification: a node has died, or the holder has cleared its request.
@@ -48,9 +45,11 @@ pub(crate) enum Work {
 // These are queued in the places that they bring, and all others in the place of a ticket.
 queued!(
     Work,
-    Node(Node),
-    Death(DeathNotification),
-    Freeze(FreezeNotification)
+    Call(TransactionBox),
+    Outcome(TransactionBox),
+    Node(Arc<Node>),
+    Death(Arc<DeathNotification>),
+    Freeze(Arc<FreezeNotification>)
 );
 
 /// The place in a queue that an object brings, as a state machine has it or has given it away.

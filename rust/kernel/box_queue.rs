@@ -6,7 +6,7 @@
 //! before. It comes from one of two sources.
 //!
 //! - An object that has a [`Link`] is queued in that place ([`BoxQueue::push_object`]). As long as it
-//!   waits, it cannot be queued anywhere else.
+//!   waits, it cannot be queued anywhere else. [`Placed`] is a value in one allocation with such a place.
 //! - Any value is queued in the place of a [`Ticket`], which is allocated in advance, passed to
 //!   [`BoxQueue::push_back`] together with the value, and returned with it by
 //!   [`BoxQueue::pop_front`]. By the type system, nothing is queued in the place of a ticket while a
@@ -24,10 +24,16 @@
 //! [`Position`] is where a list of the values was interrupted: the links of queues that are made for
 //! this ([`BoxQueue::numbered`]) store the number of their queue.
 
+#[path = "box_queue/placed.rs"]
+mod placed;
+#[path = "box_queue/position.rs"]
+mod position;
 #[path = "box_queue/queued.rs"]
 mod queued;
 
-pub(crate) use queued::{queued, Queued};
+pub(crate) use placed::Placed;
+pub(crate) use position::Position;
+pub(crate) use queued::{queued, Queued, Refers};
 
 use super::link::{
     self,
@@ -51,10 +57,7 @@ use kernel::{
         AllocError,
         Flags, //
     },
-    sync::{
-        Arc,
-        ArcBorrow, //
-    },
+    sync::Arc, //
 };
 
 /// A place in a queue that was allocated.
@@ -94,22 +97,11 @@ impl<T> Ticket<T> {
         // INVARIANT: Nothing else refers to the cell.
         Ok(Self(Arc::new(cell, flags)?))
     }
-}
 
-/// Where a list of the values of a queue was interrupted: at a value that was queued then.
-pub(crate) struct Position<T>(At<T>);
-
-enum At<T> {
-    Cell(Arc<Cell<T>>),
-    Object(T),
-}
-
-impl<T: Queued> Position<T> {
-    fn link(&self) -> Option<&Link> {
-        match &self.0 {
-            At::Cell(cell) => Some(&cell.link),
-            At::Object(object) => object.link(),
-        }
+    /// Puts a value into the place, for good.
+    #[inline(always)] // Otherwise the value would be copied twice.
+    pub(crate) fn fill(self, value: T) -> Placed<T> {
+        Placed::new(self, value)
     }
 }
 
@@ -165,17 +157,17 @@ impl<T: Queued> BoxQueue<T> {
         self.first.is_none()
     }
 
-    /// Returns the value that was queued first, if it was queued in the place of a ticket.
-    pub(crate) fn front(&self) -> Option<&T> {
-        // SAFETY: By the type invariant this is a link of the queue.
-        unsafe { Self::value_of(self.first?) }
+    /// Returns the value that was queued first.
+    pub(crate) fn front(&self) -> Option<View<'_, T>> {
+        // SAFETY: By the type invariant this is a link of the queue, which is not changed meanwhile.
+        self.first.map(|first| unsafe { Self::view(first) })
     }
 
     /// Returns the values behind the one at `after`, or all values if that is not in this queue:
     /// values are mostly taken from the front, so what was queued before that one has gone, too. Only
     /// for a numbered queue may there be an `after`.
     pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
-        let here = after.and_then(Position::link).filter(|link| self.has(link));
+        let here = after.map(Position::link).filter(|link| self.has(link));
         // INVARIANT: By the type invariant of queues `first` is a link of this one, and so is any link
         // with its number, and the one behind it.
         let next = match here {
@@ -220,8 +212,13 @@ impl<T: Queued> BoxQueue<T> {
     #[inline]
     pub(crate) fn push_object(&mut self, value: T) -> Result<(), T> {
         let (link, kind) = value.into_link()?;
-        // SAFETY: The object exists, because the reference to it was given up for the link.
-        if !unsafe { link.as_ref() }.claim(User::new(self.user.number(), kind)) {
+        let user = User::new(self.user.number(), kind);
+        if T::is_sole(kind) {
+            // SAFETY: The link is free, and nothing else gives it to a queue (see `Refers::IS_SOLE`). The
+            // object exists, because the reference to it was given up for the link.
+            unsafe { link.as_ref().set_user(user) };
+        // SAFETY: As above, the object exists.
+        } else if !unsafe { link.as_ref() }.claim(user) {
             // SAFETY: They were returned just now.
             return Err(unsafe { T::from_link(link, kind) });
         }
@@ -266,19 +263,19 @@ impl<T: Queued> BoxQueue<T> {
         Some(unsafe { self.unlink(link) }.0)
     }
 
-    /// Takes the first value in the place of a ticket that `wanted` accepts, wherever it is in the
-    /// queue. Visits all values before it, so it is for rare cases.
+    /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values before
+    /// it, so it is for rare cases.
     pub(crate) fn take_first(
         &mut self,
         mut wanted: impl FnMut(&T) -> bool,
-    ) -> Option<(T, Ticket<T>)> {
+    ) -> Option<(T, Option<Ticket<T>>)> {
         let mut at = self.first;
         while let Some(link) = at {
-            // SAFETY: By the type invariant the way leads to links of this queue.
-            if unsafe { Self::value_of(link) }.is_some_and(&mut wanted) {
+            // SAFETY: By the type invariant the way leads to links of this queue, which is not changed as
+            // long as the view exists.
+            if wanted(&*unsafe { Self::view(link) }) {
                 // SAFETY: As above.
-                let (value, ticket) = unsafe { self.unlink(link) };
-                return Some((value, ticket?));
+                return Some(unsafe { self.unlink(link) });
             }
             // SAFETY: By the type invariant the queue may use its links.
             at = unsafe { (*link.as_ref().ends()).behind };
@@ -292,20 +289,25 @@ impl<T: Queued> BoxQueue<T> {
         number != NO_NUMBER && link.user().number() == number
     }
 
-    /// Returns the value in the cell of a link, if the link is that of a cell.
+    /// Returns the value that a link belongs to.
     ///
     /// # Safety
     ///
     /// The link is in a queue, which is not changed for `'a`.
     #[inline]
-    unsafe fn value_of<'a>(link: NonNull<Link>) -> Option<&'a T> {
+    unsafe fn view<'a>(link: NonNull<Link>) -> View<'a, T> {
         // SAFETY: By the type invariant the object of a link in a queue exists.
-        if unsafe { link.as_ref() }.user().kind() != CELL {
-            return None;
+        let kind = unsafe { link.as_ref() }.user().kind();
+        if kind == CELL {
+            // SAFETY: By the type invariant the link is that of a cell, which contains a value. The queue
+            // may use it; other references that are made meanwhile are shared ones, too.
+            let value = unsafe { (*link.cast::<Cell<T>>().as_ref().value.get()).assume_init_ref() };
+            return View(Seen::InCell(value));
         }
-        // SAFETY: By the type invariant the link is that of a cell, which contains a value. The queue
-        // may use it; other references that are made meanwhile are shared ones, too.
-        Some(unsafe { (*link.cast::<Cell<T>>().as_ref().value.get()).assume_init_ref() })
+        // SAFETY: By the type invariant of queues both come from `into_link`. The value that is made is
+        // only looked at, and not dropped; the queue keeps its reference as long as `'a`.
+        let value = unsafe { T::from_link(link, kind) };
+        View(Seen::Object(ManuallyDrop::new(value)))
     }
 
     /// Adds a link behind all others.
@@ -366,6 +368,13 @@ impl<T: Queued> BoxQueue<T> {
     unsafe fn give_back(link: NonNull<Link>) -> (T, Option<Ticket<T>>) {
         // SAFETY: By the type invariant the object of a link exists; the queue owns a reference.
         let kind = unsafe { link.as_ref() }.user().kind();
+        if T::is_sole(kind) {
+            // SAFETY: The queue has the right to the link, which nothing else can claim.
+            unsafe { link.as_ref().set_user(User::FREE) };
+            // SAFETY: By the type invariant both come from `into_link`. The link was in one queue, and has
+            // left that, so this is done once. It is free.
+            return (unsafe { T::from_link(link, kind) }, None);
+        }
         if kind != CELL {
             // SAFETY: As the caller promises.
             return (unsafe { Self::give_back_object(link, kind) }, None);
@@ -443,15 +452,7 @@ impl<'a, T: Queued> Iterator for Iter<'a, T> {
         self.next = unsafe { (*ends).behind };
         self.last = Some(link);
         // SAFETY: As above.
-        if let Some(value) = unsafe { BoxQueue::value_of(link) } {
-            return Some(View(Seen::InCell(value)));
-        }
-        // SAFETY: As above.
-        let kind = unsafe { link.as_ref() }.user().kind();
-        // SAFETY: By the type invariant of queues both come from `into_link`. The value that is made is
-        // only looked at, and not dropped; the queue keeps its reference as long as `'a`.
-        let value = unsafe { T::from_link(link, kind) };
-        Some(View(Seen::Object(ManuallyDrop::new(value))))
+        Some(unsafe { BoxQueue::view(link) })
     }
 }
 
@@ -460,16 +461,7 @@ impl<T: Queued> Iter<'_, T> {
     pub(crate) fn position(&self) -> Option<Position<T>> {
         let link = self.last?;
         // SAFETY: By the type invariants this is a link of a queue that is not changed meanwhile.
-        let kind = unsafe { link.as_ref() }.user().kind();
-        if kind != CELL {
-            // SAFETY: By the type invariant of queues both come from `into_link`, and the queue keeps
-            // its reference meanwhile.
-            return Some(Position(At::Object(unsafe { T::share(link, kind) })));
-        }
-        // SAFETY: As above; the link is that of a cell, which comes from an `Arc` that was turned into a
-        // pointer, whose count the queue owns.
-        let cell = unsafe { ArcBorrow::from_raw(link.cast::<Cell<T>>().as_ptr().cast_const()) };
-        Some(Position(At::Cell(cell.into())))
+        Some(unsafe { Position::of(link) })
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     scheduling::priority,
     thread::Thread,
     trace,
-    transaction::{Content, Transaction},
+    transaction::{Content, Transaction, TransactionBox},
     work::ThreadWake, //
 };
 use kernel::{
@@ -109,7 +109,7 @@ fn begin_reply(
     id: u32,
     reads_then: bool,
     freed: Option<NodeInUse>,
-) -> Option<(KBox<Transaction>, Completion)> {
+) -> Option<(TransactionBox, Completion)> {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);

@@ -33,7 +33,7 @@ use crate::{
     scheduling::priority,
     thread::{Thread, ThreadState},
     trace,
-    transaction::{Content, Transaction, Waiter},
+    transaction::{Content, Transaction, TransactionBox, Waiter},
     work::{Urgency, Wake, Work, WorkTicket}, //
 };
 use kernel::{
@@ -145,7 +145,7 @@ fn call_and_expect(
 /// A call whose data is not copied yet.
 struct Begun {
     /// The spare transaction of the thread, if it has one, so that none need be allocated.
-    transaction: Option<KBox<Transaction>>,
+    transaction: Option<TransactionBox>,
     expectation: Expectation,
     /// The thread of the target that waits for the outcome of this chain of calls, if one exists.
     route: Option<Waiter>,
@@ -172,7 +172,7 @@ fn begin_call(
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
-    if matches!(state.work.front(), Some(Work::Call(_))) {
+    if matches!(state.work.front().as_deref(), Some(Work::Call(_))) {
         return Err(TransactionError::failed(Reason::CallToServe, EPROTO));
     }
     let caller = match state.stack.innermost() {
@@ -218,9 +218,9 @@ fn prepare_call(
     node: Arc<Node>,
     id: u32,
     target: &Process,
-    transaction: Option<KBox<Transaction>>,
+    transaction: Option<TransactionBox>,
     expectation: &mut Expectation,
-) -> Result<KBox<Transaction>, TransactionError> {
+) -> Result<TransactionBox, TransactionError> {
     let thread = sender.thread;
     let mut transaction = match transaction {
         Some(spare) => spare,
@@ -380,7 +380,7 @@ struct Submitted {
 /// transaction error. No lock may be held.
 #[inline(always)] // It is most of a call, and of a oneway call.
 fn submit(
-    mut transaction: KBox<Transaction>,
+    mut transaction: TransactionBox,
     caller: &Thread,
     request: &TransactionRequest,
     target: &Process,
@@ -407,17 +407,12 @@ fn submit(
             return Err(error);
         }
     };
-    // A transaction that is owned here is in no queue, so it has its ticket.
-    let Some(ticket) = transaction.take_ticket() else {
-        drop(state);
-        return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
-    };
     if let Some(node) = transaction.node_to_wait_for() {
         let superseded = match admission {
             Admission::Pending => node.take_superseded(&mut state, &transaction),
             Admission::Accepted | Admission::Rejected => None,
         };
-        node.push_waiting_oneway(&mut state, ticket, transaction);
+        node.push_waiting_oneway(&mut state, transaction);
         drop(state);
         if let Some((Work::Call(call), _)) = superseded {
             call.supersede();
@@ -425,7 +420,7 @@ fn submit(
         let wake = Wake::Nobody;
         return Ok(Submitted { wake, admission });
     }
-    let wake = queue_admitted(transaction, ticket, target, state, route);
+    let wake = queue_admitted(transaction, target, state, route);
     Ok(Submitted { wake, admission })
 }
 
@@ -434,8 +429,7 @@ fn submit(
 /// if it has to. Releases the state lock. Returns what to wake.
 #[inline(always)] // It has one caller.
 fn queue_admitted<'a>(
-    transaction: KBox<Transaction>,
-    ticket: WorkTicket,
+    transaction: TransactionBox,
     target: &'a Process,
     mut state: StateGuard<'a>,
     route: Option<&Arc<Thread>>,
@@ -448,12 +442,11 @@ fn queue_admitted<'a>(
         server.end_reservation(&mut state, raised_from);
     }
     let is_oneway = transaction.is_oneway();
-    let call = Work::Call(transaction);
     let wake = match reserved_for.as_ref().or(route) {
-        None if is_oneway => state.push_to_process(ticket, call),
-        None => state.push_call(ticket, call),
+        None if is_oneway => state.push_object_to_process(Work::Call(transaction)),
+        None => state.push_call(transaction),
         Some(thread) => state
-            .push_to_thread(thread, ticket, call, Urgency::Now)
+            .push_object_to_thread(thread, Work::Call(transaction), Urgency::Now)
             .of(thread),
     };
     drop(state);

@@ -57,6 +57,23 @@ impl Drop for Counted {
     }
 }
 
+/// The same in no room, for objects whose size matters; `KIND` is the number of a [`Kind`].
+pub(crate) struct CountedAs<const KIND: u8>(());
+
+impl<const KIND: u8> CountedAs<KIND> {
+    /// Counts an object that is being created.
+    pub(crate) fn new() -> Self {
+        CREATED[KIND as usize].add(1, Relaxed);
+        Self(())
+    }
+}
+
+impl<const KIND: u8> Drop for CountedAs<KIND> {
+    fn drop(&mut self) {
+        FREED[KIND as usize].add(1, Relaxed);
+    }
+}
+
 /// How many objects of a kind exist, and have been created.
 #[derive(Clone, Copy)]
 pub(crate) struct Objects {

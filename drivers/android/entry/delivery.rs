@@ -19,7 +19,7 @@ use crate::{
     scheduling::priority,
     thread::Thread,
     trace,
-    transaction::{ArrivedReply, Content, Transaction}, //
+    transaction::{ArrivedReply, Content, Transaction, TransactionBox}, //
 };
 use kernel::{
     prelude::*,
@@ -75,7 +75,7 @@ pub(super) fn prepare(
 /// error then.
 pub(super) fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
-    mut transaction: KBox<Transaction>,
+    mut transaction: TransactionBox,
     numbers: Option<KBox<ReservedNumbers>>,
     output: &mut ReadBuffer<'_>,
 ) -> Result<StateGuard<'a>> {
@@ -155,7 +155,7 @@ fn put_call(
 
 /// Fails a call that cannot be delivered to the calling thread, and restores the priority that the
 /// thread had before the call. No lock may be held.
-pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: KBox<Transaction>) {
+pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBox) {
     let saved_priority = transaction.saved_priority.take();
     trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
     if let Some(buffer) = transaction.buffer() {

@@ -20,7 +20,7 @@ use crate::{
     scheduling::{idle::IdleThreads, priority},
     thread::{Thread, ThreadState, WaitState},
     trace::{self, Waiting},
-    transaction::{ArrivedReply, Content, Transaction},
+    transaction::{ArrivedReply, Content, TransactionBox},
     work::{Wake, Work, WorkTicket}, //
 };
 use kernel::{
@@ -169,7 +169,7 @@ enum Found {
     /// A ticket that the thread does not need, to be freed without the lock.
     SurplusTicket(WorkTicket),
     /// A transaction that the thread does not need, to be freed without the lock.
-    SurplusTransaction(KBox<Transaction>),
+    SurplusTransaction(TransactionBox),
     /// A node whose node update was written, and its entry of the tree if it was forgotten, to be
     /// dropped or kept for the next object without the lock.
     NodeUpdate(Arc<Node>, Option<RemovedNode>),
@@ -177,7 +177,7 @@ enum Found {
     /// lock.
     Notification(Work),
     /// A call to be served, and whether the thread's stack has room for it.
-    Call(KBox<Transaction>, bool),
+    Call(TransactionBox, bool),
     /// The reply to a call, which is not outstanding any more.
     Reply(ArrivedReply, AfterReply),
 }
@@ -186,7 +186,7 @@ enum Found {
 struct AfterReply {
     freezers: WakeFreezers,
     /// A spare transaction that the thread does not need.
-    surplus: Option<KBox<Transaction>>,
+    surplus: Option<TransactionBox>,
     /// Whether one more thread is requested, see [`ProcessState::request_thread`].
     request: Option<u32>,
 }
@@ -325,17 +325,13 @@ fn write_work(
         Work::Death(death) => write_notification(death, process, output),
         Work::Freeze(freeze) => write_notification(freeze, process, output),
         Work::Call(mut call) => {
-            call.put_ticket(ticket);
             process.queued_calls -= u32::from(is_common);
             let own = thread.state(process);
             own.pending_calls += u32::from(is_common);
             call.saved_priority = own.raised_from.take_saved();
             Some(Found::Call(call, own.stack.has_room()))
         }
-        Work::Outcome(mut outcome) => {
-            outcome.put_ticket(ticket);
-            write_outcome(thread, process, output, outcome)
-        }
+        Work::Outcome(outcome) => write_outcome(thread, process, output, outcome),
     }
 }
 
@@ -346,7 +342,7 @@ fn write_outcome(
     thread: &Thread,
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
-    mut outcome: KBox<Transaction>,
+    mut outcome: TransactionBox,
 ) -> Option<Found> {
     let reply = outcome.take_reply();
     if reply.is_none() {

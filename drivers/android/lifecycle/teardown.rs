@@ -24,11 +24,10 @@ use crate::{
     scheduling::priority,
     thread::Thread,
     trace,
-    transaction::Transaction,
+    transaction::TransactionBox,
     work::{Dequeued, Wake, Work, WorkTicket}, //
 };
 use kernel::{
-    alloc::KBox,
     rbtree::RBTreeNode,
     sync::{
         atomic::Relaxed,
@@ -102,7 +101,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Prior
 
 /// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding any
 /// more then. No lock may be held.
-fn pop_frame(thread: &Thread) -> Option<Frame<KBox<Transaction>>> {
+fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
     let mut process = thread.process.lock_state();
     let stack = &mut thread.state(&mut process).stack;
     let frame = stack.pop();
@@ -120,7 +119,7 @@ fn pop_frame(thread: &Thread) -> Option<Frame<KBox<Transaction>>> {
 }
 
 /// Takes out the call stack, which is empty but owns memory, to be dropped without the lock.
-fn take_stack(thread: &Thread) -> CallStack<KBox<Transaction>> {
+fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
     let mut process = thread.process.lock_state();
     core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new())
 }
@@ -160,8 +159,7 @@ impl Leftover {
     fn end(self, process: &Process) {
         match self {
             Self::PassedOn(wake) => wake.now(process, WakeHint::Anywhere),
-            Self::Work(Work::Call(mut call), ticket) => {
-                call.put_ticket(ticket);
+            Self::Work(Work::Call(call), _) => {
                 binder_debug!(
                     DeadTransaction,
                     "call {} of {}:{} ends unread with its target {}; it fails",
@@ -173,7 +171,7 @@ impl Leftover {
                 trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
                 call.fail(TransactionError::died(Reason::ReceiverEnded));
             }
-            Self::Work(work, _) => drop(work),
+            Self::Work(work, ticket) => drop((work, ticket)),
         }
     }
 }

@@ -6,13 +6,77 @@ use super::super::link::{self, HasLink, Kind, Link, Waiting, FIRST_KIND};
 use core::ptr::NonNull;
 use kernel::sync::Arc;
 
+/// A reference to an object that brings its place in a queue.
+///
+/// # Safety
+///
+/// - [`Self::into_link`] returns the link of an object, whose memory is not freed before
+///   [`Self::from_link`] has been called for it, and the result of that has been dropped.
+/// - If [`Self::IS_SOLE`], no other value refers to the object, so that nothing else can give the link to a
+///   queue; and the link is free when `into_link` is called.
+pub(crate) unsafe trait Refers: Sized {
+    /// Whether the object has one owner.
+    const IS_SOLE: bool;
+
+    /// Gives the reference up for the link of its object.
+    fn into_link(self) -> NonNull<Link>;
+
+    /// Makes a reference again of what [`Self::into_link`] returned.
+    ///
+    /// # Safety
+    ///
+    /// The link comes from there, and this is done once. If the object has one owner, the link is free, or
+    /// the result is not dropped and nothing but looked at.
+    unsafe fn from_link(link: NonNull<Link>) -> Self;
+
+    /// Keeps the memory of an object until [`Self::let_go`].
+    ///
+    /// # Safety
+    ///
+    /// The link comes from [`Self::into_link`], and [`Self::from_link`] is not called meanwhile.
+    unsafe fn keep(link: NonNull<Link>);
+
+    /// Ends what [`Self::keep`] has begun.
+    ///
+    /// # Safety
+    ///
+    /// This is done once for each time that `keep` was called.
+    unsafe fn let_go(link: NonNull<Link>);
+}
+
+// SAFETY: The link is that of the object, which the reference that is given up keeps.
+unsafe impl<O: HasLink<Waiting>> Refers for Arc<O> {
+    const IS_SOLE: bool = false;
+
+    #[inline]
+    fn into_link(self) -> NonNull<Link> {
+        link::into_link::<Waiting, O>(self)
+    }
+
+    #[inline]
+    unsafe fn from_link(link: NonNull<Link>) -> Self {
+        // SAFETY: As the caller promises.
+        unsafe { link::from_link::<Waiting, O>(link) }
+    }
+
+    unsafe fn keep(link: NonNull<Link>) {
+        // SAFETY: As the caller promises.
+        core::mem::forget(unsafe { link::share_link::<Waiting, O>(link) });
+    }
+
+    unsafe fn let_go(link: NonNull<Link>) {
+        // SAFETY: The reference was made by `keep`, and the caller promises that this is done once.
+        drop(unsafe { link::from_link::<Waiting, O>(link) });
+    }
+}
+
 /// What can be queued; see [`queued`].
 ///
 /// # Safety
 ///
-/// [`Self::into_link`] returns what [`link::into_link`] returns for the type of an object, and the kind
-/// that stands for this type and no other, from [`FIRST_KIND`] on. [`Self::from_link`] and
-/// [`Self::share`] return a value of the same type of object.
+/// [`Self::into_link`] returns what [`Refers::into_link`] returns for the type of a reference, and the kind
+/// that stands for this type and no other, from [`FIRST_KIND`] on. The other functions do what those of
+/// [`Refers`] do for that type.
 pub(crate) unsafe trait Queued: Sized {
     /// Gives the value up for the link of its object, if it is a reference to one that has a link.
     fn into_link(self) -> Result<(NonNull<Link>, Kind), Self>;
@@ -21,130 +85,116 @@ pub(crate) unsafe trait Queued: Sized {
     ///
     /// # Safety
     ///
-    /// Link and kind come from there, and this is done once.
+    /// Link and kind come from there; the rest is as for [`Refers::from_link`].
     unsafe fn from_link(link: NonNull<Link>, kind: Kind) -> Self;
 
-    /// Makes another value that refers to the same object.
+    /// Whether objects of this kind have one owner ([`Refers::IS_SOLE`]).
+    fn is_sole(kind: Kind) -> bool;
+
+    /// Keeps the memory of an object until [`Self::let_go`].
     ///
     /// # Safety
     ///
-    /// Link and kind come from [`Self::into_link`], and [`Self::from_link`] is not called meanwhile.
-    unsafe fn share(link: NonNull<Link>, kind: Kind) -> Self;
+    /// Link and kind come from [`Self::into_link`]; the rest is as for [`Refers::keep`].
+    unsafe fn keep(link: NonNull<Link>, kind: Kind);
 
-    /// Returns the link of the object, if it has one.
-    fn link(&self) -> Option<&Link>;
+    /// Ends what [`Self::keep`] has begun.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Refers::let_go`]; the kind is that of before.
+    unsafe fn let_go(link: NonNull<Link>, kind: Kind);
 }
 
-// SAFETY: There is one type of objects, and one kind.
-unsafe impl<O: HasLink<Waiting>> Queued for Arc<O> {
+// SAFETY: There is one type of references, and one kind.
+unsafe impl<R: Refers> Queued for R {
     fn into_link(self) -> Result<(NonNull<Link>, Kind), Self> {
-        Ok((link::into_link::<Waiting, O>(self), FIRST_KIND))
+        Ok((R::into_link(self), FIRST_KIND))
     }
 
     unsafe fn from_link(link: NonNull<Link>, _kind: Kind) -> Self {
         // SAFETY: As the caller promises.
-        unsafe { link::from_link::<Waiting, O>(link) }
+        unsafe { R::from_link(link) }
     }
 
-    unsafe fn share(link: NonNull<Link>, _kind: Kind) -> Self {
+    fn is_sole(kind: Kind) -> bool {
+        R::IS_SOLE && kind == FIRST_KIND
+    }
+
+    unsafe fn keep(link: NonNull<Link>, _kind: Kind) {
         // SAFETY: As the caller promises.
-        unsafe { link::share_link::<Waiting, O>(link) }
+        unsafe { R::keep(link) };
     }
 
-    fn link(&self) -> Option<&Link> {
-        Some((**self).link())
+    unsafe fn let_go(link: NonNull<Link>, _kind: Kind) {
+        // SAFETY: As the caller promises.
+        unsafe { R::let_go(link) };
     }
 }
 
-/// Implements [`Queued`] for an enum, some of whose variants are an `Arc` of an object that has a link,
-/// or for a type whose values need tickets.
+/// Implements [`Queued`] for an enum, some of whose variants [refer](Refers) to an object that brings its
+/// place, or for a type whose values need tickets.
 macro_rules! queued {
-    ($type:ty) => {
-        // SAFETY: No value is ever taken for an object.
-        #[allow(unsafe_code)]
-        unsafe impl $crate::kernel_ext::box_queue::Queued for $type {
-            fn into_link(
-                self,
-            ) -> Result<
-                (
-                    core::ptr::NonNull<$crate::kernel_ext::link::Link>,
-                    $crate::kernel_ext::link::Kind,
-                ),
-                Self,
-            > {
-                Err(self)
-            }
-
-            unsafe fn from_link(
-                _link: core::ptr::NonNull<$crate::kernel_ext::link::Link>,
-                _kind: $crate::kernel_ext::link::Kind,
-            ) -> Self {
-                unreachable!("`into_link` never succeeds")
-            }
-
-            unsafe fn share(
-                _link: core::ptr::NonNull<$crate::kernel_ext::link::Link>,
-                _kind: $crate::kernel_ext::link::Kind,
-            ) -> Self {
-                unreachable!("`into_link` never succeeds")
-            }
-
-            fn link(&self) -> Option<&$crate::kernel_ext::link::Link> {
-                None
-            }
-        }
-    };
-    ($type:ty, $($variant:ident($object:ty)),+) => {
+    ($type:ty $(, $variant:ident($reference:ty))*) => {
         #[allow(unsafe_code)]
         const _: () = {
-            use $crate::kernel_ext::link::{
-                self, HasLink, Kind, Link, Waiting,
+            use core::ptr::NonNull;
+            #[allow(unused_imports)]
+            use $crate::kernel_ext::{
+                box_queue::{Queued, Refers},
+                link::{self, Kind, Link}, //
             };
 
             #[repr(u64)]
             enum Number {
-                $($variant),+
+                $($variant,)*
+                _NoOther,
             }
 
             // SAFETY: Each variant has a kind of its own, by which the object is found to be one of that
             // variant again.
-            unsafe impl $crate::kernel_ext::box_queue::Queued for $type {
+            unsafe impl Queued for $type {
                 #[inline]
-                fn into_link(self) -> Result<(core::ptr::NonNull<Link>, Kind), Self> {
+                fn into_link(self) -> Result<(NonNull<Link>, Kind), Self> {
+                    #[allow(unreachable_patterns)]
                     match self {
-                        $(Self::$variant(object) => Ok((
-                            link::into_link::<Waiting, $object>(object),
+                        $(Self::$variant(reference) => Ok((
+                            Refers::into_link(reference),
                             const { link::kind(Number::$variant as u64) },
-                        )),)+
+                        )),)*
                         other => Err(other),
                     }
                 }
 
                 #[inline]
-                unsafe fn from_link(link: core::ptr::NonNull<Link>, kind: Kind) -> Self {
-                    $(if kind == const { link::kind(Number::$variant as u64) } {
-                        // SAFETY: This kind stands for objects of this type; the rest is promised by
+                unsafe fn from_link(_link: NonNull<Link>, _kind: Kind) -> Self {
+                    $(if _kind == const { link::kind(Number::$variant as u64) } {
+                        // SAFETY: This kind stands for references of this type; the rest is promised by
                         // the caller.
-                        return Self::$variant(unsafe { link::from_link::<Waiting, $object>(link) });
-                    })+
+                        return Self::$variant(unsafe { <$reference as Refers>::from_link(_link) });
+                    })*
                     // SAFETY: `into_link` returns no other kind.
                     unsafe { core::hint::unreachable_unchecked() }
                 }
 
-                unsafe fn share(link: core::ptr::NonNull<Link>, kind: Kind) -> Self {
-                    $(if kind == const { link::kind(Number::$variant as u64) } {
+                #[inline]
+                fn is_sole(_kind: Kind) -> bool {
+                    false $(|| <$reference as Refers>::IS_SOLE
+                        && _kind == const { link::kind(Number::$variant as u64) })*
+                }
+
+                unsafe fn keep(_link: NonNull<Link>, _kind: Kind) {
+                    $(if _kind == const { link::kind(Number::$variant as u64) } {
                         // SAFETY: As in `from_link`.
-                        return Self::$variant(unsafe { link::share_link::<Waiting, $object>(link) });
-                    })+
-                    // SAFETY: `into_link` returns no other kind.
-                    unsafe { core::hint::unreachable_unchecked() }
+                        return unsafe { <$reference as Refers>::keep(_link) };
+                    })*
                 }
 
-                fn link(&self) -> Option<&Link> {
-                    match self {
-                        $(Self::$variant(object) => Some(<$object as HasLink<Waiting>>::link(object)),)+
-                        _ => None,
-                    }
+                unsafe fn let_go(_link: NonNull<Link>, _kind: Kind) {
+                    $(if _kind == const { link::kind(Number::$variant as u64) } {
+                        // SAFETY: As in `from_link`.
+                        return unsafe { <$reference as Refers>::let_go(_link) };
+                    })*
                 }
             }
         };

@@ -2,7 +2,7 @@
 
 //! The queue whose places belong to what waits in it, next to a deque. Clean under Miri as well.
 
-use crate::box_queue::{queued, BoxQueue, Position, Ticket};
+use crate::box_queue::{queued, BoxQueue, Placed, Position, Ticket};
 use crate::link::{has_link, Link};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
@@ -30,9 +30,15 @@ enum Item {
     Plain(Rc<u32>),
     Large(Arc<Large>),
     Small(Arc<Small>),
+    Placed(Placed<Rc<u32>>),
 }
 
-queued!(Item, Large(Large), Small(Small));
+queued!(
+    Item,
+    Large(Arc<Large>),
+    Small(Arc<Small>),
+    Placed(Placed<Rc<u32>>)
+);
 queued!(u32);
 queued!(Rc<()>);
 
@@ -42,6 +48,7 @@ impl Item {
             Self::Plain(number) => **number,
             Self::Large(object) => object.number,
             Self::Small(object) => object.number,
+            Self::Placed(number) => ***number,
         }
     }
 }
@@ -61,16 +68,22 @@ fn small(number: u32) -> Arc<Small> {
     Arc::new(Small { link, number }, GFP_KERNEL).unwrap()
 }
 
-/// The numbers of objects: those of plain values follow.
+fn placed(number: u32) -> Placed<Rc<u32>> {
+    Ticket::new(GFP_KERNEL).unwrap().fill(Rc::new(number))
+}
+
+/// The numbers of objects: those of other values follow.
 const OBJECTS: u32 = 6;
 
 #[derive(Clone, Debug)]
 enum Plan {
     Push,
+    /// A value that brings its place.
+    PushPlaced,
     /// The object of this number; odd ones are small.
     PushObject(u32),
     Pop,
-    /// Of the plain ones those that are divisible by this.
+    /// Of the others those that are divisible by this.
     TakeFirst(u32),
     /// The object of this number, if it waits.
     Take(u32),
@@ -79,6 +92,7 @@ enum Plan {
 fn plan() -> impl Strategy<Value = Plan> {
     prop_oneof![
         3 => Just(Plan::Push),
+        3 => Just(Plan::PushPlaced),
         4 => (0..OBJECTS).prop_map(Plan::PushObject),
         3 => Just(Plan::Pop),
         2 => (1u32..6).prop_map(Plan::TakeFirst),
@@ -143,7 +157,7 @@ fn live(plans: &[Plan]) {
     let objects = Objects::new();
     let mut queue = BoxQueue::numbered();
     let mut model = VecDeque::new();
-    let mut tickets = Vec::new();
+    let (mut tickets, mut spare) = (Vec::new(), Vec::new());
     let mut serial = OBJECTS;
     for plan in plans {
         match *plan {
@@ -153,6 +167,14 @@ fn live(plans: &[Plan]) {
                     .unwrap_or_else(|| Ticket::new(GFP_KERNEL).unwrap());
                 atomic(|| queue.push_back(ticket, Item::Plain(Rc::new(serial))));
                 model.push_back(serial);
+                serial += 1;
+            }
+            Plan::PushPlaced => {
+                let mut item = spare.pop().unwrap_or_else(|| placed(0));
+                *item = Rc::new(serial);
+                model.push_back(serial);
+                let pushed = atomic(|| queue.push_object(Item::Placed(item)));
+                assert!(pushed.is_ok());
                 serial += 1;
             }
             Plan::PushObject(number) => {
@@ -170,6 +192,9 @@ fn live(plans: &[Plan]) {
                 if let Some((item, ticket)) = popped {
                     assert_eq!(ticket.is_some(), matches!(item, Item::Plain(_)));
                     tickets.extend(ticket);
+                    if let Item::Placed(item) = item {
+                        spare.push(item);
+                    }
                 }
             }
             Plan::TakeFirst(divisor) => {
@@ -178,7 +203,7 @@ fn live(plans: &[Plan]) {
                 let at = model.iter().position(wanted);
                 let modelled = at.and_then(|at| model.remove(at));
                 assert_eq!(taken.as_ref().map(|(item, _)| item.number()), modelled);
-                tickets.extend(taken.map(|(_, ticket)| ticket));
+                tickets.extend(taken.and_then(|(_, ticket)| ticket));
             }
             Plan::Take(number) => {
                 let taken = atomic(|| objects.take(number, &mut queue));
@@ -188,11 +213,11 @@ fn live(plans: &[Plan]) {
             }
         }
         assert_eq!(queue.is_empty(), model.is_empty());
-        let front = model.front().filter(|number| **number >= OBJECTS);
-        assert_eq!(queue.front().map(Item::number), front.copied());
+        let front = queue.front().map(|item| item.number());
+        assert_eq!(front, model.front().copied());
         compare_lists(&queue, &model, serial as usize);
     }
-    drop((queue, tickets, objects));
+    drop((queue, tickets, spare, objects));
     assert_eq!(live_allocations(), before);
 }
 
@@ -295,6 +320,47 @@ fn an_object_needs_no_other_memory() {
         assert!(queue.pop_front().is_some());
     }
     assert_eq!(total_allocations(), before);
+}
+
+#[test]
+fn a_value_that_brings_its_place_needs_no_other_memory() {
+    let mut value = placed(0);
+    let before = total_allocations();
+    let mut queue = BoxQueue::new();
+    for round in 0..100 {
+        *Rc::get_mut(&mut value).unwrap() = round;
+        assert!(queue.push_object(Item::Placed(value)).is_ok());
+        let Some((Item::Placed(back), None)) = queue.pop_front() else {
+            panic!("it was queued");
+        };
+        assert_eq!(**back, round);
+        value = back;
+    }
+    assert_eq!(total_allocations(), before);
+}
+
+#[test]
+fn a_position_keeps_the_memory_of_a_value_and_not_the_value() {
+    let before = live_allocations();
+    let number = Rc::new(7);
+    let mut queue = BoxQueue::numbered();
+    let ticket = || Ticket::new(GFP_KERNEL).unwrap();
+    for _ in 0..2 {
+        let value = Item::Placed(ticket().fill(number.clone()));
+        assert!(queue.push_object(value).is_ok());
+    }
+    let mut seen = queue.iter(None);
+    seen.next();
+    let position = seen.position();
+    assert_eq!(numbers(&queue, position.as_ref()), [7]);
+    drop(queue.pop_front());
+    assert_eq!(Rc::strong_count(&number), 2, "the value is gone");
+    assert_eq!(live_allocations(), before + 2, "its memory is not");
+    assert_eq!(numbers(&queue, position.as_ref()), [7]);
+    drop(queue);
+    assert_eq!(Rc::strong_count(&number), 1);
+    drop(position);
+    assert_eq!(live_allocations(), before);
 }
 
 #[test]

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A value in one allocation with its place in a queue.
+
+use super::{super::link::Link, Cell, Refers, Ticket};
+use core::{
+    mem::ManuallyDrop,
+    ops::{Deref, DerefMut},
+    ptr::NonNull, //
+};
+use kernel::sync::{Arc, ArcBorrow};
+
+/// A value that brings its place. It has one owner at any time, which is this or the queue that it is in;
+/// made by [`Ticket::fill`].
+///
+/// Whatever else refers to the allocation keeps its memory, to find out later whether the value is still in
+/// a queue ([`Position`](super::Position)).
+///
+/// # Invariants
+///
+/// This may use the cell, in which there is a value, and whose link is free.
+pub(crate) struct Placed<T>(Arc<Cell<T>>);
+
+impl<T> Placed<T> {
+    #[inline(always)]
+    pub(super) fn new(ticket: Ticket<T>, value: T) -> Self {
+        // SAFETY: By the type invariant the ticket may use the cell.
+        unsafe { (*ticket.0.value.get()).write(value) };
+        // INVARIANT: There is a value now. The ticket, whose link is free, is given up for this.
+        Self(ticket.0)
+    }
+}
+
+impl<T> Deref for Placed<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: By the type invariants there is a value, and only this may use it.
+        unsafe { (*self.0.value.get()).assume_init_ref() }
+    }
+}
+
+impl<T> DerefMut for Placed<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: As above; and the borrow is exclusive.
+        unsafe { (*self.0.value.get()).assume_init_mut() }
+    }
+}
+
+impl<T> Drop for Placed<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: As above. The value is not used any more: who else keeps the memory does not use it.
+        unsafe { (*self.0.value.get()).assume_init_drop() };
+    }
+}
+
+// SAFETY: The link is at the beginning of the cell, and comes from an `Arc` that was turned into a pointer.
+// The link of a `Placed` is free, and there is one `Placed` of a cell.
+unsafe impl<T> Refers for Placed<T> {
+    const IS_SOLE: bool = true;
+
+    #[inline(always)]
+    fn into_link(self) -> NonNull<Link> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used, nor dropped, after this, so the reference is moved.
+        let cell = Arc::into_raw(unsafe { core::ptr::read(&raw const this.0) });
+        // SAFETY: A pointer to a cell is not null.
+        unsafe { NonNull::new_unchecked(cell.cast_mut().cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn from_link(link: NonNull<Link>) -> Self {
+        // INVARIANT: The right to the cell comes back with the reference, and the value with it.
+        // SAFETY: The caller promises that the link is from `into_link`, and that this is done once.
+        Self(unsafe { Arc::from_raw(link.cast::<Cell<T>>().as_ptr()) })
+    }
+
+    unsafe fn keep(link: NonNull<Link>) {
+        // SAFETY: The link is that of a cell from an `Arc`, and the caller promises that it exists.
+        let cell = unsafe { ArcBorrow::from_raw(link.cast::<Cell<T>>().as_ptr().cast_const()) };
+        core::mem::forget(Arc::from(cell));
+    }
+
+    unsafe fn let_go(link: NonNull<Link>) {
+        // SAFETY: `keep` has made this reference, which the caller promises to be dropped once. If it is
+        // the last, the `Placed` is dropped already, and its value with it.
+        drop(unsafe { Arc::from_raw(link.cast::<Cell<T>>().as_ptr()) });
+    }
+}

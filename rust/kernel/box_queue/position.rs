@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where a list of what waits in a queue was interrupted.
+
+use super::{
+    super::link::{Kind, Link, CELL},
+    Cell, Queued,
+};
+use core::{marker::PhantomData, ptr::NonNull};
+use kernel::sync::{Arc, ArcBorrow};
+
+/// Where a list of the values of a queue was interrupted: at a value that was queued then.
+///
+/// # Invariants
+///
+/// The link was one of a queue of `T`s, which knew it as one of this kind, and its memory is kept by a
+/// reference of this.
+pub(crate) struct Position<T: Queued> {
+    link: NonNull<Link>,
+    kind: Kind,
+    _values: PhantomData<T>,
+}
+
+impl<T: Queued> Position<T> {
+    /// Returns the position of a link.
+    ///
+    /// # Safety
+    ///
+    /// The link is one of a queue of `T`s, which is not changed meanwhile.
+    pub(super) unsafe fn of(link: NonNull<Link>) -> Self {
+        // SAFETY: By the type invariant of queues the object of a link exists.
+        let kind = unsafe { link.as_ref() }.user().kind();
+        if kind == CELL {
+            // SAFETY: By the type invariant of queues the link is that of a cell, which comes from an `Arc`
+            // that was turned into a pointer, whose count the queue owns.
+            let cell = unsafe { ArcBorrow::from_raw(link.cast::<Cell<T>>().as_ptr().cast_const()) };
+            core::mem::forget(Arc::from(cell));
+        } else {
+            // SAFETY: By the type invariant of queues both come from `into_link`, and the queue keeps its
+            // reference meanwhile.
+            unsafe { T::keep(link, kind) };
+        }
+        // INVARIANT: There is a reference for this now.
+        Self {
+            link,
+            kind,
+            _values: PhantomData,
+        }
+    }
+
+    /// Returns the link.
+    pub(super) fn link(&self) -> &Link {
+        // SAFETY: By the type invariants its memory is kept. The link of a cell or an object is there as
+        // long as its memory is.
+        unsafe { self.link.as_ref() }
+    }
+}
+
+impl<T: Queued> Drop for Position<T> {
+    fn drop(&mut self) {
+        if self.kind == CELL {
+            // SAFETY: By the type invariants this owns a reference, which is dropped once.
+            drop(unsafe { Arc::from_raw(self.link.cast::<Cell<T>>().as_ptr()) });
+        } else {
+            // SAFETY: As above; it was made by `keep`.
+            unsafe { T::let_go(self.link, self.kind) };
+        }
+    }
+}
