@@ -4,6 +4,7 @@
 
 use super::{super::link::Link, Cell, Refers, Ticket};
 use core::{
+    marker::PhantomData,
     mem::ManuallyDrop,
     ops::{Deref, DerefMut},
     ptr::NonNull, //
@@ -19,7 +20,11 @@ use kernel::sync::{Arc, ArcBorrow};
 /// # Invariants
 ///
 /// This may use the cell, in which there is a value, and whose link is free.
-pub(crate) struct Placed<T>(Arc<Cell<T>>);
+pub(crate) struct Placed<T>(
+    Arc<Cell<T>>,
+    /// It gives `&T`, which an `Arc<Cell<T>>` does not.
+    PhantomData<T>,
+);
 
 impl<T> Placed<T> {
     #[inline(always)]
@@ -27,7 +32,7 @@ impl<T> Placed<T> {
         // SAFETY: By the type invariant the ticket may use the cell.
         unsafe { (*ticket.0.value.get()).write(value) };
         // INVARIANT: There is a value now. The ticket, whose link is free, is given up for this.
-        Self(ticket.0)
+        Self(ticket.0, PhantomData)
     }
 }
 
@@ -73,9 +78,10 @@ unsafe impl<T> Refers for Placed<T> {
 
     #[inline(always)]
     unsafe fn from_link(link: NonNull<Link>) -> Self {
-        // INVARIANT: The right to the cell comes back with the reference, and the value with it.
         // SAFETY: The caller promises that the link is from `into_link`, and that this is done once.
-        Self(unsafe { Arc::from_raw(link.cast::<Cell<T>>().as_ptr()) })
+        let cell = unsafe { Arc::from_raw(link.cast::<Cell<T>>().as_ptr()) };
+        // INVARIANT: The right to the cell comes back with the reference, and the value with it.
+        Self(cell, PhantomData)
     }
 
     unsafe fn keep(link: NonNull<Link>) {

@@ -21,6 +21,10 @@ pub(crate) struct Position<T: Queued> {
     _values: PhantomData<T>,
 }
 
+// SAFETY: A position reads who uses a link, which is atomic, and drops a reference, with which `T`s may be
+// dropped: on any thread, if they may be sent there.
+unsafe impl<T: Queued + Send> Send for Position<T> {}
+
 impl<T: Queued> Position<T> {
     /// Returns the position of a link.
     ///
