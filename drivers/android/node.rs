@@ -356,7 +356,7 @@ impl Node {
         let wake = match state.waiting.pop_front() {
             Some((Work::Call(mut next), _)) => {
                 next.take_turn();
-                owner.push_object_to_process(Work::Call(next))
+                owner.push_to_process(Work::Call(next))
             }
             _ => {
                 state.is_busy = false;
@@ -430,7 +430,7 @@ impl Node {
             return None;
         }
         Some(AfterCountChange {
-            wake: owner.push_object_to_process(Work::Node(self.clone())),
+            wake: owner.push_to_process(Work::Node(self.clone())),
             _removed: None,
         })
     }

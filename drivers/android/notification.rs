@@ -227,7 +227,7 @@ impl<S: Subject> Notification<S> {
             return Wake::Nobody;
         }
         match change(self.state(&mut holder)) {
-            Some(OwnPlace) => holder.push_object_to_process(S::work(self.clone())),
+            Some(OwnPlace) => holder.push_to_process(S::work(self.clone())),
             None => Wake::Nobody,
         }
     }

@@ -187,7 +187,7 @@ impl ProcessState {
     /// one runs, this is correct too, and faster: it may take long until a sleeping thread runs.
     ///
     /// The work brings its place, and is queued nowhere.
-    pub(crate) fn push_object_to_process(&mut self, work: Work) -> Wake {
+    pub(crate) fn push_to_process(&mut self, work: Work) -> Wake {
         self.queued_calls += u32::from(matches!(work, Work::Call(_)));
         // What is dropped if it is queued already is not the last reference: the queue has one.
         let queued = self.work.push_object(work);
@@ -218,7 +218,7 @@ impl ProcessState {
     pub(crate) fn push_call(&mut self, call: TransactionBox) -> Wake {
         let call = Work::Call(call);
         let Some(thread) = self.pop_idle() else {
-            return self.push_object_to_process(call);
+            return self.push_to_process(call);
         };
         let state = thread.state(self);
         state.wait_state = WaitState::Awake;

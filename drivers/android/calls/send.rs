@@ -443,7 +443,7 @@ fn queue_admitted<'a>(
     }
     let is_oneway = transaction.is_oneway();
     let wake = match reserved_for.as_ref().or(route) {
-        None if is_oneway => state.push_object_to_process(Work::Call(transaction)),
+        None if is_oneway => state.push_to_process(Work::Call(transaction)),
         None => state.push_call(transaction),
         Some(thread) => state
             .push_object_to_thread(thread, Work::Call(transaction), Urgency::Now)

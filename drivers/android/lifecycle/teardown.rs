@@ -139,7 +139,7 @@ fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     }
     Some(match work {
         Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
-            Leftover::PassedOn(process.push_object_to_process(work))
+            Leftover::PassedOn(process.push_to_process(work))
         }
         work => Leftover::Work(work, ticket),
     })

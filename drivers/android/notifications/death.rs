@@ -195,7 +195,7 @@ fn step_as_holder(
         let wake = holder.push_object_to_thread(thread, work, Urgency::Now);
         wake.of(thread)
     } else {
-        holder.push_object_to_process(work)
+        holder.push_to_process(work)
     }
 }
 

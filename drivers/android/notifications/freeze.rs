@@ -154,7 +154,7 @@ pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
     // This does not drop the last reference to the notification: `notification` is another.
     own.delivery.place = Some(removed.into_reservation());
     let wake = match own.subject.confirm() {
-        Some(OwnPlace) => state.push_object_to_process(Work::Freeze(notification.clone())),
+        Some(OwnPlace) => state.push_to_process(Work::Freeze(notification.clone())),
         None => Wake::Nobody,
     };
     drop(state);
