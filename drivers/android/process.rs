@@ -71,8 +71,13 @@ pub(crate) type Pid = i32;
 pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 
 /// An open file of a device.
+///
+/// The state comes first, next to the reference count: see [`ProcessState`].
 #[pin_data]
+#[repr(C)]
 pub(crate) struct Process {
+    #[pin]
+    state: SpinLock<ProcessState>,
     /// The device that was opened.
     pub(crate) context: Arc<Context<Node>>,
     /// The log of what is sent through that device.
@@ -93,8 +98,6 @@ pub(crate) struct Process {
     pub(crate) credential: Closable<ARef<Credential>>,
     /// Its counters of codes, apart from those of its threads. Closed once the process has ended.
     pub(crate) code_counts: Closable<Arc<ProcessCounts>>,
-    #[pin]
-    state: SpinLock<ProcessState>,
     /// The threads, to be found by themselves.
     #[pin]
     pub(crate) callers: Records<Thread>,
@@ -122,14 +125,20 @@ pub(crate) struct Process {
 
 /// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.
+///
+/// What each call looks at or changes comes first: one cache line holds it together with the lock, which
+/// brings it along to a CPU that takes the lock.
+#[repr(C)]
 pub(crate) struct ProcessState {
-    pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// The newest of the idle threads, which sleep until any work of the process is queued; see
     /// [`crate::scheduling::idle`]. While an idle thread exists and `work` is not empty, another
     /// thread that was idle is awake and about to read `work`.
     pub(crate) newest_idle: Option<Arc<Thread>>,
     /// Work of the process, for the first available thread that reads.
     pub(crate) work: WorkQueue,
+    /// Whether the process takes calls, and how many transactions are outstanding.
+    pub(crate) freeze: FreezeState,
+    pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// The calls in `work`.
     pub(crate) queued_calls: u32,
     /// The nodes that the process offers, by the pointer in their name.
@@ -147,8 +156,6 @@ pub(crate) struct ProcessState {
     pub(crate) pool: Pool,
     /// Whether the process has requested to read that its oneway calls are suspected of spam.
     pub(crate) detects_oneway_spam: bool,
-    /// Whether the process takes calls, and how many transactions are outstanding.
-    pub(crate) freeze: FreezeState,
     has_pollers: bool,
 }
 

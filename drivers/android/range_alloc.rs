@@ -155,18 +155,19 @@ pub(crate) struct Range<'a, T> {
 /// - The ranges in use do not overlap and lie within `0..size`.
 /// - If `books` exist, they have all ranges and `first` is empty; otherwise `first` has all ranges.
 /// - `oneway_free` is the oneway budget less the sizes of all oneway ranges in use.
+#[repr(C)] // What each call changes lies in the first cache line, but for a slot.
 pub(crate) struct RangeAllocator<
     T,
     const FIRST_RANGES: usize = FIRST,
     const FEW_RANGES: usize = FEW,
 > {
-    first: Array<T, FIRST_RANGES>,
     books: Option<KBox<Books<T, FEW_RANGES>>>,
     size: u32,
     oneway_free: u32,
+    reach: Reach,
     /// A spam suspect was reported, and space has been low ever since.
     spam_reported: bool,
-    reach: Reach,
+    first: Array<T, FIRST_RANGES>,
 }
 
 impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>

@@ -39,14 +39,20 @@ use kernel::{
 };
 
 /// A thread of a process.
+///
+/// What others change when they queue work comes first: one cache line holds it together with the
+/// reference count, which they change before. What does not change comes last.
+#[repr(C)]
 pub(crate) struct Thread {
-    /// The kernel's number for it, in the initial pid namespace.
-    pub(crate) id: Pid,
+    state: LockedBy<ThreadState, ProcessState>,
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
     /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
     task: ThreadPid,
-    state: LockedBy<ThreadState, ProcessState>,
+    /// Its counters of codes.
+    pub(crate) counts: KBox<ThreadCounts>,
+    /// The kernel's number for it, in the initial pid namespace.
+    pub(crate) id: Pid,
     /// Nothing can be queued for the thread any more. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
     /// A flush requires the thread to return to user space, whatever it waits for.
@@ -54,8 +60,6 @@ pub(crate) struct Thread {
     /// A command that failed stops those behind it until the thread has read the error. Only the
     /// thread itself accesses this.
     pub(crate) has_unread_error: AtomicFlag,
-    /// Its counters of codes.
-    pub(crate) counts: KBox<ThreadCounts>,
     _counted: Counted,
 }
 
@@ -63,25 +67,26 @@ pub(crate) struct Thread {
 // which is twice as large.
 const _: () = assert!(size_of::<Thread>() <= 248);
 
-/// The state of a thread that changes.
+/// The state of a thread that changes; its order is that of [`Thread`].
+#[repr(C)]
 pub(crate) struct ThreadState {
-    pub(crate) looper: Looper,
-    pub(crate) wait_state: WaitState,
+    pub(crate) work: WorkQueue,
     /// Its place among the idle threads, while it waits for any work.
     pub(crate) idle_place: IdlePlace<Thread>,
-    /// The priority that the thread had before the sender of a call raised it, until the thread
-    /// takes that call.
-    pub(crate) raised_from: SavedPriority,
-    /// Calls that the thread makes and serves, the innermost last.
-    pub(crate) stack: CallStack<TransactionBox>,
-    pub(crate) work: WorkQueue,
-    /// The completions in `work`, which say that a call or a reply is on its way.
-    pub(crate) completions: Completions,
     /// Calls that are [reserved](WaitState::Reserved) for the thread or in `work`, or have been
     /// taken out of `work` and are not yet on the stack.
     pub(crate) pending_calls: u32,
+    pub(crate) wait_state: WaitState,
     /// Whether `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
+    pub(crate) looper: Looper,
+    /// The completions in `work`, which say that a call or a reply is on its way.
+    pub(crate) completions: Completions,
+    /// Calls that the thread makes and serves, the innermost last.
+    pub(crate) stack: CallStack<TransactionBox>,
+    /// The priority that the thread had before the sender of a call raised it, until the thread
+    /// takes that call.
+    pub(crate) raised_from: SavedPriority,
     pub(crate) extended_error: ExtendedError,
     /// A transaction for the next call, which then need not be allocated.
     pub(crate) spare_transaction: Option<TransactionBox>,
@@ -110,13 +115,14 @@ pub(crate) enum WaitState {
 
 /// What user space has declared about the thread's place in the pool.
 #[derive(Clone, Copy, Default)]
+#[repr(C)] // Who queues work for the thread looks at the first.
 pub(crate) struct Looper {
+    /// Polls the device.
+    pub(crate) polls: bool,
     /// Joined because the driver requested another thread.
     pub(crate) registered: bool,
     /// Joined without a request of the driver.
     pub(crate) entered: bool,
-    /// Polls the device.
-    pub(crate) polls: bool,
     /// Has declared that it leaves the pool, which has no effect.
     pub(crate) exited: bool,
     /// Has joined in a way that the protocol does not have.

@@ -13,7 +13,7 @@
 //!
 //! Only the owner has a pointer to it. The caller's stack has a frame for it, and the transaction
 //! knows the place of that frame; whether a call still has a caller that waits for it is checked in
-//! one place, [`Transaction::return_to_caller`], under the caller's lock. What a transaction holds
+//! one place, [`TransactionBox::return_to_caller`], under the caller's lock. What a transaction holds
 //! on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly that.
 
 mod reply;

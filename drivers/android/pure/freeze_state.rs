@@ -89,10 +89,8 @@ impl WakeFreezers {
 
 /// The freeze state of one process.
 #[derive(Clone, Debug)]
+#[repr(C)] // What each call looks at or changes comes first.
 pub(crate) struct FreezeState {
-    stage: Stage,
-    /// The number of the attempt to which `Freezing` and `Frozen` belong.
-    round: u64,
     /// Transactions that count for the process: calls from the time they are queued until they are
     /// replied to, oneway calls and replies until they are delivered (contract TXN-24).
     outstanding: u32,
@@ -100,6 +98,9 @@ pub(crate) struct FreezeState {
     has_rejected_sync: bool,
     /// Whether a oneway call arrived since then.
     has_received_oneway: bool,
+    stage: Stage,
+    /// The number of the attempt to which `Freezing` and `Frozen` belong.
+    round: u64,
     last: FreezeEvent,
 }
 

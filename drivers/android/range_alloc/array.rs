@@ -17,10 +17,11 @@ use core::mem::{self, ManuallyDrop};
 ///   are set.
 /// - Only slots whose bit is set are [`State::Delivered`].
 /// - `used` is the sum of the sizes of `spans[..len]`.
+#[repr(C)]
 pub(super) struct Array<T, const N: usize> {
+    slots_used: u64,
     len: u32,
     used: u32,
-    slots_used: u64,
     spans: [Span; N],
     /// Dropped by the array itself, which knows those that are in use.
     slots: ManuallyDrop<[Slot<T>; N]>,
@@ -78,12 +79,20 @@ pub(super) struct Gap {
 pub(super) struct Full;
 
 impl<T, const N: usize> Array<T, N> {
+    /// A bit for each slot.
+    const ALL_SLOTS: u64 = {
+        assert!(N <= u64::BITS as usize, "each slot needs a bit");
+        match N {
+            0 => 0,
+            _ => u64::MAX >> (u64::BITS as usize - N),
+        }
+    };
+
     pub(super) const fn new() -> Self {
-        const { assert!(N <= u64::BITS as usize, "each slot needs a bit") };
         Self {
+            slots_used: 0,
             len: 0,
             used: 0,
-            slots_used: 0,
             spans: [Span::NOWHERE; N],
             slots: ManuallyDrop::new([const { Slot::EMPTY }; N]),
         }
@@ -135,7 +144,11 @@ impl<T, const N: usize> Array<T, N> {
     /// Reserves the beginning of a gap. Returns the offset.
     #[inline(always)]
     pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
-        let slot = self.slots_used.trailing_ones() as usize;
+        // The last one first: that of a space's first ranges ends with a cache line, so a space of which one
+        // range is in use has two lines that change.
+        let slot = (!self.slots_used & Self::ALL_SLOTS)
+            .checked_ilog2()
+            .ok_or(Full)? as usize;
         let entry = self.slots.get_mut(slot).ok_or(Full)?;
         entry.sender = claim.oneway_sender.unwrap_or(0);
         entry.label = claim.label;
