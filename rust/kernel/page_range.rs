@@ -390,13 +390,11 @@ impl PageRange {
 
     #[cold]
     fn populate_slow(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
-        let Some((mm, pages)) = self.missing(start, end)? else {
+        let Some((mm, mut pages)) = self.missing(start, end)? else {
             return Ok(());
         };
         let _charge = self.pool.charge(&mm);
-        let result = pages
-            .clone()
-            .try_for_each(|index| self.add_page(&mm, index, observer));
+        let result = pages.try_for_each(|index| self.add_page(&mm, index, observer));
         self.advance_frontier();
         result
     }
@@ -475,10 +473,8 @@ impl PageRange {
     /// Moves the frontier to the first page that is not present.
     fn advance_frontier(&self) {
         let _populating = self.populating.lock();
-        let Some(space) = self.space.open() else {
-            return;
-        };
-        let Some(mapping) = space.mapping.as_ref() else {
+        let space = self.space.open();
+        let Some(mapping) = space.as_ref().and_then(|space| space.mapping.as_ref()) else {
             return;
         };
         let old = self.frontier.load(ordering::Relaxed);
