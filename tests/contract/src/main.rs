@@ -43,6 +43,7 @@ mod sg;
 mod shrinker;
 mod soak;
 mod stage;
+mod steady;
 mod suite;
 mod tests;
 mod threads;

@@ -6,6 +6,7 @@
 
 use crate::catalogue;
 use crate::runner::{Record, Verdict};
+use crate::steady::steady;
 use crate::suite::{self, Driver};
 use anyhow::Context;
 use std::collections::{BTreeMap, HashMap};
@@ -153,7 +154,7 @@ fn differences(results: &Results) -> String {
                 Verdict::Failed(why) => ("fails: ", why),
                 Verdict::Skipped(why) => ("skipped: ", why),
             };
-            let why: String = why.replace(['|', '\n', '`'], " ").chars().take(160).collect();
+            let why: String = steady(why).replace(['|', '\n', '`'], " ").chars().take(160).collect();
             writeln!(out, "| {name} | `{test}` | {how}{why} |").expect("a string");
         }
     }
