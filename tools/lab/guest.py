@@ -112,7 +112,8 @@ def _command(kernel, job, initrd, console):
         extra = ["norandmaps", "tsc=reliable"] if job.icount else ["no_timer_check"]
         # KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
         # know of how many levels page tables are while a CPU's features are read anew; with four it matters not.
-        extra += ["no5lvl"] if "debug" in kernel.guest.fragments else []
+        # Without ACPI it would not find the timer that it measures its clock by. QEMU's sockets have one clock, which AMD's need not.
+        extra += ["no5lvl", "pmtmr=0x608", "tsc=reliable"] if "debug" in kernel.guest.fragments else []
         argv = ["qemu-system-x86_64", *machine(kernel, job), *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
                 "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
                 "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
@@ -128,8 +129,10 @@ def machine(kernel, job):
     """The words that tell QEMU what to emulate."""
     if job.icount:
         return ICOUNT
-    at_once = job.at_once or "debug" in kernel.guest.fragments and not job.in_turn
-    return [*(_AT_ONCE if at_once else _IN_TURN), "-smp", str(job.cpus)]
+    debug = "debug" in kernel.guest.fragments
+    at_once = job.at_once or debug and not job.in_turn
+    # The firmware's table of processors, which a kernel without ACPI reads, has one for each socket.
+    return [*(_AT_ONCE if at_once else _IN_TURN), "-smp", f"{job.cpus},sockets={job.cpus}" if debug else str(job.cpus)]
 
 
 def _boot(argv, console, speech, job):
@@ -249,6 +252,8 @@ def _settings(kernel, job, token):
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "interactive": "yes" if job.interactive else "no",
+        # QEMU ends at either; without ACPI there is nothing to power off with.
+        "stop": "reboot" if kernel.guest.arch != "um" and "debug" in kernel.guest.fragments else "poweroff",
         "columns": size.columns if job.interactive else "",
         "rows": size.lines,
         "driver": job.driver,
