@@ -65,7 +65,7 @@ pub(crate) struct Thread {
 
 // With its reference count as large as the kernel's allocator has room for before the next size,
 // which is twice as large.
-const _: () = assert!(size_of::<Thread>() <= 248);
+const _: () = assert!(size_of::<Thread>() <= 184);
 
 /// The state of a thread that changes; its order is that of [`Thread`].
 #[repr(C)]

@@ -138,21 +138,19 @@ impl<T> CallStack<T> {
 
     /// Pushes a call that the thread makes to the process of this pid, and returns its id. The stack
     /// must have room.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_outgoing(&mut self, target: i32) -> FrameId {
         self.last_serial += 1;
-        let frame = FrameId {
-            place: self.frames.len() as u32,
-            serial: self.last_serial,
-        };
-        let serial = frame.serial;
-        let watch = Watch::default();
-        let _ = self.frames.push(Frame::Outgoing {
+        let serial = self.last_serial;
+        let pushed = self.frames.push(Frame::Outgoing {
             serial,
             target,
-            watch,
+            watch: Watch::default(),
         });
-        frame
+        FrameId {
+            place: pushed.unwrap_or_default() as u32,
+            serial,
+        }
     }
 
     /// Pushes a call that the thread serves. The stack must have room.
