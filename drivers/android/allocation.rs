@@ -12,7 +12,7 @@ mod logged;
 
 use crate::{
     buffers::{
-        file_slots::{FileSlot, ReservedNumbers},
+        file_slots::{FileSlot, FileSlots, ReservedNumbers},
         layout::{Layout, SMALL},
         space::Buffers,
         traced_pages::trace_all_freed, //
@@ -53,7 +53,7 @@ struct BufferObjects {
     /// Nodes and handles.
     held: OneOrMany<HeldObject>,
     /// Files that are not installed in the receiver yet.
-    files: OneOrMany<FileSlot<Process>>,
+    files: FileSlots<Process>,
     /// Descriptors of the receiver that are closed when the buffer is freed.
     to_close: Option<DeferredClose>,
 }

@@ -47,6 +47,9 @@ pub(crate) struct FileSlot<P> {
     pub(crate) closer: Closer,
 }
 
+/// The files of a transaction.
+pub(crate) type FileSlots<P> = OneOrMany<FileSlot<P>, 8>;
+
 /// What is passed.
 pub(crate) enum PassedFile<P> {
     /// A file, which is held.
@@ -90,20 +93,12 @@ impl ReservedNumbers {
     ) -> Result<KBox<Self>> {
         let mut numbers = OneOrMany::with_capacity(slots.len())?;
         let mut devices = OneOrMany::None;
-        let is_closed = |slot: &&FileSlot<P>| slot.closer == Closer::Driver;
-        let mut to_close = match slots.iter().filter(is_closed).count() {
-            0 => None,
-            count => Some(DeferredClose::with_capacity(count, GFP_KERNEL)?),
-        };
         for slot in slots {
             if let PassedFile::Device(device) = &slot.file {
                 devices.push(file_of(device).ok_or(EBADF)?)?;
             }
             let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
             trace::transaction_fd_recv(id, number.reserved_fd(), slot.at);
-            if let (Closer::Driver, Some(closing)) = (slot.closer, &mut to_close) {
-                closing.push(number.reserved_fd());
-            }
             numbers.push(number)?;
         }
         let pages = pages.open_pages()?;
@@ -111,6 +106,7 @@ impl ReservedNumbers {
             pages.write(start + slot.at, &number.reserved_fd().to_ne_bytes())?;
         }
         drop(pages);
+        let to_close = Self::to_close(slots, numbers.as_slice())?;
         let reserved = Self {
             numbers,
             devices,
@@ -119,12 +115,28 @@ impl ReservedNumbers {
         Ok(KBox::new(reserved, GFP_KERNEL)?)
     }
 
+    /// Returns those of the numbers that the driver closes.
+    fn to_close<P>(
+        slots: &[FileSlot<P>],
+        numbers: &[FileDescriptorReservation],
+    ) -> Result<Option<DeferredClose>> {
+        let is_closed = |slot: &FileSlot<P>| slot.closer == Closer::Driver;
+        let count = slots.iter().filter(|slot| is_closed(slot)).count();
+        if count == 0 {
+            return Ok(None);
+        }
+        let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
+        for (slot, number) in slots.iter().zip(numbers) {
+            if is_closed(slot) {
+                closing.push(number.reserved_fd());
+            }
+        }
+        Ok(Some(closing))
+    }
+
     /// Installs the files under their numbers. Returns the descriptors that are to be closed with
     /// the buffer.
-    pub(crate) fn install<P>(
-        self: KBox<Self>,
-        slots: OneOrMany<FileSlot<P>>,
-    ) -> Option<DeferredClose> {
+    pub(crate) fn install<P>(self: KBox<Self>, slots: FileSlots<P>) -> Option<DeferredClose> {
         let Self {
             numbers,
             devices,

@@ -7,14 +7,15 @@ use kernel::{
     prelude::*, //
 };
 
-/// Any number of items; for one, which is the usual number, no memory is allocated.
-pub(crate) enum OneOrMany<T> {
+/// Any number of items; for one, which is the usual number, no memory is allocated. For two, memory for `FEW`
+/// is.
+pub(crate) enum OneOrMany<T, const FEW: usize = 4> {
     None,
     One(T),
     Many(KVVec<T>),
 }
 
-impl<T> OneOrMany<T> {
+impl<T, const FEW: usize> OneOrMany<T, FEW> {
     /// Returns an empty collection that has room for `count` items. May sleep.
     pub(crate) fn with_capacity(count: usize) -> Result<Self, AllocError> {
         Ok(match count {
@@ -25,6 +26,9 @@ impl<T> OneOrMany<T> {
 
     /// Adds an item. On `ENOMEM` the item is dropped, and the others stay. May sleep.
     pub(crate) fn push(&mut self, value: T) -> Result<(), AllocError> {
+        if let Self::Many(all) = self {
+            return all.push(value, GFP_KERNEL);
+        }
         self.make_room()?;
         self.push_within_room(value);
         Ok(())
@@ -35,7 +39,7 @@ impl<T> OneOrMany<T> {
         match self {
             Self::None => Ok(()),
             Self::One(_) => {
-                let mut all = KVVec::with_capacity(4, GFP_KERNEL)?;
+                let mut all = KVVec::with_capacity(FEW, GFP_KERNEL)?;
                 if let Self::One(first) = core::mem::replace(self, Self::None) {
                     let _ = all.push_within_capacity(first);
                 }
@@ -59,13 +63,12 @@ impl<T> OneOrMany<T> {
 
     /// Returns the items, in their order.
     #[inline]
-    pub(crate) fn into_items(self) -> impl Iterator<Item = T> {
-        let (one, many) = match self {
-            Self::None => (None, None),
-            Self::One(one) => (Some(one), None),
-            Self::Many(all) => (None, Some(all)),
-        };
-        Iterator::chain(one.into_iter(), many.into_iter().flatten())
+    pub(crate) fn into_items(self) -> Items<T> {
+        match self {
+            Self::None => Items::One(None),
+            Self::One(one) => Items::One(Some(one)),
+            Self::Many(all) => Items::Many(all.into_iter()),
+        }
     }
 
     pub(crate) fn as_slice(&self) -> &[T] {
@@ -81,6 +84,24 @@ impl<T> OneOrMany<T> {
             Self::None => &mut [],
             Self::One(one) => core::slice::from_mut(one),
             Self::Many(all) => all,
+        }
+    }
+}
+
+/// The items of a [`OneOrMany`]. Those that are not taken are dropped with it.
+pub(crate) enum Items<T> {
+    One(Option<T>),
+    Many(<KVVec<T> as IntoIterator>::IntoIter),
+}
+
+impl<T> Iterator for Items<T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        match self {
+            Self::One(one) => one.take(),
+            Self::Many(rest) => rest.next(),
         }
     }
 }
