@@ -43,7 +43,7 @@ use crate::{
         idle::{IdlePlace, IdleThreads},
         priority, //
     },
-    thread::{Thread, WaitState},
+    thread::{Looper, Thread, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
@@ -267,7 +267,7 @@ impl ProcessState {
         }
         let state = thread.state(self);
         state.is_work_urgent = true;
-        let polls = state.looper.polls;
+        let polls = state.looper.has(Looper::POLLS);
         if self.stop_waiting(thread) {
             ThreadWake::Thread
         } else if polls && self.has_pollers {
@@ -488,7 +488,7 @@ impl Process {
         state.has_pollers = true;
         let has_common_work = !state.work.is_empty();
         let own = thread.state(&mut state);
-        own.looper.polls = true;
+        own.looper.set(Looper::POLLS);
         let has_own_work = own.is_work_urgent;
         let takes_common_work = own.is_available() && has_common_work;
         drop(state);

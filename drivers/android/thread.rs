@@ -15,6 +15,7 @@ use crate::{
     },
     defs::{ExtendedError, Return},
     kernel_ext::{
+        link::{has_link, Link},
         park::WakeHint,
         pid::{TaskState, ThreadPid}, //
     },
@@ -51,6 +52,8 @@ pub(crate) struct Thread {
     task: ThreadPid,
     /// Its counters of codes.
     pub(crate) counts: KBox<ThreadCounts>,
+    /// The place of an error in its queue, because queueing one must not fail for want of memory.
+    error_place: Link,
     /// The kernel's number for it, in the initial pid namespace.
     pub(crate) id: Pid,
     /// Nothing can be queued for the thread any more. Set under the state lock.
@@ -63,8 +66,9 @@ pub(crate) struct Thread {
     _counted: Counted,
 }
 
-// With its reference count as large as the kernel's allocator has room for before the next size,
-// which is twice as large.
+has_link!(impl for Thread, error_place as Waiting);
+
+// With its reference count as large as the kernel's allocator has room for before the next size.
 const _: () = assert!(size_of::<Thread>() <= 184);
 
 /// The state of a thread that changes; its order is that of [`Thread`].
@@ -76,6 +80,8 @@ pub(crate) struct ThreadState {
     /// Calls that are [reserved](WaitState::Reserved) for the thread or in `work`, or have been
     /// taken out of `work` and are not yet on the stack.
     pub(crate) pending_calls: u32,
+    /// The error of the last command, as long as that is queued.
+    pub(crate) unread_error: Return,
     pub(crate) wait_state: WaitState,
     /// Whether `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
@@ -92,9 +98,6 @@ pub(crate) struct ThreadState {
     pub(crate) spare_transaction: Option<TransactionBox>,
     /// A place in the queue for the next return code, for the same reason.
     pub(crate) spare_ticket: Option<WorkTicket>,
-    /// The place for a return code whose queueing must not fail for want of memory. Absent while
-    /// that return code is unread; meanwhile no command runs that may need the place again.
-    error_ticket: Option<WorkTicket>,
 }
 
 /// What a thread waits for while it sleeps in the driver.
@@ -114,30 +117,46 @@ pub(crate) enum WaitState {
 }
 
 /// What user space has declared about the thread's place in the pool.
+///
+/// Bits, as the C driver shows them in its logs: a thread has no more room.
 #[derive(Clone, Copy, Default)]
-#[repr(C)] // Who queues work for the thread looks at the first.
-pub(crate) struct Looper {
-    /// Polls the device.
-    pub(crate) polls: bool,
-    /// Joined because the driver requested another thread.
-    pub(crate) registered: bool,
-    /// Joined without a request of the driver.
-    pub(crate) entered: bool,
-    /// Has declared that it leaves the pool, which has no effect.
-    pub(crate) exited: bool,
-    /// Has joined in a way that the protocol does not have.
-    pub(crate) is_invalid: bool,
-}
+pub(crate) struct Looper(u8);
 
 impl Looper {
+    /// Joined because the driver requested another thread.
+    pub(crate) const REGISTERED: Self = Self(1);
+    /// Joined without a request of the driver.
+    pub(crate) const ENTERED: Self = Self(1 << 1);
+    /// Has declared that it leaves the pool, which has no effect.
+    pub(crate) const EXITED: Self = Self(1 << 2);
+    /// Has joined in a way that the protocol does not have.
+    pub(crate) const INVALID: Self = Self(1 << 3);
+    /// Polls the device.
+    pub(crate) const POLLS: Self = Self(1 << 5);
+
+    /// Records a declaration.
+    pub(crate) fn set(&mut self, declared: Self) {
+        self.0 |= declared.0;
+    }
+
+    /// Whether the thread has declared this.
+    pub(crate) fn has(self, declared: Self) -> bool {
+        self.0 & declared.0 != 0
+    }
+
     /// Whether the thread is one of the pool.
-    pub(crate) fn is_in_pool(&self) -> bool {
-        self.registered || self.entered
+    pub(crate) fn is_in_pool(self) -> bool {
+        self.has(Self(Self::REGISTERED.0 | Self::ENTERED.0))
+    }
+
+    /// Returns the bits.
+    pub(crate) fn bits(self) -> u8 {
+        self.0
     }
 }
 
 impl ThreadState {
-    fn new(error_ticket: WorkTicket) -> Self {
+    fn new() -> Self {
         Self {
             looper: Looper::default(),
             wait_state: WaitState::Awake,
@@ -147,11 +166,11 @@ impl ThreadState {
             work: WorkQueue::numbered(),
             completions: Completions::none(),
             pending_calls: 0,
+            unread_error: Return::Ok,
             is_work_urgent: false,
             extended_error: ExtendedError::none(0),
             spare_transaction: None,
             spare_ticket: None,
-            error_ticket: Some(error_ticket),
         }
     }
 
@@ -182,13 +201,7 @@ impl ThreadState {
     /// Takes out what is kept ready for calls and return codes, when the thread ends: a call that
     /// it has made may keep its record for long. To be dropped without the lock.
     pub(crate) fn take_spares(&mut self) -> impl Sized {
-        let tickets = (self.spare_ticket.take(), self.error_ticket.take());
-        (self.spare_transaction.take(), tickets)
-    }
-
-    /// Puts back the place of an error that the thread has read, for the next one.
-    pub(crate) fn put_error_ticket(&mut self, ticket: Option<WorkTicket>) {
-        self.error_ticket = ticket;
+        (self.spare_transaction.take(), self.spare_ticket.take())
     }
 
     /// Queues work for the thread that brings its place, and is queued nowhere.
@@ -250,7 +263,7 @@ impl ThreadState {
 impl Thread {
     /// Allocates the record of the calling task.
     pub(crate) fn new(process: &Arc<Process>) -> Result<Arc<Self>> {
-        let state = ThreadState::new(WorkTicket::new(GFP_KERNEL)?);
+        let state = ThreadState::new();
         let counts = process.code_counts.open().ok_or(ESRCH)?.clone();
         let thread = Self {
             id: current!().pid(),
@@ -261,6 +274,7 @@ impl Thread {
             must_return: AtomicFlag::new(false),
             has_unread_error: AtomicFlag::new(false),
             counts: ThreadCounts::new(counts)?,
+            error_place: Link::new(),
             _counted: Counted::new(Kind::Thread),
         };
         Ok(Arc::new(thread, GFP_KERNEL)?)
@@ -460,16 +474,15 @@ impl Thread {
         wake.now(self, WakeHint::Anywhere);
     }
 
-    /// Queues a return code in the place that is kept for those that must not fail. Commands behind
-    /// it do not run before it has been read, so the place is free.
+    /// Queues a return code in the place that the thread has for those that must not fail. Commands behind
+    /// it do not run before it has been read, so the place is free. Nobody reads it if the thread has ended.
     fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake {
-        match self.state(process).error_ticket.take() {
-            Some(ticket) => {
-                self.has_unread_error.store(true, Relaxed);
-                process.push_to_thread(self, ticket, Work::Error(answer), Urgency::Now)
-            }
-            None => ThreadWake::Nobody,
+        if self.has_ended.load(Relaxed) || self.error_place.is_used() {
+            return ThreadWake::Nobody;
         }
+        self.has_unread_error.store(true, Relaxed);
+        self.state(process).unread_error = answer;
+        process.push_object_to_thread(self, Work::Error(self.clone()), Urgency::Now)
     }
 
     fn push_and_wake(

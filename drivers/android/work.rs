@@ -27,8 +27,8 @@ pub(crate) enum Work {
     /// The call or the reply that the thread made is on its way; see
     /// [`crate::pure::completions::Completions`].
     Completion,
-    /// The error of a command, for which the thread keeps a place of its own.
-    Error(Return),
+    /// The error of the last command of this thread, whose own queue it is in.
+    Error(Arc<Thread>),
     /// A call to be served.
     Call(TransactionBox),
     /// A call of this thread that has come back: its reply, or why there is none.
@@ -49,7 +49,8 @@ queued!(
     Outcome(TransactionBox),
     Node(Arc<Node>),
     Death(Arc<DeathNotification>),
-    Freeze(Arc<FreezeNotification>)
+    Freeze(Arc<FreezeNotification>),
+    Error(Arc<Thread>)
 );
 
 /// The place in a queue that an object brings, as a state machine has it or has given it away.

@@ -22,7 +22,7 @@ use crate::{
     node::NodeInUse,
     notifications::{death, freeze},
     process::Process,
-    thread::Thread,
+    thread::{Looper, Thread},
     trace,
     waits, //
 };
@@ -284,7 +284,7 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         // The thread stays in the pool until it ends (contract LOOP-4).
         Command::ExitLooper => {
             let mut process = thread.process.lock_state();
-            thread.state(&mut process).looper.exited = true;
+            thread.state(&mut process).looper.set(Looper::EXITED);
         }
     }
     Ok(())
@@ -459,9 +459,11 @@ fn register_looper(thread: &Thread, source: &Source) {
     let mut process = thread.process.lock_state();
     let is_expected = process.pool.is_thread_requested;
     let looper = &mut thread.state(&mut process).looper;
-    looper.registered = true;
-    let has_entered = looper.entered;
-    looper.is_invalid |= has_entered || !is_expected;
+    looper.set(Looper::REGISTERED);
+    let has_entered = looper.has(Looper::ENTERED);
+    if has_entered || !is_expected {
+        looper.set(Looper::INVALID);
+    }
     if !has_entered && is_expected {
         process.pool.is_thread_requested = false;
         process.pool.started += 1;
@@ -486,9 +488,11 @@ fn register_looper(thread: &Thread, source: &Source) {
 fn enter_looper(thread: &Thread, source: &Source) {
     let mut process = thread.process.lock_state();
     let looper = &mut thread.state(&mut process).looper;
-    looper.entered = true;
-    let has_registered = looper.registered;
-    looper.is_invalid |= has_registered;
+    looper.set(Looper::ENTERED);
+    let has_registered = looper.has(Looper::REGISTERED);
+    if has_registered {
+        looper.set(Looper::INVALID);
+    }
     drop(process);
     binder_debug!(Threads, "joins the pool");
     if has_registered {

@@ -312,10 +312,12 @@ fn write_work(
             }
             keep_ticket(own, ticket)
         }
-        Work::Error(answer) => {
-            output.put(answer, &[]);
+        Work::Error(own) => {
+            output.put(thread.state(process).unread_error, &[]);
             thread.has_unread_error.store(false, Relaxed);
-            thread.state(process).put_error_ticket(ticket);
+            // Not the last reference: the caller has another. It is dropped here, so that no other kind of
+            // work has to be looked at when it is done.
+            drop(own);
             None
         }
         Work::Node(node) => {

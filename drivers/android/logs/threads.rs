@@ -85,13 +85,7 @@ fn show_first_from(record: &mut Record<'_>, from: Pid) -> Option<Place> {
 /// Returns the state of a thread in the bits of the C driver.
 fn looper_bits(thread: &Thread, process: &ProcessState) -> u32 {
     let state = thread.state_shared(process);
-    let looper = state.looper;
-    u32::from(looper.registered)
-        | u32::from(looper.entered) << 1
-        | u32::from(looper.exited) << 2
-        | u32::from(looper.is_invalid) << 3
-        | u32::from(state.wait_state != WaitState::Awake) << 4
-        | u32::from(looper.polls) << 5
+    u32::from(state.looper.bits()) | u32::from(state.wait_state != WaitState::Awake) << 4
 }
 
 /// A frame as it is copied.

@@ -46,7 +46,7 @@ impl WorkLine {
                 Content::Failed(error) => Self::Error(error.return_code()),
                 _ => Self::Transaction(Line::of(outcome, to)),
             },
-            Work::Error(code) => Self::Error(*code),
+            Work::Error(thread) => Self::Error(thread.state_shared(process).unread_error),
             Work::Completion => Self::Fixed("transaction complete"),
             // The C driver has no words for two kinds of completions, and prints their numbers.
             Work::ReturnCode(Return::TransactionPendingFrozen) => {
