@@ -155,7 +155,7 @@ impl Ref {
             notifications.death = Some(notification.cancel(unregister));
         }
         if let Some(notification) = self.freeze.take() {
-            let unregister = |freeze: &Arc<_>| self.node.owner.remove_freeze_registration(freeze);
+            let unregister = |freeze: &Arc<_>| self.node.owner().remove_freeze_registration(freeze);
             notifications.freeze = Some(notification.cancel(unregister));
         }
     }

@@ -21,24 +21,25 @@ use crate::{
     common::stats::Counted,
     defs::{NodeFlags, NodeName, Strength},
     kernel_ext::{
-        box_queue::BoxQueue,
-        link::{has_link, Link},
+        box_queue::SmallQueue,
+        link::{has_link, Branches, Link},
         linked_tree::Keyed,
+        owned_by::OwnedBy,
         park::WakeHint, //
     },
     notification::DeathNotification,
     process::{Process, ProcessState},
     pure::{
-        node_counts::{NodeCounts, NodeUpdate, Uncounted},
+        node_counts::{Life, NodeCounts, NodeUpdate, Uncounted},
         priority_rules::NodePriority, //
     },
     thread::Thread,
     transaction::{Transaction, TransactionBox, Turn},
-    work::{Dequeued, Urgency, Wake, Work, WorkQueue}, //
+    work::{Urgency, Wake, Work}, //
 };
 use kernel::{
     prelude::*,
-    sync::{Arc, LockedBy}, //
+    sync::Arc, //
 };
 
 /// An object that a process offers.
@@ -47,21 +48,21 @@ pub(crate) struct Node {
     pub(crate) debug_id: u32,
     /// The name that the owner gave it.
     pub(crate) name: NodeName,
-    /// The flags that the owner sent when the node became known.
-    pub(crate) flags: NodeFlags,
-    /// The priority at which its calls are served, from `flags`.
+    /// The flags that the owner sent when the node became known, and the priority at which its calls are
+    /// served.
     pub(crate) priority: NodePriority,
-    /// The process that offers it.
-    pub(crate) owner: Arc<Process>,
+    /// Absent while the node is a spare one.
+    counted: Option<Counted>,
     /// The place of its node update in a work queue.
     link: Link,
-    state: LockedBy<NodeState, ProcessState>,
-    /// Its place in the owner's tree.
-    place: Link,
+    /// Its place in the owner's tree, in which no other node has its name.
+    place: Branches,
+    /// What changes, and the process that offers the node.
+    state: OwnedBy<NodeState, Process>,
 }
 
 has_link!(impl for Node, link as Waiting);
-has_link!(impl for Node, place as Sorted);
+has_link!(impl for Node, place: Branches as Sorted);
 
 /// The owner's nodes are ordered by the pointer in their name.
 impl Keyed for Node {
@@ -71,38 +72,21 @@ impl Keyed for Node {
 }
 
 // With its count of references, as large as the kernel's allocator has room for before the next size.
-const _: () = assert!(size_of::<Node>() <= 184);
+const _: () = assert!(size_of::<Node>() <= 120);
 
 /// The state of a node that changes.
 struct NodeState {
     counts: NodeCounts,
-    life: Life,
     /// The thread of the owner for which the node update is queued, if it is queued for one: the node
     /// waits by its link in the queue of that thread, or else in that of the owner, or nowhere.
     ///
     /// This is never the last reference to the thread: as long as a node update is in its queue, either
     /// the thread has not ended, or the operation that queued the update still holds a reference.
     updated_thread: Option<Arc<Thread>>,
-    /// Whether a oneway call of the node is queued or being handled: only one is at a time.
-    is_busy: bool,
-    /// Absent while the node is a spare one.
-    counted: Option<Counted>,
     /// The oneway calls that wait until those before them have ended.
-    waiting: WorkQueue,
+    waiting: SmallQueue<Work>,
     /// Death notifications of the holders that are notified when the owner dies.
-    death_registrations: BoxQueue<Arc<DeathNotification>>,
-}
-
-/// Whether a node can gain references.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Life {
-    /// In the owner's tree of nodes, or, if the owner has begun to end, in the tree as it was at
-    /// that time.
-    Known,
-    /// No reference was left. If the owner sends the same name again, that is another node.
-    Forgotten,
-    /// The owner died first. Handles on the node stay valid for counting.
-    Orphaned,
+    death_registrations: SmallQueue<Arc<DeathNotification>>,
 }
 
 /// A death notification that was taken out to be notified.
@@ -117,7 +101,7 @@ pub(crate) type RemovedNode = Arc<Node>;
 
 impl NodeState {
     fn pop_death_registration(&mut self) -> Option<FirstToNotify> {
-        let (notification, _) = self.death_registrations.pop_front()?;
+        let notification = self.death_registrations.pop_front()?;
         Some(FirstToNotify {
             notification,
             is_last: self.death_registrations.is_empty(),
@@ -126,6 +110,17 @@ impl NodeState {
 }
 
 impl Node {
+    /// Returns the process that offers it.
+    #[inline(always)] // It is a field.
+    pub(crate) fn owner(&self) -> &Arc<Process> {
+        self.state.owner()
+    }
+
+    /// Returns the flags that the owner sent when the node became known.
+    pub(crate) fn flags(&self) -> NodeFlags {
+        self.priority.flags()
+    }
+
     /// Adds a pin, which keeps the node from being forgotten while a transaction that names it is
     /// under construction. Fails if the count is full.
     pub(crate) fn pin(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
@@ -148,7 +143,7 @@ impl Node {
     /// Fails if the last strong handle was dropped meanwhile and the owner may have read so.
     pub(crate) fn begin_call(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
         let state = self.state.access_mut(owner);
-        match state.life {
+        match state.counts.life {
             Life::Known => state.counts.add_local(Strength::Strong),
             Life::Forgotten | Life::Orphaned => Err(Uncounted),
         }
@@ -160,9 +155,9 @@ impl Node {
     /// Fails if the handle by which the sender names the node was dropped meanwhile and the owner
     /// may have read so.
     pub(crate) fn add_local(&self, strength: Strength) -> Result<(), Uncounted> {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         let state = self.state.access_mut(&mut owner);
-        match state.life {
+        match state.counts.life {
             Life::Known => state.counts.add_local(strength),
             Life::Forgotten => Err(Uncounted),
             // Local counts of an owner that has died mean nothing.
@@ -178,12 +173,12 @@ impl Node {
     /// Ends a call for this node whose buffer was not delivered: undoes [`Self::begin_call`], and
     /// that the call is outstanding for the owner. To be called with no lock held.
     pub(crate) fn end_call(self: &Arc<Self>) {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         let freezers = owner.freeze.end_transaction();
         let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
         drop(owner);
-        AfterCountChange::finish(after, &self.owner);
-        self.owner.wake_freezers(freezers);
+        AfterCountChange::finish(after, self.owner());
+        self.owner().wake_freezers(freezers);
     }
 
     /// Counts a handle for the node: as a new ref, as a strong one, or both.
@@ -197,15 +192,15 @@ impl Node {
         strength: Strength,
         sender: Option<&Arc<Thread>>,
     ) -> Result<(), Uncounted> {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         let state = self.state.access_mut(&mut owner);
         let strong = strength == Strength::Strong;
         let is_unused = strong && sender.is_none() && !state.counts.has_strong();
-        if state.life == Life::Forgotten || is_unused {
+        if state.counts.life == Life::Forgotten || is_unused {
             return Err(Uncounted);
         }
         state.counts.raise(is_new, strong)?;
-        if let (Some(sender), true) = (sender, state.life == Life::Known) {
+        if let (Some(sender), true) = (sender, state.counts.life == Life::Known) {
             self.queue_for_sender(&mut owner, sender, strong);
         }
         Ok(())
@@ -214,12 +209,12 @@ impl Node {
     /// Stops counting a handle for the node: as a strong one, as a ref, or both. To be called
     /// without the owner's state lock.
     pub(crate) fn release(self: &Arc<Self>, was_last: bool, was_strong: bool) {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         let state = self.state.access_mut(&mut owner);
         state.counts.lower(was_last, was_strong);
         let after = self.settle(&mut owner);
         drop(owner);
-        AfterCountChange::finish(after, &self.owner);
+        AfterCountChange::finish(after, self.owner());
     }
 
     /// Confirms a count: the owner has read of it and answers.
@@ -237,13 +232,13 @@ impl Node {
     ) -> (NodeUpdate, Option<RemovedNode>) {
         let state = self.state.access_mut(owner);
         state.updated_thread = None;
-        if state.life != Life::Known {
+        if state.counts.life != Life::Known {
             return (NodeUpdate::default(), None);
         }
         let update = state.counts.take_update();
         let mut removed = None;
         if update.forget {
-            state.life = Life::Forgotten;
+            state.counts.life = Life::Forgotten;
             removed = owner.nodes.take(self);
         }
         (update, removed)
@@ -261,30 +256,24 @@ impl Node {
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (Option<WorkQueue>, Option<FirstToNotify>) {
+    ) -> (SmallQueue<Work>, Option<FirstToNotify>) {
         let state = self.state.access_mut(owner);
         // A node that was forgotten after the owner began to end stays so: no handle on it exists.
-        if state.life == Life::Known {
-            state.life = Life::Orphaned;
+        if state.counts.life == Life::Known {
             state.counts.orphan();
         }
-        let waiting = if state.waiting.is_empty() {
-            None
-        } else {
-            Some(core::mem::replace(&mut state.waiting, WorkQueue::new()))
-        };
+        let waiting = core::mem::replace(&mut state.waiting, SmallQueue::new());
         (waiting, state.pop_death_registration())
     }
 
     /// Registers a death notification, whose place is free. Returns `false` if the node is dead
     /// already.
     pub(crate) fn add_death_registration(&self, notification: &Arc<DeathNotification>) -> bool {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         let state = self.state.access_mut(&mut owner);
-        if state.life == Life::Orphaned {
+        if state.counts.life == Life::Orphaned {
             return false;
         }
-        state.death_registrations.become_numbered();
         let registered = state.death_registrations.push_object(notification.clone());
         debug_assert!(registered.is_ok());
         true
@@ -296,7 +285,7 @@ impl Node {
         &self,
         notification: &DeathNotification,
     ) -> Option<Arc<DeathNotification>> {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         self.state
             .access_mut(&mut owner)
             .death_registrations
@@ -305,14 +294,14 @@ impl Node {
 
     /// Takes out the next registered death notification.
     pub(crate) fn pop_death_registration(&self) -> Option<FirstToNotify> {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         self.state.access_mut(&mut owner).pop_death_registration()
     }
 
     /// Returns the turn of a oneway call that is about to be queued: taken, if no other one is
     /// queued or being handled. The node is busy from now on.
     pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> Turn {
-        let was_busy = core::mem::replace(&mut self.state.access_mut(owner).is_busy, true);
+        let was_busy = core::mem::replace(&mut self.state.access_mut(owner).counts.is_busy, true);
         if was_busy {
             Turn::Awaited
         } else {
@@ -327,7 +316,6 @@ impl Node {
         transaction: TransactionBox,
     ) {
         let waiting = &mut self.state.access_mut(owner).waiting;
-        waiting.become_numbered();
         let queued = waiting.push_object(Work::Call(transaction));
         debug_assert!(queued.is_ok());
     }
@@ -338,7 +326,7 @@ impl Node {
         &self,
         owner: &mut ProcessState,
         newer: &Transaction,
-    ) -> Option<Dequeued> {
+    ) -> Option<Work> {
         // Most calls may not supersede another; this check saves them the search, whose cost grows
         // with the number of waiting calls.
         if !newer.may_supersede() {
@@ -351,20 +339,20 @@ impl Node {
     /// Ends the oneway call that the node is busy with, and queues the next one for the owner. To
     /// be called with no lock held.
     pub(crate) fn end_oneway(&self) {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         let state = self.state.access_mut(&mut owner);
         let wake = match state.waiting.pop_front() {
-            Some((Work::Call(mut next), _)) => {
+            Some(Work::Call(mut next)) => {
                 next.take_turn();
                 owner.push_to_process(Work::Call(next))
             }
             _ => {
-                state.is_busy = false;
+                state.counts.is_busy = false;
                 Wake::Nobody
             }
         };
         drop(owner);
-        wake.now(&self.owner, WakeHint::Anywhere);
+        wake.now(self.owner(), WakeHint::Anywhere);
     }
 
     /// Returns whether the owner knows that strong and weak references exist.
@@ -374,16 +362,16 @@ impl Node {
 
     /// Returns the number of strong counts of all kinds, and of local weak counts.
     pub(crate) fn totals(&self) -> (u32, u32) {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         self.state.access_mut(&mut owner).counts.totals()
     }
 
     /// Applies `change`, which lowers counts of the owner itself, and does what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
-        let mut owner = self.owner.lock_state();
+        let mut owner = self.owner().lock_state();
         let after = self.lower_locked(&mut owner, change);
         drop(owner);
-        AfterCountChange::finish(after, &self.owner);
+        AfterCountChange::finish(after, self.owner());
     }
 
     fn lower_locked(
@@ -393,7 +381,7 @@ impl Node {
     ) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
         // The owner's counts ended with the owner, and a node that has any is not forgotten.
-        if state.life == Life::Known {
+        if state.counts.life == Life::Known {
             change(&mut state.counts);
         }
         self.settle(owner)
@@ -404,7 +392,7 @@ impl Node {
     #[inline]
     fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
-        if state.life != Life::Known || state.counts.is_known_to_be_held() {
+        if state.counts.life != Life::Known || state.counts.is_known_to_be_held() {
             // No owner reads of it, or there is nothing to read.
             return None;
         }
@@ -420,7 +408,7 @@ impl Node {
         }
         let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
-            state.life = Life::Forgotten;
+            state.counts.life = Life::Forgotten;
             return Some(AfterCountChange {
                 wake: Wake::Nobody,
                 _removed: owner.nodes.take(self),

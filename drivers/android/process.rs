@@ -25,6 +25,7 @@ use crate::{
         closable::{Closable, Open},
         linked_tree::LinkedTree,
         open_file::OpenFile,
+        owned_by::has_lock,
         page_range::PageRange,
         pid::GroupPid,
         sched,
@@ -122,6 +123,8 @@ pub(crate) struct Process {
     pub(crate) has_ended: AtomicFlag,
     _counted: Counted,
 }
+
+has_lock!(impl for Process, state: ProcessState);
 
 /// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.

@@ -245,7 +245,7 @@ impl Transaction {
             return Err(TransactionError::frozen());
         }
         let is_route_gone = route.is_some_and(|thread| thread.has_ended.load(Relaxed));
-        if node.owner.has_ended.load(Relaxed) || is_route_gone {
+        if node.owner().has_ended.load(Relaxed) || is_route_gone {
             return Err(TransactionError::died(Reason::ReceiverEnded));
         }
         node.begin_call(target)
@@ -353,13 +353,13 @@ impl Transaction {
     pub(crate) fn release_content(&mut self) {
         match self.take_content() {
             Content::Empty | Content::Failed(_) => {}
-            Content::Draft { node, buffer } => node.owner.give_back_buffer(buffer),
+            Content::Draft { node, buffer } => node.owner().give_back_buffer(buffer),
             Content::Call { node, buffer } => {
-                node.owner.give_back_buffer(buffer);
+                node.owner().give_back_buffer(buffer);
                 node.end_call();
             }
             Content::Oneway { node, buffer, turn } => {
-                node.owner.give_back_buffer(buffer);
+                node.owner().give_back_buffer(buffer);
                 if turn == Turn::Taken {
                     node.end_oneway();
                 }
@@ -470,12 +470,12 @@ impl Drop for Transaction {
             Content::Empty | Content::Failed(_) => {}
             Content::Draft { node, buffer } => {
                 trace::transaction_failed_buffer_release(|| buffer.traced(self.id));
-                let to = node.owner.clone();
+                let to = node.owner().clone();
                 self.release_content();
                 trace::txn_latency_free(|| self.ended_as_draft(&to));
             }
             Content::Call { node, .. } | Content::Oneway { node, .. } => {
-                trace::txn_latency_free(|| self.ended_at(node.owner.pid(), 0));
+                trace::txn_latency_free(|| self.ended_at(node.owner().pid(), 0));
                 self.release_content();
             }
             Content::Reply { .. } => {

@@ -22,7 +22,7 @@
 //!
 //! An object is taken from the middle of a queue without a search ([`BoxQueue::take_object`]), and a
 //! [`Position`] is where a list of the values was interrupted: the links of queues that are made for
-//! this ([`BoxQueue::numbered`]) store the number of their queue.
+//! this ([`BoxQueue::numbered`]), and of a [`SmallQueue`], store the number of their queue.
 
 #[path = "box_queue/placed.rs"]
 mod placed;
@@ -30,10 +30,13 @@ mod placed;
 mod position;
 #[path = "box_queue/queued.rs"]
 mod queued;
+#[path = "box_queue/small.rs"]
+mod small;
 
 pub(crate) use placed::Placed;
 pub(crate) use position::Position;
 pub(crate) use queued::{queued, Queued, Refers};
+pub(crate) use small::SmallQueue;
 
 use super::link::{
     self,
@@ -182,14 +185,6 @@ impl<T: Queued> BoxQueue<T> {
         }
     }
 
-    /// Gives a queue a number, so that [`take_object`](Self::take_object) and [`iter`](Self::iter)
-    /// work on it, if it is empty and has none.
-    pub(crate) fn become_numbered(&mut self) {
-        if self.user.number() == NO_NUMBER && self.is_empty() {
-            *self = Self::numbered();
-        }
-    }
-
     /// Queues `value` behind all others, in the place of `ticket`.
     #[inline]
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {
@@ -212,18 +207,30 @@ impl<T: Queued> BoxQueue<T> {
     #[inline]
     pub(crate) fn push_object(&mut self, value: T) -> Result<(), T> {
         let (link, kind) = value.into_link()?;
-        let user = User::new(self.user.number(), kind);
+        // SAFETY: They were returned just now.
+        unsafe { Self::claim(link, kind, self.user.number()) }?;
+        // SAFETY: The queue has the right to use the link, which comes from `into_link`.
+        unsafe { self.link_last(link) };
+        Ok(())
+    }
+
+    /// Claims the link of an object for a queue of this number. Returns the object if the link is not free.
+    ///
+    /// # Safety
+    ///
+    /// Link and kind were returned by [`Queued::into_link`], and the object is made of them again nowhere else.
+    #[inline]
+    unsafe fn claim(link: NonNull<Link>, kind: Kind, number: u64) -> Result<(), T> {
+        let user = User::new(number, kind);
         if T::is_sole(kind) {
             // SAFETY: The link is free, and nothing else gives it to a queue (see `Refers::IS_SOLE`). The
             // object exists, because the reference to it was given up for the link.
             unsafe { link.as_ref().set_user(user) };
         // SAFETY: As above, the object exists.
         } else if !unsafe { link.as_ref() }.claim(user) {
-            // SAFETY: They were returned just now.
+            // SAFETY: The caller has both from `into_link`, and the object is made of them here alone.
             return Err(unsafe { T::from_link(link, kind) });
         }
-        // SAFETY: The queue has the right to use the link, which comes from `into_link`.
-        unsafe { self.link_last(link) };
         Ok(())
     }
 
@@ -245,7 +252,7 @@ impl<T: Queued> BoxQueue<T> {
     }
 
     /// Takes an object out, wherever it is, if it is in this queue, which has to be a numbered one.
-    pub(crate) fn take_object(&mut self, object: &impl HasLink<Waiting>) -> Option<T> {
+    pub(crate) fn take_object(&mut self, object: &impl HasLink<Waiting, Room = Link>) -> Option<T> {
         let link = object.link();
         if !self.has(link) {
             return None;
@@ -261,26 +268,6 @@ impl<T: Queued> BoxQueue<T> {
         };
         // SAFETY: The link is one of this queue.
         Some(unsafe { self.unlink(link) }.0)
-    }
-
-    /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values before
-    /// it, so it is for rare cases.
-    pub(crate) fn take_first(
-        &mut self,
-        mut wanted: impl FnMut(&T) -> bool,
-    ) -> Option<(T, Option<Ticket<T>>)> {
-        let mut at = self.first;
-        while let Some(link) = at {
-            // SAFETY: By the type invariant the way leads to links of this queue, which is not changed as
-            // long as the view exists.
-            if wanted(&*unsafe { Self::view(link) }) {
-                // SAFETY: As above.
-                return Some(unsafe { self.unlink(link) });
-            }
-            // SAFETY: By the type invariant the queue may use its links.
-            at = unsafe { (*link.as_ref().ends()).behind };
-        }
-        None
     }
 
     /// Whether a link is one of this queue.
@@ -436,7 +423,7 @@ impl<T> Deref for View<'_, T> {
 pub(crate) struct Iter<'a, T: Queued> {
     next: Option<NonNull<Link>>,
     last: Option<NonNull<Link>>,
-    _queue: PhantomData<&'a BoxQueue<T>>,
+    _queue: PhantomData<&'a T>,
 }
 
 impl<'a, T: Queued> Iterator for Iter<'a, T> {

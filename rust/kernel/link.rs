@@ -20,6 +20,10 @@
 //! So no collection takes an object that another one has, and a collection finds out without a search
 //! whether it has an object. This is checked, and not promised by the user of the collection: nothing
 //! that the user does wrong makes two collections use one link.
+//!
+//! [`Branches`] have room for a place in a tree, and do not say whose they are, for which a link needs a
+//! third of its memory. That they are nobody's is proved by the type of the reference with which the
+//! object is inserted ([`Unplaced`](super::linked_tree::Unplaced)).
 
 use core::{
     cell::UnsafeCell,
@@ -96,14 +100,21 @@ impl User {
 /// does either.
 pub(crate) struct Link {
     user: Atomic<u64>,
-    ends: UnsafeCell<Ends>,
+    ends: UnsafeCell<Ends<Link>>,
 }
 
-/// The neighbours of a link in a queue, or the branches below it in a tree: what comes before it, and
+/// The neighbours of a place in a queue, or the branches below it in a tree: what comes before it, and
 /// what comes behind it.
-pub(super) struct Ends {
-    pub(super) before: Option<NonNull<Link>>,
-    pub(super) behind: Option<NonNull<Link>>,
+pub(crate) struct Ends<P> {
+    pub(super) before: Option<NonNull<P>>,
+    pub(super) behind: Option<NonNull<P>>,
+}
+
+impl<P> Ends<P> {
+    const NONE: Self = Self {
+        before: None,
+        behind: None,
+    };
 }
 
 // SAFETY: The pointers are followed by the collection that has the right to the link, which moves
@@ -119,10 +130,7 @@ impl Link {
         // INVARIANT: Nothing has claimed it.
         Self {
             user: Atomic::new(User::FREE.0),
-            ends: UnsafeCell::new(Ends {
-                before: None,
-                behind: None,
-            }),
+            ends: UnsafeCell::new(Ends::NONE),
         }
     }
 
@@ -168,9 +176,85 @@ impl Link {
 
     /// Returns what only the user may access.
     #[inline]
-    pub(super) fn ends(&self) -> *mut Ends {
+    pub(super) fn ends(&self) -> *mut Ends<Self> {
         self.ends.get()
     }
+}
+
+/// The room for a place in a tree.
+///
+/// # Invariants
+///
+/// The tree that has the object has the right to access `ends`, and no other code does.
+pub(crate) struct Branches(UnsafeCell<Ends<Branches>>);
+
+// SAFETY: As for links.
+unsafe impl Send for Branches {}
+
+// SAFETY: Without that right nothing is accessed.
+unsafe impl Sync for Branches {}
+
+impl Branches {
+    /// Returns room that no tree uses.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: No tree has the object, which is being made.
+        Self(UnsafeCell::new(Ends::NONE))
+    }
+}
+
+/// What an object can have its place in: a [`Link`] or [`Branches`].
+///
+/// # Safety
+///
+/// [`Self::ends`] returns the same valid pointer each time, which no value but this returns.
+pub(crate) unsafe trait Room: Sized {
+    /// Returns what only the user may access.
+    fn ends(&self) -> *mut Ends<Self>;
+
+    /// Returns the number of the user; the same for all if the room does not say whose it is.
+    fn number(&self) -> u64;
+
+    /// Ends the use.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Link::release`].
+    unsafe fn give_up(&self);
+}
+
+// SAFETY: `ends` is a field.
+unsafe impl Room for Link {
+    #[inline]
+    fn ends(&self) -> *mut Ends<Self> {
+        self.ends.get()
+    }
+
+    #[inline]
+    fn number(&self) -> u64 {
+        self.user().number()
+    }
+
+    #[inline]
+    unsafe fn give_up(&self) {
+        // SAFETY: As the caller promises.
+        unsafe { self.release() };
+    }
+}
+
+// SAFETY: As above.
+unsafe impl Room for Branches {
+    #[inline]
+    fn ends(&self) -> *mut Ends<Self> {
+        self.0.get()
+    }
+
+    #[inline]
+    fn number(&self) -> u64 {
+        NO_NUMBER
+    }
+
+    #[inline]
+    unsafe fn give_up(&self) {}
 }
 
 /// Stands for the link by which an object waits in a queue.
@@ -179,34 +263,48 @@ pub(crate) struct Waiting;
 /// Stands for the link by which an object has its place in a tree. It can be the same one.
 pub(crate) struct Sorted;
 
-/// A type whose values have a [`Link`] for this; see [`has_link`].
+/// A type whose values have room for this; see [`has_link`].
 ///
 /// # Safety
 ///
-/// Each value has a [`Link`] at `OFFSET`.
+/// Each value has a [`Self::Room`] at `OFFSET`.
 pub(crate) unsafe trait HasLink<Use>: Sized {
-    /// Where the link is in a value, in bytes.
+    /// The room.
+    type Room: Room;
+
+    /// Where it is in a value, in bytes.
     const OFFSET: usize;
 
-    /// Returns the link.
+    /// Returns the room.
     #[inline]
-    fn link(&self) -> &Link {
+    fn link(&self) -> &Self::Room {
         let this = core::ptr::from_ref(self);
-        // SAFETY: By the requirement of the trait a link is there, and it is borrowed with the value.
-        unsafe { &*this.byte_add(Self::OFFSET).cast::<Link>() }
+        // SAFETY: By the requirement of the trait the room is there, and it is borrowed with the value.
+        unsafe { &*this.byte_add(Self::OFFSET).cast::<Self::Room>() }
     }
 }
 
-/// Implements [`HasLink`] for a type, by the name of the field and what it is for.
+/// Implements [`HasLink`] for a type, by the name of the field and what it is for. The field is a [`Link`],
+/// or what is said to be behind its name.
 macro_rules! has_link {
     (impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty, $field:ident as $use:ident) => {
+        $crate::kernel_ext::link::has_link!(
+            impl$(<$($parameter: $bound),*>)? for $type, $field: Link as $use
+        );
+    };
+    (
+        impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty,
+        $field:ident: $room:ident as $use:ident
+    ) => {
         // SAFETY: `OFFSET` is that of the field, whose type is checked without any coercion.
         #[allow(unsafe_code)]
         unsafe impl$(<$($parameter: $bound),*>)?
             $crate::kernel_ext::link::HasLink<$crate::kernel_ext::link::$use> for $type
         {
+            type Room = $crate::kernel_ext::link::$room;
+
             const OFFSET: usize = {
-                let _: fn(&Self) -> *const $crate::kernel_ext::link::Link =
+                let _: fn(&Self) -> *const $crate::kernel_ext::link::$room =
                     |object| &raw const object.$field;
                 core::mem::offset_of!(Self, $field)
             };
@@ -215,44 +313,44 @@ macro_rules! has_link {
 }
 pub(crate) use has_link;
 
-/// Gives up a reference for the link of its object.
+/// Gives up a reference for the room of its object.
 #[inline]
-pub(crate) fn into_link<Use, O: HasLink<Use>>(object: Arc<O>) -> NonNull<Link> {
+pub(crate) fn into_link<Use, O: HasLink<Use>>(object: Arc<O>) -> NonNull<O::Room> {
     let object = Arc::into_raw(object);
     // SAFETY: By the requirement of the trait the offset lies in the object.
-    let link = unsafe { object.byte_add(O::OFFSET) };
+    let room = unsafe { object.byte_add(O::OFFSET) };
     // SAFETY: A pointer into an object is not null.
-    unsafe { NonNull::new_unchecked(link.cast_mut().cast()) }
+    unsafe { NonNull::new_unchecked(room.cast_mut().cast()) }
 }
 
-/// Returns the object of a link.
+/// Returns the object of a room.
 ///
 /// # Safety
 ///
-/// The link comes from [`into_link`] for this type and use.
+/// The room comes from [`into_link`] for this type and use.
 #[inline]
-pub(super) unsafe fn object_of<Use, O: HasLink<Use>>(link: NonNull<Link>) -> *const O {
-    // SAFETY: The link is so far behind the beginning of its object.
-    unsafe { link.as_ptr().cast_const().byte_sub(O::OFFSET).cast() }
+pub(super) unsafe fn object_of<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> *const O {
+    // SAFETY: The room is so far behind the beginning of its object.
+    unsafe { room.as_ptr().cast_const().byte_sub(O::OFFSET).cast() }
 }
 
 /// Makes a reference again of what [`into_link`] returned.
 ///
 /// # Safety
 ///
-/// The link comes from [`into_link`] for this type and use, and this is done once.
+/// The room comes from [`into_link`] for this type and use, and this is done once.
 #[inline]
-pub(crate) unsafe fn from_link<Use, O: HasLink<Use>>(link: NonNull<Link>) -> Arc<O> {
+pub(crate) unsafe fn from_link<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> Arc<O> {
     // SAFETY: The object was made a pointer by `Arc::into_raw`, and the caller owns that reference.
-    unsafe { Arc::from_raw(object_of::<Use, O>(link)) }
+    unsafe { Arc::from_raw(object_of::<Use, O>(room)) }
 }
 
-/// Makes another reference to the object of a link.
+/// Makes another reference to the object of a room.
 ///
 /// # Safety
 ///
-/// The link comes from [`into_link`] for this type and use, and its reference is not given back meanwhile.
-pub(crate) unsafe fn share_link<Use, O: HasLink<Use>>(link: NonNull<Link>) -> Arc<O> {
+/// The room comes from [`into_link`] for this type and use, and its reference is not given back meanwhile.
+pub(crate) unsafe fn share_link<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> Arc<O> {
     // SAFETY: The object was made a pointer by `Arc::into_raw`, and the count is not dropped meanwhile.
-    unsafe { ArcBorrow::from_raw(object_of::<Use, O>(link)) }.into()
+    unsafe { ArcBorrow::from_raw(object_of::<Use, O>(room)) }.into()
 }

@@ -7,7 +7,8 @@
 //! shape of the tree is that of a search tree into which the objects were inserted in random order, whatever
 //! the keys are and in whatever order they came: of *n* objects it has about 2 log₂ *n* levels. An object
 //! needs no more than its [`Link`] for this, which a red-black tree, with its pointer upwards and a number for
-//! the order of equal keys, would not fit into.
+//! the order of equal keys, would not fit into. Where no two objects of a tree have the same key,
+//! [`Branches`], which have no number, are enough.
 //!
 //! ```text
 //!                 (key 5, weight 9)
@@ -19,8 +20,10 @@
 
 use super::link::{
     self,
+    Branches,
     HasLink,
     Link,
+    Room,
     Sorted,
     User,
     FIRST_KIND, //
@@ -33,7 +36,8 @@ use core::{
 use kernel::sync::{
     atomic::{Atomic, Relaxed},
     Arc,
-    ArcBorrow, //
+    ArcBorrow,
+    UniqueArc, //
 };
 
 /// What has a place in a tree.
@@ -48,12 +52,12 @@ pub(crate) trait Keyed: HasLink<Sorted> {
 /// # Invariants
 ///
 /// - Each object that is reached from `root` by the ends of links is reached in one way only.
-/// - The tree has the right to use the links of these objects, which come from [`link::into_link`], and
-///   whose reference counts it owns. The number of the user is that of the insertion, which no other user
-///   of links has.
+/// - The tree has the right to use the links, or the branches, of these objects, which come from
+///   [`link::into_link`], and whose reference counts it owns. The number of the user of a link is that of the
+///   insertion, which no other user of links has.
 /// - `len` is the number of these objects.
 pub(crate) struct LinkedTree<O: Keyed> {
-    root: Option<NonNull<Link>>,
+    root: Option<NonNull<O::Room>>,
     len: usize,
     _owns: PhantomData<Arc<O>>,
 }
@@ -66,7 +70,33 @@ unsafe impl<O: Keyed + Send + Sync> Send for LinkedTree<O> {}
 unsafe impl<O: Keyed + Send + Sync> Sync for LinkedTree<O> {}
 
 /// A pointer in a tree that leads to an object or to nothing: its root, or one of the ends of a link.
-type Branch = NonNull<Option<NonNull<Link>>>;
+type Branch<R> = NonNull<Option<NonNull<R>>>;
+
+/// A reference to an object with [`Branches`] that is in no tree, and the only reference with which it
+/// can be inserted into one.
+///
+/// Dropped unused, it is a reference like any other: then the object can be inserted once nothing else
+/// refers to it.
+///
+/// # Invariants
+///
+/// No tree has the object, and no other value of this type refers to it.
+pub(crate) struct Unplaced<O>(Arc<O>);
+
+impl<O: HasLink<Sorted, Room = Branches>> Unplaced<O> {
+    /// Makes the reference of the only one that exists.
+    #[inline]
+    pub(crate) fn new(object: UniqueArc<O>) -> Self {
+        // INVARIANT: A tree that had the object, and another value of this type, would be other references.
+        Self(object.into())
+    }
+
+    /// Returns the object.
+    #[inline]
+    pub(crate) fn object(&self) -> &Arc<O> {
+        &self.0
+    }
+}
 
 impl<O: Keyed> LinkedTree<O> {
     /// Makes an empty tree.
@@ -123,23 +153,20 @@ impl<O: Keyed> LinkedTree<O> {
         }
     }
 
-    /// Inserts an object behind those of the same key. Returns it if its link is not free.
-    pub(crate) fn insert(&mut self, object: Arc<O>) -> Result<(), Arc<O>> {
-        let number = link::new_number();
-        let key = object.key();
-        let new = link::into_link::<Sorted, O>(object);
-        // SAFETY: The object exists, because the reference to it was given up for the link.
-        if !unsafe { new.as_ref() }.claim(User::new(number, FIRST_KIND)) {
-            // SAFETY: It was returned just now.
-            return Err(unsafe { link::from_link::<Sorted, O>(new) });
-        }
+    /// Adds an object behind those of the same key.
+    ///
+    /// # Safety
+    ///
+    /// The room comes from [`link::into_link`], and the tree has the right to use it, which is not in the tree
+    /// yet. If it has a number, that is a new one.
+    unsafe fn add(&mut self, new: NonNull<O::Room>) {
         self.len += 1;
         let mut branch = NonNull::from(&mut self.root);
-        // SAFETY: By the type invariant all branches lead to links that the tree may use, and the new
-        // one is another. `&mut self` keeps others from using them meanwhile. Each pointer that is
-        // written leads to a link to which the one that is overwritten led, or which a branch led to that is
-        // overwritten next.
+        // SAFETY: By the type invariant all branches lead to what the tree may use, and the new one is
+        // another. `&mut self` keeps others from using them meanwhile. Each pointer that is written leads
+        // to where the one that is overwritten led, or to where a branch led that is overwritten next.
         unsafe {
+            let key = Self::key_of(new);
             while let Some(at) = *branch.as_ptr() {
                 if weight(at) < weight(new) {
                     break;
@@ -168,7 +195,6 @@ impl<O: Keyed> LinkedTree<O> {
             smaller.write(None);
             larger.write(None);
         }
-        Ok(())
     }
 
     /// Removes the object that was inserted first of those with this key.
@@ -194,19 +220,23 @@ impl<O: Keyed> LinkedTree<O> {
         Some(taken)
     }
 
-    /// Removes an object, if it is in this tree.
+    /// Removes an object, if it is in this tree. With [`Branches`] it may not be found as long as the tree
+    /// has another one of the same key.
     pub(crate) fn take(&mut self, object: &O) -> Option<Arc<O>> {
         // If another collection has it, that has another number.
-        let wanted = (object.key(), object.link().user().number());
+        let place = core::ptr::from_ref(object.link());
+        let wanted = (object.key(), object.link().number());
         let mut branch = NonNull::from(&mut self.root);
         loop {
             // SAFETY: As in `take_first`.
             let order = unsafe {
                 let at = (*branch.as_ptr())?;
-                let order = wanted.cmp(&(Self::key_of(at), at.as_ref().user().number()));
+                let order = wanted.cmp(&(Self::key_of(at), at.as_ref().number()));
                 match order {
                     Ordering::Less => branch = before(at),
                     Ordering::Greater => branch = behind(at),
+                    // Another object, which has no number either.
+                    Ordering::Equal if at.as_ptr().cast_const() != place => return None,
                     Ordering::Equal => {}
                 }
                 order
@@ -247,7 +277,7 @@ impl<O: Keyed> LinkedTree<O> {
     /// # Safety
     ///
     /// The branch is one of a tree that nothing else uses meanwhile.
-    unsafe fn cut(mut branch: Branch) -> Option<Arc<O>> {
+    unsafe fn cut(mut branch: Branch<O::Room>) -> Option<Arc<O>> {
         // SAFETY: As in `insert`.
         unsafe {
             let object = branch.read()?;
@@ -268,7 +298,7 @@ impl<O: Keyed> LinkedTree<O> {
             branch.write(smaller.or(larger));
             // It was in one tree, and has left that, so this is done once; the reference keeps the object.
             let reference = link::from_link::<Sorted, O>(object);
-            object.as_ref().release();
+            object.as_ref().give_up();
             Some(reference)
         }
     }
@@ -278,7 +308,7 @@ impl<O: Keyed> LinkedTree<O> {
     /// # Safety
     ///
     /// The link comes from [`link::into_link`] for this type, and its reference is not given back.
-    unsafe fn key_of(link: NonNull<Link>) -> u64 {
+    unsafe fn key_of(link: NonNull<O::Room>) -> u64 {
         // SAFETY: As the caller promises.
         unsafe { &*link::object_of::<Sorted, O>(link) }.key()
     }
@@ -288,9 +318,35 @@ impl<O: Keyed> LinkedTree<O> {
     /// # Safety
     ///
     /// The link is one of a tree that is not changed for `'a`.
-    unsafe fn borrow<'a>(link: NonNull<Link>) -> ArcBorrow<'a, O> {
+    unsafe fn borrow<'a>(link: NonNull<O::Room>) -> ArcBorrow<'a, O> {
         // SAFETY: The object was made a pointer by `Arc::into_raw`, and the tree owns the count for `'a`.
         unsafe { ArcBorrow::from_raw(link::object_of::<Sorted, O>(link)) }
+    }
+}
+
+impl<O: Keyed + HasLink<Sorted, Room = Link>> LinkedTree<O> {
+    /// Inserts an object behind those of the same key. Returns it if its link is not free.
+    pub(crate) fn insert(&mut self, object: Arc<O>) -> Result<(), Arc<O>> {
+        let number = link::new_number();
+        let new = link::into_link::<Sorted, O>(object);
+        // SAFETY: The object exists, because the reference to it was given up for the link.
+        if !unsafe { new.as_ref() }.claim(User::new(number, FIRST_KIND)) {
+            // SAFETY: It was returned just now.
+            return Err(unsafe { link::from_link::<Sorted, O>(new) });
+        }
+        // SAFETY: The link was returned just now, is claimed for this tree, and the number is new.
+        unsafe { self.add(new) };
+        Ok(())
+    }
+}
+
+impl<O: Keyed + HasLink<Sorted, Room = Branches>> LinkedTree<O> {
+    /// Inserts an object behind those of the same key, of which there should be none.
+    pub(crate) fn insert_unplaced(&mut self, object: Unplaced<O>) {
+        let new = link::into_link::<Sorted, O>(object.0);
+        // SAFETY: The branches were returned just now. By the type invariants no tree has the object, and
+        // with the value that is given up for this no other one can get it.
+        unsafe { self.add(new) };
     }
 }
 
@@ -305,7 +361,7 @@ impl<O: Keyed> Drop for LinkedTree<O> {
 /// # Safety
 ///
 /// The object of the link exists.
-unsafe fn before(link: NonNull<Link>) -> Branch {
+unsafe fn before<R: Room>(link: NonNull<R>) -> Branch<R> {
     // SAFETY: As the caller promises; a field is not at the address 0.
     unsafe { NonNull::new_unchecked(&raw mut (*link.as_ref().ends()).before) }
 }
@@ -315,7 +371,7 @@ unsafe fn before(link: NonNull<Link>) -> Branch {
 /// # Safety
 ///
 /// The object of the link exists.
-unsafe fn behind(link: NonNull<Link>) -> Branch {
+unsafe fn behind<R: Room>(link: NonNull<R>) -> Branch<R> {
     // SAFETY: As the caller promises; a field is not at the address 0.
     unsafe { NonNull::new_unchecked(&raw mut (*link.as_ref().ends()).behind) }
 }
@@ -330,7 +386,7 @@ pub(crate) fn set_secret(secret: u64) {
 }
 
 /// Returns the weight of an object. No two objects have the same.
-fn weight(link: NonNull<Link>) -> u64 {
+fn weight<R>(link: NonNull<R>) -> u64 {
     weight_at(link.as_ptr().addr() as u64, SECRET.load(Relaxed))
 }
 

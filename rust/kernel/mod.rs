@@ -21,6 +21,7 @@ pub(crate) mod layouts;
 pub(crate) mod link;
 pub(crate) mod linked_tree;
 pub(crate) mod open_file;
+pub(crate) mod owned_by;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod park;

@@ -76,7 +76,7 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     let node = if handle == 0 {
         let manager = caller.context.manager();
         let manager = manager.ok_or_else(|| TransactionError::dead(Reason::NoManager, EINVAL))?;
-        if manager.owner.group == caller.group {
+        if manager.owner().group == caller.group {
             return Err(TransactionError::failed(Reason::OwnManager, EINVAL));
         }
         manager
@@ -84,13 +84,13 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
         let node = caller.node_of_handle(handle, Strength::Strong);
         node.ok_or_else(|| TransactionError::failed(Reason::NoHandle, EINVAL))?
     };
-    if node.owner.has_ended.load(Relaxed) {
+    if node.owner().has_ended.load(Relaxed) {
         return Err(TransactionError::dead(Reason::OwnerEnded, EINVAL));
     }
-    if Arc::ptr_eq(&node.owner, caller) {
+    if Arc::ptr_eq(node.owner(), caller) {
         return Err(TransactionError::failed(Reason::OwnNode, EINVAL));
     }
-    let owner = node.owner.credential();
+    let owner = node.owner().credential();
     let owner = owner.map_err(|_| TransactionError::died(Reason::ReceiverEnded))?;
     security::binder_transaction(sender.credential, &owner)
         .map_err(|_| TransactionError::failed(Reason::CallDenied, EPERM))?;
@@ -107,7 +107,7 @@ fn call_and_expect(
     id: u32,
 ) -> Result<Option<Arc<Process>>, Failure> {
     let thread = sender.thread;
-    let target = node.owner.clone();
+    let target = node.owner().clone();
     let node_id = node.debug_id;
     let Begun {
         transaction,
@@ -257,7 +257,7 @@ fn fill(
     node: Arc<Node>,
     kind: CallKind,
 ) -> Result<(), TransactionError> {
-    let context = if node.flags.wants_security_context() {
+    let context = if node.flags().wants_security_context() {
         Some(SecurityCtx::from_secid(sender.credential.get_secid())?)
     } else {
         None
@@ -265,10 +265,10 @@ fn fill(
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
     let id = transaction.id;
     let buffer = node
-        .owner
+        .owner()
         .reserve_buffer(id, request, context.len(), kind)
         .inspect_err(|_| {
-            trace::txn_latency_free(|| transaction.ended_as_draft(&node.owner));
+            trace::txn_latency_free(|| transaction.ended_as_draft(node.owner()));
         })?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
     transaction.put_content(Content::Draft { node, buffer });
@@ -278,12 +278,12 @@ fn fill(
     let route = Route {
         id,
         sender,
-        receiver: &node.owner,
-        accepts_files: node.flags.accepts_fds(),
+        receiver: node.owner(),
+        accepts_files: node.flags().accepts_fds(),
     };
     copy_in(request, route, buffer)
-        .and_then(|()| Ok(node.owner.write_context(buffer, context)?))
-        .map_err(|error| node.owner.dead_or(error))
+        .and_then(|()| Ok(node.owner().write_context(buffer, context)?))
+        .map_err(|error| node.owner().dead_or(error))
 }
 
 /// Records in the caller that a call to `target` is about to be queued: queues the completion, and
@@ -314,7 +314,7 @@ fn call_oneway(
     node: Arc<Node>,
     id: u32,
 ) -> Result<(), Failure> {
-    let target = node.owner.clone();
+    let target = node.owner().clone();
     let node_id = node.debug_id;
     queue_oneway(sender, request, node, &target, id)
         .map_err(|error| Failure::on_the_way_to(&target, None, node_id, error))
@@ -414,7 +414,7 @@ fn submit(
         };
         node.push_waiting_oneway(&mut state, transaction);
         drop(state);
-        if let Some((Work::Call(call), _)) = superseded {
+        if let Some(Work::Call(call)) = superseded {
             call.supersede();
         }
         let wake = Wake::Nobody;
@@ -461,7 +461,7 @@ fn sent(request: &TransactionRequest, id: u32, node: &Node, thread: i32) -> trac
     trace::Sent {
         id,
         node: node.debug_id,
-        process: node.owner.pid(),
+        process: node.owner().pid(),
         thread,
         is_reply: false,
         code: request.code,

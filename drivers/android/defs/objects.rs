@@ -38,46 +38,53 @@ impl NodeName {
 }
 
 /// The flags that the owner of a node sends with it, fixed when the node first becomes known
-/// (contract NODE-1).
+/// (contract NODE-1). Those that mean something are in its lower half.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct NodeFlags(u32);
+pub(crate) struct NodeFlags {
+    minimum_priority: u8,
+    others: u8,
+}
 
 impl NodeFlags {
-    const PRIORITY_MASK: u32 = 0xff;
-    const ACCEPTS_FDS: u32 = 0x100;
-    const POLICY_SHIFT: u32 = 9;
-    const POLICY_MASK: u32 = 3;
-    const INHERIT_RT: u32 = 0x800;
-    const SECURITY_CONTEXT: u32 = 0x1000;
+    // Of the second byte.
+    const ACCEPTS_FDS: u8 = 0x1;
+    const POLICY_SHIFT: u8 = 1;
+    const POLICY_MASK: u8 = 3;
+    const INHERIT_RT: u8 = 0x8;
+    const SECURITY_CONTEXT: u8 = 0x10;
 
     pub(crate) const fn new(flags: u32) -> Self {
-        Self(flags)
+        let [minimum_priority, others, ..] = flags.to_le_bytes();
+        Self {
+            minimum_priority,
+            others,
+        }
     }
 
     /// Whether calls of the node may carry file descriptors.
     pub(crate) const fn accepts_fds(self) -> bool {
-        self.0 & Self::ACCEPTS_FDS != 0
+        self.others & Self::ACCEPTS_FDS != 0
     }
 
     /// Returns the least priority at which its calls are served: a nice value, or with a real-time
     /// policy a real-time priority.
     pub(crate) const fn minimum_priority(self) -> u8 {
-        (self.0 & Self::PRIORITY_MASK) as u8
+        self.minimum_priority
     }
 
     /// Returns the scheduling policy that belongs to it.
     pub(crate) const fn policy(self) -> u8 {
-        ((self.0 >> Self::POLICY_SHIFT) & Self::POLICY_MASK) as u8
+        self.others >> Self::POLICY_SHIFT & Self::POLICY_MASK
     }
 
     /// Whether its calls are served at the real-time priority of the caller.
     pub(crate) const fn inherits_real_time(self) -> bool {
-        self.0 & Self::INHERIT_RT != 0
+        self.others & Self::INHERIT_RT != 0
     }
 
     /// Whether the owner of the node receives the security context of each caller.
     pub(crate) const fn wants_security_context(self) -> bool {
-        self.0 & Self::SECURITY_CONTEXT != 0
+        self.others & Self::SECURITY_CONTEXT != 0
     }
 }
 
@@ -195,6 +202,6 @@ impl FlatObject {
             ptr: double_word(bytes, 8),
             cookie: double_word(bytes, 16),
         };
-        (name, NodeFlags(word(bytes, 4)))
+        (name, NodeFlags::new(word(bytes, 4)))
     }
 }

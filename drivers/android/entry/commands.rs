@@ -324,7 +324,7 @@ fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Res
         _ => None,
     };
     if let Some(node) = manager {
-        if Arc::ptr_eq(&node.owner, process) {
+        if Arc::ptr_eq(node.owner(), process) {
             source.refuse(
                 command,
                 fmt!("handle 0 is the context manager's own node; it needs no count"),

@@ -269,7 +269,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
         return Err(EINVAL);
     }
     let manager = process.context.manager();
-    if !manager.is_some_and(|node| core::ptr::eq(&*node.owner, process)) {
+    if !manager.is_some_and(|node| core::ptr::eq(&**node.owner(), process)) {
         return Err(EPERM);
     }
     argument.put(&process.node_info(info.handle)?.encode())

@@ -191,7 +191,7 @@ pub(crate) fn end_process(process: &Arc<Process>) {
     });
     process
         .context
-        .forget_manager(|node| core::ptr::eq(&*node.owner, &**process));
+        .forget_manager(|node| core::ptr::eq(&**node.owner(), &**process));
     close_process(process);
     // Before the threads and nodes end: buffers that end below need not free their ranges one by one.
     process.close_buffers();

@@ -110,7 +110,7 @@ type Found = Option<(u32, Arc<Node>)>;
 fn first_dead(holder: &Process, from: u32) -> Option<(Found, u64)> {
     let handles = holder.handles.lock();
     let (mut few, next) = handles.few_from(from)?;
-    match few.find(|(_, reference)| reference.node.owner.has_ended.load(Relaxed)) {
+    match few.find(|(_, reference)| reference.node.owner().has_ended.load(Relaxed)) {
         Some((handle, reference)) => {
             let found = (handle, reference.node.clone());
             Some((Some(found), u64::from(handle) + 1))

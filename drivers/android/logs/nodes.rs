@@ -109,7 +109,7 @@ fn show_holders(record: &mut Record<'_>, node: &Arc<Node>, holders: &Holders) ->
 fn show_work(record: &mut Record<'_>, node: &Arc<Node>, place: &queue::Place) -> Option<Place> {
     let to = Party::pool_of(record.process);
     let state = record.process.lock_state();
-    let lines = queue::Lines::of(node.waiting(&state), place, &state, to);
+    let lines = queue::Lines::of(node.waiting(&state).iter(place.after()), &state, to);
     drop(state);
     let prefixes = Prefixes {
         work: "    ",
@@ -124,7 +124,7 @@ fn show_work(record: &mut Record<'_>, node: &Arc<Node>, place: &queue::Place) ->
 
 /// Writes the line of a node, up to its holders. Returns how these begin.
 pub(super) fn write_start(node: &Node, pointer: Pointer, out: &SeqFile) -> Holders {
-    let state = node.owner.lock_state();
+    let state = node.owner().lock_state();
     let counts = node.counts(&state);
     drop(state);
     let (knows_strong, knows_weak) = counts.owner_refs();

@@ -9,8 +9,9 @@ use super::{
     work::{Prefixes, WorkLine},
 };
 use crate::{
+    kernel_ext::box_queue::Iter,
     process::ProcessState,
-    work::{WorkPosition, WorkQueue}, //
+    work::{Work, WorkPosition}, //
 };
 
 /// Where a record begins in a queue.
@@ -23,6 +24,14 @@ pub(super) enum Place {
 
 impl Place {
     pub(super) const START: Self = Self::Front;
+
+    /// Returns the work behind which it is, if it is not at the front.
+    pub(super) fn after(&self) -> Option<&WorkPosition> {
+        match self {
+            Self::Front => None,
+            Self::Behind(position) => Some(position),
+        }
+    }
 }
 
 /// The lines of one record, and where the next one begins, if there is one.
@@ -33,13 +42,8 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Copies lines of a queue, whose work is for `to`. The caller holds the state lock.
-    pub(super) fn of(queue: &WorkQueue, place: &Place, process: &ProcessState, to: Party) -> Self {
-        let after = match place {
-            Place::Front => None,
-            Place::Behind(position) => Some(position),
-        };
+    pub(super) fn of(mut works: Iter<'_, Work>, process: &ProcessState, to: Party) -> Self {
         let mut lines = Slice::new();
-        let mut works = queue.iter(after);
         while !lines.is_full() {
             let Some(work) = works.next() else {
                 return Self { lines, next: None };
@@ -66,7 +70,7 @@ impl Lines {
 pub(super) fn show_of_process(record: &mut Record<'_>, place: &Place) -> Option<Place> {
     let to = Party::pool_of(record.process);
     let state = record.process.lock_state();
-    let lines = Lines::of(&state.work, place, &state, to);
+    let lines = Lines::of(state.work.iter(place.after()), &state, to);
     drop(state);
     let prefixes = Prefixes {
         work: "  ",

@@ -37,7 +37,7 @@ pub(super) fn show(record: &mut Record<'_>, from: u32) -> Option<u32> {
             id: handles.debug_id(reference),
             handle,
             node: reference.node.debug_id,
-            is_dead: reference.node.owner.has_ended.load(Relaxed),
+            is_dead: reference.node.owner().has_ended.load(Relaxed),
             strong,
             weak,
             death: reference

@@ -150,8 +150,8 @@ fn show_frames(record: &mut Record<'_>, thread: &Arc<Thread>, below: usize) -> P
 fn show_work(record: &mut Record<'_>, thread: &Arc<Thread>, place: &queue::Place) -> Place {
     let to = Party::of(thread);
     let state = record.process.lock_state();
-    let queue = &thread.state_shared(&state).work;
-    let lines = queue::Lines::of(queue, place, &state, to);
+    let works = thread.state_shared(&state).work.iter(place.after());
+    let lines = queue::Lines::of(works, &state, to);
     drop(state);
     let prefixes = Prefixes {
         work: "    ",

@@ -4,9 +4,10 @@
 
 use super::Node;
 use crate::{
+    kernel_ext::box_queue::SmallQueue,
     process::ProcessState,
     pure::node_counts::NodeCounts,
-    work::WorkQueue, //
+    work::Work, //
 };
 
 impl Node {
@@ -17,11 +18,11 @@ impl Node {
 
     /// Whether a oneway call of the node is queued or being handled.
     pub(crate) fn is_busy(&self, owner: &ProcessState) -> bool {
-        self.state.access(owner).is_busy
+        self.state.access(owner).counts.is_busy
     }
 
     /// Returns the oneway calls that wait until those before them have ended.
-    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a WorkQueue {
+    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a SmallQueue<Work> {
         &self.state.access(owner).waiting
     }
 }

@@ -61,6 +61,6 @@ impl EndedUse {
     /// Does what follows. To be called with no lock held.
     #[inline]
     pub(crate) fn finish(self) {
-        AfterCountChange::finish(self.after, &self.node.owner);
+        AfterCountChange::finish(self.after, self.node.owner());
     }
 }

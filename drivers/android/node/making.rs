@@ -6,24 +6,28 @@
 //! An object that is sent, dropped by all its receivers, and sent again would otherwise allocate and
 //! free memory each time.
 
-use super::{Life, Node, NodeState, RemovedNode};
+use super::{Node, NodeState, RemovedNode};
 use crate::{
     common::{
         limits::limits,
         stats::{next_debug_id, Counted, Kind}, //
     },
     defs::{NodeFlags, NodeName},
-    kernel_ext::{box_queue::BoxQueue, link::Link},
+    kernel_ext::{
+        box_queue::SmallQueue,
+        link::{Branches, Link},
+        linked_tree::Unplaced,
+        owned_by::OwnedBy, //
+    },
     process::{Process, ProcessState},
     pure::{
-        node_counts::{NodeCounts, Uncounted},
+        node_counts::{Life, NodeCounts, Uncounted},
         priority_rules::NodePriority, //
     },
-    work::WorkQueue,
 };
 use kernel::{
     prelude::*,
-    sync::{Arc, LockedBy, UniqueArc}, //
+    sync::{Arc, UniqueArc}, //
 };
 
 /// A node that its owner has forgotten, for the next object that it sends. Nothing else refers to it.
@@ -31,18 +35,15 @@ pub(crate) struct SpareNode(Pin<UniqueArc<Node>>);
 
 impl SpareNode {
     /// Returns the node under this name.
-    fn renew(self, name: NodeName, flags: NodeFlags, owner: &mut ProcessState) -> Arc<Node> {
+    fn renew(self, name: NodeName, flags: NodeFlags, owner: &mut ProcessState) -> Unplaced<Node> {
         let Self(mut node) = self;
         node.debug_id = next_debug_id();
         node.name = name;
-        node.flags = flags;
         node.priority = NodePriority::new(flags);
-        let node = Arc::from(node);
+        node.counted = Some(Counted::new(Kind::Node));
         // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
-        let state = node.state.access_mut(owner);
-        state.life = Life::Known;
-        state.counted = Some(Counted::new(Kind::Node));
-        node
+        node.state.access_mut(owner).counts.life = Life::Known;
+        Unplaced::new(Pin::into_inner(node))
     }
 }
 
@@ -50,40 +51,36 @@ impl NodeState {
     fn new() -> Self {
         Self {
             counts: NodeCounts::new(),
-            life: Life::Known,
             updated_thread: None,
-            is_busy: false,
-            counted: Some(Counted::new(Kind::Node)),
-            waiting: WorkQueue::new(),
-            death_registrations: BoxQueue::new(),
+            waiting: SmallQueue::new(),
+            death_registrations: SmallQueue::new(),
         }
     }
 }
 
 impl Node {
     /// Allocates a node without references.
-    fn new(owner: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result<Arc<Self>> {
-        let priority = NodePriority::new(flags);
+    fn new(owner: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result<Unplaced<Self>> {
         // Initialised in place, because it is large.
         let node = init!(Self {
             debug_id: next_debug_id(),
             name,
-            flags,
-            priority,
-            owner: owner.clone(),
+            priority: NodePriority::new(flags),
+            counted: Some(Counted::new(Kind::Node)),
             link: Link::new(),
-            state: LockedBy::new(owner.state_lock(), NodeState::new()),
-            place: Link::new(),
+            place: Branches::new(),
+            state: OwnedBy::new(owner.clone(), NodeState::new()),
         });
-        Arc::init(node, GFP_KERNEL)
+        Ok(Unplaced::new(UniqueArc::init(node, GFP_KERNEL)?))
     }
 }
 
 impl ProcessState {
-    /// Adds a node that is in no tree, and of which the caller has another reference.
-    fn add_node(&mut self, node: Arc<Node>) {
-        let added = self.nodes.insert(node);
-        debug_assert!(added.is_ok());
+    /// Adds a node whose name no other one has. Returns another reference.
+    fn add_node(&mut self, node: Unplaced<Node>) -> Arc<Node> {
+        let added = node.object().clone();
+        self.nodes.insert_unplaced(node);
+        added
     }
 }
 
@@ -95,11 +92,11 @@ impl Process {
     pub(crate) fn keep_node(&self, node: Arc<Node>, removed: RemovedNode) {
         // First, because it refers to the node.
         drop(removed);
-        let Some(node) = Arc::into_unique_or_drop(node) else {
+        let Some(mut node) = Arc::into_unique_or_drop(node) else {
             return;
         };
+        node.counted = None;
         let mut state = self.lock_state();
-        node.state.access_mut(&mut state).counted = None;
         let before = state.spare_node.replace(SpareNode(node));
         drop(state);
         drop(before);
@@ -137,8 +134,7 @@ impl Process {
                     return Ok(None);
                 };
                 let node = spare.renew(name, flags, &mut state);
-                state.add_node(node.clone());
-                node
+                state.add_node(node)
             }
         };
         node.pin(&mut state).map_err(|Uncounted| EINVAL)?;
@@ -148,18 +144,18 @@ impl Process {
     fn pin_new_node(self: &Arc<Self>, name: NodeName, flags: NodeFlags) -> Result<Arc<Node>> {
         let ours = Node::new(self, name, flags)?;
         let mut state = self.lock_state();
-        let node = match state.nodes.get(name.ptr) {
+        let (node, unused) = match state.nodes.get(name.ptr).map(Arc::from) {
             // Another thread has inserted this node meanwhile; `ours` is freed after the lock is
             // released.
-            Some(theirs) => Arc::from(theirs),
+            Some(theirs) => (theirs, Some(ours)),
             None => {
                 limits().nodes.check(state.nodes.len())?;
-                state.add_node(ours.clone());
-                ours.clone()
+                (state.add_node(ours), None)
             }
         };
         let pinned = node.pin(&mut state);
         drop(state);
+        drop(unused);
         pinned.map(|()| node).map_err(|Uncounted| EINVAL)
     }
 }

@@ -119,7 +119,7 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
         return Err(EINVAL);
     }
     reference.freeze = Some(notification.clone());
-    let wake = match register(&reference.node.owner, &notification, &mut place) {
+    let wake = match register(reference.node.owner(), &notification, &mut place) {
         Some(event) => notify(&notification, event),
         // The owner is dead and will not be frozen any more.
         None => Wake::Nobody,
@@ -136,7 +136,7 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
     let reference = handles.get_mut(handle).ok_or(EINVAL)?;
     let notification = reference.freeze.take_if(|freeze| freeze.cookie == cookie);
     let notification = notification.ok_or(EINVAL)?;
-    let owner = &reference.node.owner;
+    let owner = reference.node.owner();
     let registration = owner.remove_freeze_registration(&notification);
     let wake = notification.notify(|state| state.subject.clear());
     drop(handles);

@@ -46,7 +46,19 @@ pub(crate) struct NodeUpdate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Uncounted;
 
-/// The counts of one node.
+/// Whether a node can gain references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// In the owner's tree of nodes, or, if the owner has begun to end, in the tree as it was at
+    /// that time.
+    Known,
+    /// No reference was left. If the owner sends the same name again, that is another node.
+    Forgotten,
+    /// The owner died first. Handles on the node stay valid for counting.
+    Orphaned,
+}
+
+/// The counts of one node, and, in the room that is left in their last word, what else is recorded of it.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeCounts {
     /// Handles on the node in other processes; each of them needs at least the name of the node.
@@ -61,6 +73,9 @@ pub(crate) struct NodeCounts {
     pins: u32,
     strong: OwnerRef,
     weak: OwnerRef,
+    pub(crate) life: Life,
+    /// Whether a oneway call of the node is queued or being handled: only one is at a time.
+    pub(crate) is_busy: bool,
 }
 
 impl NodeCounts {
@@ -74,6 +89,8 @@ impl NodeCounts {
             pins: 0,
             strong: OwnerRef::None,
             weak: OwnerRef::None,
+            life: Life::Known,
+            is_busy: false,
         }
     }
 
@@ -88,6 +105,7 @@ impl NodeCounts {
             pins: MOST_COUNTS - 1,
             strong: OwnerRef::Held,
             weak: OwnerRef::Held,
+            ..Self::new()
         }
     }
 
@@ -258,6 +276,7 @@ impl NodeCounts {
     /// Removes all counts of the owner, which has died: it cannot be notified any more. Handles
     /// continue to be counted, up and down.
     pub(crate) fn orphan(&mut self) {
+        self.life = Life::Orphaned;
         self.local_strong = 0;
         self.local_weak = 0;
         self.strong = OwnerRef::None;

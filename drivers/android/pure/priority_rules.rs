@@ -225,22 +225,41 @@ impl Priority {
 
 /// The priority settings of a node, which are fixed with its flags.
 pub(crate) struct NodePriority {
-    minimum: Urgency,
-    inherits_real_time: bool,
+    flags: NodeFlags,
     /// A caller the upper half of whose word is smaller than this is fair, and more urgent than the
     /// minimum: its call is served without a change. So the usual call is decided by two comparisons.
-    as_caller_below: u16,
+    /// It is 0 if the minimum is real-time.
+    as_caller_below: u8,
 }
 
 impl NodePriority {
     pub(crate) const fn new(flags: NodeFlags) -> Self {
+        let as_caller_below = match Self::minimum(flags) {
+            Urgency::RealTime { .. } => 0,
+            // Above what any fair caller has there, and below what a real-time one has.
+            Urgency::Fair { nice } if nice > 19 => u8::MAX,
+            Urgency::Fair { nice } => nice as u8 + 21,
+        };
+        Self {
+            flags,
+            as_caller_below,
+        }
+    }
+
+    /// Returns the flags of the node.
+    pub(crate) const fn flags(&self) -> NodeFlags {
+        self.flags
+    }
+
+    /// Returns the least urgency at which calls are served.
+    const fn minimum(flags: NodeFlags) -> Urgency {
         let value = flags.minimum_priority();
         let real_time = match flags.policy() as u32 {
             policy::FIFO => Some(RealTime::Fifo),
             policy::ROUND_ROBIN => Some(RealTime::RoundRobin),
             _ => None,
         };
-        let minimum = match real_time {
+        match real_time {
             Some(policy) if value >= 1 && value <= 99 => Urgency::RealTime {
                 policy,
                 priority: value,
@@ -248,16 +267,6 @@ impl NodePriority {
             // The value is not signed: one above 19, and with it each that user space means to be
             // negative, has no effect, as in the C driver.
             _ => Urgency::Fair { nice: value as i16 },
-        };
-        let as_caller_below = match minimum {
-            Urgency::RealTime { .. } => 0,
-            Urgency::Fair { nice } if nice > 19 => 1 << 8,
-            Urgency::Fair { nice } => nice as u16 + 21,
-        };
-        Self {
-            minimum,
-            inherits_real_time: flags.inherits_real_time(),
-            as_caller_below,
         }
     }
 
@@ -269,16 +278,17 @@ impl NodePriority {
 
     /// Whether a call of `caller` is served by a fair thread, which shares the CPU with others.
     pub(crate) const fn is_served_as_sharing(&self, caller: Priority) -> bool {
-        let demands_real_time = matches!(self.minimum, Urgency::RealTime { .. });
-        !(demands_real_time || caller.is_real_time() && self.inherits_real_time)
+        let demands_real_time = self.as_caller_below == 0;
+        !(demands_real_time || caller.is_real_time() && self.flags.inherits_real_time())
     }
 
     /// Returns the urgency at which a call is served; for a oneway call, `caller` is the thread
     /// that serves it.
     fn urgency_of_service(&self, caller: Priority) -> Urgency {
         let inherited = caller.urgency();
-        if self.minimum.outranks(inherited) {
-            self.minimum
+        let minimum = Self::minimum(self.flags);
+        if minimum.outranks(inherited) {
+            minimum
         } else {
             inherited
         }
@@ -286,7 +296,7 @@ impl NodePriority {
 
     /// Returns the change that lets a thread serve a call whose caller waits.
     pub(crate) fn to_serve_call(&self, caller: Priority, own: Priority) -> Option<Priority> {
-        let caller = if caller.is_real_time() && !self.inherits_real_time {
+        let caller = if caller.is_real_time() && !self.flags.inherits_real_time() {
             caller.with(Urgency::Fair { nice: 0 })
         } else {
             caller

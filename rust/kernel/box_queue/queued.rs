@@ -45,7 +45,7 @@ pub(crate) unsafe trait Refers: Sized {
 }
 
 // SAFETY: The link is that of the object, which the reference that is given up keeps.
-unsafe impl<O: HasLink<Waiting>> Refers for Arc<O> {
+unsafe impl<O: HasLink<Waiting, Room = Link>> Refers for Arc<O> {
     const IS_SOLE: bool = false;
 
     #[inline]

@@ -95,7 +95,7 @@ impl Translation<'_> {
             .node_of_handle(handle, strength)
             .ok_or_else(|| TransactionError::failed(Reason::BadHandle, EINVAL))?;
         self.may_transfer_node().map_err(error)?;
-        if Arc::ptr_eq(&node.owner, receiver) {
+        if Arc::ptr_eq(node.owner(), receiver) {
             node.add_local(strength)
                 .map_err(|_| TransactionError::failed(Reason::BadHandle, EINVAL))?;
             let name = node.name;

@@ -72,6 +72,48 @@ impl<T> Drop for Arc<T> {
     }
 }
 
+/// Memory with a count of references, of which this is the only one.
+pub struct UniqueArc<T>(Arc<T>);
+
+impl<T> UniqueArc<T> {
+    /// Puts a value there.
+    pub fn new(value: T, flags: Flags) -> Result<Self, AllocError> {
+        Arc::new(value, flags).map(Self)
+    }
+}
+
+impl<T> From<UniqueArc<T>> for Arc<T> {
+    fn from(unique: UniqueArc<T>) -> Self {
+        unique.0
+    }
+}
+
+impl<T> Arc<T> {
+    /// Drops the reference, unless it is the only one.
+    pub fn into_unique_or_drop(this: Self) -> Option<UniqueArc<T>> {
+        let is_unique = std::sync::Arc::strong_count(&this.0) == 1;
+        is_unique.then(|| UniqueArc(this))
+    }
+}
+
+/// A lock, with what it guards in it.
+pub struct SpinLock<T>(std::sync::Mutex<T>);
+
+impl<T> SpinLock<T> {
+    /// Makes one that nobody holds.
+    pub const fn new(guarded: T) -> Self {
+        Self(std::sync::Mutex::new(guarded))
+    }
+
+    /// Takes it.
+    pub fn lock(&self) -> std::sync::MutexGuard<'_, T> {
+        // Tests make threads panic that hold it.
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
 /// A reference that somebody else has.
 pub struct ArcBorrow<'a, T>(ManuallyDrop<Arc<T>>, PhantomData<&'a T>);
 

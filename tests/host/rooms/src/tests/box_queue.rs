@@ -83,8 +83,6 @@ enum Plan {
     /// The object of this number; odd ones are small.
     PushObject(u32),
     Pop,
-    /// Of the others those that are divisible by this.
-    TakeFirst(u32),
     /// The object of this number, if it waits.
     Take(u32),
 }
@@ -95,7 +93,6 @@ fn plan() -> impl Strategy<Value = Plan> {
         3 => Just(Plan::PushPlaced),
         4 => (0..OBJECTS).prop_map(Plan::PushObject),
         3 => Just(Plan::Pop),
-        2 => (1u32..6).prop_map(Plan::TakeFirst),
         3 => (0..OBJECTS).prop_map(Plan::Take),
     ]
 }
@@ -196,14 +193,6 @@ fn live(plans: &[Plan]) {
                         spare.push(item);
                     }
                 }
-            }
-            Plan::TakeFirst(divisor) => {
-                let wanted = |number: &u32| *number >= OBJECTS && number % divisor == 0;
-                let taken = atomic(|| queue.take_first(|item| wanted(&item.number())));
-                let at = model.iter().position(wanted);
-                let modelled = at.and_then(|at| model.remove(at));
-                assert_eq!(taken.as_ref().map(|(item, _)| item.number()), modelled);
-                tickets.extend(taken.and_then(|(_, ticket)| ticket));
             }
             Plan::Take(number) => {
                 let taken = atomic(|| objects.take(number, &mut queue));
@@ -376,8 +365,7 @@ fn values(queue: &BoxQueue<u32>, after: Option<&Position<u32>>) -> Vec<u32> {
 
 #[test]
 fn a_list_goes_on_at_the_front_if_its_place_is_gone() {
-    let mut queue = BoxQueue::new();
-    queue.become_numbered();
+    let mut queue = BoxQueue::numbered();
     for value in 0..6 {
         queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
     }

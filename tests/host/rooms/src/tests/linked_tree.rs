@@ -3,10 +3,10 @@
 //! The tree whose objects bring their places, next to sorted lists. Clean under Miri as well.
 
 use crate::box_queue::BoxQueue;
-use crate::link::{has_link, Link};
-use crate::linked_tree::{weight_at, Keyed, LinkedTree};
+use crate::link::{has_link, Branches, Link};
+use crate::linked_tree::{weight_at, Keyed, LinkedTree, Unplaced};
 use kernel::alloc::flags::GFP_KERNEL;
-use kernel::sync::Arc;
+use kernel::sync::{Arc, UniqueArc};
 use kernel::testing::{atomic, live_allocations, total_allocations};
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -323,6 +323,116 @@ fn no_search_is_long() {
         assert!(tree.is_empty());
         // A random tree of so many has about 28 levels; 80 are as good as never seen.
         assert!(most < 80, "{most} keys were looked at");
+    }
+}
+
+/// An object that can be in trees alone.
+struct Leaf {
+    key: u64,
+    place: Branches,
+}
+
+has_link!(impl for Leaf, place: Branches as Sorted);
+
+impl Keyed for Leaf {
+    fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+fn leaf(key: u64) -> Unplaced<Leaf> {
+    let place = Branches::new();
+    Unplaced::new(UniqueArc::new(Leaf { key, place }, GFP_KERNEL).unwrap())
+}
+
+/// The keys in a tree, by a walk.
+fn keys(tree: &LinkedTree<Leaf>) -> Vec<u64> {
+    let mut keys = Vec::new();
+    while let Some(next) = tree.first_from(keys.last().map_or(0, |last| last + 1)) {
+        keys.push(next.key);
+    }
+    keys
+}
+
+/// All orders in which six objects come, and all in which they go, some to another tree.
+#[test]
+fn objects_without_numbers_come_and_go_in_all_orders() {
+    let orders = permutations(if cfg!(miri) { 3 } else { 6 });
+    let some = orders.len().div_ceil(60);
+    let before = live_allocations();
+    for coming in &orders {
+        for going in orders.iter().step_by(some) {
+            let mut trees = [LinkedTree::new(), LinkedTree::new()];
+            let objects: Vec<_> = coming.iter().map(|&key| leaf(key as u64)).collect();
+            let borrowed: Vec<_> = objects.iter().map(|one| one.object().clone()).collect();
+            objects
+                .into_iter()
+                .for_each(|object| atomic(|| trees[0].insert_unplaced(object)));
+            let mut left: Vec<_> = (0..coming.len() as u64).collect();
+            for &at in going {
+                let object = &borrowed[at];
+                assert!(trees[1].take(object).is_none(), "it is in another tree");
+                let taken = atomic(|| trees[0].take(object)).unwrap();
+                assert!(Arc::ptr_eq(&taken, object));
+                assert!(trees[0].take(object).is_none());
+                left.retain(|key| *key != object.key);
+                assert_eq!(keys(&trees[0]), left);
+                assert_eq!(trees[0].len(), left.len());
+                assert!(trees[0].get(object.key).is_none());
+            }
+        }
+    }
+    assert_eq!(live_allocations(), before);
+}
+
+/// Once it is in no tree, whoever has the only reference can insert it again.
+#[test]
+fn an_object_without_a_number_is_inserted_again() {
+    let before = live_allocations();
+    let mut trees = [LinkedTree::new(), LinkedTree::new()];
+    let mut object = leaf(3);
+    for round in 0..10 {
+        let tree = &mut trees[round % 2];
+        tree.insert_unplaced(leaf(round as u64 + 10));
+        let other = object.object().clone();
+        tree.insert_unplaced(object);
+        let taken = tree.take(&other).unwrap();
+        assert!(Arc::into_unique_or_drop(other).is_none());
+        object = Unplaced::new(Arc::into_unique_or_drop(taken).unwrap());
+    }
+    assert_eq!(trees.each_ref().map(LinkedTree::len), [5, 5]);
+    drop((trees, object));
+    assert_eq!(live_allocations(), before);
+}
+
+/// Of two objects of one key one may not be found by itself. None is lost, and none is taken twice.
+#[test]
+fn objects_of_one_key_without_numbers_are_all_there() {
+    let before = live_allocations();
+    for count in 2..8 {
+        let mut tree = LinkedTree::new();
+        let mut objects = Vec::new();
+        for key in [5, 7].repeat(count) {
+            let object = leaf(key);
+            objects.push(object.object().clone());
+            tree.insert_unplaced(object);
+        }
+        let mut found = Vec::new();
+        for object in &objects {
+            found.extend(tree.take(object));
+            assert_eq!(tree.len(), objects.len() - found.len());
+        }
+        assert!(found.len() >= 2);
+        while let Some(object) = tree.pop_first() {
+            found.push(object);
+        }
+        assert_eq!(found.len(), objects.len());
+        for object in &objects {
+            let times = found.iter().filter(|found| Arc::ptr_eq(found, object));
+            assert_eq!(times.count(), 1);
+        }
+        drop((tree, objects, found));
+        assert_eq!(live_allocations(), before);
     }
 }
 

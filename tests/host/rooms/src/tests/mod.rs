@@ -12,6 +12,7 @@ mod freeze_state;
 mod handle_table;
 mod linked_tree;
 mod node_counts;
+mod owned_by;
 mod pointer_area;
 mod priority_rules;
 mod radix_tree;
@@ -22,6 +23,7 @@ mod range_lessons;
 mod range_shared;
 mod registrations;
 mod slot;
+mod small_queue;
 mod wait_graph;
 mod wire;
 

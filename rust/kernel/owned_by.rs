@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Data that belongs to an object, by a reference to it, and that is guarded by a lock in that object.
+//!
+//! The kernel's `LockedBy` does the second and stores a pointer for it. Here the reference to the owner,
+//! which objects with such data have anyway, tells which lock it is.
+
+use core::{
+    cell::UnsafeCell,
+    mem::size_of, //
+};
+use kernel::sync::Arc;
+
+/// A type whose values have a lock; see [`has_lock`].
+///
+/// # Safety
+///
+/// Each value has at `OFFSET` a [`SpinLock`](kernel::sync::SpinLock) of [`Self::Guarded`], of `SIZE` bytes.
+pub(crate) unsafe trait HasLock {
+    /// What the lock guards.
+    type Guarded;
+
+    /// Where the lock is in a value, in bytes.
+    const OFFSET: usize;
+
+    /// The size of the lock, in bytes.
+    const SIZE: usize;
+}
+
+/// Implements [`HasLock`] for a type, by the name of the field and what that guards.
+macro_rules! has_lock {
+    (impl for $type:ty, $field:ident: $guarded:ty) => {
+        // SAFETY: `OFFSET` is that of the field, whose type is checked without any coercion.
+        #[allow(unsafe_code)]
+        unsafe impl $crate::kernel_ext::owned_by::HasLock for $type {
+            type Guarded = $guarded;
+
+            const OFFSET: usize = {
+                let _: fn(&Self) -> *const kernel::sync::SpinLock<$guarded> =
+                    |owner| &raw const owner.$field;
+                core::mem::offset_of!(Self, $field)
+            };
+
+            const SIZE: usize = core::mem::size_of::<kernel::sync::SpinLock<$guarded>>();
+        }
+    };
+}
+pub(crate) use has_lock;
+
+/// Data that belongs to an owner, and may be accessed while the owner's lock is held.
+///
+/// # Invariants
+///
+/// `data` is accessed only by who shows what the lock of `owner` guards, for as long as that is borrowed.
+/// `owner` does not change as long as this is shared.
+pub(crate) struct OwnedBy<T, O: HasLock> {
+    owner: Arc<O>,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: Threads that share it get `&mut T` one at a time, by the lock, and `&T` only if `T` is `Sync`; and they
+// share the owner.
+unsafe impl<T: Send, O: HasLock + Send + Sync> Sync for OwnedBy<T, O> {}
+
+impl<T, O: HasLock> OwnedBy<T, O> {
+    /// Makes data that belongs to `owner`.
+    #[inline]
+    pub(crate) fn new(owner: Arc<O>, data: T) -> Self {
+        // INVARIANT: Nothing accesses the data yet.
+        Self {
+            owner,
+            data: UnsafeCell::new(data),
+        }
+    }
+
+    /// Returns the owner.
+    #[inline(always)] // It is a field.
+    pub(crate) fn owner(&self) -> &Arc<O> {
+        &self.owner
+    }
+
+    /// Returns the data, for as long as what the owner's lock guards is borrowed.
+    ///
+    /// Panics if `guarded` is what the lock of another owner guards.
+    #[inline]
+    pub(crate) fn access<'a>(&'a self, guarded: &'a O::Guarded) -> &'a T
+    where
+        T: Sync,
+    {
+        self.check(guarded);
+        // SAFETY: `guarded` is borrowed for `'a`, so nobody can show an exclusive reference to it
+        // meanwhile: by the type invariant there are only shared references to the data.
+        unsafe { &*self.data.get() }
+    }
+
+    /// Returns the data to be changed, for as long as what the owner's lock guards is borrowed exclusively.
+    ///
+    /// Panics if `guarded` is what the lock of another owner guards.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // It is the borrow of `guarded` that makes it exclusive.
+    pub(crate) fn access_mut<'a>(&'a self, guarded: &'a mut O::Guarded) -> &'a mut T {
+        self.check(guarded);
+        // SAFETY: `guarded` is borrowed exclusively for `'a`, so nobody can show another reference to it
+        // meanwhile: by the type invariant there is no other reference to the data.
+        unsafe { &mut *self.data.get() }
+    }
+
+    /// Panics if `guarded` is not what the lock of the owner guards.
+    ///
+    /// It is if it lies in the memory of that lock. The owner is not freed meanwhile; a value of the type is
+    /// in that memory once, as it is no part of itself; and of the rest of a lock nobody has references.
+    #[inline]
+    fn check(&self, guarded: *const O::Guarded) {
+        const {
+            // References to what has no size can be had anywhere.
+            assert!(size_of::<O::Guarded>() > 0);
+        }
+        let lock = Arc::as_ptr(&self.owner).addr() + O::OFFSET;
+        if guarded.addr().wrapping_sub(lock) >= O::SIZE {
+            panic!("mismatched owners");
+        }
+    }
+}
