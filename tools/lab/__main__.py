@@ -72,7 +72,7 @@ def _parser():
     one.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     one.add_argument("--only", default="", metavar="PART,...", help="tests whose names contain one of these")
     one.add_argument("--near-limits", action="store_true", help="with our driver's numbers near their ends")
-    command("contract-32", _contract_32, "the same for 32-bit tasks, on a kernel for them").add_argument(
+    command("contract-32", _contract_32, "the same for 32-bit tasks").add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
     guest_option(command("unload", _unload, "the driver taken away at the worst moments"))
@@ -272,8 +272,7 @@ def _must_be_tests(parts):
 
 def _contract_32(arguments):
     tally = Tally()
-    title = f"contract x86_64-compat {arguments.driver} 32-bit"
-    suite.contract(tally, title, "x86_64-compat", arguments.driver, width=32)
+    suite.contract(tally, f"contract x86_64 {arguments.driver} 32-bit", "x86_64", arguments.driver, width=32)
     return tally.finish()
 
 

@@ -27,6 +27,11 @@ class Guest:
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
 
+    @property
+    def debug(self):
+        """Whether its kernel watches itself (lockdep, KASAN). It has no ACPI (configs/x86_64-debug.config)."""
+        return "debug" in self.fragments
+
 
 # What our own Kbuild says for our module, for upstream's.
 _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)
@@ -36,7 +41,6 @@ GUESTS = {
     for g in (
         Guest("um", "um", ("common", "um", "trace"), flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
-        Guest("x86_64-compat", "x86_64", ("common", "x86_64", "compat")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
