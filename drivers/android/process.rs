@@ -44,7 +44,7 @@ use crate::{
         idle::{IdlePlace, IdleThreads},
         priority, //
     },
-    thread::{Looper, Thread, WaitState},
+    thread::{Thread, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
 };
@@ -270,7 +270,7 @@ impl ProcessState {
         }
         let state = thread.state(self);
         state.is_work_urgent = true;
-        let polls = state.looper.has(Looper::POLLS);
+        let polls = state.looper.polls();
         if self.stop_waiting(thread) {
             ThreadWake::Thread
         } else if polls && self.has_pollers {
@@ -491,7 +491,7 @@ impl Process {
         state.has_pollers = true;
         let has_common_work = !state.work.is_empty();
         let own = thread.state(&mut state);
-        own.looper.set(Looper::POLLS);
+        own.looper.poll();
         let has_own_work = own.is_work_urgent;
         let takes_common_work = own.is_available() && has_common_work;
         drop(state);

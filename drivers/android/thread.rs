@@ -24,6 +24,7 @@ use crate::{
     pure::{
         call_stack::{CallStack, Frame, FrameId},
         completions::{Completion, Completions},
+        looper::Looper,
         priority_rules::{NodePriority, Priority, SavedPriority}, //
     },
     scheduling::{idle::IdlePlace, priority},
@@ -114,45 +115,6 @@ pub(crate) enum WaitState {
     /// on until that is done: otherwise it could serve the call and restore its own priority before
     /// it is raised. Until then it is in the driver, so it and its process do not end.
     Reserved,
-}
-
-/// What user space has declared about the thread's place in the pool.
-///
-/// Bits, as the C driver shows them in its logs: a thread has no more room.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Looper(u8);
-
-impl Looper {
-    /// Joined because the driver requested another thread.
-    pub(crate) const REGISTERED: Self = Self(1);
-    /// Joined without a request of the driver.
-    pub(crate) const ENTERED: Self = Self(1 << 1);
-    /// Has declared that it leaves the pool, which has no effect.
-    pub(crate) const EXITED: Self = Self(1 << 2);
-    /// Has joined in a way that the protocol does not have.
-    pub(crate) const INVALID: Self = Self(1 << 3);
-    /// Polls the device.
-    pub(crate) const POLLS: Self = Self(1 << 5);
-
-    /// Records a declaration.
-    pub(crate) fn set(&mut self, declared: Self) {
-        self.0 |= declared.0;
-    }
-
-    /// Whether the thread has declared this.
-    pub(crate) fn has(self, declared: Self) -> bool {
-        self.0 & declared.0 != 0
-    }
-
-    /// Whether the thread is one of the pool.
-    pub(crate) fn is_in_pool(self) -> bool {
-        self.has(Self(Self::REGISTERED.0 | Self::ENTERED.0))
-    }
-
-    /// Returns the bits.
-    pub(crate) fn bits(self) -> u8 {
-        self.0
-    }
 }
 
 impl ThreadState {

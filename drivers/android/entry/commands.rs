@@ -22,7 +22,8 @@ use crate::{
     node::NodeInUse,
     notifications::{death, freeze},
     process::Process,
-    thread::{Looper, Thread},
+    pure::looper::NotRequested,
+    thread::Thread,
     trace,
     waits, //
 };
@@ -281,10 +282,9 @@ fn execute_other(sender: &Sender<'_>, command: Command, source: &Source) -> Resu
         | Command::FreezeNotificationDone => freeze_notification(process, command, source)?,
         Command::RegisterLooper => register_looper(thread, source),
         Command::EnterLooper => enter_looper(thread, source),
-        // The thread stays in the pool until it ends (contract LOOP-4).
         Command::ExitLooper => {
             let mut process = thread.process.lock_state();
-            thread.state(&mut process).looper.set(Looper::EXITED);
+            thread.state(&mut process).looper.exit();
         }
     }
     Ok(())
@@ -453,49 +453,32 @@ fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source
     })
 }
 
-/// Runs `BC_REGISTER_LOOPER`: a thread that the driver has requested joins the pool (contract LOOP-3).
-/// Takes the state lock.
+/// Runs `BC_REGISTER_LOOPER`. Takes the state lock.
 fn register_looper(thread: &Thread, source: &Source) {
     let mut process = thread.process.lock_state();
-    let is_expected = process.pool.is_thread_requested;
-    let looper = &mut thread.state(&mut process).looper;
-    looper.set(Looper::REGISTERED);
-    let has_entered = looper.has(Looper::ENTERED);
-    if has_entered || !is_expected {
-        looper.set(Looper::INVALID);
-    }
-    if !has_entered && is_expected {
-        process.pool.is_thread_requested = false;
-        process.pool.started += 1;
-        drop(process);
-        binder_debug!(Threads, "joins the pool, as asked");
-        return;
-    }
+    let mut pool = process.pool;
+    let registered = thread.state(&mut process).looper.register(&mut pool);
+    process.pool = pool;
     drop(process);
-    source.refuse(
-        Command::RegisterLooper,
-        match has_entered {
-            true => fmt!(
-                "the thread has entered the pool (BC_ENTER_LOOPER) and is in it; do one of both"
-            ),
-            false => fmt!("no thread was asked for (BR_SPAWN_LOOPER); use BC_ENTER_LOOPER"),
-        },
-    );
+    let why = match registered {
+        Ok(()) => return binder_debug!(Threads, "joins the pool, as asked"),
+        Err(NotRequested::HasEntered) => {
+            "the thread has entered the pool (BC_ENTER_LOOPER) and is in it; do one of both"
+        }
+        Err(NotRequested::Nobody) => {
+            "no thread was asked for (BR_SPAWN_LOOPER); use BC_ENTER_LOOPER"
+        }
+    };
+    source.refuse(Command::RegisterLooper, fmt!("{why}"));
 }
 
-/// Runs `BC_ENTER_LOOPER`: a thread that the driver has not requested joins the pool (contract LOOP-2).
-/// Takes the state lock.
+/// Runs `BC_ENTER_LOOPER`. Takes the state lock.
 fn enter_looper(thread: &Thread, source: &Source) {
     let mut process = thread.process.lock_state();
-    let looper = &mut thread.state(&mut process).looper;
-    looper.set(Looper::ENTERED);
-    let has_registered = looper.has(Looper::REGISTERED);
-    if has_registered {
-        looper.set(Looper::INVALID);
-    }
+    let is_valid = thread.state(&mut process).looper.enter();
     drop(process);
     binder_debug!(Threads, "joins the pool");
-    if has_registered {
+    if !is_valid {
         source.refuse(
             Command::EnterLooper,
             fmt!("the thread has joined the pool when asked (BC_REGISTER_LOOPER); do one of both"),

@@ -25,7 +25,7 @@ use crate::{
             LIMITS, //
         },
     },
-    thread::{Looper, Thread, ThreadState}, //
+    thread::{Thread, ThreadState}, //
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -182,6 +182,5 @@ fn activity_above(state: &ThreadState, place: usize) -> Activity {
 fn may_take(thread: &Thread, state: &ThreadState) -> bool {
     let looper = state.looper;
     // A call that is for the thread itself is not on its stack yet.
-    state.pending_calls != 0
-        || ((looper.is_in_pool() || looper.has(Looper::POLLS)) && !thread.is_exiting())
+    state.pending_calls != 0 || ((looper.is_in_pool() || looper.polls()) && !thread.is_exiting())
 }

@@ -11,6 +11,7 @@ mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
 mod linked_tree;
+mod looper;
 mod node_counts;
 mod owned_by;
 mod pointer_area;

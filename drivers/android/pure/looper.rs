@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a thread has declared about its place in the pool of its process.
+
+use super::pool::Pool;
+
+/// The declarations of one thread, in one byte: a thread's record has no more room.
+///
+/// Their bits are those that the C driver shows in its logs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Looper(u8);
+
+/// Why a thread that joins is not the one that the driver has requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRequested {
+    /// It has entered the pool by itself.
+    HasEntered,
+    /// The driver has requested none.
+    Nobody,
+}
+
+impl Looper {
+    /// Joined because the driver requested another thread.
+    const REGISTERED: u8 = 1;
+    /// Joined without a request of the driver.
+    const ENTERED: u8 = 1 << 1;
+    /// Has declared that it leaves the pool.
+    const EXITED: u8 = 1 << 2;
+    /// Has joined in a way that the protocol does not have.
+    const INVALID: u8 = 1 << 3;
+    /// Polls the device.
+    const POLLS: u8 = 1 << 5;
+
+    /// The thread joins because the driver has requested another one (contract LOOP-3). It joins in any
+    /// case, and is counted as a thread of the pool if this succeeds.
+    pub(crate) fn register(&mut self, pool: &mut Pool) -> Result<(), NotRequested> {
+        self.0 |= Self::REGISTERED;
+        let refused = if self.has(Self::ENTERED) {
+            NotRequested::HasEntered
+        } else if !pool.is_thread_requested {
+            NotRequested::Nobody
+        } else {
+            pool.is_thread_requested = false;
+            pool.started += 1;
+            return Ok(());
+        };
+        self.0 |= Self::INVALID;
+        Err(refused)
+    }
+
+    /// The thread joins by itself (contract LOOP-2). Returns `false` if it has registered before; it
+    /// joins in any case.
+    pub(crate) fn enter(&mut self) -> bool {
+        self.0 |= Self::ENTERED;
+        let is_valid = !self.has(Self::REGISTERED);
+        if !is_valid {
+            self.0 |= Self::INVALID;
+        }
+        is_valid
+    }
+
+    /// The thread leaves, which changes nothing but what logs show: it stays in the pool until it ends
+    /// (contract LOOP-4).
+    pub(crate) fn exit(&mut self) {
+        self.0 |= Self::EXITED;
+    }
+
+    /// The thread polls the device.
+    pub(crate) fn poll(&mut self) {
+        self.0 |= Self::POLLS;
+    }
+
+    /// Whether the thread is one of the pool.
+    pub(crate) fn is_in_pool(self) -> bool {
+        self.has(Self::REGISTERED | Self::ENTERED)
+    }
+
+    /// Whether the thread has polled the device.
+    pub(crate) fn polls(self) -> bool {
+        self.has(Self::POLLS)
+    }
+
+    /// Returns the bits.
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Whether one of these bits is set.
+    fn has(self, bits: u8) -> bool {
+        self.0 & bits != 0
+    }
+}
