@@ -35,7 +35,7 @@ use crate::{
     kernel_ext::{
         box_queue::{Placed, Ticket},
         park::WakeHint,
-        ticks::ShortTicks, //
+        ticks::Ticks, //
     },
     node::Node,
     process::{Pid, ProcessState, StateGuard},
@@ -72,7 +72,7 @@ pub(crate) struct Transaction {
     /// The thread that made the call.
     pub(crate) caller: Arc<Thread>,
     /// When the call or its reply was sent.
-    pub(crate) start: ShortTicks,
+    pub(crate) start: Ticks,
     /// The priority of the caller when it made the call.
     pub(crate) caller_priority: Priority,
     /// The priority of the serving thread before the call; none until it begins to change.
@@ -139,7 +139,7 @@ impl Transaction {
             flags: 0,
             sender_euid: Kuid::current_euid(),
             caller: caller.clone(),
-            start: ShortTicks::now(),
+            start: Ticks::now(),
             caller_priority: Priority::default(),
             saved_priority: SavedPriority::NONE,
             content: Content::Empty,
@@ -155,7 +155,7 @@ impl Transaction {
         self.code = request.code;
         self.flags = request.flags;
         self.sender_euid = Kuid::current_euid();
-        self.start = ShortTicks::now();
+        self.start = Ticks::now();
     }
 
     /// Records the frame that the call has on its caller's stack.

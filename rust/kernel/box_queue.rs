@@ -60,7 +60,7 @@ use kernel::{
         AllocError,
         Flags, //
     },
-    sync::Arc, //
+    sync::{Arc, ArcBorrow}, //
 };
 
 /// A place in a queue that was allocated.
@@ -74,6 +74,31 @@ struct Cell<T> {
     /// First, so that a pointer to it is a pointer to the cell.
     link: Link,
     value: UnsafeCell<MaybeUninit<T>>,
+}
+
+impl<T> Cell<T> {
+    /// Keeps the memory of a cell until [`Self::let_go`].
+    ///
+    /// # Safety
+    ///
+    /// The link is that of a cell of `T`s that comes from an `Arc` that was turned into a pointer, whose
+    /// count somebody owns meanwhile.
+    unsafe fn keep(link: NonNull<Link>) {
+        // SAFETY: The link is the beginning of the cell; the rest is as the caller promises.
+        let cell = unsafe { ArcBorrow::from_raw(link.cast::<Self>().as_ptr().cast_const()) };
+        core::mem::forget(Arc::from(cell));
+    }
+
+    /// Ends what [`Self::keep`] has begun.
+    ///
+    /// # Safety
+    ///
+    /// This is done once for each time that `keep` was called. If the reference is the last one, there is
+    /// no value in the cell.
+    unsafe fn let_go(link: NonNull<Link>) {
+        // SAFETY: The reference was made by `keep`, and is dropped once.
+        drop(unsafe { Arc::from_raw(link.cast::<Self>().as_ptr()) });
+    }
 }
 
 // SAFETY: The object that may use the cell can take the `T` out of it, and that right can be moved

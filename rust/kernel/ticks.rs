@@ -8,10 +8,9 @@ extern "C" {
     fn kernel_ext_milliseconds(ticks: u64) -> u64;
 }
 
-/// A moment, in ticks of the kernel's timer since boot. On 32-bit kernels its count begins anew after
-/// 49 days or more (2^32 ticks).
+/// A moment, in ticks of the kernel's timer modulo 2^32, which take 49 days or more.
 #[derive(Clone, Copy)]
-pub(crate) struct Ticks(usize);
+pub(crate) struct Ticks(u32);
 
 impl Ticks {
     /// Returns the present moment. May be called in any context.
@@ -19,32 +18,16 @@ impl Ticks {
     pub(crate) fn now() -> Self {
         // SAFETY: `jiffies` is an aligned word that exists as long as the kernel runs. It is written as
         // a whole, so a volatile read, which is one load, gives a value that it has had.
-        Self(unsafe { (&raw const bindings::jiffies).read_volatile() })
+        let ticks = unsafe { (&raw const bindings::jiffies).read_volatile() };
+        Self(ticks as u32)
     }
 
-    /// Returns the count of ticks modulo 2^32, of which only differences mean something.
-    pub(crate) fn count(self) -> u32 {
-        self.0 as u32
+    /// Returns the moment of a [count](Self::count).
+    pub(crate) fn of(count: u32) -> Self {
+        Self(count)
     }
 
-    /// Returns the milliseconds that have passed since this moment, to the precision of a tick.
-    pub(crate) fn elapsed_milliseconds(self) -> u64 {
-        milliseconds(Self::now().0.wrapping_sub(self.0) as u64)
-    }
-}
-
-/// A moment in half the room: its ticks modulo 2^32, which take 49 days or more.
-#[derive(Clone, Copy)]
-pub(crate) struct ShortTicks(u32);
-
-impl ShortTicks {
-    /// Returns the present moment. May be called in any context.
-    #[inline]
-    pub(crate) fn now() -> Self {
-        Self(Ticks::now().count())
-    }
-
-    /// Returns the count of ticks modulo 2^32, of which only differences mean something.
+    /// Returns the count of ticks, of which only differences mean something.
     pub(crate) fn count(self) -> u32 {
         self.0
     }
@@ -52,12 +35,8 @@ impl ShortTicks {
     /// Returns the milliseconds that have passed since this moment, to the precision of a tick, if fewer
     /// than 2^32 ticks have.
     pub(crate) fn elapsed_milliseconds(self) -> u64 {
-        milliseconds(Self::now().0.wrapping_sub(self.0).into())
+        let ticks = Self::now().0.wrapping_sub(self.0);
+        // SAFETY: This computes; any number may be passed.
+        unsafe { kernel_ext_milliseconds(ticks.into()) }
     }
-}
-
-/// Returns how long a number of ticks takes.
-pub(crate) fn milliseconds(ticks: u64) -> u64 {
-    // SAFETY: This computes; any number may be passed.
-    unsafe { kernel_ext_milliseconds(ticks) }
 }

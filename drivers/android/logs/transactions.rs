@@ -4,7 +4,7 @@
 
 use crate::{
     allocation::Buffer,
-    kernel_ext::ticks::ShortTicks,
+    kernel_ext::ticks::Ticks,
     process::{Pid, Process},
     thread::Thread,
     transaction::{Content, Transaction}, //
@@ -76,7 +76,7 @@ pub(super) struct Line {
     nice: i16,
     is_oneway: bool,
     is_reply: bool,
-    start: Option<ShortTicks>,
+    start: Option<Ticks>,
     pub(super) data: Data,
 }
 
@@ -137,7 +137,7 @@ impl Line {
     /// Writes the line behind a prefix. In place of the transaction's address, which the C driver hides
     /// in its own way, there are zeros: its number says which one it is.
     pub(super) fn write(&self, prefix: &str, out: &SeqFile) {
-        let elapsed = self.start.map_or(0, ShortTicks::elapsed_milliseconds);
+        let elapsed = self.start.map_or(0, Ticks::elapsed_milliseconds);
         seq_print!(
             out,
             "{prefix} {}: 0000000000000000 from {}:{} to {}:{} code {:x} flags {:x} pri {} a{} r{} elapsed {elapsed}ms",

@@ -15,7 +15,7 @@ use crate::{
     context::Context,
     kernel_ext::{
         pid::TaskState,
-        ticks::{self, Ticks}, //
+        ticks::Ticks, //
     },
     node::Node,
     process::Pid,
@@ -167,7 +167,7 @@ impl Report {
         }
         if let Found::ServedBy { id, sent, .. } = chain[0].found {
             report.id = id;
-            report.waited_ms = ticks::milliseconds(Ticks::now().count().wrapping_sub(sent).into());
+            report.waited_ms = Ticks::of(sent).elapsed_milliseconds();
         }
         if let (Found::ServedBy { thread, .. }, true) = (
             chain[shown - 1].found,

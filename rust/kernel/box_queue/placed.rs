@@ -9,7 +9,7 @@ use core::{
     ops::{Deref, DerefMut},
     ptr::NonNull, //
 };
-use kernel::sync::{Arc, ArcBorrow};
+use kernel::sync::Arc;
 
 /// A value that brings its place. It has one owner at any time, which is this or the queue that it is in;
 /// made by [`Ticket::fill`].
@@ -85,14 +85,14 @@ unsafe impl<T> Refers for Placed<T> {
     }
 
     unsafe fn keep(link: NonNull<Link>) {
-        // SAFETY: The link is that of a cell from an `Arc`, and the caller promises that it exists.
-        let cell = unsafe { ArcBorrow::from_raw(link.cast::<Cell<T>>().as_ptr().cast_const()) };
-        core::mem::forget(Arc::from(cell));
+        // SAFETY: `into_link` turned an `Arc` of the cell into a pointer, and the caller promises that
+        // `from_link` is not called meanwhile.
+        unsafe { Cell::<T>::keep(link) };
     }
 
     unsafe fn let_go(link: NonNull<Link>) {
-        // SAFETY: `keep` has made this reference, which the caller promises to be dropped once. If it is
-        // the last, the `Placed` is dropped already, and its value with it.
-        drop(unsafe { Arc::from_raw(link.cast::<Cell<T>>().as_ptr()) });
+        // SAFETY: The caller promises that this is done once. If the reference is the last one, the
+        // `Placed` is dropped already, and its value with it.
+        unsafe { Cell::<T>::let_go(link) };
     }
 }

@@ -7,7 +7,6 @@ use super::{
     Cell, Queued,
 };
 use core::{marker::PhantomData, ptr::NonNull};
-use kernel::sync::{Arc, ArcBorrow};
 
 /// Where a list of the values of a queue was interrupted: at a value that was queued then.
 ///
@@ -37,8 +36,7 @@ impl<T: Queued> Position<T> {
         if kind == CELL {
             // SAFETY: By the type invariant of queues the link is that of a cell, which comes from an `Arc`
             // that was turned into a pointer, whose count the queue owns.
-            let cell = unsafe { ArcBorrow::from_raw(link.cast::<Cell<T>>().as_ptr().cast_const()) };
-            core::mem::forget(Arc::from(cell));
+            unsafe { Cell::<T>::keep(link) };
         } else {
             // SAFETY: By the type invariant of queues both come from `into_link`, and the queue keeps its
             // reference meanwhile.
@@ -63,8 +61,9 @@ impl<T: Queued> Position<T> {
 impl<T: Queued> Drop for Position<T> {
     fn drop(&mut self) {
         if self.kind == CELL {
-            // SAFETY: By the type invariants this owns a reference, which is dropped once.
-            drop(unsafe { Arc::from_raw(self.link.cast::<Cell<T>>().as_ptr()) });
+            // SAFETY: By the type invariants this owns a reference, which `keep` made. If it is the last
+            // one, queue and ticket of the cell are gone, and its value with them.
+            unsafe { Cell::<T>::let_go(self.link) };
         } else {
             // SAFETY: As above; it was made by `keep`.
             unsafe { T::let_go(self.link, self.kind) };
