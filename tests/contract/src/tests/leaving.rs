@@ -37,6 +37,7 @@ cases! { "leaving":
     death_with_everything_unread ["REL-2", "TREL-1"],
     exit_after_the_outer_call_has_ended ["TREL-1", "TXN-26"],
     exit_with_the_outer_calls_end_unread ["TREL-1", "TXN-26"],
+    death_with_an_error_unread ["TREL-1", "REL-2"],
 }
 
 const COOKIE: u64 = 0x99;
@@ -440,4 +441,18 @@ fn exit_with_the_outer_calls_end_unread(t: &Stage) {
     assert_eq!(a.drain(), []);
     a.round_trip(0, &manager, &empty(), &empty());
     assert_eq!(a.drain(), []);
+}
+
+/// The error goes with the thread, and the thread with the error: our driver would print at unload what is left.
+fn death_with_an_error_unread(t: &Stage) {
+    let manager = t.manager();
+    let port = t.client();
+    for _ in 0..3 {
+        // There is no call to reply to.
+        port.send(|c| c.reply(&port.place(0, 0, &empty())));
+        exit(&port);
+        port.round_trip(0, &manager, &empty(), &empty());
+    }
+    port.send(|c| c.reply(&port.place(0, 0, &empty())));
+    port.kill();
 }
