@@ -33,7 +33,7 @@ pub struct Actor {
     pid: Pid,
     tid: Pid,
     /// What it has been told and not yet answered.
-    busy: RefCell<Option<String>>,
+    busy: RefCell<Option<Op>>,
     /// Whether the conductor must reap it.
     child: Cell<bool>,
 }
@@ -149,11 +149,11 @@ impl Actor {
 
     fn post(&self, op: Op, fd: Option<&OwnedFd>) {
         if let Some(earlier) = self.busy.borrow().as_ref() {
-            panic!("{op:?} ordered while {earlier} is not finished");
+            panic!("{op:?} ordered while {earlier:?} is not finished");
         }
-        *self.busy.borrow_mut() = Some(format!("{op:.200?}"));
         let bytes = postcard::to_stdvec(&op).expect("an operation");
         send(&self.channel, &bytes, fd).unwrap_or_else(|errno| panic!("{op:?}: the actor is gone ({errno})"));
+        *self.busy.borrow_mut() = Some(op);
     }
 
     /// Gives an order and does not wait.
@@ -180,8 +180,8 @@ impl Actor {
 
     fn finish_with_fd(&self) -> (Answer, Option<OwnedFd>) {
         let op = self.busy.borrow_mut().take().expect("an order is out");
-        assert!(self.answered(patience()), "blocked in {op}");
-        let (bytes, fd) = receive(&self.channel).unwrap_or_else(|| panic!("the actor died in {op}"));
+        assert!(self.answered(patience()), "blocked in {op:?}");
+        let (bytes, fd) = receive(&self.channel).unwrap_or_else(|| panic!("the actor died in {op:?}"));
         (postcard::from_bytes(&bytes).expect("an answer"), fd)
     }
 

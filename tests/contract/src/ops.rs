@@ -12,6 +12,7 @@ pub type Slot = usize;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WriteReadOp {
     /// The commands.
+    #[serde(with = "serde_bytes")]
     pub commands: Vec<u8>,
     /// What to claim as their size, if not the truth.
     pub write_size: Option<u64>,
@@ -74,7 +75,12 @@ pub enum Op {
     /// `BINDER_WRITE_READ`. Answers what came of it.
     WriteRead { slot: Slot, args: WriteReadOp },
     /// Any other ioctl with its argument. Answers the argument afterwards.
-    Ioctl { slot: Slot, number: u32, argument: Vec<u8> },
+    Ioctl {
+        slot: Slot,
+        number: u32,
+        #[serde(with = "serde_bytes")]
+        argument: Vec<u8>,
+    },
     /// An ioctl whose argument cannot be accessed.
     IoctlFault { slot: Slot, number: u32 },
     /// An ioctl whose argument is in memory that the conductor names.
@@ -141,10 +147,16 @@ pub enum Answer {
     /// A number: a slot, an address, a pid.
     Number(u64),
     /// The argument of an ioctl afterwards.
-    Argument(Vec<u8>),
+    Argument(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A `BINDER_WRITE_READ`: errno or 0, and the fields afterwards. The fields and the buffer are
     /// filled on errors, too.
-    WriteRead { errno: i32, write_consumed: u64, read_consumed: u64, returns: Vec<u8> },
+    WriteRead {
+        errno: i32,
+        write_consumed: u64,
+        read_consumed: u64,
+        #[serde(with = "serde_bytes")]
+        returns: Vec<u8>,
+    },
     /// Whether a step of the operation was made to fail, and what came of it.
     Injected { fired: bool, answer: Box<Answer> },
     /// The system call failed with this errno.
