@@ -38,17 +38,23 @@ def content(*paths):
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
-def need_space(gigabytes, what, begun=None):
+def content_below(*folders):
+    """What names the files below folders and their contents."""
+    digest = hashlib.sha256()
+    for path in (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()):
+        digest.update(f"{path}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def need_space(gigabytes, what, begun=None, where=None):
     """Complain before a long step rather than in the middle of it. `begun`: the folder in which the step goes on where an
-    interrupted one stopped; what that has left there is a part of what the step needs."""
-    where = root()
-    where.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(where).free / 1e9
+    interrupted one stopped; what that has left there is a part of what the step needs. `where`: not the cache, but this folder."""
+    folder = where or root()
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free / 1e9
     if free + (size_of(begun) / 1e9 if begun else 0) < gigabytes:
-        raise say.LabError(
-            f"{what} needs {gigabytes} GB in {where}, {free:.1f} GB are free: "
-            "free some, or set RUST_BINDER_CACHE to a folder on a larger disk"
-        )
+        larger = "work in a checkout" if where else "set RUST_BINDER_CACHE to a folder"
+        raise say.LabError(f"{what} needs {gigabytes} GB in {folder}, {free:.1f} GB are free: free some, or {larger} on a larger disk")
 
 
 def size_of(path):

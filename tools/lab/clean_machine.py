@@ -52,7 +52,7 @@ def run(only=(), everything=False, with_cache=False, into_docs=False):
         raise say.LabError(f"no document has {', '.join(sorted(unknown))} among the commands of a clean machine")
     packages.ensure("clean_machine")
     # The last one is removed first.
-    cache.need_space(2 if with_cache else 25 if everything else 12, "a machine of its own", HOME / "root")
+    cache.need_space(2 if with_cache else 25 if everything else 12, "a machine of its own", HOME / "root", HOME)
     root = _root()
     shared = [cache.root()] if with_cache else []
     rows = [("", "git clone", *_clone(root))]

@@ -104,8 +104,7 @@ def run(kernel, job, on_output=None):
 
 def _command(kernel, job, initrd, console):
     if kernel.guest.arch == "um":
-        memory = max(job.memory, 1024) if "debug" in kernel.guest.fragments else job.memory
-        argv = [kernel.image, f"mem={memory}M", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
+        argv = [kernel.image, f"mem={job.memory}M", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
                 "con=null", "con1=fd:0,fd:1", "stderr=1", "loglevel=5", *job.boot]
     else:
         # On a busy host the timer ticks too late for the kernel's test of it at boot, which then panics.
@@ -113,7 +112,7 @@ def _command(kernel, job, initrd, console):
         # KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
         # know of how many levels page tables are while a CPU's features are read anew; with four it matters not.
         # Without ACPI it would not find the timer that it measures its clock by. QEMU's sockets have one clock, which AMD's need not.
-        extra += ["no5lvl", "pmtmr=0x608", "tsc=reliable"] if "debug" in kernel.guest.fragments else []
+        extra += ["no5lvl", "pmtmr=0x608", "tsc=reliable"] if kernel.guest.debug else []
         argv = ["qemu-system-x86_64", *machine(kernel, job), *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
                 "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
                 "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
@@ -129,10 +128,9 @@ def machine(kernel, job):
     """The words that tell QEMU what to emulate."""
     if job.icount:
         return ICOUNT
-    debug = "debug" in kernel.guest.fragments
-    at_once = job.at_once or debug and not job.in_turn
+    at_once = job.at_once or kernel.guest.debug and not job.in_turn
     # The firmware's table of processors, which a kernel without ACPI reads, has one for each socket.
-    return [*(_AT_ONCE if at_once else _IN_TURN), "-smp", f"{job.cpus},sockets={job.cpus}" if debug else str(job.cpus)]
+    return [*(_AT_ONCE if at_once else _IN_TURN), "-smp", f"{job.cpus},sockets={job.cpus}" if kernel.guest.debug else str(job.cpus)]
 
 
 def _boot(argv, console, speech, job):
@@ -253,7 +251,7 @@ def _settings(kernel, job, token):
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "interactive": "yes" if job.interactive else "no",
         # QEMU ends at either; without ACPI there is nothing to power off with.
-        "stop": "reboot" if kernel.guest.arch != "um" and "debug" in kernel.guest.fragments else "poweroff",
+        "stop": "reboot" if kernel.guest.debug else "poweroff",
         "columns": size.columns if job.interactive else "",
         "rows": size.lines,
         "driver": job.driver,

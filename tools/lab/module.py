@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Our driver, or what tests a kernel from inside, as an external module of a guest's kernel."""
 
-from . import cache, proc
+from . import cache, proc, say, toolchain
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
+# What a module may be made of besides its own folder.
+SOURCES = (DRIVER, ROOT / "rust", ROOT / "include")
 # Numbers start near their ends: see drivers/android/pure/numbers.rs.
 NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
 # Where this process has brought our driver up to date: what is edited meanwhile is for the next command.
@@ -19,11 +21,32 @@ def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", argument
         return place / made
     with cache.lock(f"module-{cache.key(place)}"):
         out = folder(kernel, name)
-        proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
-                    env=kernel.module_environment())
+
+        def make():
+            proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources),
+                        env=kernel.module_environment())
+
+        if (out / made).exists():
+            make()
+        else:
+            _first(kernel, out, made, (sources, arguments), make)
     if sources == DRIVER:
         _current.add(place)
     return out / made
+
+
+def _first(kernel, out, made, inputs, make):
+    """Make a module in a folder that has none, or take what an earlier clone at this place made of the same: paths are in modules."""
+    def keep(part):
+        make()
+        proc.output("cp", "-dR", out, part)
+
+    content = cache.content_below(*SOURCES, inputs[0])
+    kept = cache.entry(f"module/{kernel.guest.name}-{cache.key(kernel.folder, toolchain.versions(), out, made, inputs, content)}", keep)
+    if not (out / made).exists():
+        # With new times: these files are newer than the sources, and made of them.
+        proc.output("cp", "-dR", f"{kept}/.", out)
+        say.note(f"{made} for {kernel.guest.name} was made of the same before")
 
 
 def _place(kernel, name):

@@ -8,20 +8,17 @@ nothing is left to complain about.
 
 import dataclasses
 import functools
-import hashlib
 import json
 import os
 import pathlib
 import re
 import subprocess
 
-from . import module, programs, proc, say, toolchain
+from . import cache, module, programs, proc, say, toolchain
 from .versions import BUILD, ROOT
 
 HOME = BUILD / "mutants"
 _ROUNDS = 25
-# What a module is made of.
-_SOURCES = ("drivers/android", "rust", "include")
 _C_ERROR = re.compile(r"^(?P<file>\S+\.c):(?P<line>\d+):(?P<column>\d+): error: ", re.M)
 
 
@@ -71,11 +68,7 @@ def build(kernel, name, only=None, arguments=()):
 
 def _content(only):
     """A number that changes with whatever a module of these faults is made of."""
-    files = [path for name in _SOURCES for path in sorted((ROOT / name).rglob("*")) if path.is_file()]
-    digest = hashlib.sha256("\n".join(sorted(only or ())).encode())
-    for path in [pathlib.Path(_generator()), *files]:
-        digest.update(f"{path}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
+    return cache.key(sorted(only or ()), cache.content(pathlib.Path(_generator())), cache.content_below(*module.SOURCES))
 
 
 def build_host(folder):

@@ -40,7 +40,7 @@ CONTRACT_CHARGING = ("um", "x86_64-debug")
 # Whether a caller who waits gives its CPU away, or says nothing, is another one.
 HANDOFF = ("handoff=2", "handoff=0")
 # What is told to the driver by numbers, sizes and addresses is what a task's width could change; the
-# rest runs with `make contract-32`, on a kernel of its own that knows the other system calls of such tasks.
+# rest runs with `make contract-32`.
 GROUPS_32 = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::",
              "objects::", "handles::", "fds::", "fd_arrays::", "pointers::", "freeze::")
 CONTRACT_32 = (("x86_64", "c"), ("x86_64", "rust"))
@@ -67,7 +67,7 @@ FIRST = 10_000
 # last one's objects.
 KERNELS = {"x86_64-debug": FIRST + 2, "x86_64": 300, "um": FIRST + 1}
 # How many recorded mutants are tried again, drawn by the day's date.
-MUTANTS = 10
+MUTANTS = 6
 RECORD = "results.jsonl"
 
 

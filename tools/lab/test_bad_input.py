@@ -17,7 +17,7 @@ import threading
 import unittest
 from unittest import mock
 
-from lab import __main__, cache, debian, foreign, kernel, proc, programs, say, source, stock
+from lab import __main__, cache, clean_machine, debian, foreign, kernel, proc, programs, say, source, stock
 from lab.versions import ROOT
 
 
@@ -168,6 +168,14 @@ class Downloads(unittest.TestCase):
                 for _ in range(2):
                     with self.assertRaises(KeyboardInterrupt):
                         step()
+
+    def test_a_clean_machine_needs_room_where_its_root_is(self):
+        elsewhere = self.folder / "tree"
+        disks = mock.patch.object(cache.shutil, "disk_usage", lambda where: mock.Mock(free=1e9 if where == elsewhere else 99e9))
+        with disks, mock.patch.object(clean_machine, "HOME", elsewhere), mock.patch.object(clean_machine.packages, "ensure"), \
+                mock.patch.object(clean_machine.os, "geteuid", lambda: 0):
+            with self.assertRaisesRegex(say.LabError, f"needs 12 GB in {elsewhere}, 1.0 GB are free: free some, or work in a checkout"):
+                clean_machine.run()
 
     def interrupted(self, *arguments):
         """What a part of a step leaves in its folder, when it is interrupted."""

@@ -10,7 +10,7 @@ import types
 import unittest
 from unittest import mock
 
-from . import guest, recall
+from . import guest, kernel, recall
 
 
 class Recall(unittest.TestCase):
@@ -27,8 +27,7 @@ class Recall(unittest.TestCase):
 
     def run_on(self, name="um-1", status=0, problems=(), **options):
         """Run a job in the guest of that kernel; what came of it."""
-        described = types.SimpleNamespace(arch="um", stock=False, builtin=False, name="um")
-        built = types.SimpleNamespace(folder=self.folder / name, guest=described)
+        built = types.SimpleNamespace(folder=self.folder / name, guest=kernel.GUESTS["um"])
         job = guest.Job(argv=["/lab/contract", "run"], driver="c", files={"/lab/contract": self.program}, **options)
 
         def attempt():
