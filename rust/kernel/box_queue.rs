@@ -196,18 +196,9 @@ impl<T: Queued> BoxQueue<T> {
     /// for a numbered queue may there be an `after`.
     pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
         let here = after.map(Position::link).filter(|link| self.has(link));
-        // INVARIANT: By the type invariant of queues `first` is a link of this one, and so is any link
-        // with its number, and the one behind it.
-        let next = match here {
-            None => self.first,
-            // SAFETY: The queue may use its links, and `&self` keeps them from being changed meanwhile.
-            Some(link) => unsafe { (*link.ends()).behind },
-        };
-        Iter {
-            next,
-            last: None,
-            _queue: PhantomData,
-        }
+        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with its number
+        // is one of it. `&self` keeps it from being changed meanwhile.
+        unsafe { Iter::new(here, self.first) }
     }
 
     /// Queues `value` behind all others, in the place of `ticket`.
@@ -469,6 +460,25 @@ impl<'a, T: Queued> Iterator for Iter<'a, T> {
 }
 
 impl<T: Queued> Iter<'_, T> {
+    /// Returns the values behind that of a link, or all from the first one on.
+    ///
+    /// # Safety
+    ///
+    /// The links are those of a queue, which is not changed while the iterator lives.
+    unsafe fn new(after: Option<&Link>, first: Option<NonNull<Link>>) -> Self {
+        let next = match after {
+            None => first,
+            // SAFETY: The queue may use its links, and they are not changed meanwhile.
+            Some(link) => unsafe { (*link.ends()).behind },
+        };
+        // INVARIANT: By the type invariant of queues what is behind a link is another one of the queue.
+        Self {
+            next,
+            last: None,
+            _queue: PhantomData,
+        }
+    }
+
     /// Returns the position of the value that was returned last, to go on behind it later.
     pub(crate) fn position(&self) -> Option<Position<T>> {
         let link = self.last?;

@@ -53,18 +53,9 @@ impl<T: Queued> SmallQueue<T> {
     /// [`BoxQueue::iter`] does.
     pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
         let here = after.map(Position::link).filter(|link| self.has(link));
-        let next = match here {
-            None => self.first,
-            // SAFETY: The queue may use its links, and `&self` keeps them from being changed meanwhile.
-            Some(link) => unsafe { (*link.ends()).behind },
-        };
-        // INVARIANT: By the type invariant `first` is a link of this queue, and so is any link with its
-        // number, and the one behind it.
-        Iter {
-            next,
-            last: None,
-            _queue: PhantomData,
-        }
+        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with its number
+        // is one of it. `&self` keeps it from being changed meanwhile.
+        unsafe { Iter::new(here, self.first) }
     }
 
     /// Queues an object behind all others, in its own place. Returns it if it has no link, or one that
