@@ -14,7 +14,7 @@ use crate::{
         error::TransactionError,
         limits::limits,
         reason::Reason,
-        stats::{Counted, Kind},
+        stats::{Counted, DebugIds, Kind},
         transaction_log::TransactionLog, //
     },
     context::Context,
@@ -144,6 +144,8 @@ pub(crate) struct ProcessState {
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// The calls in `work`.
     pub(crate) queued_calls: u32,
+    /// For the calls and replies that its threads make.
+    pub(crate) debug_ids: DebugIds,
     /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: LinkedTree<Node>,
     /// A node for the next object that the process sends.
@@ -169,6 +171,7 @@ impl ProcessState {
             newest_idle: None,
             work: WorkQueue::numbered(),
             queued_calls: 0,
+            debug_ids: DebugIds::new(),
             nodes: LinkedTree::new(),
             spare_node: None,
             delivered_deaths: LinkedTree::new(),

@@ -7,7 +7,7 @@
 //! which keeps it on its CPU and others off it. (On a `PREEMPT_RT` kernel it does not. There a record
 //! may show the words of two writers, of which one was preempted.)
 //!
-//! Each record has a number, by which the records of all rings can be put in order.
+//! Each record has a number, which no other one has that is kept.
 
 #[path = "cpu_rings/slot.rs"]
 mod slot;

@@ -13,11 +13,13 @@ from .versions import ROOT
 
 HOME = bench.HOME / "lines"
 _GUEST = "x86_64"
+# Pairs of processes that have nothing to do with each other, each on a CPU of its own.
+_PAIRS = "throughput --sizes 0 --pairs 2 --placement same"
 # On how many CPUs: what is measured, and words for binder-bench.
 LOADS = {
     2: (("null call to another CPU", "throughput --sizes 0 --pairs 1 --placement other"),
         ("oneway to another CPU", "oneway --sizes 0 --senders 1 --placement other"),
-        ("2 pairs, a CPU each", "throughput --sizes 0 --pairs 2 --placement same"),
+        ("2 pairs, a CPU each", _PAIRS),
         ("2 clients, 2 threads", "fanin --clients 2 --threads 2 --placement same")),
     4: (("4 pairs, a CPU each", "throughput --sizes 0 --pairs 4 --placement same"),
         ("4 clients, 4 threads", "fanin --clients 4 --threads 4 --placement same"),
@@ -96,7 +98,7 @@ def row(title, ours, base):
 
 def figures(by_driver):
     """Figures by name, for goals: of pairs that have nothing to do with each other, how many lines of the driver move in a call."""
-    from report import lines, profile
+    from report import lines
 
     figures = {}
     ours, base = by_driver["rust"], by_driver["c"]
@@ -106,16 +108,35 @@ def figures(by_driver):
             turns = [data[title]["unit"][lines.PAUSE] for data in (ours, base)]
             figures[f"{name}: spins"] = turns[0] / turns[1] if turns[1] else turns[0]
     if "8 pairs, a CPU each" in ours:
-        figures["independent pairs: shared lines"] = ours["8 pairs, a CPU each"]["distinct"].get(profile.DRIVER, 0)
+        figures["independent pairs: shared lines"] = _shared(ours["8 pairs, a CPU each"])
     return figures
 
 
 def known_cases():
-    """Whether the plugin counts what is known beforehand, for `make test`: (how many cases, what is wrong)."""
+    """Whether the plugin counts what is known beforehand, and pairs of ours that have nothing to do with each other share no line, for
+    `make test`: (how many cases, what is wrong)."""
     from report import lines
 
-    measured = lines.measure(kernel.build(_GUEST), "rust", programs.build(bench.CRATE), ["sharing --placement other --windows 10,20"], 2)
-    return len(KNOWN), judge(measured)
+    words = ["sharing --placement other --windows 10,20", _PAIRS]
+    measured = lines.measure(kernel.build(_GUEST), "rust", programs.build(bench.CRATE), words, 2)
+    known = [data for data in measured if data["workload"] == "sharing"]
+    pairs = [data for data in measured if data["workload"] == "throughput"]
+    return len(KNOWN) + 1, judge(known) + judge_pairs(pairs)
+
+
+def judge_pairs(measured):
+    """What is wrong with figures of pairs that have nothing to do with each other."""
+    if not measured:
+        return ["pairs were not measured"]
+    shared = max(_shared(data) for data in measured)
+    return [f"pairs that have nothing to do with each other both write {shared} lines of the driver"] if shared else []
+
+
+def _shared(data):
+    """How many lines the driver moves in a call."""
+    from report import profile
+
+    return data["distinct"].get(profile.DRIVER, 0)
 
 
 def judge(measured):

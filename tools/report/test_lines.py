@@ -103,6 +103,12 @@ class Known(unittest.TestCase):
     def test_a_case_that_is_missing_fails(self):
         self.assertEqual(bench_lines.judge(self.figures()[1:]), ["hand over: was not measured"])
 
+    def test_pairs_that_share_a_line_fail(self):
+        apart, together = {"distinct": {profile.USER: 1}}, {"distinct": {profile.DRIVER: 1}}
+        self.assertEqual(bench_lines.judge_pairs([apart]), [])
+        self.assertEqual(len(bench_lines.judge_pairs([apart, together])), 1)
+        self.assertEqual(bench_lines.judge_pairs([]), ["pairs were not measured"])
+
 
 class Goals(unittest.TestCase):
     def test_figures_are_those_that_the_goals_name(self):

@@ -19,6 +19,8 @@ use kernel::{fmt, prelude::*};
 
 /// Why a call or a reply fails.
 pub(super) struct Failure {
+    /// The debug id of the call or reply.
+    pub(super) id: u32,
     pub(super) error: TransactionError,
     /// Whom the data was for; all 0 if it did not come far enough for that to be known.
     receiver: Party,
@@ -36,16 +38,29 @@ struct Space {
 }
 
 impl Failure {
+    /// Returns the failure of a call or reply whose receiver is not known.
+    pub(super) fn early(id: u32, error: TransactionError) -> Self {
+        Self {
+            id,
+            error,
+            receiver: Party::default(),
+            space: None,
+            node: 0,
+        }
+    }
+
     /// Returns the failure of a call on `node`, which a thread of `process`, or `thread`, would have served,
     /// or of a reply, where `node` is 0.
     #[cold]
     pub(super) fn on_the_way_to(
+        id: u32,
         process: &Process,
         thread: Option<&Thread>,
         node: u32,
         error: TransactionError,
     ) -> Self {
         Self {
+            id,
             error,
             receiver: party(process, thread),
             space: Space::of(process, error.reason),
@@ -55,29 +70,24 @@ impl Failure {
 
     /// Logs the failure, and reports it to whoever listens. No lock may be held.
     #[cold]
-    pub(super) fn tell(
-        &self,
-        sender: &Sender<'_>,
-        request: &TransactionRequest,
-        id: u32,
-        kind: Kind,
-    ) {
+    pub(super) fn tell(&self, sender: &Sender<'_>, request: &TransactionRequest, kind: Kind) {
         let reason = self.error.reason;
         if is_wanted(reason) {
-            self.log(sender, request, id, kind);
+            self.log(sender, request, kind);
         }
         if reason.is_user_error() {
             debug::user_error_happened();
         }
         let from = sender.thread.party();
         let sent = Sent::new(kind, request, from, self.receiver, self.node);
-        sender.thread.process.log.add_failed(id, &sent, self.error);
+        let log = &sender.thread.process.log;
+        log.add_failed(self.id, &sent, self.error);
         let outcome = self.error.return_code();
         report(sender, request, kind, self.receiver, outcome);
     }
 
-    fn log(&self, sender: &Sender<'_>, request: &TransactionRequest, id: u32, kind: Kind) {
-        let error = self.error;
+    fn log(&self, sender: &Sender<'_>, request: &TransactionRequest, kind: Kind) {
+        let (id, error) = (self.id, self.error);
         let command = match kind {
             Kind::Reply => Command::Reply,
             Kind::Call | Kind::Oneway => Command::Transaction,
@@ -113,17 +123,6 @@ impl Failure {
                 space.free_for_oneway
             )),
             (None, None) => say(fmt!("{words}")),
-        }
-    }
-}
-
-impl From<TransactionError> for Failure {
-    fn from(error: TransactionError) -> Self {
-        Self {
-            error,
-            receiver: Party::default(),
-            space: None,
-            node: 0,
         }
     }
 }

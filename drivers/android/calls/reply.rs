@@ -14,7 +14,6 @@ use crate::{
     common::{
         error::TransactionError,
         reason::Reason,
-        stats::next_debug_id,
         transaction_log::{Kind, Sent}, //
     },
     defs::{transaction_flags, ExtendedError, TransactionRequest},
@@ -49,17 +48,16 @@ pub(crate) fn reply(
     freed: Option<NodeInUse>,
 ) {
     let thread = sender.thread;
-    let id = next_debug_id();
-    let begun = begin_reply(thread, request, id, is_last && sender.reads_then, freed);
+    let (id, begun) = begin_reply(thread, request, is_last && sender.reads_then, freed);
     let Some((mut transaction, completion)) = begun else {
         let error = TransactionError::failed(Reason::NoCallToReplyTo, EPROTO);
-        Failure::from(error).tell(sender, request, id, Kind::Reply);
+        Failure::early(id, error).tell(sender, request, Kind::Reply);
         return thread.queue_transaction_error(id, error);
     };
     let error = match fill_reply(&mut transaction, sender, request, id) {
         Ok(()) => None,
         Err(failure) => {
-            failure.tell(sender, request, id, Kind::Reply);
+            failure.tell(sender, request, Kind::Reply);
             let error = failure.error;
             transaction.put_content(Content::Failed(error));
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
@@ -99,18 +97,18 @@ enum Completion {
     Later,
 }
 
-/// Takes the call that the thread serves off its stack. Returns it, and what becomes of the completion,
-/// which the thread may read at once if `reads_then`. Ends the use of `freed`.
+/// Takes the call that the thread serves off its stack. Returns the debug id of the reply; and the call, with
+/// what becomes of the completion, which the thread may read at once if `reads_then`. Ends the use of `freed`.
 ///
-/// Returns `None` when the thread serves no call. No lock may be held.
+/// Returns no call when the thread serves none. No lock may be held.
 fn begin_reply(
     thread: &Arc<Thread>,
     request: &TransactionRequest,
-    id: u32,
     reads_then: bool,
     freed: Option<NodeInUse>,
-) -> Option<(TransactionBox, Completion)> {
+) -> (u32, Option<(TransactionBox, Completion)>) {
     let mut process = thread.process.lock_state();
+    let id = process.debug_ids.next();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
     let has_no_objects = request.offsets_size == 0 && state.spare_ticket.is_some();
@@ -124,7 +122,7 @@ fn begin_reply(
         if let Some(freed) = freed {
             freed.end();
         }
-        return None;
+        return (id, None);
     };
     let surplus = state.stack.take_surplus();
     let mut wake = ThreadWake::Nobody;
@@ -149,7 +147,7 @@ fn begin_reply(
     }
     wake.now(thread, WakeHint::Anywhere);
     thread.process.wake_freezers(freezers);
-    Some((transaction, completion))
+    (id, Some((transaction, completion)))
 }
 
 /// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the
@@ -161,7 +159,8 @@ fn fill_reply(
     id: u32,
 ) -> Result<(), Failure> {
     if transaction.caller.has_ended.load(Relaxed) {
-        return Err(TransactionError::died(Reason::CallerEnded).into());
+        let error = TransactionError::died(Reason::CallerEnded);
+        return Err(Failure::early(id, error));
     }
     trace::transaction(|| trace::Sent {
         id,
@@ -177,6 +176,7 @@ fn fill_reply(
         release_failed(transaction, request, id);
         let caller = &transaction.caller;
         return Err(Failure::on_the_way_to(
+            id,
             &caller.process,
             Some(caller),
             0,

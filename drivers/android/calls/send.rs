@@ -17,7 +17,6 @@ use crate::{
         limits::limits,
         netlink::Party,
         reason::Reason,
-        stats::next_debug_id,
         transaction_log::{Kind, Sent}, //
     },
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
@@ -52,17 +51,19 @@ use kernel::{
 #[inline]
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<Arc<Process>> {
     let thread = sender.thread;
-    let id = next_debug_id();
     let called = match find_target(sender, request.handle) {
-        Err(error) => Err(error.into()),
-        Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
-            call_oneway(sender, request, node, id).map(|()| None)
+        Err(error) => {
+            let id = thread.process.lock_state().debug_ids.next();
+            Err(Failure::early(id, error))
         }
-        Ok(node) => call_and_expect(sender, request, node, id),
+        Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
+            call_oneway(sender, request, node).map(|()| None)
+        }
+        Ok(node) => call_and_expect(sender, request, node),
     };
     called.unwrap_or_else(|failure| {
-        failure.tell(sender, request, id, Kind::of_call(request.flags));
-        thread.queue_transaction_error(id, failure.error);
+        failure.tell(sender, request, Kind::of_call(request.flags));
+        thread.queue_transaction_error(failure.id, failure.error);
         None
     })
 }
@@ -104,16 +105,16 @@ fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
-    id: u32,
 ) -> Result<Option<Arc<Process>>, Failure> {
     let thread = sender.thread;
     let target = node.owner().clone();
     let node_id = node.debug_id;
     let Begun {
+        id,
         transaction,
         mut expectation,
         route,
-    } = begin_call(thread, &target, request, id)?;
+    } = begin_call(thread, &target, request)?;
     trace::transaction(|| {
         let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
         sent(request, id, &node, thread)
@@ -137,13 +138,15 @@ fn call_and_expect(
         Err(error) => {
             stop_expecting_reply(thread, &expectation);
             let route = route.map(|waiter| &*waiter.thread);
-            Err(Failure::on_the_way_to(&target, route, node_id, error))
+            Err(Failure::on_the_way_to(id, &target, route, node_id, error))
         }
     }
 }
 
 /// A call whose data is not copied yet.
 struct Begun {
+    /// Its debug id.
+    id: u32,
     /// The spare transaction of the thread, if it has one, so that none need be allocated.
     transaction: Option<TransactionBox>,
     expectation: Expectation,
@@ -167,18 +170,22 @@ fn begin_call(
     thread: &Arc<Thread>,
     target: &Arc<Process>,
     request: &TransactionRequest,
-    id: u32,
-) -> Result<Begun, TransactionError> {
+) -> Result<Begun, Failure> {
     let mut process = thread.process.lock_state();
+    let id = process.debug_ids.next();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
     if matches!(state.work.front().as_deref(), Some(Work::Call(_))) {
-        return Err(TransactionError::failed(Reason::CallToServe, EPROTO));
+        let error = TransactionError::failed(Reason::CallToServe, EPROTO);
+        return Err(Failure::early(id, error));
     }
     let caller = match state.stack.innermost() {
         None => None,
         Some(Frame::Incoming(served)) => Some(served.waiter()),
-        Some(_) => return Err(TransactionError::failed(Reason::ReplyAwaited, EPROTO)),
+        Some(_) => {
+            let error = TransactionError::failed(Reason::ReplyAwaited, EPROTO);
+            return Err(Failure::early(id, error));
+        }
     };
     let transaction = state.spare_transaction.take();
     // Node updates of nodes that the data names are queued before the completion of the call (contract
@@ -191,6 +198,7 @@ fn begin_call(
     };
     drop(process);
     Ok(Begun {
+        id,
         transaction,
         expectation,
         route: caller.and_then(|caller| find_waiting_thread(caller, target)),
@@ -312,12 +320,22 @@ fn call_oneway(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
-    id: u32,
 ) -> Result<(), Failure> {
     let target = node.owner().clone();
     let node_id = node.debug_id;
-    queue_oneway(sender, request, node, &target, id)
-        .map_err(|error| Failure::on_the_way_to(&target, None, node_id, error))
+    let (id, ticket) = begin_oneway(sender.thread);
+    queue_oneway(sender, request, node, &target, id, ticket)
+        .map_err(|error| Failure::on_the_way_to(id, &target, None, node_id, error))
+}
+
+/// Begins a oneway call. Returns its debug id, and a place for what its sender reads of it, if the thread
+/// has one. No lock may be held.
+fn begin_oneway(thread: &Thread) -> (u32, Option<WorkTicket>) {
+    let mut process = thread.process.lock_state();
+    let id = process.debug_ids.next();
+    let state = thread.state(&mut process);
+    state.extended_error = ExtendedError::none(id);
+    (id, state.spare_ticket.take())
 }
 
 /// Queues a oneway call at `target`, the owner of `node`, and what the sender reads of that.
@@ -327,14 +345,9 @@ fn queue_oneway(
     node: Arc<Node>,
     target: &Arc<Process>,
     id: u32,
+    ticket: Option<WorkTicket>,
 ) -> Result<(), TransactionError> {
     let thread = sender.thread;
-    let ticket = {
-        let mut process = thread.process.lock_state();
-        let state = thread.state(&mut process);
-        state.extended_error = ExtendedError::none(id);
-        state.spare_ticket.take()
-    };
     let ticket = match ticket {
         Some(spare) => spare,
         None => WorkTicket::new(GFP_KERNEL)?,

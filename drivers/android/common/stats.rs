@@ -6,7 +6,10 @@
 //! Objects are allocated and freed rarely (a steady stream of calls reuses them), so the counters
 //! cost the transaction path nothing.
 
-use crate::pure::numbers::{FIRST_COUNT, FIRST_DEBUG_ID};
+use crate::pure::{
+    number_block::{take_numbers, NumberBlock},
+    numbers::{FIRST_COUNT, FIRST_DEBUG_ID}, //
+};
 use kernel::{
     prelude::*,
     sync::atomic::{Acquire, Atomic, Relaxed}, //
@@ -106,13 +109,35 @@ pub(crate) fn report_leaks() {
 
 static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(FIRST_DEBUG_ID);
 
-/// Returns the newest debug id.
-pub(crate) fn newest_debug_id() -> u32 {
-    LAST_DEBUG_ID.load(Relaxed) as u32
+/// Takes so many consecutive debug ids, by which logs, trace events and the extended error name calls,
+/// replies, nodes and refs: all from one counter (contract NODE-15). Returns the first. None is 0.
+fn take_debug_ids(count: u32) -> u32 {
+    take_numbers(count, |count| {
+        // CAST: Only signs change.
+        LAST_DEBUG_ID.fetch_add(count as i32, Relaxed) as u32
+    })
 }
 
-/// Returns the next debug id, by which logs, trace events and the extended error name a call, a reply,
-/// a node or a ref: all from one counter (contract NODE-15).
+/// Returns the debug id of a node or a ref.
 pub(crate) fn next_debug_id() -> u32 {
-    LAST_DEBUG_ID.fetch_add(1, Relaxed).wrapping_add(1) as u32
+    take_debug_ids(1)
+}
+
+/// The debug ids that a process has for its next calls and replies.
+///
+/// A call and its reply each take one, so a counter that all processes write would be a cache line that
+/// moves between the CPUs of all calls, also of those that have nothing else to do with each other.
+pub(crate) struct DebugIds(NumberBlock);
+
+impl DebugIds {
+    /// Returns none.
+    pub(crate) fn new() -> Self {
+        Self(NumberBlock::new())
+    }
+
+    /// Returns the debug id of a call or a reply.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> u32 {
+        self.0.next(take_debug_ids)
+    }
 }

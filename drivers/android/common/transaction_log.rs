@@ -4,13 +4,17 @@
 //! `failed_transaction_log`.
 //!
 //! A call or a reply is logged when it is about to be queued, in the rings of the CPU ([`CpuRings`]), and
-//! when it has failed, in one ring of the device. Debug ids put all of them in the order in which they
-//! were begun; of two entries with the same id the one in the ring of the device is valid.
+//! when it has failed, in one ring of the device. The CPUs' counters of cycles put all of them in the order in
+//! which they were logged, since debug ids do not rise from one process to another. Of two entries with the
+//! same id the one in the ring of the device is valid.
 
 use crate::{
     common::{error::TransactionError, netlink::Party},
     defs::{transaction_flags, TransactionRequest},
-    kernel_ext::cpu_rings::{CpuRings, Ring}, //
+    kernel_ext::{
+        cpu_rings::{CpuRings, Ring},
+        ticks::Cycles, //
+    }, //
 };
 use kernel::{
     new_spinlock,
@@ -60,8 +64,8 @@ pub(crate) struct Sent {
     pub(crate) offsets_size: u32,
 }
 
-/// The number of words of a record.
-const WORDS: usize = 9;
+/// The number of words of a record: when it was made, and nine about what is sent.
+const WORDS: usize = 11;
 
 impl Sent {
     /// Returns what is sent with a request.
@@ -87,8 +91,11 @@ impl Sent {
 
     #[inline(always)]
     fn words(&self) -> [u32; WORDS] {
+        let [now_low, now_high] = Cycles::now().halves();
         // CAST: Only signs change.
         [
+            now_low,
+            now_high,
             self.kind as u32,
             self.from.pid as u32,
             self.from.tid as u32,
@@ -101,15 +108,16 @@ impl Sent {
         ]
     }
 
-    fn of_words(words: [u32; WORDS]) -> Self {
-        let [kind, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size] =
+    /// Returns what the words of a record say, and when it was made.
+    fn of_words(words: [u32; WORDS]) -> (Cycles, Self) {
+        let [at_low, at_high, kind, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size] =
             words;
         let party = |pid, tid| Party {
             // CAST: As above.
             pid: pid as i32,
             tid: tid as i32,
         };
-        Self {
+        let sent = Self {
             kind: match kind {
                 0 => Kind::Call,
                 1 => Kind::Oneway,
@@ -121,7 +129,8 @@ impl Sent {
             handle,
             data_size,
             offsets_size,
-        }
+        };
+        (Cycles::of_halves([at_low, at_high]), sent)
     }
 }
 
@@ -129,6 +138,8 @@ impl Sent {
 pub(crate) struct Entry {
     /// Its debug id.
     pub(crate) id: u32,
+    /// When it was logged; some other moment if the entry is not complete.
+    pub(crate) at: Cycles,
     pub(crate) sent: Sent,
     /// Why it failed; all 0 if it did not.
     pub(crate) refusal: Refusal,
@@ -200,9 +211,11 @@ impl TransactionLog {
     /// order.
     pub(crate) fn queued(&self, mut each: impl FnMut(Entry)) {
         self.queued.read(|record| {
+            let (at, sent) = Sent::of_words(record.words);
             each(Entry {
                 id: record.number,
-                sent: Sent::of_words(record.words),
+                at,
+                sent,
                 refusal: Refusal::default(),
                 is_complete: record.is_complete,
             });
@@ -212,13 +225,14 @@ impl TransactionLog {
     /// Calls `each` with the newest entries of those that failed, in no particular order.
     pub(crate) fn failed(&self, mut each: impl FnMut(Entry)) {
         self.failed.read(|record| {
-            let [kind, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size, return_code, param, line] =
-                record.words;
+            let mut words = [0; WORDS];
+            words.copy_from_slice(&record.words[..WORDS]);
+            let (at, sent) = Sent::of_words(words);
+            let [.., return_code, param, line] = record.words;
             each(Entry {
                 id: record.number,
-                sent: Sent::of_words([
-                    kind, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size,
-                ]),
+                at,
+                sent,
                 refusal: Refusal {
                     return_code,
                     // CAST: As above.

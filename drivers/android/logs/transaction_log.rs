@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices together,
-//! in the order of their debug ids (contract, section 15).
+//! in the order in which they were logged (contract, section 15).
 
 use super::Log;
 use crate::{
-    common::{
-        stats::newest_debug_id,
-        transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog}, //
-    },
-    kernel_ext::{cpu_rings::RECORDS, sched}, //
+    common::transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog},
+    kernel_ext::{cpu_rings::RECORDS, sched, ticks::Cycles}, //
 };
 use kernel::{
     prelude::*,
@@ -35,26 +32,40 @@ pub(super) fn show(log: Log, out: &SeqFile) -> Result {
     Ok(())
 }
 
+/// The cycles in which entries are logged while the log is read, and by which CPUs' counters differ: more
+/// than there are. What was logged later than that seems oldest: it was logged before a counter that has
+/// begun anew, as some do when the machine sleeps.
+const LOGGED_MEANWHILE: u64 = 1 << 40;
+
+/// Returns how old an entry is next to others. One that is not complete is being logged now.
+fn age(entry: &Entry, ahead: Cycles) -> u64 {
+    if entry.is_complete {
+        ahead.since(entry.at)
+    } else {
+        0
+    }
+}
+
 /// The newest entries that were offered.
 struct Newest {
     /// At most [`RECORDS`].
     entries: KVec<(Entry, Arc<TransactionLog>)>,
-    /// A debug id that is ahead of all, so that what is behind it most is the oldest.
-    ahead: u32,
+    /// A moment to come, so that what is behind it most is the oldest.
+    ahead: Cycles,
 }
 
 impl Newest {
     fn new() -> Result<Self> {
         Ok(Self {
             entries: KVec::with_capacity(RECORDS, GFP_KERNEL)?,
-            ahead: newest_debug_id().wrapping_add(1 << 30),
+            ahead: Cycles::now().later(LOGGED_MEANWHILE),
         })
     }
 
     /// Takes an entry, in place of the oldest one if there are enough.
     fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>) {
         let ahead = self.ahead;
-        let age = |entry: &Entry| ahead.wrapping_sub(entry.id);
+        let age = |entry: &Entry| age(entry, ahead);
         if let Some((same, _)) = self
             .entries
             .iter_mut()
@@ -62,7 +73,8 @@ impl Newest {
         {
             // What has failed at last was logged as queued before.
             if entry.refusal.return_code != 0 {
-                *same = entry;
+                let at = same.at;
+                *same = Entry { at, ..entry };
             }
         } else if self.entries.len() < RECORDS {
             // Has room, so it does not fail.
@@ -80,7 +92,7 @@ impl Newest {
         loop {
             // There are few, so they need not be sorted.
             let numbered = self.entries.iter().enumerate();
-            let oldest = numbered.max_by_key(|(_, (entry, _))| ahead.wrapping_sub(entry.id));
+            let oldest = numbered.max_by_key(|(_, (entry, _))| age(entry, ahead));
             let Some((oldest, (entry, device))) = oldest else {
                 return;
             };

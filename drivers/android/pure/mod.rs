@@ -17,6 +17,7 @@ pub(crate) mod freeze_state;
 pub(crate) mod handle_table;
 pub(crate) mod looper;
 pub(crate) mod node_counts;
+pub(crate) mod number_block;
 pub(crate) mod numbers;
 pub(crate) mod one_or_many;
 pub(crate) mod pointer_area;

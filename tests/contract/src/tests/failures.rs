@@ -14,6 +14,7 @@ use crate::suite::Driver;
 use binder_sys::ioctl::BINDER_GET_EXTENDED_ERROR;
 use binder_sys::*;
 use nix::errno::Errno;
+use std::collections::BTreeSet;
 use zerocopy::IntoBytes;
 
 cases! { "failures":
@@ -27,6 +28,7 @@ cases! { "failures":
     own_failure_overwrites_the_record ["TXN-2", "IOCTL-GET_EXTENDED_ERROR"],
     death_of_the_server_is_not_recorded ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"],
     rejected_commands_are_not_recorded ["WR-3", "TXN-1"],
+    no_two_have_the_same_number ["NODE-15", "TXN-2", "IOCTL-GET_EXTENDED_ERROR"],
 }
 
 /// The receiver's space.
@@ -370,6 +372,23 @@ fn own_failure_overwrites_the_record(t: &Stage) {
     let success = record(&world.client);
     assert_eq!((success.command, success.param), super::NO_ERROR);
     t.known_difference(Driver::Upstream, "a success leaves no number", success.id > last);
+}
+
+fn no_two_have_the_same_number(t: &Stage) {
+    let (one, other) = (t.client(), t.client());
+    let callers = [one.thread(), other.thread(), one, other];
+    let mut numbers = BTreeSet::new();
+    for _ in 0..t.tries(100) {
+        // All at once, where there are several CPUs.
+        for caller in &callers {
+            caller.start_transaction(&caller.place(NO_HANDLE, 0, &empty()));
+        }
+        for caller in &callers {
+            assert_eq!(caller.wait_refusal(), Return::FailedReply);
+            let number = record(caller).id;
+            assert!(number != 0 && numbers.insert(number), "{number} is that of two calls, or of none");
+        }
+    }
 }
 
 fn death_of_the_server_is_not_recorded(t: &Stage) {

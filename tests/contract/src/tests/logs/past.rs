@@ -11,6 +11,7 @@ use crate::stage::Stage;
 use binder_logs::{Kind, LogEntry, Task, TransactionLog};
 use binder_sys::*;
 use nix::errno::Errno;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 cases! { "logs":
@@ -19,6 +20,7 @@ cases! { "logs":
     call_back_names_the_thread ["LOG-13", "TXN-11"],
     last_ones_in_their_order ["LOG-13"],
     last_ones_of_two_cpus ["LOG-13"],
+    last_ones_of_two_processes ["LOG-13", "NODE-15"],
     fewer_than_there_is_room_for ["LOG-13"],
     number_is_that_of_the_call ["LOG-13", "LOG-3"],
     context_is_the_devices_name ["LOG-13", "BFS-9"],
@@ -134,6 +136,27 @@ fn last_ones_of_two_cpus(t: &Stage) {
         let sizes: Vec<_> = entries.iter().map(|entry| entry.data_size as usize).collect();
         assert_eq!(sizes, (sent - ROOM..sent).collect::<Vec<_>>(), "the last ones on CPU {cpu}");
     }
+}
+
+fn last_ones_of_two_processes(t: &Stage) {
+    let logs = Logs::of(t);
+    let (server, clients) = (t.manager(), [t.client(), t.client()]);
+    let mut sent = 0;
+    let mut tell_next = |who: usize| {
+        tell(&clients[who], 0, &vec![0; sent]);
+        server.free(&server.wait_call());
+        sent += 1;
+    };
+    // One has sent much before the other begins: so numbers that each had for itself would not tell the order.
+    (0..2 * ROOM).for_each(|_| tell_next(0));
+    (0..ROOM).for_each(|turn| tell_next(turn % 3 % 2));
+    let pids = clients.each_ref().map(|client| t.global_pid(client) as i32);
+    let (mut entries, mut numbers) = (logs.log().entries, BTreeSet::new());
+    entries.retain(|entry| pids.contains(&entry.from.process));
+    let seen: Vec<_> = entries.iter().map(|entry| (entry.data_size as usize, entry.from.process)).collect();
+    let wanted: Vec<_> = (0..ROOM).map(|turn| (sent - ROOM + turn, pids[turn % 3 % 2])).collect();
+    assert_eq!(seen, wanted, "the last ones in their order");
+    assert!(entries.iter().all(|entry| numbers.insert(entry.id)), "{entries:?}");
 }
 
 fn fewer_than_there_is_room_for(t: &Stage) {

@@ -13,6 +13,7 @@ mod handle_table;
 mod linked_tree;
 mod looper;
 mod node_counts;
+mod number_block;
 mod owned_by;
 mod pointer_area;
 mod priority_rules;
