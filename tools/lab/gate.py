@@ -16,12 +16,16 @@ from .versions import ROOT
 RECORD = ROOT / bench.CRATE / "gate.toml"
 # How much a ratio may exceed the recorded one, and how far exact counts of one driver may lie apart.
 TOLERANCE = 0.01
+# The same where nodes are found among many: the shape of their tree is made by where the allocator puts them, which is elsewhere with
+# each build of kernel or driver. Six builds of 2026-11-23 were 0.6948 to 0.7150 of C with 1 000 refs.
+AMONG_MANY = 0.03
 EXACT = 0.001
 _GUEST = "x86_64"
 _HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
 # Exact instructions of one operation, our driver's divided by the C driver's. `make bench-gate` fails when one is
-# exceeded by more than 1 %; `make bench-gate UPDATE='why'` records what is measured, and why, here.
+# exceeded by more than 1 %, or by 3 % where nodes are found among many; `make bench-gate UPDATE='why'` records what is
+# measured, and why, here.
 """
 
 
@@ -91,13 +95,18 @@ def judge(recorded, measured):
             failures.append(f"{name} is recorded and was not measured: is it gone from binder-bench?")
         else:
             text += f" {(now / was - 1) * 100:+8.2f} %"
-            if now > was * (1 + TOLERANCE):
+            tolerance = _tolerance(name)
+            if now > was * (1 + tolerance):
                 failures.append(f"{name} takes {now:.4f} times the C driver's instructions, recorded is {was:.4f}: make it "
                                 "cheaper (`make profile` shows where it goes), or record it with the reason")
-            elif now < was * (1 - TOLERANCE):
+            elif now < was * (1 - tolerance):
                 text += "  cheaper: record it, so that it stays (UPDATE='why')"
         rows.append(text)
     return [f"  {'÷ C':<48} {'recorded':>9} {'now':>9}", *rows], failures
+
+
+def _tolerance(name):
+    return AMONG_MANY if name.startswith("handles ") and not name.endswith(" refs=0") else TOLERANCE
 
 
 def _shown(ratio):

@@ -22,6 +22,12 @@ class Judge(unittest.TestCase):
         self.assertEqual(len(self.failures({"call": 0.7}, {"call": 0.7071})), 1)
         self.assertEqual(self.failures({"call": 0.7, "other": 1.2}, {"call": 0.5, "other": 1.2}), [])
 
+    def test_three_hundredths_more_pass_where_nodes_are_found_among_many(self):
+        alone, many = "handles size=0 reply=24 refs=0", "handles size=0 reply=24 refs=1000"
+        self.assertEqual(len(self.failures({alone: 0.7, many: 0.7}, {alone: 0.72, many: 0.72})), 1)
+        self.assertEqual(self.failures({many: 0.7}, {many: 0.7209}), [])
+        self.assertEqual(len(self.failures({many: 0.7}, {many: 0.7211})), 1)
+
     def test_a_failure_names_the_operation_and_both_ratios(self):
         (failure,) = self.failures({"call": 0.7, "fine": 1.0}, {"call": 0.8, "fine": 1.0})
         for word in ("call", "0.8000", "0.7000"):
