@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Logs without what differs from run to run and from driver to driver.
 //!
-//! Processes and threads, and all numbers of transactions, nodes and references, become their rank; times and
-//! addresses become 0 or 1. What a driver is free to choose goes as well: in which order processes are listed, and
-//! which line of its source refused a call; and where ours says something else on purpose, which `docs/observability.md`
+//! Processes and threads become their rank, and the numbers of transactions, nodes and references count up from the
+//! first that is named: ours takes them in blocks. Times and addresses become 0 or 1. What a driver is free to
+//! choose goes as well: in which order processes are listed, and which line of its source refused a call; and where ours says something else on purpose, which `docs/observability.md`
 //! tells with its reason: addresses, the priority of oneway calls, what owners of dead nodes knew, the number of
 //! completions.
 
@@ -54,25 +54,28 @@ struct All {
 }
 
 impl All {
-    /// Finds all numbers.
+    /// Finds all tasks and numbers. The numbers come in the order of the two transaction logs, which is that of time; then
+    /// process by process.
     fn number(&mut self) {
-        let mut ids = BTreeSet::new();
-        for process in &self.state.processes {
-            ids.extend(process.nodes.iter().map(|node| node.id));
-            ids.extend(process.references.iter().map(|reference| reference.id));
-            ids.extend(process.buffers.iter().filter_map(|buffer| buffer.id));
-        }
-        ids.extend(self.state.dead_nodes.iter().map(|node| node.id));
-        ids.extend(
-            self.log.entries.iter().chain(&self.failed.entries).flat_map(|entry| [entry.id, entry.node]),
-        );
-        ids.remove(&0);
-        self.ranks = ids.into_iter().zip(1..).collect();
         let threads = self.state.processes.iter().flat_map(|process| &process.threads);
         let unnamed: BTreeSet<_> = threads.map(|thread| thread.id).collect();
         for tid in unnamed {
             let next = self.tasks.len() as i32 + 1;
             self.tasks.entry(tid).or_insert(next);
+        }
+        let mut processes: Vec<_> = self.state.processes.iter().collect();
+        processes.sort_by_key(|process| self.tasks.get(&process.pid));
+        let entries = self.log.entries.iter().chain(&self.failed.entries);
+        let of_log = entries.flat_map(|entry| [entry.id, entry.node]);
+        let of_processes = processes.iter().flat_map(|process| {
+            let nodes = process.nodes.iter().map(|node| node.id);
+            let references = process.references.iter().map(|reference| reference.id);
+            nodes.chain(references).chain(process.buffers.iter().filter_map(|buffer| buffer.id))
+        });
+        let of_the_dead = self.state.dead_nodes.iter().map(|node| node.id);
+        for id in of_log.chain(of_processes).chain(of_the_dead).filter(|id| *id != 0) {
+            let next = self.ranks.len() as DebugId + 1;
+            self.ranks.entry(id).or_insert(next);
         }
     }
 
