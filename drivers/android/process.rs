@@ -18,7 +18,7 @@ use crate::{
         transaction_log::TransactionLog, //
     },
     context::Context,
-    defs::{NodeDebugInfo, NodeName, Return},
+    defs::Return,
     handles::Handles,
     kernel_ext::{
         callers::{HasRecords, Records},
@@ -391,7 +391,7 @@ impl Process {
         )
     }
 
-    /// The lock behind [`Self::lock_state`], to which threads and nodes bind their own state.
+    /// The lock behind [`Self::lock_state`], to which threads and notifications bind their own state.
     pub(crate) fn state_lock(&self) -> &Lock<ProcessState, SpinLockBackend> {
         &self.state
     }
@@ -433,27 +433,6 @@ impl Process {
     /// Returns the node that the process names by this pointer.
     pub(crate) fn node(&self, ptr: u64) -> Option<Arc<Node>> {
         self.lock_state().nodes.get(ptr).map(Arc::from)
-    }
-
-    /// Returns what this process, as the owner, has read of the references to the first of its
-    /// nodes whose pointer is greater than `ptr`.
-    pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
-        let mut state = self.lock_state();
-        let next = ptr
-            .checked_add(1)
-            .and_then(|next| state.nodes.first_from(next))
-            .map(Arc::from);
-        let (name, (has_strong_ref, has_weak_ref)) = match &next {
-            Some(node) => (node.name, node.owner_refs(&mut state)),
-            None => (NodeName::default(), (false, false)),
-        };
-        // Either the tree still has the node, or `next` is freed here, after the lock is released.
-        drop(state);
-        NodeDebugInfo {
-            name,
-            has_strong_ref,
-            has_weak_ref,
-        }
     }
 
     /// Wakes the tasks that poll the device.

@@ -75,6 +75,7 @@ impl<R> Place<R> {
     /// Returns the slots, if there are any.
     #[inline(always)]
     fn get(&self) -> Option<&Slots<R>> {
+        // ORDERING: Pairs with `Records::claim`.
         // SAFETY: By the type invariant there are slots if this is not null; `take`, which ends them, is
         // called when nobody has borrowed any.
         unsafe { self.0.load(Acquire).as_ref() }
@@ -171,6 +172,8 @@ impl<R> Records<R> {
         let changing = self.changes.lock();
         let unneeded = match spare {
             Some(slots) if self.slots.get().is_none() => {
+                // ORDERING: Pairs with `Place::get`: who finds the slots finds them free, or as they were
+                // written since.
                 // INVARIANT: The pointer is from a box, which it is now.
                 self.slots.0.store(KBox::into_raw(slots), Release);
                 None
@@ -185,6 +188,7 @@ impl<R> Records<R> {
         if let Some(slot) = free {
             // SAFETY: The lock is held, and nobody has borrowed what is in a free slot.
             unsafe { *slot.record.get() = Some(record) };
+            // ORDERING: Without the lock the record is read by this task alone.
             // INVARIANT: The record is there.
             slot.pid.store(pid, Relaxed);
         }
@@ -216,6 +220,8 @@ impl<R> Records<R> {
     unsafe fn remove(&self, pid: *mut c_void) -> Option<Arc<R>> {
         let changing = self.changes.lock();
         let slot = self.slot_of(pid)?;
+        // ORDERING: Before the record is dropped, and with it the `struct pid`, at whose address a later
+        // task may find its own: what frees and allocates memory passes that on.
         // INVARIANT: The slot is free before the lock is released.
         slot.pid.store(ptr::null_mut(), Relaxed);
         // SAFETY: The lock is held, and the caller promises that nobody has borrowed it.

@@ -144,7 +144,7 @@ impl Link {
     /// Claims the link if it is free. After that the caller has the right to it.
     #[inline]
     pub(super) fn claim(&self, user: User) -> bool {
-        // ORDERING: What the last user did to the link was before it released the link.
+        // ORDERING: Pairs with `release`: what the last user did to the link was before that.
         self.user.cmpxchg(User::FREE.0, user.0, Acquire).is_ok()
     }
 
@@ -155,6 +155,7 @@ impl Link {
     /// The caller has the right to it, which ends, and the object exists until this returns.
     #[inline]
     pub(super) unsafe fn release(&self) {
+        // ORDERING: Pairs with `claim`.
         self.user.store(User::FREE.0, Release);
     }
 

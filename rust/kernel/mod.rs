@@ -10,6 +10,7 @@ pub(crate) mod callers;
 #[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod closable;
 pub(crate) mod cpu_rings;
+pub(crate) mod cycles;
 pub(crate) mod debug_mask;
 #[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod deferred_close;

@@ -35,12 +35,16 @@ impl OpenFile {
     /// `file` must be a valid file none of whose operations uses its position, and [`Self::clear`]
     /// must be called by its `release` operation.
     pub(crate) unsafe fn set(&self, file: *mut bindings::file) {
+        // ORDERING: Pairs with the dependency by which `get` reads the file.
         // INVARIANT: Promised by the caller.
         self.0.store(file, ordering::Release);
     }
 
     /// Clears the pointer, because the file is about to be freed.
     pub(crate) fn clear(&self) {
+        // ORDERING: Pairs with the second load in `get_file_active`, behind the full order of counting the
+        // file up. That the memory is another file's comes later than this store: the `release` operation
+        // releases locks and takes others after it.
         // INVARIANT: Null.
         self.0.store(ptr::null_mut(), ordering::Relaxed);
     }

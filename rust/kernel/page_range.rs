@@ -175,7 +175,7 @@ pub struct PageRange {
     /// How many bytes from the start of the mapping are backed by pages without interruption, or
     /// [`NEVER`], or [`GONE`].
     ///
-    /// Stored with release ordering after the slots that it covers.
+    /// Raised with release ordering after the slots that it covers. What else is stored stands alone.
     frontier: Atomic<isize>,
     /// The start of the mapping, in the process's address space; 0 if it was never made.
     address: Atomic<usize>,
@@ -333,6 +333,7 @@ impl PageRange {
         vma.set_dontcopy();
         vma.set_mixedmap();
         vma_ops::install(vma, self.clone());
+        // ORDERING: Pairs with `populate_observed`: after that the address is known.
         // INVARIANT: 0 claims nothing about any slot. Only `register` changes `NEVER`, unless the
         // range is closed, and only the caller that has populated `mapping` gets here.
         let _ = self.frontier.cmpxchg(NEVER, 0, ordering::Release);
@@ -357,7 +358,7 @@ impl PageRange {
     /// to the process are freed as soon as no thread reads or writes them any more. May sleep, here
     /// or where the last access ends.
     pub fn close(&self) {
-        self.frontier.store(GONE, ordering::Release);
+        self.frontier.store(GONE, ordering::Relaxed);
         self.space.close();
     }
 
@@ -382,6 +383,8 @@ impl PageRange {
     /// The same; `observer` is told which of the pages were missing.
     #[inline]
     pub fn populate_observed(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
+        // ORDERING: Pairs with `advance_frontier`: the slots before the frontier are seen to be filled. That
+        // reclaim has not lowered it since the range was reserved, the owner's lock ensures.
         match usize::try_from(self.frontier.load(ordering::Acquire)) {
             Ok(present) if end <= present => Ok(()),
             _ => self.populate_slow(start, end, observer),
@@ -488,6 +491,7 @@ impl PageRange {
             .take_while(|slot| slot.is_filled())
             .count();
         let new = ((known + more) << PAGE_SHIFT) as isize;
+        // ORDERING: Pairs with `populate_observed`, also for slots that other threads have filled.
         // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
         // `populating` is held. If the exchange fails, the mapping was removed meanwhile, and
         // `GONE` stays.

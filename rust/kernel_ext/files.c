@@ -55,7 +55,12 @@ static int prepare_to_close(struct files_struct *files, unsigned int fd,
 {
 	struct file *file;
 
-	if (atomic_read(&files->count) != 1)
+	/*
+	 * Pairs with atomic_dec_and_test() in put_files_struct(): what another task did to the
+	 * table before it gave it up is seen below. Otherwise @fd could still lead to a file that
+	 * the other task has closed, and that is freed.
+	 */
+	if (atomic_read_acquire(&files->count) != 1)
 		return 0;
 	/* No other task can change the table. */
 	file = files_lookup_fd_raw(files, fd);

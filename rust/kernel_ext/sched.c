@@ -5,7 +5,9 @@
  * here knows of Binder.
  */
 
+#include <linux/cache.h>
 #include <linux/capability.h>
+#include <linux/compiler.h>
 #include <linux/cred.h>
 #include <linux/sched.h>
 #include <linux/sched/prio.h>
@@ -17,9 +19,12 @@
 
 /*
  * Not every kernel exports this function. A kernel that does not gives a module no way to set a
- * real-time priority; the module loads nevertheless, and can check this.
+ * real-time priority; the module loads nevertheless, and can check this. The address is read from
+ * memory: code for arm64 would find that of a weak symbol by a table of offsets, which modules
+ * cannot have there.
  */
 #pragma weak sched_setattr_nocheck
+static typeof(sched_setattr_nocheck) *setattr_nocheck __ro_after_init = sched_setattr_nocheck;
 
 u32 kernel_ext_sched_of(const struct task_struct *task)
 {
@@ -52,7 +57,7 @@ static void set_policy(struct task_struct *task, u32 wanted)
 	/* A task of a fair policy may have a slice of its own; without this it would lose that. */
 	if (task->se.custom_slice)
 		attr.sched_runtime = task->se.slice;
-	sched_setattr_nocheck(task, &attr);
+	READ_ONCE(setattr_nocheck)(task, &attr);
 }
 
 u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
@@ -61,7 +66,7 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
 	u32 before = kernel_ext_sched_of(task);
 	u32 changed = before ^ wanted;
 
-	if ((changed & 0xff || changed >> KERNEL_EXT_SCHED_RT_SHIFT) && sched_setattr_nocheck)
+	if ((changed & 0xff || changed >> KERNEL_EXT_SCHED_RT_SHIFT) && READ_ONCE(setattr_nocheck))
 		set_policy(task, wanted);
 	/* Also where the policy does not use the nice value: a later policy does. */
 	set_user_nice(task, nice_of(wanted));
@@ -96,7 +101,7 @@ u32 kernel_ext_sched_limits(struct task_struct *task)
 		nice = min(nice, task_rlimit(task, RLIMIT_NICE));
 		rt_priority = min(rt_priority, task_rlimit(task, RLIMIT_RTPRIO));
 	}
-	if (!sched_setattr_nocheck)
+	if (!READ_ONCE(setattr_nocheck))
 		rt_priority = 0;
 	return (u8)rlimit_to_nice(nice) | rt_priority << 8;
 }

@@ -97,6 +97,7 @@ bool kernel_ext_pid_is_gone(struct pid *pid)
 {
 	if (pid_has_task(pid, PIDTYPE_PID))
 		return false;
+	/* Pairs with the full barrier in exit_mm(): what the thread did is before what follows. */
 	smp_acquire__after_ctrl_dep();
 	return true;
 }

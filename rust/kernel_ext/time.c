@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Converts times, for rust/kernel/ticks.rs. HZ is known to the C compiler
- * only: bindgen takes the one that user space sees. And reads the counter of
- * cycles, which each architecture has its own function for.
+ * Converts times, for rust/kernel/ticks.rs: HZ is known to the C compiler
+ * only, as bindgen takes the one that user space sees. And reads the counter
+ * of cycles, for rust/kernel/cycles.rs, which each architecture has its own
+ * function for.
  */
 
 #include <linux/jiffies.h>

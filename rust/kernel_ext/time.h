@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What rust/kernel/ticks.rs calls.
+ * What rust/kernel/ticks.rs and cycles.rs call.
  */
 #ifndef _KERNEL_EXT_TIME_H
 #define _KERNEL_EXT_TIME_H

@@ -3,14 +3,14 @@
 
 import re
 import subprocess
-import tomllib
 
-from . import circles, commands, compiled, doc, frames, kernel, layers, module, mutations, packages, programs, proc, say, toolchain
+from . import circles, commands, compiled, doc, frames, kernel, layers, litmus, module, mutations, packages, programs, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
 _UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
+_UNSAFE_TABLE = "docs/architecture.md"
 
 # What packages run on a machine.
 _PACKAGING = ("packaging/dkms/*", "packaging/debian/*.p*", "packaging/system/[ls]*")
@@ -22,7 +22,7 @@ def run(report):
     for name, check in (
         ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
         ("shell and Python syntax", _scripts), ("links in the docs", _links), ("names in the docs", _names),
-        ("commands in the docs", commands.complaints),
+        ("commands in the docs", commands.complaints), ("orderings in the docs", litmus.complaints),
         ("places of mutations", mutations.misplaced), ("who uses whom in the driver", layers.complaints),
         ("circles of files in binder-bench and binderctl", circles.complaints),
         ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
@@ -39,13 +39,6 @@ def crates():
     """Folders that hold a cargo package or workspace with a lock file of its own; this tree's first."""
     locks = [ROOT / "Cargo.lock", *ROOT.glob("t*/*/Cargo.lock"), *ROOT.glob("tests/clients/*/Cargo.lock")]
     return [p.parent for p in sorted(locks) if _tracked(p)]
-
-
-def crates_with_tests():
-    """The crates of our workspace that have tests for the host; the others would be compiled for nothing."""
-    members = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
-    return [tomllib.loads((ROOT / member / "Cargo.toml").read_text())["package"]["name"] for member in members
-            if any("#[test]" in path.read_text() for path in _files(f"{member}/**/*.rs"))]
 
 
 def _tracked(path):
@@ -85,12 +78,11 @@ def _clippy_crates():
 
 def _narrow():
     """The rooms that need no kernel, for one of 32 bits: a constant that does not fit is an error."""
-    argv = [programs.CARGO, "check", "-p", "rooms", "--lib", "--locked", "--quiet", "--target", PINNED["rust"]["target_32bit"],
-            "-Zbuild-std=std,panic_unwind"]
-    # What lets a released compiler compile its own library.
-    env = programs.environment() | {"RUSTC_BOOTSTRAP": "1"}
+    argv = [programs.CARGO, "check", "-p", "rooms", "--lib", "--locked", "--quiet", "--target", PINNED["rust"]["targets"]["x86_64-32"]["name"],
+            *programs.STANDARD_LIBRARY]
     with programs.workshop("narrow") as (tree, target):
-        return _complaints([*argv, "--target-dir", target], env=env, cwd=tree / "tests/host")
+        return _complaints([*argv, "--target-dir", target], env=programs.environment() | programs.OWN_LIBRARY,
+                           cwd=tree / "tests/host")
 
 
 def _clippy_driver():
@@ -127,13 +119,13 @@ def _checkpatch():
 def _spdx():
     sources = _files("**/*.rs", "**/*.[ch]", "**/*.py", "**/*.toml", "configs/*", "Makefile",
                      "tools/lab/guest/*", "drivers/android/[KM]*", "drivers/android/exports*", "tests/*/Kbuild",
-                     "tests/clients/**/*", "tests/packages/*", *_PACKAGING)
+                     "tests/clients/**/*", "tests/litmus/*", "tests/packages/*", *_PACKAGING)
     return [f"{p.relative_to(ROOT)}: no SPDX line" for p in sources
             if p.name != "Cargo.lock" and "SPDX-License-Identifier: GPL-2.0" not in p.read_text()[:300]]
 
 
 def _unsafe():
-    """Count blocks for each file of the driver; outside their home they are complaints."""
+    """Count blocks for each file of the driver; outside their home they are complaints, and so is a table that counts otherwise."""
     wrong, counts = [], {}
     for path in _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs"):
         code = re.sub(r"//.*", "", path.read_text())
@@ -143,8 +135,21 @@ def _unsafe():
             counts[name] = count
         if count and not name.startswith(_UNSAFE_HOMES):
             wrong.append(f"{name}: {count} unsafe outside rust/kernel/ and the edge to C")
-    say.note("unsafe: " + (", ".join(f"{n} {c}" for n, c in counts.items()) or "none"))
-    return wrong
+    return wrong + [*untold(counts, (ROOT / _UNSAFE_TABLE).read_text())]
+
+
+def untold(counts, text):
+    """Where the document's table of unsafe code does not say these counts of files. A row is about a folder, or about a file and the
+    folder of the same name."""
+    told = set()
+    for name, says in re.findall(r"^\| `([^`]+)`[^|]*\| (\d+) \|", text, re.M):
+        row = {one for one in counts if one == name or one.startswith(name.removesuffix(".rs").rstrip("/") + "/")}
+        told |= row
+        count = sum(counts[one] for one in row)
+        if count != int(says):
+            yield f"{_UNSAFE_TABLE}: {name} has {count} unsafe, not {says}"
+    for name in sorted(counts.keys() - told):
+        yield f"{_UNSAFE_TABLE}: no row has {name}, which has {counts[name]} unsafe"
 
 
 def _scripts():
@@ -185,10 +190,10 @@ def headings(text):
 
 
 def _names():
-    """Files, and functions of files, that the docs name and that are not there: `calls/send.rs:call` is both."""
+    """Files, and functions of files, that the docs and litmus tests name and that are not there: `calls/send.rs:call` is both."""
     sources = _files("drivers/**/*", "rust/**/*", "tools/**/*", "tests/**/*", "include/**/*", "configs/*")
     wrong = []
-    for path in _files("*.md", "docs/*.md"):
+    for path in _files("*.md", "docs/*.md", "tests/litmus/*"):
         named = re.findall(r"`([\w./-]+\.(?:rs|[ch]|py|toml)):([A-Za-z_]\w*)`", path.read_text())
         for file, name in named:
             places = [p for p in sources if f"/{p.relative_to(ROOT)}".endswith("/" + file)]

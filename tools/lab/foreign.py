@@ -26,6 +26,8 @@ def root(section):
         cache.need_space(0.3, f"unpacking {package}", packages)
         packages.mkdir(parents=True, exist_ok=True)
         debian.unpack(sorted(_download(section, packages)), part)
+        if "programs" in section:
+            _leave(section["programs"], part / "usr/bin")
         proc.output("rm", "-rf", packages)
 
     return cache.entry(f"foreign/{package}-{cache.key(section, _LAYOUT)}", make)
@@ -48,11 +50,24 @@ def files(root, *programs, private=()):
     return found
 
 
+def command(root, program):
+    """The command line that runs a program of a root here, where nothing of it is installed."""
+    search = ":".join(str(root / folder) for folder in (_LIBRARIES, f"usr/{_LIBRARIES}"))
+    return [root / _LOADER, "--inhibit-cache", "--library-path", search, root / "usr/bin" / program]
+
+
+def _leave(programs, folder):
+    """Remove the programs that are none of these."""
+    for path in folder.iterdir():
+        if path.name not in programs:
+            path.unlink()
+
+
 def _download(section, folder):
     """The package files of a section and of what it needs, in `folder`."""
     tried = []
     for name in section["suites"]:
-        suite = debian.Suite(folder / "apt" / name, name, without=section.get("without", ()))
+        suite = debian.Suite(folder / "apt" / name, name, without=section.get("without", ()), architecture=section.get("architecture"))
         version, missing = suite.offered(section["package"])
         if not version:
             tried.append(f"{name} ({missing})")

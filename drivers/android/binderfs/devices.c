@@ -173,7 +173,8 @@ static bool binder_ready;
 
 bool rust_binder_is_ready(void)
 {
-	return READ_ONCE(binder_ready);
+	/* Pairs with rust_binderfs_init(). */
+	return smp_load_acquire(&binder_ready);
 }
 
 /*
@@ -231,7 +232,11 @@ int rust_binderfs_init(void)
 		binder_wait_for_refused();
 		return ret;
 	}
-	WRITE_ONCE(binder_ready, true);
+	/*
+	 * Pairs with rust_binder_is_ready(): who reads true finds what was made above, also what
+	 * was made after the filesystem was registered.
+	 */
+	smp_store_release(&binder_ready, true);
 	return 0;
 }
 

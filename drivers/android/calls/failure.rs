@@ -39,6 +39,7 @@ struct Space {
 
 impl Failure {
     /// Returns the failure of a call or reply whose receiver is not known.
+    #[cold]
     pub(super) fn early(id: u32, error: TransactionError) -> Self {
         Self {
             id,

@@ -12,7 +12,7 @@ use crate::pure::{
 };
 use kernel::{
     prelude::*,
-    sync::atomic::{Acquire, Atomic, Relaxed}, //
+    sync::atomic::{Acquire, Atomic, Relaxed, Release}, //
 };
 
 /// The kinds of objects that are counted.
@@ -56,7 +56,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        FREED[self.0 as usize].add(1, Relaxed);
+        count_freed(self.0 as usize);
     }
 }
 
@@ -73,8 +73,14 @@ impl<const KIND: u8> CountedAs<KIND> {
 
 impl<const KIND: u8> Drop for CountedAs<KIND> {
     fn drop(&mut self) {
-        FREED[KIND as usize].add(1, Relaxed);
+        count_freed(usize::from(KIND));
     }
+}
+
+/// Counts an object of a kind that is being freed.
+fn count_freed(kind: usize) {
+    // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it was created, too.
+    FREED[kind].fetch_add(1, Release);
 }
 
 /// How many objects of a kind exist, and have been created.
@@ -87,6 +93,7 @@ pub(crate) struct Objects {
 /// Returns the number of objects of a kind.
 pub(crate) fn objects(kind: Kind) -> Objects {
     // First those that were freed: an object that is created and freed meanwhile only seems to exist.
+    // ORDERING: Pairs with `count_freed`.
     let freed = FREED[kind as usize].load(Acquire);
     let created = CREATED[kind as usize].load(Relaxed);
     Objects {

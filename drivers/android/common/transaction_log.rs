@@ -13,7 +13,7 @@ use crate::{
     defs::{transaction_flags, TransactionRequest},
     kernel_ext::{
         cpu_rings::{CpuRings, Ring},
-        ticks::Cycles, //
+        cycles::Cycles, //
     }, //
 };
 use kernel::{
@@ -225,10 +225,8 @@ impl TransactionLog {
     /// Calls `each` with the newest entries of those that failed, in no particular order.
     pub(crate) fn failed(&self, mut each: impl FnMut(Entry)) {
         self.failed.read(|record| {
-            let mut words = [0; WORDS];
-            words.copy_from_slice(&record.words[..WORDS]);
+            let [words @ .., return_code, param, line] = record.words;
             let (at, sent) = Sent::of_words(words);
-            let [.., return_code, param, line] = record.words;
             each(Entry {
                 id: record.number,
                 at,

@@ -6,7 +6,7 @@
 use super::Log;
 use crate::{
     common::transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog},
-    kernel_ext::{cpu_rings::RECORDS, sched, ticks::Cycles}, //
+    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
 };
 use kernel::{
     prelude::*,

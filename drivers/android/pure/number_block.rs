@@ -48,13 +48,13 @@ impl NumberBlock {
     }
 }
 
-/// Takes so many consecutive numbers from a counter, and returns the first; 0 is not among them. `add` adds to
-/// the counter, and returns what it was: the last number that was taken.
+/// Takes so many consecutive numbers from a counter, at least one, and returns the first; 0 is not among
+/// them. `add` adds to the counter, and returns what it was: the last number that was taken.
 pub(crate) fn take_numbers(count: u32, mut add: impl FnMut(u32) -> u32) -> u32 {
     loop {
         let first = add(count).wrapping_add(1);
-        // So many numbers come before the next 0.
-        if first != 0 && first.wrapping_neg() >= count {
+        // So many numbers come before the next 0: none, if it is the first.
+        if first.wrapping_neg() >= count {
             return first;
         }
     }

@@ -48,17 +48,22 @@ impl<const WORDS: usize> Slot<WORDS> {
     #[inline(always)]
     pub(crate) fn write(&self, number: u32, words: [u32; WORDS]) {
         self.begun.store(number, Relaxed);
+        // ORDERING: Pairs with `smp_rmb` in `read`: who reads a word of this record reads its number after that.
         smp_wmb();
         for (place, word) in self.words.iter().zip(words) {
             place.store(word, Relaxed);
         }
+        // ORDERING: Pairs with the load in `read`: who reads this number reads the words of this record, or
+        // of a later one.
         self.completed.store(number, Release);
     }
 
     /// Reads the record that was begun last.
     pub(crate) fn read(&self) -> Record<WORDS> {
+        // ORDERING: Pairs with the last store in `write`.
         let completed = self.completed.load(Acquire);
         let words = array::from_fn(|at| self.words[at].load(Relaxed));
+        // ORDERING: Pairs with `smp_wmb` in `write`.
         smp_rmb();
         let number = self.begun.load(Relaxed);
         Record {

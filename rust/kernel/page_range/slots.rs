@@ -161,6 +161,7 @@ impl Slot {
     /// be taken out.
     #[inline]
     pub(super) unsafe fn record(&self) -> Option<&Record> {
+        // ORDERING: Pairs with `fill`: who finds the record finds it, and its page, initialised.
         let record = self.0.load(ordering::Acquire);
         // SAFETY: By the type invariants the record was valid when it was loaded. It is not freed
         // while the space is open, which it was before this, or is not taken out at all, as the
@@ -178,6 +179,7 @@ impl Slot {
     pub(super) unsafe fn fill(&self, record: OwnedRecord, pool: &PagePool) -> Result {
         let empty = core::ptr::null_mut();
         let new = record.0.as_ptr();
+        // ORDERING: Pairs with `record`.
         // INVARIANT: The slot owns the record from here on.
         let filled = self.0.cmpxchg(empty, new, ordering::Release);
         filled.map_err(|_| EEXIST)?;
@@ -203,10 +205,15 @@ impl Slot {
         is_open: impl FnOnce() -> bool,
     ) -> Option<OwnedRecord> {
         let old = record.as_ptr();
-        let cleared = self.0.cmpxchg(old, core::ptr::null_mut(), ordering::Full);
+        // ORDERING: Before `is_open`, whose full order this relies on: a thread that opens the space later finds
+        // the slot empty.
+        let cleared = self
+            .0
+            .cmpxchg(old, core::ptr::null_mut(), ordering::Relaxed);
         cleared.ok()?;
         if is_open() {
             // Another thread may have found the record.
+            // ORDERING: Pairs with `record`, as in `fill`.
             // INVARIANT: The slot is still empty, as the caller ensures, and owns the record again.
             self.0.store(old, ordering::Release);
             return None;

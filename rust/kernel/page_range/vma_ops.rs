@@ -76,7 +76,7 @@ unsafe extern "C" fn open(vma: *mut bindings::vm_area_struct) {
     // SAFETY: The VMA is valid, and the mmap lock is held for writing.
     let vma = unsafe { VmaRef::from_raw(vma) };
     if base(vma) != range.base.load(ordering::Relaxed) {
-        range.frontier.store(GONE, ordering::Release);
+        range.frontier.store(GONE, ordering::Relaxed);
     }
     // INVARIANT: The private data of the new VMA owns a reference count of its own.
     let _ = Arc::into_raw(Arc::from(range));
@@ -93,7 +93,7 @@ unsafe extern "C" fn close(vma: *mut bindings::vm_area_struct) {
     // closed only once, and its private data is not read after that: the VMA cannot be found any
     // more.
     let range = unsafe { Arc::from_raw((*vma).vm_private_data.cast::<PageRange>()) };
-    range.frontier.store(GONE, ordering::Release);
+    range.frontier.store(GONE, ordering::Relaxed);
 }
 
 /// Called when the process accesses a page that is not present.

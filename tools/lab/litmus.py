@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The litmus tests of the driver's orderings under the kernel's memory model, and whether docs/ordering.md tells of every ordering.
+
+A test in tests/litmus models a few functions and says what never happens. A line that ends with `// without LABEL: OTHER` stands
+for OTHER if that order is left out, all lines of one LABEL together. Then the same has to happen: so each order that a test
+names is needed, and the test can fail. What ends with `// even without LABEL: OTHER` must not happen then, either.
+"""
+
+import dataclasses
+import re
+import subprocess
+import tempfile
+
+from . import foreign, proc, say, source
+from .tally import Tally
+from .versions import PINNED, ROOT
+
+FOLDER = "tests/litmus"
+DOCUMENT = "docs/ordering.md"
+_MODEL = "tools/memory-model"
+# Seconds that one test may take; they take hundredths of one.
+_LIMIT = 60
+
+_MARK = re.compile(r"\s*// ((?:even )?without [^:]+):[ ]?")
+_NAME = re.compile(r"^C (\S+)$", re.M)
+_OBSERVED = re.compile(r"^Observation \S+ (Never|Sometimes|Always) ", re.M)
+_FLAG = re.compile(r"^Flag (.+)$", re.M)
+_MODELS = re.compile(r"^ \* Models: .*`[\w./]+:\w+`", re.M)
+
+# How many accesses a file has, in the document.
+_ROW = re.compile(r"^\| `([\w./]+)` \| (\d+) \| (\d+) \|$", re.M)
+# What orders one access before another, and what does not.
+_ORDERED, _RELAXED = "ordered", "relaxed"
+_CALL = r"\.(?:load|store|xchg|cmpxchg|add|sub|fetch_\w+)\((?:[^();]|\((?:[^();]|\([^();]*\))*\))*?"
+_SITES = {
+    ".rs": {
+        _ORDERED: re.compile(_CALL + r"\b(?:Acquire|Release|Full)\s*,?\s*\)|\bsmp_[rw]?mb\("),
+        _RELAXED: re.compile(r"\b(?:ordering::)?Relaxed\s*,?\s*\)"),
+    },
+    ".c": {
+        _ORDERED: re.compile(r"\b(?:smp_\w+|rcu_\w+|synchronize_rcu|xchg|cmpxchg|atomic_\w*(?:acquire|release|test|return|fetch\w*)|"
+                             r"set_current_state|wait_event\w*|wake_up\w*)\("),
+        _RELAXED: re.compile(r"\b(?:READ_ONCE|WRITE_ONCE|data_race|atomic_(?:read|set|add|sub|inc|dec)|module_refcount|__set_current_state)\("),
+    },
+}
+_SITES[".h"] = _SITES[".c"]
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+# Definitions of what others order with.
+_NO_SITES = ("rust/kernel/versions.rs",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What herd7 says of a test: whether it found what is asked for, and what it warns of."""
+
+    observed: str
+    flags: tuple
+
+
+def tests():
+    """The files of all tests."""
+    return sorted((ROOT / FOLDER).glob("*.litmus"))
+
+
+def variants(text):
+    """The test as it is, and for each label the test without that order: {label: text}, the first label being empty."""
+    labels = list(dict.fromkeys(_MARK.findall(text)))
+    return {label: _variant(label, text) for label in ["", *labels]}
+
+
+def _variant(label, text):
+    """The test with what the lines say that are marked with this label, without the marks."""
+    lines = []
+    for line in text.splitlines():
+        code, *marks = _MARK.split(line)
+        others = dict(zip(marks[::2], marks[1::2]))
+        lines.append(code[:len(code) - len(code.lstrip())] + others[label] if label in others else code)
+    named = re.sub(r"\W+", "-", f" {label}") if label else ""
+    return _NAME.sub(lambda name: name[0] + named, "\n".join(lines) + "\n", count=1)
+
+
+def read(output):
+    """What herd7 says, or None if it is no answer."""
+    observed = _OBSERVED.search(output)
+    return observed and Answer(observed[1], tuple(_FLAG.findall(output)))
+
+
+def judge(answers):
+    """What is wrong with {label: answer} of one test."""
+    wrong = []
+    for label, answer in answers.items():
+        if label.startswith("without "):
+            if answer.observed == "Never":
+                wrong.append(f"{label} it does not happen either: that order is not needed here, or the test cannot fail")
+        elif answer.observed != "Never":
+            wrong.append(" ".join(["what must never happen can happen", label]).strip())
+        elif answer.flags:
+            wrong.append(" ".join(["the memory model warns", label]).strip() + f": {', '.join(answer.flags)}")
+    if not any(label.startswith("without ") for label in answers):
+        wrong.append("no line says what stands there without its order, so nothing shows that the test can fail")
+    return wrong
+
+
+def run(tally, show=False):
+    """All tests and their variants, each of which is one. `show`: every answer, and not only what is wrong."""
+    herd = _Herd()
+    passed = failed = 0
+    with say.Step("litmus tests"):
+        for path in tests():
+            answers = {label: herd.answer(path.stem, text) for label, text in variants(path.read_text()).items()}
+            if show:
+                told = [f"{label}: {answer.observed}" for label, answer in answers.items() if label]
+                print("; ".join([f"    {path.stem}: {answers[''].observed}", *told]))
+            wrong = judge(answers)
+            say.lines(*(f"    {FOLDER}/{path.name}: {what}" for what in wrong))
+            failed += len(wrong)
+            passed += max(len(answers) - len(wrong), 0)
+    tally.add("litmus tests", passed, failed)
+
+
+def command():
+    """All tests, each answer shown; the exit status."""
+    tally = Tally()
+    run(tally, show=True)
+    return tally.finish()
+
+
+class _Herd:
+    """The simulator out of its package, with the memory model of the kernel tree that we build."""
+
+    def __init__(self):
+        root = foreign.root(PINNED["herd"])
+        self._model = source.tree() / _MODEL
+        self._argv = [*foreign.command(root, "herd7"), "-set-libdir", root / "usr/share/herdtools7/herd", "-conf", "linux-kernel.cfg"]
+
+    def answer(self, name, text):
+        """What it says of a test."""
+        with tempfile.NamedTemporaryFile("w", suffix=".litmus") as file:
+            file.write(text)
+            file.flush()
+            argv = [str(word) for word in (*self._argv, file.name)]
+            try:
+                done = subprocess.run(argv, cwd=self._model, env=proc.environment(), text=True, capture_output=True, timeout=_LIMIT)
+            except subprocess.TimeoutExpired:
+                raise say.LabError(f"{FOLDER}/{name}.litmus: herd7 has not ended after {_LIMIT} s: make its threads shorter") from None
+        answer = read(done.stdout)
+        if done.returncode or not answer:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise say.LabError(f"{FOLDER}/{name}.litmus: herd7 cannot run it: {said[-1] if said else 'it says nothing'}")
+        return answer
+
+
+def complaints(root=ROOT):
+    """Where docs/ordering.md and the tests do not tell what the sources do."""
+    text = (root / DOCUMENT).read_text()
+    told = {row[1]: (int(row[2]), int(row[3])) for row in _ROW.finditer(text)}
+    prose, found = _ROW.sub("", text), sites(root)
+    wrong = [f"{DOCUMENT}: {name} is not there, or orders nothing" for name in sorted(told.keys() - found.keys())]
+    for name, counts in sorted(found.items()):
+        if name not in told:
+            wrong.append(f"{DOCUMENT}: no row for {name}, which has {counts[0]} ordered and {counts[1]} relaxed accesses")
+        elif told[name] != counts:
+            wrong.append(f"{DOCUMENT}: {name} has {counts[0]} ordered and {counts[1]} relaxed accesses, not {told[name][0]} and {told[name][1]}: "
+                         "say what they are paired with, or why no order is needed")
+        if name not in prose:
+            wrong.append(f"{DOCUMENT}: {name} is in the table only")
+    for path in sorted((root / FOLDER).glob("*.litmus")):
+        if f"({'../' + FOLDER}/{path.name})" not in text:
+            wrong.append(f"{DOCUMENT}: names no {path.name}")
+        if not _MODELS.search(path.read_text()):
+            wrong.append(f"{FOLDER}/{path.name}: does not say which functions it models")
+    return wrong
+
+
+def sites(root=ROOT):
+    """How many (ordered, relaxed) accesses each file of the driver has that has any, tests left out."""
+    found = {}
+    for folder in ("drivers/android", "rust/kernel", "rust/kernel_ext"):
+        for path in sorted((root / folder).rglob("*")):
+            name = str(path.relative_to(root))
+            patterns = _SITES.get(path.suffix)
+            if not patterns or name in _NO_SITES or re.search(r"/tests(\.rs|/)", name):
+                continue
+            text = _COMMENT.sub("", path.read_text())
+            counts = tuple(len(patterns[kind].findall(text)) for kind in (_ORDERED, _RELAXED))
+            if any(counts):
+                found[name] = counts
+    return found
