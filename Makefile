@@ -27,17 +27,19 @@ endif
 one_word = '$(subst ','\'',$(1))'
 
 WHERE := --guest $(GUEST)$(if $(BUILTIN),-builtin)
+# Only if somebody says which.
+NAMED := $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench paired many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp aosp-bench boot exec kernel module binderctl deb deb-test check doc install cache clean purge
+.PHONY: help bench paired many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install cache clean purge
 
 help: ## this list
-	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
+	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|arm64|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 25
 
 bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|lines|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
-	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
+	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(NAMED)
 
 paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; DOCS=1: into docs)
 	@$(LAB) paired $(WHERE) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
@@ -48,8 +50,8 @@ many: $(PYTHON) ## calls a second of many clients at once through C and ours in 
 retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
 	@$(LAB) retention
 
-bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones)
-	@$(LAB) bench-gate $(if $(filter-out undefined,$(origin UPDATE)),--update $(call one_word,$(UPDATE)))
+bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones; GUEST=arm64: those of arm64)
+	@$(LAB) bench-gate $(NAMED) $(if $(filter-out undefined,$(origin UPDATE)),--update $(call one_word,$(UPDATE)))
 
 goals: $(PYTHON) ## what ours is to reach next to C, row by row, and whether it does (AGAIN=1: counted anew; DOCS=1: into docs); fails while a goal is not met or not measured
 	@$(LAB) goals $(if $(DOCS),--docs) $(if $(AGAIN),--again)
@@ -63,8 +65,8 @@ growth: $(PYTHON) ## exact instructions with more and more of everything, on all
 profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects'; CODE=FOLDER: and by machine instruction)
 	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload $(call one_word,$(WORKLOAD))) $(if $(CODE),--code $(call one_word,$(CODE)))
 
-test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; AFRESH=1: also what the C driver passed before in the same guest)
-	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST)),$(if $(filter command line,$(origin GUEST)),--guest $(GUEST))) $(if $(AFRESH),--afresh)
+test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; QUICK=1 GUEST=arm64: on arm64; AFRESH=1: also what the C driver passed before in the same guest)
+	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST)),$(NAMED)) $(if $(AFRESH),--afresh)
 
 times: $(PYTHON) ## where the time of the last `make test` went, stage by stage (DOCS=1: into docs/lab.md, and the order of stages anew)
 	@$(LAB) times $(if $(DOCS),--docs)
@@ -72,11 +74,11 @@ times: $(PYTHON) ## where the time of the last `make test` went, stage by stage 
 contract: $(PYTHON) ## the contract suite in one guest against one driver, and the table of rules and tests (ONLY=deaths::,sync:: for some; NEAR_LIMITS=1: the driver's numbers start near their ends)
 	@$(LAB) contract $(WHERE) --driver $(DRIVER) $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(NEAR_LIMITS),--near-limits)
 
-kunit: $(PYTHON) ## the suites that KUnit runs inside the kernel, in the debugging guest
-	@$(LAB) kunit
+kunit: $(PYTHON) ## the suites that KUnit runs inside the kernel, in the debugging guest (GUEST=arm64: on arm64)
+	@$(LAB) kunit $(NAMED)
 
-contract-32: $(PYTHON) ## the contract suite compiled for 32-bit tasks, on an x86-64 kernel
-	@$(LAB) contract-32 --driver $(DRIVER)
+contract-32: $(PYTHON) ## the contract suite compiled for 32-bit tasks, on an x86-64 kernel (GUEST=arm64: on arm64)
+	@$(LAB) contract-32 $(NAMED) --driver $(DRIVER)
 
 layouts: $(PYTHON) ## whether Rust sees the kernel's structs as C does
 	@$(LAB) layouts $(WHERE)
@@ -105,7 +107,7 @@ soak: $(PYTHON) ## ten minutes of random kill -9 under load (SECONDS_=N for anot
 examples: $(PYTHON) ## the commands of docs/observability.md, run where they are explained; the logs of C next to ours (DRIVER=c: the commands on that one)
 	@$(LAB) examples $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER))
 
-clean-machine: $(PYTHON) ## the commands of README and docs on a root of Debian 12 with git and make only, as root (ONLY='make boot': those; FULL=1: those that take long, too; CACHE=1: with this cache; DOCS=1: times into docs/lab.md)
+clean-machine: $(PYTHON) ## the commands of README and docs on a root of Debian 12 with git and make only, as root (ONLY='make boot; make module': those; FULL=1: those that take long, too; CACHE=1: with this cache; DOCS=1: times into docs/lab.md)
 	@$(LAB) clean-machine $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(FULL),--everything) $(if $(CACHE),--with-cache) $(if $(DOCS),--docs)
 
 mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what refused, how long it took (SECONDS_=N; READ=1: eight pairs, while all log files are read; GUEST=x86_64 ICOUNT=1: time is instructions, CPUS=2)
@@ -161,6 +163,9 @@ deb-test: $(PYTHON) ## these packages installed, used, upgraded and purged on De
 
 check: $(PYTHON) ## format, clippy, checkpatch, docs
 	@$(LAB) check
+
+litmus: $(PYTHON) ## the litmus tests of the driver's memory orderings, under the kernel's memory model (docs/ordering.md)
+	@$(LAB) litmus
 
 doc: $(PYTHON) ## the documentation of driver and rust/kernel, private items included, as pages in build/doc
 	@$(LAB) doc

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, module, mutants, mutations, observed, proc, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, proc, programs, prune, quick_suite, say, screens, stock, suite, times
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -58,22 +58,24 @@ def _parser():
             sub.add_argument("--crate", help="build this crate first and lay its program in the guest")
             sub.add_argument("argv", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT...]")
     sub = command("test", _test, "everything that must hold")
-    sub.add_argument("--quick", choices=list(stock.NAMES), metavar="GUEST", type=_guest,
-                     help="contract, clients and layouts on this kernel of Debian's instead")
+    sub.add_argument("--quick", choices=list(quick_suite.GUESTS), metavar="GUEST", type=_guest,
+                     help="contract, clients and layouts on this kernel of Debian's, or on arm64, instead")
     sub.add_argument("--guest", help="is refused: all of it is in all guests")
     sub.add_argument("--afresh", action="store_true",
                      help="the contract suite on the C driver as well where the same guest passed it before")
     timed = command("times", lambda a: times.show(a.docs), "where the time of the last `make test` went")
     timed.add_argument("--docs", action="store_true", help="the table goes into docs, and the order of stages is that of now")
-    command("kunit", _kunit, "the suites that KUnit runs in the kernel")
+    command("kunit", _kunit, "the suites that KUnit runs in the kernel").add_argument(
+        "--guest", default=kunit.GUEST, choices=kunit.GUESTS)
     command("check", _check, "format, clippy, checkpatch, docs")
+    command("litmus", lambda _: litmus.command(), "the litmus tests of the driver's orderings, under the kernel's memory model")
     command("doc", lambda _: doc.run(), "the documentation of the driver, as rustdoc makes it")
     one = guest_option(command("contract", _contract, "the contract suite in one guest"))
     one.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     one.add_argument("--only", default="", metavar="PART,...", help="tests whose names contain one of these")
     one.add_argument("--near-limits", action="store_true", help="with our driver's numbers near their ends")
-    command("contract-32", _contract_32, "the same for 32-bit tasks").add_argument(
-        "--driver", default="rust", choices=list(guest.MODULES))
+    narrow = guest_option(command("contract-32", _contract_32, "the same for 32-bit tasks"), "x86_64")
+    narrow.add_argument("--driver", default="rust", choices=list(guest.MODULES))
     guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
     guest_option(command("unload", _unload, "the driver taken away at the worst moments"))
     guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
@@ -139,7 +141,8 @@ def _parser():
     many.add_argument("--boots", type=_count, default=3)
     many.add_argument("--seconds", type=float, default=0.3, help="for each case and round, in a boot")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
-    gate_options = command("bench-gate", lambda a: gate.run(a.update), "instructions next to C's, against the record")
+    gate_options = guest_option(command("bench-gate", lambda a: gate.run(a.update, a.guest),
+                                        "instructions next to C's, against the record"), gate.GUEST)
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
     reached = command("goals", lambda a: goals.run(a.docs, a.again), "what ours is to reach next to C, and where it is")
     reached.add_argument("--docs", action="store_true", help="tables and figure go into docs")
@@ -158,7 +161,7 @@ def _parser():
     command("deb", lambda _: deb.build() and None, "Debian packages of the driver and the tools")
     sub = command("deb-test", lambda args: deb_test.run(args.only or deb_test.MACHINES), "their life on Debian machines")
     sub.add_argument("--only", action="append", choices=deb_test.MACHINES, help="this machine")
-    command("binderctl", lambda _: print(programs.build("tools/binderctl")), "build the tool that looks at Binder")
+    command("binderctl", lambda _: print(programs.build("tools/binderctl", profile="release")), "build the tool that looks at Binder")
     install = command("install", _install, "lay the driver into a kernel tree")
     install.add_argument("tree")
     return parser
@@ -186,7 +189,7 @@ def _exec(arguments):
     if argv[:1] == ["--"]:
         argv.pop(0)
     if arguments.crate:
-        program = programs.build(arguments.crate)
+        program = programs.build_for(arguments.guest, arguments.crate)
         files["/bin/" + program.name] = program
         argv.insert(0, program.name)
     elif argv and "/" in argv[0] and shutil.which(argv[0]):
@@ -235,13 +238,13 @@ def _test(arguments):
 
 
 def _clean_machine(arguments):
-    only = tuple(arguments.only.split(",")) if arguments.only else ()
+    only = tuple(command.strip() for command in arguments.only.split(";")) if arguments.only else ()
     return clean_machine.run(only, arguments.everything, arguments.with_cache, arguments.docs)
 
 
-def _kunit(_arguments):
+def _kunit(arguments):
     tally = Tally()
-    suite.kunit_suites(tally)
+    suite.kunit_suites(tally, arguments.guest)
     return tally.finish()
 
 
@@ -272,7 +275,8 @@ def _must_be_tests(parts):
 
 def _contract_32(arguments):
     tally = Tally()
-    suite.contract(tally, f"contract x86_64 {arguments.driver} 32-bit", "x86_64", arguments.driver, width=32)
+    title = f"contract {arguments.guest} {arguments.driver} 32-bit"
+    suite.contract(tally, title, arguments.guest, arguments.driver, width=32)
     return tally.finish()
 
 

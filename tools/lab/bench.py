@@ -13,7 +13,7 @@ import pathlib
 import platform
 import subprocess
 
-from . import cache, guest, kernel, module, programs, proc, say
+from . import cache, emulator, guest, kernel, module, programs, proc, say
 from .versions import BUILD, ROOT
 
 CRATE = "tools/binder-bench"
@@ -137,8 +137,8 @@ def identity(name, driver, program, timed):
     driver, boot = CHARGED.get(driver, (driver, ()))
     ours = [cache.content(module.build(built))] if driver == "rust" else []
     machine = [processor(), platform.node()] if timed else []
-    emulator = [] if built.guest.arch == "um" else [proc.output("qemu-system-x86_64", "--version").splitlines()[0]]
-    return [str(built.folder), driver, boot, ours, cache.content(program), machine, emulator]
+    qemu = [] if built.guest.arch == "um" else [emulator.version(built.guest.arch).splitlines()[0]]
+    return [str(built.folder), driver, boot, ours, cache.content(program), machine, qemu]
 
 
 def conditions():

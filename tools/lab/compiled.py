@@ -10,6 +10,8 @@ from .versions import BUILD, PINNED, ROOT
 # The release whose Rust is the oldest one that the kernel takes.
 _OLDEST = "trixie"
 _ARCH = ("ARCH=x86", "CROSS_COMPILE=x86_64-linux-gnu-", "CC=x86_64-linux-gnu-gcc-14")
+# Nobody runs it.
+_FLAGS = ("KRUSTFLAGS=-Copt-level=0",)
 # Debian's kernels are configured without KUnit; that kind of helpers needs LLVM.
 _FRAGMENTS = ("common", "x86_64")
 _CHANGED = ("CONFIG_KUNIT=y", "# CONFIG_RUST_INLINE_HELPERS is not set")
@@ -22,7 +24,7 @@ def by_oldest_rust():
     """The driver with its KUnit suites, by the oldest Rust compiler that the kernel takes; what is wrong."""
     out = _emptied("oldest-rust")
     mounts = {source.tree(): _SOURCE, _crates(): _OUTPUT, ROOT: _TREE, out: _MODULE}
-    argv = ["make", "-C", f"/{_OUTPUT}", *_ARCH, f"M=/{_TREE}/drivers/android", f"MO=/{_MODULE}", *kunit.SWITCHES,
+    argv = ["make", "-C", f"/{_OUTPUT}", *_ARCH, *_FLAGS, f"M=/{_TREE}/drivers/android", f"MO=/{_MODULE}", *kunit.SWITCHES,
             "rust_binder.o"]
     status, said = _made(stock.enter(stock.compilers(_OLDEST), mounts, argv), proc.environment())
     wrong = [line for line in said if re.match(r"warning|error", line)]
@@ -48,12 +50,12 @@ def _crates():
     """The kernel's crates with KUnit, compiled by that compiler in a folder of the cache; not the kernel."""
     lines = [*(line for name in _FRAGMENTS for line in kernel.fragment(name)), *_CHANGED]
     tree = source.tree()
-    key = cache.key(tree.name, PINNED["stock"]["compilers"][_OLDEST], lines, _LAYOUT)
+    key = cache.key(tree.name, PINNED["stock"]["compilers"][_OLDEST], lines, _FLAGS, _LAYOUT)
 
     def make(folder):
         cache.need_space(0.5, "compiling the kernel's Rust crates", folder)
         (folder / "wanted.config").write_text("\n".join(lines) + "\n")
-        make = ["make", "-C", f"/{_SOURCE}", f"O=/{_OUTPUT}", "-j2", *_ARCH]
+        make = ["make", "-C", f"/{_SOURCE}", f"O=/{_OUTPUT}", "-j2", *_ARCH, *_FLAGS]
         for title, words in (("configuring", (f"KCONFIG_ALLCONFIG=/{_OUTPUT}/wanted.config", "allnoconfig")),
                              ("compiling the crates of", ("prepare",))):
             argv = stock.enter(stock.compilers(_OLDEST), {tree: _SOURCE, folder: _OUTPUT}, [*make, *words])

@@ -14,7 +14,7 @@ TOOLS = ("tools/binderctl", "tools/binder-bench")
 def build():
     """Make the packages from this tree, and have lintian look at them; their paths."""
     packages.ensure("rust", "deb")
-    made = [programs.build(crate) for crate in TOOLS]
+    made = [programs.build(crate, profile="release") for crate in TOOLS]
     tree = OUT / "tree"
     proc.output("rm", "-rf", OUT)
     tree.mkdir(parents=True)

@@ -30,12 +30,12 @@ def mirror():
 class Suite:
     """One suite of the archive, its package lists in folder `state`.
 
-    Packages named `without` are never asked for, as if they were there already.
+    Packages named `without` are never asked for, as if they were there already. They are for this machine, or for another `architecture`.
     """
 
-    def __init__(self, state, name, keyring=KEYRING, sources=False, without=()):
+    def __init__(self, state, name, keyring=KEYRING, sources=False, without=(), architecture=None):
         self.name = name
-        self._options = _options(state, name, keyring, sources)
+        self._options = _options(state, name, keyring, sources, architecture)
         (state / "status").write_text("".join(map(_installed, without)))
 
     def update(self):
@@ -118,7 +118,7 @@ def _installed(package):
             "Maintainer: nobody\nDescription: left out\n\n")
 
 
-def _options(state, suite, keyring, sources):
+def _options(state, suite, keyring, sources, architecture):
     for sub in ("lists/partial", "cache/archives/partial"):
         (state / sub).mkdir(parents=True, exist_ok=True)
     where = f"[signed-by={keyring}] {mirror()} {suite} main"
@@ -134,6 +134,8 @@ def _options(state, suite, keyring, sources):
         "APT::Default-Release": suite,
         "APT::Update::Error-Mode": "any",
     }
+    if architecture:
+        options |= {"APT::Architecture": architecture, "APT::Architectures": architecture}
     if os.geteuid() == 0:
         options["APT::Sandbox::User"] = "root"
     return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]

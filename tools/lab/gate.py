@@ -2,7 +2,7 @@
 """`make bench-gate`: our driver's exact instructions, as a ratio to the C driver's, may not grow unnoticed.
 
 Counts under `-icount` are the same in every run, so a hundredth is no noise. The ratios are recorded in
-tools/binder-bench/gate.toml, with when and why they were changed.
+tools/binder-bench/gate.toml, with when and why they were changed; those of arm64 in gate-arm64.toml.
 """
 
 import datetime
@@ -13,35 +13,43 @@ import tomllib
 from . import bench, bench_series, cache, kernel, programs, say
 from .versions import ROOT
 
-RECORD = ROOT / bench.CRATE / "gate.toml"
+# Where it is counted, and what is recorded of that. `make test` counts on the first.
+GUESTS = ("x86_64", "arm64")
+GUEST = GUESTS[0]
 # How much a ratio may exceed the recorded one, and how far exact counts of one driver may lie apart.
 TOLERANCE = 0.01
 # The same where nodes are found among many: the shape of their tree is made by where the allocator puts them, which is elsewhere with
 # each build of kernel or driver. Six builds of 2026-11-23 were 0.6948 to 0.7150 of C with 1 000 refs.
 AMONG_MANY = 0.03
 EXACT = 0.001
-_GUEST = "x86_64"
 _HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
-# Exact instructions of one operation, our driver's divided by the C driver's. `make bench-gate` fails when one is
-# exceeded by more than 1 %, or by 3 % where nodes are found among many; `make bench-gate UPDATE='why'` records what is
+# Exact instructions of one operation{of}, our driver's divided by the C driver's. `{command}` fails when one is
+# exceeded by more than 1 %, or by 3 % where nodes are found among many; `{command} UPDATE='why'` records what is
 # measured, and why, here.
 """
 
 
-def run(update):
-    """Measure both drivers and judge, or record with the reason `update`; the exit status."""
+def record(name=GUEST):
+    """The file with what is recorded of guest `name`."""
+    return ROOT / bench.CRATE / ("gate.toml" if name == GUEST else f"gate-{name}.toml")
+
+
+def run(update, name=GUEST):
+    """Measure both drivers in guest `name` and judge, or record with the reason `update`; the exit status."""
+    if name not in GUESTS:
+        raise say.LabError(f"instructions are recorded of {' and '.join(GUESTS)}, not of {name}")
     if update is not None and len(update.split()) < 3:
         raise say.LabError("say why the ratios change, in some words: make bench-gate UPDATE='nodes are found by hash'")
-    ratios = measure()
+    ratios, file = measure(name), record(name)
     if update is not None:
-        old = read() if RECORD.exists() else {"ratios": {}, "changes": []}
-        RECORD.write_text(write(ratios, [_change(old["ratios"], ratios, update), *old["changes"]]))
-        say.note(f"recorded in {RECORD.relative_to(ROOT)}; commit it with what it is about")
+        old = read(name) if file.exists() else {"ratios": {}, "changes": []}
+        file.write_text(write(ratios, [_change(old["ratios"], ratios, update), *old["changes"]], name))
+        say.note(f"recorded in {file.relative_to(ROOT)}; commit it with what it is about")
         return 0
-    if not RECORD.exists():
-        raise say.LabError("no ratios are recorded yet: make bench-gate UPDATE='the first measurement'")
-    rows, failures = judge(read()["ratios"], ratios)
+    if not file.exists():
+        raise say.LabError(f"no ratios are recorded yet: {command(name)} UPDATE='the first measurement'")
+    rows, failures = judge(read(name)["ratios"], ratios, name)
     print("\n" + "\n".join(rows))
     for failure in failures:
         print(f"error: {failure}")
@@ -49,31 +57,36 @@ def run(update):
     return 1 if failures else 0
 
 
-def measure():
+def command(name):
+    """What judges that guest's."""
+    return "make bench-gate" + ("" if name == GUEST else f" GUEST={name}")
+
+
+def measure(name=GUEST):
     """{operation: our instructions ÷ the C driver's}"""
     from report import data
 
-    program = programs.build(bench.CRATE)
-    ours = step(program)
+    program = programs.build_for(name, bench.CRATE)
+    ours = step(program, name)
     if not ours.kept():
         bench_series.keep(ours)
-    return ratios_of(data.load(program, [base(program), ours.path]))
+    return ratios_of(data.load(programs.build(bench.CRATE), [base(program, name), ours.path]))
 
 
-def step(program):
+def step(program, name=GUEST):
     """The boot in which ours is counted. Counts are exact, so those of the same driver, kernel and binder-bench are kept."""
-    title = "gate: counting instructions, rust"
-    inputs = [bench.identity(_GUEST, "rust", program, timed=False), bench.arguments("count")]
-    return bench_series.Step(title, bench.HOME / "gate" / "rust-1.json", inputs,
-                             functools.partial(bench.measure, title, _GUEST, "rust", program, "count"), 30, bench.conditions)
+    title = f"gate: counting instructions, {name}, rust"
+    inputs = [bench.identity(name, "rust", program, timed=False), bench.arguments("count")]
+    return bench_series.Step(title, bench.HOME / "gate" / f"{name}-rust.json", inputs,
+                             functools.partial(bench.measure, title, name, "rust", program, "count"), 30, bench.conditions)
 
 
-def base(program):
+def base(program, name=GUEST):
     """The C driver's counts, which change with the kernel and with binder-bench only."""
-    key = cache.key(str(kernel.build(_GUEST).folder), cache.content(program))
+    key = cache.key(str(kernel.build(name).folder), cache.content(program))
 
     def make(part):
-        part.write_bytes(bench.measure("gate: counting instructions, c", _GUEST, "c", program, "count"))
+        part.write_bytes(bench.measure(f"gate: counting instructions, {name}, c", name, "c", program, "count"))
 
     return cache.entry(f"bench/c-{key}.json", make)
 
@@ -83,21 +96,21 @@ def ratios_of(results):
             if who == "rust" and row["ratio"]}
 
 
-def judge(recorded, measured):
+def judge(recorded, measured, name=GUEST):
     """A line for each operation, and what is wrong."""
     rows, failures = [], []
-    for name in sorted(recorded.keys() | measured.keys()):
-        was, now = recorded.get(name), measured.get(name)
-        text = f"  {name:<48} {_shown(was):>9} {_shown(now):>9}"
+    for case in sorted(recorded.keys() | measured.keys()):
+        was, now = recorded.get(case), measured.get(case)
+        text = f"  {case:<48} {_shown(was):>9} {_shown(now):>9}"
         if was is None:
-            failures.append(f"{name} is not recorded: make bench-gate UPDATE='why it is measured now'")
+            failures.append(f"{case} is not recorded: {command(name)} UPDATE='why it is measured now'")
         elif now is None:
-            failures.append(f"{name} is recorded and was not measured: is it gone from binder-bench?")
+            failures.append(f"{case} is recorded and was not measured: is it gone from binder-bench?")
         else:
             text += f" {(now / was - 1) * 100:+8.2f} %"
-            tolerance = _tolerance(name)
+            tolerance = _tolerance(case)
             if now > was * (1 + tolerance):
-                failures.append(f"{name} takes {now:.4f} times the C driver's instructions, recorded is {was:.4f}: make it "
+                failures.append(f"{case} takes {now:.4f} times the C driver's instructions, recorded is {was:.4f}: make it "
                                 "cheaper (`make profile` shows where it goes), or record it with the reason")
             elif now < was * (1 - tolerance):
                 text += "  cheaper: record it, so that it stays (UPDATE='why')"
@@ -105,8 +118,8 @@ def judge(recorded, measured):
     return [f"  {'÷ C':<48} {'recorded':>9} {'now':>9}", *rows], failures
 
 
-def _tolerance(name):
-    return AMONG_MANY if name.startswith("handles ") and not name.endswith(" refs=0") else TOLERANCE
+def _tolerance(case):
+    return AMONG_MANY if case.startswith("handles ") and not case.endswith(" refs=0") else TOLERANCE
 
 
 def _shown(ratio):
@@ -122,14 +135,15 @@ def _change(old, new, why):
     return {"date": datetime.date.today(), "why": " ".join(why.split()), "moved": moved}
 
 
-def read():
-    found = tomllib.loads(RECORD.read_text())
+def read(name=GUEST):
+    found = tomllib.loads(record(name).read_text())
     return {"ratios": found.get("ratios", {}), "changes": found.get("change", [])}
 
 
-def write(ratios, changes):
+def write(ratios, changes, name=GUEST):
     """The record as TOML."""
-    lines = [_HEAD, "[ratios]", *(f"{json.dumps(name)} = {ratio:.4f}" for name, ratio in sorted(ratios.items()))]
+    head = _HEAD.format(command=command(name), of="" if name == GUEST else f" on {name}")
+    lines = [head, "[ratios]", *(f"{json.dumps(name)} = {ratio:.4f}" for name, ratio in sorted(ratios.items()))]
     for change in changes:
         lines += ["", "[[change]]", f"date = {change['date']}", f"why = {json.dumps(change['why'], ensure_ascii=False)}",
                   "moved = [", *(f"    {json.dumps(text)}," for text in change["moved"]), "]"]
@@ -141,7 +155,7 @@ def exact(rounds=3):
     from report import data
 
     program = programs.build(bench.CRATE)
-    paths = bench.series("exact", _GUEST, rounds, bench.DRIVERS, program)
+    paths = bench.series("exact", GUEST, rounds, bench.DRIVERS, program)
     rows, failures = [f"  {'':<48} {'':<10} {'loaded':<10} {'least':>12} {'most':>12} {'apart':>9}"], []
     for driver in bench.DRIVERS:
         # Each alone: a yardstick may count a little differently next to another driver.

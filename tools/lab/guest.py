@@ -25,20 +25,13 @@ import threading
 import time
 import tty
 
-from . import initramfs, kmsg, lanes, module, say
+from . import emulator, foreign, initramfs, kmsg, lanes, module, say
+from .versions import PINNED
 
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
+# The processors for which a guest can have programs, as ELF files have them.
+_PROCESSORS = {"um": (62,), "x86_64": (62, 3), "arm64": (183, 40)}
 MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"}
-
-# QEMU carries these two out byte by byte; a kernel that is told that they are slow clears and copies by words instead.
-_CPU = "max,-erms,-fsrm"
-# Instructions as time: the guest's clock counts them, and two runs are the same to the byte.
-ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-cpu", _CPU,
-          "-smp", "1", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
-# With a thread for each CPU, QEMU 7.2 may go on with what it has translated of text that another CPU rewrites
-# meanwhile. The debugging kernel rewrites none while both run; the others take turns.
-_AT_ONCE = ["-accel", "tcg,thread=multi", "-cpu", _CPU]
-_IN_TURN = ["-accel", "tcg,thread=single", "-cpu", _CPU]
 
 
 @dataclasses.dataclass
@@ -107,30 +100,12 @@ def _command(kernel, job, initrd, console):
         argv = [kernel.image, f"mem={job.memory}M", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",
                 "con=null", "con1=fd:0,fd:1", "stderr=1", "loglevel=5", *job.boot]
     else:
-        # On a busy host the timer ticks too late for the kernel's test of it at boot, which then panics.
-        extra = ["norandmaps", "tsc=reliable"] if job.icount else ["no_timer_check"]
-        # KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
-        # know of how many levels page tables are while a CPU's features are read anew; with four it matters not.
-        # Without ACPI it would not find the timer that it measures its clock by. QEMU's sockets have one clock, which AMD's need not.
-        extra += ["no5lvl", "pmtmr=0x608", "tsc=reliable"] if kernel.guest.debug else []
-        argv = ["qemu-system-x86_64", *machine(kernel, job), *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
-                "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off",
-                "-serial", "chardev:talk", "-kernel", kernel.image, "-initrd", initrd,
-                "-append", " ".join(["console=ttyS0 panic=-1 loglevel=5", *extra, *job.boot])]
+        argv = emulator.command(kernel, job, initrd, console)
     # The guest dies with us, however we die.
     front = ["setpriv", "--pdeathsig", "KILL"]
     if job.pin is not None:
         front += ["taskset", "-c", str(job.pin)]
     return [str(word) for word in [*front, *argv]]
-
-
-def machine(kernel, job):
-    """The words that tell QEMU what to emulate."""
-    if job.icount:
-        return ICOUNT
-    at_once = job.at_once or kernel.guest.debug and not job.in_turn
-    # The firmware's table of processors, which a kernel without ACPI reads, has one for each socket.
-    return [*(_AT_ONCE if at_once else _IN_TURN), "-smp", f"{job.cpus},sockets={job.cpus}" if kernel.guest.debug else str(job.cpus)]
 
 
 def _boot(argv, console, speech, job):
@@ -209,7 +184,7 @@ def first_filesystem(kernel, job, token):
         archive.folder(folder)
     archive.character_device("dev/console", 5, 1)
     archive.character_device("dev/null", 1, 3)
-    archive.file("bin/busybox", pathlib.Path("/bin/busybox").read_bytes(), 0o755)
+    archive.file("bin/busybox", _busybox(kernel.guest.arch).read_bytes(), 0o755)
     for applet in _applets():
         archive.link(f"bin/{applet}", "busybox")
     archive.file("init", (SCRIPTS / "init").read_bytes(), 0o755)
@@ -219,7 +194,7 @@ def first_filesystem(kernel, job, token):
     for driver, path in _modules(kernel, job).items():
         archive.file(f"lab/{MODULES[driver]}.ko", path.read_bytes())
     for where, path in job.files.items():
-        archive.file(where.lstrip("/"), pathlib.Path(path).read_bytes(), 0o755)
+        archive.file(where.lstrip("/"), _fitting(kernel.guest, pathlib.Path(path)), 0o755)
     archive.file("lab/job", _settings(kernel, job, token).encode())
     archive.file("lab/command", f"#!/bin/sh\nexec {shlex.join(job.argv)}\n".encode(), 0o755)
     return archive.bytes()
@@ -241,7 +216,7 @@ def _settings(kernel, job, token):
     size = shutil.get_terminal_size()
     words = {
         "token": token,
-        "tty": "tty1" if kernel.guest.arch == "um" else "ttyS1",
+        "tty": "tty1" if kernel.guest.arch == "um" else emulator.MACHINES[kernel.guest.arch].tty,
         "module": MODULES[job.driver] if loadable else "",
         # Debian's C driver has no binderfs.
         # Debian configures one device alone.
@@ -257,6 +232,21 @@ def _settings(kernel, job, token):
         "driver": job.driver,
     }
     return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in words.items())
+
+
+def _fitting(which, path):
+    """What is in a file, if no guest of another processor is to have it."""
+    content = path.read_bytes()
+    if content[:4] == b"\x7fELF" and int.from_bytes(content[18:20], "little") not in _PROCESSORS[which.arch]:
+        raise say.LabError(f"{path} is for another processor than guest {which.name} has" +
+                           ("; docs/arm64.md says what runs there" if which.arch == "arm64" else ""))
+    return content
+
+
+def _busybox(arch):
+    """The program that is most of a guest's commands, of the same Debian release for all architectures."""
+    section = PINNED["busybox"].get(arch)
+    return (foreign.root(section) if section else pathlib.Path("/")) / "bin/busybox"
 
 
 def _applets():

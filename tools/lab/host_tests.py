@@ -5,8 +5,9 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 
-from . import check, packages, programs, say
+from . import packages, programs, say
 from .versions import BUILD, ROOT
 
 _CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
@@ -15,18 +16,17 @@ _WRONG = re.compile(r"^(?:ERROR|FAIL): ", re.M)
 
 
 def of_crates(tally):
-    """`cargo test`, once for all crates of the workspace that have tests, and once for the driver's rooms."""
+    """`cargo test`, once for all crates of the workspace, and once for the driver's rooms."""
     packages.ensure("rust")
-    for title, folder, crates in (("cargo test", ".", check.crates_with_tests()), ("cargo test tests/host", "tests/host", ())):
+    for title, folder, crates in (("cargo test", ".", _members()), ("cargo test tests/host", "tests/host", ())):
         log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
         log.parent.mkdir(parents=True, exist_ok=True)
         kind, profile = programs.of_tests(ROOT / folder)
-        # Our own crates are checked as they run; what they depend on is as it has been compiled for the programs.
-        strict = (f"profile.{profile}.package.{crate}.{what}=true"
-                  for crate in crates for what in ("debug-assertions", "overflow-checks"))
-        argv = [programs.CARGO, "test", "--profile", profile, *(word for one in strict for word in ("--config", one)),
-                *(word for crate in crates for word in ("--package", crate)),
-                *(() if crates else ("--workspace",)), "--locked", "--no-fail-fast"]
+        # Our own crates are checked as they run, and quickly compiled; what they depend on is as it is for the programs.
+        own = (f"profile.{profile}.package.{crate}.{what}"
+               for crate in crates for what in ("debug-assertions=true", "overflow-checks=true", "opt-level=0"))
+        argv = [programs.CARGO, "test", "--profile", profile, *(word for one in own for word in ("--config", one)),
+                "--workspace", "--locked", "--no-fail-fast"]
         with programs.workshop(kind) as (tree, target), say.Step(title), open(log, "w") as sink:
             done = subprocess.run([*argv, "--target-dir", str(target)], cwd=tree / folder, env=programs.environment(),
                                   stdout=sink, stderr=subprocess.STDOUT)
@@ -37,6 +37,12 @@ def of_crates(tally):
         if failed:
             say.lines(*(f"    {l}" for l in log.read_text().splitlines()[-30:]))
         tally.add(title, passed, failed)
+
+
+def _members():
+    """The names of our workspace's crates."""
+    folders = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
+    return [tomllib.loads((ROOT / folder / "Cargo.toml").read_text())["package"]["name"] for folder in folders]
 
 
 def of_tools(tally):

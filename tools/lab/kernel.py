@@ -11,7 +11,8 @@ from .versions import BUILD, ROOT
 
 CONFIGS = ROOT / "configs"
 LAYOUT = 1
-_BZIMAGE = "arch/x86/boot/bzImage"
+# What is booted, by architecture.
+_IMAGES = {"um": "vmlinux", "x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,7 @@ GUESTS = {
         Guest("um", "um", ("common", "um", "trace"), flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
+        Guest("arm64", "arm64", ("common", "arm64", "trace")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
@@ -56,11 +58,12 @@ class Kernel:
     tree: pathlib.Path
     folder: pathlib.Path
     copy: pathlib.Path | None = None
+    # Whether it has the C driver as a module, which Debian's need not.
+    has_c = True
 
     @property
     def image(self):
-        um = self.guest.arch == "um"
-        return self.copy or self.folder / ("vmlinux" if um else _BZIMAGE)
+        return self.copy or self.folder / _IMAGES[self.guest.arch]
 
     @property
     def selftests(self):
@@ -123,7 +126,8 @@ def _build_builtin(guest, base, fragments, inputs):
     """
     like, tree = build(guest.builtin), source.builtin_tree(base)
     where = f"kernel/{guest.name}-{cache.key(*inputs, like.folder.name)}"
-    image = BUILD / guest.name / "bzImage"
+    built = _IMAGES[guest.arch]
+    image = BUILD / guest.name / pathlib.Path(built).name
     image.parent.mkdir(parents=True, exist_ok=True)
 
     def make(folder):
@@ -135,7 +139,7 @@ def _build_builtin(guest, base, fragments, inputs):
         if changed:
             (cache.root() / where / ".complete").unlink(missing_ok=True)
         folder = cache.in_place(where, make)
-        shutil.copy2(folder / _BZIMAGE, image)
+        shutil.copy2(folder / built, image)
     return Kernel(guest, tree, folder, image)
 
 
@@ -157,7 +161,8 @@ def _build(kernel, fragments, like=None):
     configure = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig", like=like)
     proc.logged(f"configuring the {name} kernel", f"config-{name}", configure, env=env)
     check_config(kernel.folder / ".config", fragments)
-    argv = kernel.make(*(["bzImage", "modules"] if kernel.guest.arch != "um" else []), like=like)
+    image = _IMAGES[kernel.guest.arch]
+    argv = kernel.make(*([pathlib.Path(image).name, "modules"] if kernel.guest.arch != "um" else []), like=like)
     proc.logged(f"building the {name} kernel", f"kernel-{name}", argv, env=env)
 
 

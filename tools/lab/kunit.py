@@ -10,18 +10,19 @@ import subprocess
 import sys
 import tempfile
 
-from . import kernel, module, say
+from . import kernel, module, say, source
 from .versions import ROOT
 
-# Its kernel has KUnit, and looks over the suites' shoulders.
-GUEST = "x86_64-debug"
+# Whose kernels have KUnit; that of the first looks over the suites' shoulders.
+GUESTS = ("x86_64-debug", "arm64")
+GUEST = GUESTS[0]
 # What a driver is built with that has the suites, its numbers near their ends.
 SWITCHES = ("CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y", module.NEAR_LIMITS)
 
 
-def module_with_suites():
-    """Our driver as a module that has the suites."""
-    return module.build(kernel.build(GUEST), name="module-kunit", arguments=SWITCHES)
+def module_with_suites(name=GUEST):
+    """Our driver as a module for guest `name` that has the suites."""
+    return module.build(kernel.build(name), name="module-kunit", arguments=SWITCHES)
 
 
 def judge(log):
@@ -39,7 +40,7 @@ def _read(log):
     """What the kernel's reader makes of a log: from where the last of all began, as the kernel has suites too."""
     starts = [at for at, line in enumerate(log) if re.search(r"^<\d+>KTAP version", line)]
     log = log[starts[-1]:] if starts else []
-    reader = kernel.build(GUEST).tree / "tools/testing/kunit/kunit.py"
+    reader = source.tree() / "tools/testing/kunit/kunit.py"
     with tempfile.NamedTemporaryFile("w", suffix=".log") as text, tempfile.NamedTemporaryFile() as found:
         text.write("\n".join(log) + "\n")
         text.flush()

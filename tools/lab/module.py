@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Our driver, or what tests a kernel from inside, as an external module of a guest's kernel."""
 
-from . import cache, proc, say, toolchain
+from . import cache, proc, prune, say, toolchain
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
@@ -9,6 +9,8 @@ DRIVER = ROOT / "drivers/android"
 SOURCES = (DRIVER, ROOT / "rust", ROOT / "include")
 # Numbers start near their ends: see drivers/android/pure/numbers.rs.
 NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
+# Where the cache has modules that clones have made.
+_KEPT = "module/"
 # Where this process has brought our driver up to date: what is edited meanwhile is for the next command.
 _current = set()
 
@@ -29,24 +31,26 @@ def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", argument
         if (out / made).exists():
             make()
         else:
-            _first(kernel, out, made, (sources, arguments), make)
+            _first(kernel, out, made, (arguments, cache.content_below(*SOURCES, sources)), make)
     if sources == DRIVER:
         _current.add(place)
     return out / made
 
 
-def _first(kernel, out, made, inputs, make):
+def _first(kernel, out, made, made_of, make):
     """Make a module in a folder that has none, or take what an earlier clone at this place made of the same: paths are in modules."""
     def keep(part):
         make()
         proc.output("cp", "-dR", out, part)
 
-    content = cache.content_below(*SOURCES, inputs[0])
-    kept = cache.entry(f"module/{kernel.guest.name}-{cache.key(kernel.folder, toolchain.versions(), out, made, inputs, content)}", keep)
+    key = cache.key(kernel.folder, toolchain.versions(), out, made, made_of)
+    kept = cache.entry(f"{_KEPT}{kernel.guest.name}-{key}", keep)
     if not (out / made).exists():
         # With new times: these files are newer than the sources, and made of them.
         proc.output("cp", "-dR", f"{kept}/.", out)
         say.note(f"{made} for {kernel.guest.name} was made of the same before")
+    # Whoever edits the driver, or clones to another place each time, has no use for the others.
+    prune.outdated(_KEPT, days=1)
 
 
 def _place(kernel, name):

@@ -36,7 +36,7 @@ class Mutants:
 
 @functools.cache
 def _generator():
-    return programs.build("tools/mutants", profile="guest")
+    return programs.build("tools/mutants")
 
 
 def listed():

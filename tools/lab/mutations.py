@@ -191,7 +191,7 @@ def _job(mutation, broken, program):
     if not names:
         raise say.LabError(f"no test is called {mutation['test']}")
     if all(line.startswith(unload.GROUP) for line in names):
-        return unload.job(mutation["test"], **options)
+        return unload.job(name, mutation["test"], **options)
     # A mutant may hang; what a test waits for, it waits for a few seconds.
     argv = ["/lab/contract", "run", "--driver", "rust", "--filter", mutation["test"], "--timeout", "30",
             "--stop-at-first-failure"]

@@ -14,12 +14,15 @@ import pathlib
 import shutil
 import subprocess
 
-from . import cache, packages, proc, prune, say, toolchain
+from . import cache, kernel, packages, proc, prune, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 CARGO = PINNED["rust"]["cargo"]
 # What crates are made of; the host's tests have sources of the driver.
 _PARTS = (".cargo", "Cargo.lock", "Cargo.toml", "docs/contract.md", "drivers", "include", "rust", "tests", "tools")
+# The standard library as a part of what is built, and what lets a released compiler compile its own library.
+STANDARD_LIBRARY = ("-Zbuild-std=std,panic_abort,panic_unwind", "-Zbuild-std-features=panic-unwind")
+OWN_LIBRARY = {"RUSTC_BOOTSTRAP": "1"}
 # Another one makes other folders.
 _LAYOUT = "a copy of the tree beside the target folder"
 
@@ -88,11 +91,11 @@ def build(crate, profile=None, kind="static", flags=None, target=""):
     if not (ROOT / crate / "Cargo.toml").exists():
         raise say.LabError(f"{crate} is no crate of this tree")
     env = environment() | ({"RUSTFLAGS": flags} if flags else {})
-    argv = [CARGO, "build", "--profile", profile or _profile(crate), "--locked", "--bins", "--message-format=json-render-diagnostics"]
+    argv = [CARGO, "build", "--profile", profile or _profile(crate), "--locked", *_programs_of(crate),
+            "--message-format=json-render-diagnostics"]
     if target:
-        argv += ["--target", target, "-Zbuild-std=std,panic_unwind"]
-        # What lets a released compiler compile its own library.
-        env["RUSTC_BOOTSTRAP"] = "1"
+        argv += ["--target", target, *STANDARD_LIBRARY]
+        env |= OWN_LIBRARY
     with workshop(kind) as (tree, made_in), say.Step(f"building {crate}"):
         argv += ["--target-dir", made_in]
         done = subprocess.run([str(a) for a in argv], cwd=tree / crate, env=env, text=True, stdout=subprocess.PIPE)
@@ -110,12 +113,24 @@ def build(crate, profile=None, kind="static", flags=None, target=""):
     return copy
 
 
+def _programs_of(crate):
+    """What of a crate's workspace is built. The features of a dependency are those that the packages ask for which are chosen:
+    all of them are, so that a dependency is compiled once for all programs and tests."""
+    alone = (ROOT / crate / "Cargo.lock").exists()
+    return ["--bins"] if alone else ["--workspace", "--bin", pathlib.Path(crate).name]
+
+
 def _profile(crate):
-    """The workspace's profile for a crate's program: what runs for tests alone is compiled quickly."""
-    return "guest" if crate.startswith("tests/") else "release"
+    """The workspace's profile for a crate's program: what is not measured itself is compiled quickly, if nobody else gets it."""
+    return "release" if crate == "tools/binder-bench" else "guest"
 
 
-def build_32bit(crate):
-    """The same program for 32-bit tasks."""
-    packages.ensure("rust", "i386")
-    return build(crate, kind="static-32", target=PINNED["rust"]["target_32bit"])
+def build_for(name, crate, width=64):
+    """The program of the crate in folder `crate` for tasks of that many bits in guest `name`."""
+    target = PINNED["rust"]["targets"].get(f"{kernel.GUESTS[name].arch}-{width}")
+    if target:
+        packages.ensure("rust", target["packages"])
+        return build(crate, kind="static-foreign", target=target["name"])
+    if width != 64:
+        raise say.LabError(f"guest {name} has no {width}-bit tasks")
+    return build(crate)

@@ -100,6 +100,12 @@ def unused(days):
     """Remove the entries that no checkout has used for so many days."""
     if days < 1:
         raise say.LabError("what was used today may be in use: UNUSED=1 or more days")
-    for name, _, age in entries():
-        if age >= days and cache.forget(name, time.time() - days * DAY):
-            print(f"removed {name}, used {age:.0f} days ago")
+    for name, age in outdated("", days):
+        print(f"removed {name}, used {age:.0f} days ago")
+
+
+def outdated(beginning, days):
+    """Remove the entries whose names begin so and that no checkout has used for so many days; what was removed, with its age."""
+    oldest = time.time() - days * DAY
+    old = [(name, (time.time() - used) / DAY) for name, used in cache.uses() if name.startswith(beginning) and used <= oldest]
+    return [(name, age) for name, age in old if cache.forget(name, oldest)]

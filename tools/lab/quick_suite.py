@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make test QUICK=1`: contract, clients and layouts on a kernel of Debian's, as it is: no kernel is compiled.
+"""`make test QUICK=1`: contract, clients and layouts on a kernel of Debian's, as it is: no kernel is compiled. Or, with `GUEST=arm64`,
+on one of ours for that architecture.
 
 What takes longest to get is asked for first: one lane has the kernel's headers prepared while the others compile the
 programs.
@@ -8,12 +9,14 @@ programs.
 import functools
 import time
 
-from . import kernel, lanes, say, suite, times
+from . import kernel, lanes, say, stock, suite, times
 from .tally import Tally
 from .versions import BUILD
 
 # Not rsbinder's, and libgbinder's, which use its service manager: that takes longer to compile than all of this takes to run.
 CLIENTS = ("selftest", "stress")
+# Where it runs.
+GUESTS = (*stock.NAMES, "arm64")
 CYCLES = 25
 SOAK_SECONDS = 10
 TIMES = BUILD / "log/times-quick.json"
@@ -23,8 +26,9 @@ _NEXT = """next:  make test           all of it, in other kernels, too (compiles
 
 
 def test(name):
-    """The stages on a stock kernel, side by side, a table, and what there is to run next; the exit status."""
-    say.note(f"contract, clients and layouts on {name}, a kernel of Debian's: none is compiled")
+    """The stages on one kernel, side by side, a table, and what there is to run next; the exit status."""
+    of_debian = kernel.GUESTS[name].stock
+    say.note(f"contract, clients and layouts on {name}, a kernel of " + ("Debian's: none is compiled" if of_debian else "ours, which is kept"))
     tally = Tally()
     with times.counted():
         tallies, spans = lanes.run(stages(name), Tally, lanes.names())
@@ -44,17 +48,22 @@ def stages(name):
     def client(which):
         return stage(f"client {which}", _client, which=which)
 
+    # Clients of others are programs for this machine.
+    more = [*map(client, CLIENTS)] if kernel.GUESTS[name].stock else [
+        stage("contract rust 32-bit", _contract, driver="rust", width=32), stage("contract c 32-bit", _contract, driver="c", width=32),
+        stage("KUnit", suite.kunit_suites)]
     return [stage("layouts", suite.layouts), stage("contract rust", _contract, driver="rust"),
-            stage("contract c", _contract, driver="c"), *map(client, CLIENTS),
+            stage("contract c", _contract, driver="c"), *more,
             stage("soak", suite.soak, seconds=SOAK_SECONDS), stage("the watch over the kernel's log,", suite.watched),
             stage("unload", suite.unloading), stage("load and unload", suite.cycles, count=CYCLES)]
 
 
-def _contract(tally, name, driver):
+def _contract(tally, name, driver, width=64):
     if driver == "c" and not kernel.build(name).has_c:
         say.note(f"{name} has no C driver")
         return
-    suite.contract(tally, f"contract {name} {driver}", name, driver)
+    title = f"contract {name} {driver}" + (" 32-bit" if width == 32 else "")
+    suite.contract(tally, title, name, driver, only=suite.GROUPS_32 if width == 32 else (), width=width)
 
 
 def _client(tally, name, which):

@@ -4,12 +4,11 @@ the same words for both, has passed before. A change of ours to the driver chang
 """
 
 import base64
-import functools
 import hashlib
 import json
 import time
 
-from . import cache, guest, proc, say
+from . import cache, emulator, guest, say
 
 
 class _Failed(Exception):
@@ -48,10 +47,5 @@ def run(built, job, attempt):
 def _key(built, job):
     """A number that changes with whatever the guest is made of."""
     content = hashlib.sha256(guest.first_filesystem(built, job, token="token")).hexdigest()
-    machine = "" if built.guest.arch == "um" else f"{_emulator()} {guest.machine(built, job)}"
+    machine = "" if built.guest.arch == "um" else f"{emulator.version(built.guest.arch)} {emulator.words(built, job)}"
     return cache.key(str(built.folder), content, machine, job.boot, job.qemu, job.icount, job.cpus, job.memory)
-
-
-@functools.cache
-def _emulator():
-    return proc.output("qemu-system-x86_64", "--version")

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from . import bench, bench_lines, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, module, observed, packages, proc, programs, recall, say, stock, times, tracing, turns, unload
+from . import bench, bench_lines, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, litmus, module, observed, packages, proc, programs, recall, say, stock, times, tracing, turns, unload
 from .tally import COUNTS, Tally, last_words, run
 from .versions import BUILD, ROOT
 
@@ -108,6 +108,7 @@ def stages(afresh=False):
         making(f"kernel {name}", functools.partial(kernel.build, name), before, makes=name)
     making("the contract's program", functools.partial(programs.build, "tests/contract"), FIRST)
     stage("check", checks)
+    stage("litmus tests", litmus.run, needs="")
     stage("host tests", host_tests.of_crates, needs="")
     stage("tests of the tools", host_tests.of_tools, needs="")
     stage(f"KUnit {kunit.GUEST}", kunit_suites)
@@ -209,7 +210,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     that passed on the C driver is not made again. `part`: of all tests, and how CPUs run it (turns.py).
     """
     where = "-".join([name, *boot, *(["32"] if width == 32 else [])])
-    program = programs.build_32bit("tests/contract") if width == 32 else programs.build("tests/contract")
+    program = programs.build_for(name, "tests/contract", width)
     argv = ["/lab/contract", "run", "--driver", driver, "--guest", where, "--record", f"/out/{RECORD}"]
     argv += [word for part in only for word in ("--filter", part)]
     if near_limits:
@@ -257,17 +258,17 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
     return result
 
 
-def kunit_suites(tally):
+def kunit_suites(tally, name=kunit.GUEST):
     """What KUnit runs in the kernel when a driver is loaded that has its suites.
 
     As a guest is there, 32-bit tasks use the driver in it: the debugging guest sees no others.
     """
-    result = contract(tally, f"contract {kunit.GUEST} rust 32-bit, with KUnit", kunit.GUEST, "rust", only=("ioctl::",),
-                      width=32, module_file=kunit.module_with_suites())
-    for name, (passed, failures) in kunit.judge(result.kernel_log).items():
+    result = contract(tally, f"contract {name} rust 32-bit, with KUnit", name, "rust", only=("ioctl::",),
+                      width=32, module_file=kunit.module_with_suites(name))
+    for suite, (passed, failures) in kunit.judge(result.kernel_log).items():
         for failure in failures:
-            say.lines(f"    {name}: {failure}")
-        tally.add(f"KUnit {name}", passed, len(failures))
+            say.lines(f"    {suite}: {failure}")
+        tally.add(f"KUnit {suite}", passed, len(failures))
 
 
 def callbacks_called(tally):
@@ -328,7 +329,7 @@ def _rules(name, *extra):
     """Call the suite's `rules` with the records of the last runs in a guest."""
     records = [r for r in (_record(name, driver) for driver in guest.MODULES) if r.exists()]
     words = [word for record in records for word in ("--results", record)]
-    argv = [BUILD / "programs/contract", "rules", *words, *extra]
+    argv = [programs.build("tests/contract"), "rules", *words, *extra]
     # It reads which tests the host has.
     subprocess.run([str(word) for word in argv], cwd=ROOT / "tests/contract", check=True)
 
@@ -352,7 +353,7 @@ def contract_table(name):
 def unloading(tally, name):
     """The driver taken away at the moments at which its code might still be needed."""
     title = f"unload {name}"
-    result = run(title, name, unload.job(timeout=300))
+    result = run(title, name, unload.job(name, timeout=300))
     found = COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in result.output.splitlines():
@@ -404,7 +405,7 @@ def _compare_clients(tally, name, said):
 
 def soak(tally, name, seconds, driver="rust"):
     """Kill clients and servers at random under load, then see that nothing was leaked."""
-    program = programs.build("tests/contract")
+    program = programs.build_for(name, "tests/contract")
     argv = ["/lab/contract", "soak", "--seconds", str(seconds)]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program},
                     timeout=seconds * 2 + 120)
@@ -417,7 +418,7 @@ def soak(tally, name, seconds, driver="rust"):
 def mesh(tally, name, seconds, driver="rust", tolerate=False, icount=False, words=(), cpus=1):
     """Many processes call each other: nothing may be lost, and nothing be refused unless that is tolerated. With
     `icount` on `cpus` CPUs, whose time is their instructions, and at a pace: each run is like the last, however busy the host."""
-    program = programs.build("tests/contract")
+    program = programs.build_for(name, "tests/contract")
     argv = ["/lab/contract", "mesh", "--seconds", str(seconds), *(["--tolerate"] if tolerate else []), *words]
     argv += ["--pace", str(MESH_PACE)] if icount else []
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, icount=icount,

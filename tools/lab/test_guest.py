@@ -6,10 +6,11 @@
 
 import itertools
 import pathlib
+import tempfile
 import types
 import unittest
 
-from . import guest, kernel
+from . import guest, kernel, say
 
 TOKEN = "cafe"
 SAID = "│ 12.5 µs │\n"
@@ -39,6 +40,24 @@ class Speech(unittest.TestCase):
         self.assertEqual(passed, SAID.rstrip("\n") + "\ufffd")
 
 
+class Programs(unittest.TestCase):
+    def test_those_for_another_processor_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "program")
+            for name, processor, fits in (("x86_64", 62, True), ("x86_64", 3, True), ("um", 62, True), ("um", 3, False),
+                                          ("arm64", 183, True), ("arm64", 40, True), ("arm64", 62, False), ("x86_64", 183, False)):
+                content = b"\x7fELF" + bytes(14) + bytes([processor, 0])
+                path.write_bytes(content)
+                with self.subTest(name, processor=processor):
+                    if fits:
+                        self.assertEqual(guest._fitting(kernel.GUESTS[name], path), content)
+                    else:
+                        with self.assertRaisesRegex(say.LabError, "another processor"):
+                            guest._fitting(kernel.GUESTS[name], path)
+            path.write_bytes(b"#!/bin/sh\n")
+            self.assertEqual(guest._fitting(kernel.GUESTS["arm64"], path), b"#!/bin/sh\n")
+
+
 class Host(unittest.TestCase):
     def test_no_guest_asks_for_kvm(self):
         here = pathlib.Path("/here")
@@ -47,7 +66,7 @@ class Host(unittest.TestCase):
                 built = types.SimpleNamespace(guest=kernel.GUESTS[name], image=here)
                 words = guest._command(built, guest.Job(["true"], icount=icount, at_once=at_once, in_turn=in_turn), here, here)
                 self.assertNotIn("kvm", " ".join(words))
-                if "qemu-system-x86_64" in words:
+                if kernel.GUESTS[name].arch != "um":
                     self.assertTrue(words[words.index("-accel") + 1].startswith("tcg"))
                     self.assertEqual(words.count("-accel"), 1)
 

@@ -67,6 +67,16 @@ class Module(unittest.TestCase):
             self.made(*other)
             self.assertEqual(len(self.runs), before + 1)
 
+    def test_what_nobody_took_for_a_day_goes_when_another_one_is_made(self):
+        self.made()
+        (held,) = (self.folder / "cache/locks").glob("module_um-*")
+        os.utime(held, (0, 0))
+        for text in ("two", "three"):
+            self.new_clone()
+            self.write(text)
+            self.made()
+        self.assertEqual(len([*(self.folder / "cache/module").iterdir()]), 2)
+
     def test_the_compiler_decides_where_there_is_one_already(self):
         self.made()
         self.write("two")

@@ -32,8 +32,9 @@ def versions():
 
 
 def bindgen():
-    """The folder of the pinned bindgen, built by cargo on first use."""
-    return _installed("bindgen", "bindgen-cli")
+    """The folder of the pinned bindgen, built by cargo on first use. Of what it is made of, its own crate alone has to be fast."""
+    fast = "profile.release.package.bindgen.opt-level=1"
+    return _installed("bindgen", "bindgen-cli", "--config", "profile.release.opt-level=0", "--config", fast)
 
 
 def inferno():

@@ -9,7 +9,7 @@ GUESTS = ("um", "x86_64-debug")
 GROUP = "unload::"
 
 
-def job(only=GROUP, **options):
-    """What loads the driver for each of the tests, and runs them."""
+def job(name, only=GROUP, **options):
+    """What loads the driver in guest `name` for each of the tests, and runs them."""
     argv = ["/lab/contract", "run", "--driver", "rust", "--module", f"/lab/{guest.MODULES['rust']}.ko", "--filter", only]
-    return guest.Job(argv=argv, files={"/lab/contract": programs.build("tests/contract")}, load=False, **options)
+    return guest.Job(argv=argv, files={"/lab/contract": programs.build_for(name, "tests/contract")}, load=False, **options)

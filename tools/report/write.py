@@ -7,7 +7,7 @@ import platform
 import re
 import shutil
 
-from lab import bench, proc, say, toolchain
+from lab import bench, emulator, say, toolchain
 from . import data, figures, flame, page, sections
 
 
@@ -93,7 +93,7 @@ def _facts(times, counts, known, compilers):
             facts.append((f"guest kernel, {label}", there["kernel"]))
             facts.append((f"guest, {label}", "; ".join(f"{k} {there[k]}" for k in ("cpus", "clock", "placement")
                                                          if k in there)))
-    qemu = proc.output("qemu-system-x86_64", "--version").splitlines()[0].removeprefix("QEMU emulator version ")
+    qemu = emulator.version("x86_64").splitlines()[0].removeprefix("QEMU emulator version ")
     facts += [("processor", f"{bench.processor()}, {os.cpu_count()} virtual CPUs"), ("host kernel", platform.release()),
               ("compilers", compilers or our_compilers()), ("QEMU", qemu)]
     began = sorted(stage["began"] for stage in known.values() if "began" in stage)

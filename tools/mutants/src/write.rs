@@ -81,15 +81,18 @@ fn edit(path: &Path, old: &str, new: &str) -> anyhow::Result<()> {
     replace(path, &text.replace(old, new))
 }
 
+/// Copies sources, but not what cargo or Miri has made of them there.
 fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from).with_context(|| format!("read {}", from.display()))? {
         let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target)?;
-        } else {
-            replace(&target, &std::fs::read_to_string(entry.path())?)?;
+        let (source, copy) = (entry.path(), to.join(entry.file_name()));
+        if !entry.file_type()?.is_dir() {
+            let text =
+                std::fs::read_to_string(&source).with_context(|| format!("read {}", source.display()))?;
+            replace(&copy, &text)?;
+        } else if entry.file_name() != "target" {
+            copy_folder(&source, &copy)?;
         }
     }
     Ok(())
@@ -264,6 +267,20 @@ mod tests {
             assert!(region.start < region.end && region.end <= writer.text.len());
         }
         writer.text
+    }
+
+    #[test]
+    fn what_cargo_made_beside_sources_is_not_copied() {
+        let home = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
+        let (from, to) = (home.join("from"), home.join("to"));
+        std::fs::create_dir_all(from.join("src")).unwrap();
+        std::fs::create_dir_all(from.join("target/miri")).unwrap();
+        std::fs::write(from.join("src/lib.rs"), "fn main() {}").unwrap();
+        std::fs::write(from.join("target/miri/lib.rmeta"), [0xff]).unwrap();
+        copy_folder(&from, &to).unwrap();
+        assert_eq!(std::fs::read_to_string(to.join("src/lib.rs")).unwrap(), "fn main() {}");
+        assert!(!to.join("target").exists());
+        std::fs::remove_dir_all(home).unwrap();
     }
 
     #[test]

@@ -424,8 +424,10 @@ fn pool_that_is_busy(t: &Stage) {
     let last = t.client();
     let handle = introduce(&manager, &server.thread(), node(&server), &last);
     last.start_call(handle, 0, &empty());
+    last.actor.expect_blocked();
     // One of the two waits itself.
     second.start_call(0, 0, &empty());
+    second.actor.expect_blocked();
     told.limit.change(SOON);
     let report = told.of(t, &[&last]);
     let expected = format!(
@@ -488,6 +490,8 @@ fn target_that_is_being_frozen(t: &Stage) {
     let other = t.client();
     let handle = introduce(&manager, &second, node(&server), &other);
     other.start_call(handle, 0, &empty());
+    // A call that comes later is refused.
+    other.actor.expect_blocked();
     let freezer = Freezer::of(t, &server);
     freezer.start(LONG);
     told.limit.change(SOON);

@@ -59,9 +59,12 @@ const SPACE: usize = 1 << 20;
 /// What one received and did not free.
 const RECEIVED: usize = 256 << 10;
 
-/// How often the driver is loaded and unloaded before that is weighed. For the first few hundred times the kernel's own slabs grow,
-/// as they do with a module that has one trace event and nothing of ours, and then no more: docs/memory.md.
-pub const LOADS_AHEAD: u64 = 600;
+/// How often the driver is loaded and unloaded before what stays is weighed. The kernel's own slabs grow with the first few hundred
+/// times, and then no more: docs/memory.md.
+const LOADS_AHEAD: u64 = 600;
+
+/// The same of processes of which nobody holds anything in the end.
+const PROCESSES_AHEAD: u64 = 1000;
 
 /// Something, and how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -145,13 +148,28 @@ impl Ending {
     pub fn portion(self) -> u64 {
         match self {
             Ending::Unmounted | Ending::Unloaded => 10,
-            Ending::ThreadExits | Ending::CallerExits | Ending::ThreadLeaves | Ending::PollerExits => 100,
+            Ending::DeadReleased
+            | Ending::DeathTold
+            | Ending::ThreadExits
+            | Ending::CallerExits
+            | Ending::ThreadLeaves
+            | Ending::PollerExits => 100,
             Ending::HandleReleased => 5 * makers::NODES,
             Ending::CallAnswered
             | Ending::OnewayServed
             | Ending::DeathWithdrawn
             | Ending::FreezeWithdrawn => 500,
             _ => 25,
+        }
+    }
+
+    /// How many end before the first is weighed.
+    pub fn ahead(self) -> u64 {
+        match self {
+            Ending::Unloaded => LOADS_AHEAD,
+            Ending::DeadReleased | Ending::DeathTold => PROCESSES_AHEAD,
+            // They fill up slabs that others have begun, and tables that have room.
+            _ => self.portion(),
         }
     }
 

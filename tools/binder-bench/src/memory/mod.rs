@@ -150,7 +150,8 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
     for ending in endings {
         let mut stage = Stage::plain(&session.site, session.clock, &session.cpus)?;
         let maker = ending.maker(&mut stage)?;
-        let levels = levels(&mut stage, maker, ending.portion(), args.steps)?;
+        let make = |count| make(&mut stage, maker, count);
+        let levels = levels_of(make, ending.ahead(), ending.portion(), args.steps)?;
         cells.push(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()));
     }
     let mut file = session.finish("same", cells)?;
@@ -164,7 +165,7 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
 fn weigh_unloading(module: &Path, steps: u64) -> Result<Cell> {
     let loader = endings::Loader::new(module)?;
     let ending = Ending::Unloaded;
-    let levels = levels_of(|count| loader.cycle(count), endings::LOADS_AHEAD, ending.portion(), steps)?;
+    let levels = levels_of(|count| loader.cycle(count), ending.ahead(), ending.portion(), steps)?;
     loader.restore()?;
     Ok(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()))
 }

@@ -211,11 +211,7 @@ fn live(plans: &[Plan]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 5 } else { 400 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(super::config())]
 
     #[test]
     fn like_a_deque(plans in prop::collection::vec(plan(), 1..100)) {

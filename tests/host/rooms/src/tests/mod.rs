@@ -32,3 +32,13 @@ mod wire;
 // What the conformance suite imports; KUnit has its own.
 use crate::expect::{ensure, ensure_eq, Failed};
 use kernel::testing::atomic;
+use proptest::test_runner::Config;
+
+/// How many random sequences the tests of places in objects try: few in Miri, which takes much longer.
+fn config() -> Config {
+    Config {
+        cases: if cfg!(miri) { 3 } else { 400 },
+        failure_persistence: None,
+        ..Config::default()
+    }
+}

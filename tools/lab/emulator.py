@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""QEMU: what it emulates for each architecture, and how a guest is told to it.
+
+A guest has two lines out: its kernel's console, which goes to a file, and the one that it talks to us on.
+"""
+
+import dataclasses
+import functools
+
+from . import proc
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """What QEMU emulates of one architecture."""
+
+    program: str
+    cpu: str
+    # More words for QEMU.
+    words: tuple = ()
+    # For the kernel's command line, when its clock counts instructions, and when it does not.
+    counted: str = ""
+    timed: str = ""
+    # How QEMU is told of the line that the guest talks on, and what that is in the guest.
+    talk: tuple = ()
+    tty: str = ""
+    # What the kernel calls its console.
+    console: str = ""
+    # Whether QEMU may have a thread for each CPU whatever the kernel does.
+    at_once: bool = False
+
+
+MACHINES = {
+    "x86_64": Machine(
+        "qemu-system-x86_64",
+        # QEMU carries these two out byte by byte; a kernel that is told that they are slow clears and copies by words instead.
+        cpu="max,-erms,-fsrm",
+        counted="norandmaps tsc=reliable",
+        # On a busy host the timer ticks too late for the kernel's test of it at boot, which then panics.
+        timed="no_timer_check",
+        talk=("-serial", "chardev:talk"),
+        tty="ttyS1",
+        console="ttyS0",
+    ),
+    "arm64": Machine(
+        "qemu-system-aarch64",
+        # Pointers are signed by the architecture's own algorithm otherwise, which takes most of the emulation's time. The timer ticks
+        # each nanosecond, as Armv8.6 has it; QEMU's own choice is 16.
+        cpu="max,pauth-impdef=on,cntfrq=1000000000",
+        words=("-M", "virt,gic-version=3"),
+        counted="norandmaps",
+        # This machine has one serial port.
+        talk=("-device", "virtio-serial-device", "-device", "virtconsole,chardev=talk"),
+        tty="hvc0",
+        console="ttyAMA0",
+        # Its kernel has each CPU take notice of text that was rewritten.
+        at_once=True,
+    ),
+}
+# KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
+# know of how many levels page tables are while a CPU's features are read anew; with four it matters not.
+# Without ACPI it would not find the timer that it measures its clock by. QEMU's sockets have one clock, which AMD's need not.
+_DEBUGGING = "no5lvl pmtmr=0x608 tsc=reliable"
+# Instructions as time: the guest's clock counts them, and two runs are the same to the byte.
+_COUNTED = ("-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-smp", "1", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm")
+
+
+def command(kernel, job, initrd, console):
+    """The call that boots a guest: it talks on our standard input and output, and its kernel writes into the file `console`."""
+    machine = MACHINES[kernel.guest.arch]
+    extra = [machine.counted if job.icount else machine.timed, _DEBUGGING if kernel.guest.debug else ""]
+    line = " ".join([f"console={machine.console} panic=-1 loglevel=5", *filter(None, extra), *job.boot])
+    return [machine.program, *words(kernel, job), *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
+            "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off", *machine.talk,
+            "-kernel", kernel.image, "-initrd", initrd, "-append", line]
+
+
+def words(kernel, job):
+    """The words that tell QEMU what to emulate."""
+    machine = MACHINES[kernel.guest.arch]
+    return [*machine.words, "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(kernel, job, machine))]
+
+
+def _timed(kernel, job, machine):
+    # With a thread for each CPU, QEMU 7.2 may go on with what it has translated of x86-64's text that another CPU rewrites
+    # meanwhile. The debugging kernel rewrites none while both run; the others take turns.
+    at_once = job.at_once or (machine.at_once or kernel.guest.debug) and not job.in_turn
+    # The firmware's table of processors, which a kernel without ACPI reads, has one for each socket.
+    processors = f"{job.cpus},sockets={job.cpus}" if kernel.guest.debug else str(job.cpus)
+    return ["-accel", "tcg,thread=multi" if at_once else "tcg,thread=single", "-smp", processors]
+
+
+@functools.cache
+def version(arch):
+    """What QEMU says of itself."""
+    return proc.output(MACHINES[arch].program, "--version")
