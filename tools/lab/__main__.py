@@ -115,14 +115,14 @@ def _parser():
     command("examples", _examples, "the worked examples of the docs, and the logs of C next to ours").add_argument(
         "--driver", choices=list(guest.MODULES), help="the examples on one driver alone")
     clean = command("clean-machine", _clean_machine, "the documents' commands on a machine that has nothing")
-    clean.add_argument("--only", default="", metavar="WORDS,...", help="commands that contain one of these")
+    clean.add_argument("--only", default="", metavar="COMMAND;...", help="these commands, as they stand in the documents")
     clean.add_argument("--everything", action="store_true", help="those that take long, too")
     clean.add_argument("--with-cache", action="store_true", help="the machine has this one's cache")
     clean.add_argument("--docs", action="store_true", help="the times go into docs")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
     measured = guest_option(command("bench", _bench, "our driver next to others, and a page of it"), None)
-    measured.add_argument("--full", action="store_true", help="all drivers, times, memory, pressure: more than half an hour")
+    measured.add_argument("--full", action="store_true", help="all drivers, times, memory, pressure: about an hour")
     measured.add_argument("--only", metavar="STAGE,...",
                           help=f"of the full measurement: {', '.join(bench_full.STAGES)}; the others keep their last results")
     measured.add_argument("--again", action="store_true", help="measure what was measured already, too")

@@ -14,9 +14,9 @@ from . import bench, bench_series, bench_summary, kernel, lanes, module, operati
 from .versions import BUILD, PINNED
 
 DRIVERS = ("c", "rust")
-NEXT = ("make bench FULL=1     times, memory, pressure, and upstream's driver: over half an hour",
-        "make test QUICK=1     what has to hold, on the same kernel",
-        "make boot             a shell in a guest with our driver, or DRIVER=c")
+NEXT = ("make bench FULL=1       times, memory, pressure, and upstream's driver: about an hour",
+        "make test QUICK=1       what has to hold, on the same kernel",
+        "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
 
 
 def run(name=stock.NAMES[0], again=False, to_docs=False):

@@ -20,7 +20,7 @@ GUESTS = (*stock.NAMES, "arm64")
 CYCLES = 25
 SOAK_SECONDS = 10
 TIMES = BUILD / "log/times-quick.json"
-_NEXT = """next:  make test           all of it, in other kernels, too (compiles four of them)
+_NEXT = """next:  make test           all of it, in other kernels, too (compiles three of them)
        make bench          instructions of each operation, next to the C driver's
        make boot GUEST={}  a shell in this kernel, with our driver loaded"""
 
