@@ -142,9 +142,14 @@ impl Actor {
     /// Makes the process an ordinary user's, whose threads may choose nice values from `nice` on (20:
     /// none) and real-time priorities up to `real_time`.
     pub fn restrict(&self, nice: i32, real_time: u64) {
-        self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
+        self.limit_nice(nice);
         self.set_limit(libc::RLIMIT_RTPRIO, real_time);
         self.number(crate::ops::Op::SetUser { uid: 1000 }).expect("become another user");
+    }
+
+    /// Lets the process's threads choose nice values from `nice` on, where they have no right to choose any.
+    pub fn limit_nice(&self, nice: i32) {
+        self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
     }
 
     fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {
