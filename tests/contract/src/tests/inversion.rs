@@ -20,6 +20,8 @@ cases! { "inversion":
     nobody_comes_between_two_hops ["TXN-31", "TXN-12"],
     nobody_comes_before_a_oneway_call ["TXN-31"],
     one_who_does_not_inherit_lets_others_between ["TXN-31"],
+    one_thread_more_than_callers_is_enough ["TXN-31", "TXN-12"],
+    one_who_is_still_busy_lets_others_between ["TXN-31", "TXN-12"],
     server_that_never_sleeps_lets_others_run ["TXN-31", "TXN-12"],
 }
 
@@ -49,8 +51,14 @@ fn step(port: &Port, commands: &Commands, room: usize, watch: Option<Watch>) -> 
     Op::WriteRead { slot: port.slot, args }
 }
 
-/// What a server does by itself: it takes a call, works, calls on if it is to, works again, and replies.
-fn serve(port: &Port, on: Option<u32>) {
+/// What a server does by itself with so many calls: it takes one, works, calls on if it is to, works again, and replies.
+fn serve(port: &Port, calls: usize, on: Option<u32>) {
+    let ops = (0..calls).flat_map(|_| service(port, on)).collect();
+    port.actor.start(Op::InTurn { ops });
+    port.actor.expect_blocked();
+}
+
+fn service(port: &Port, on: Option<u32>) -> Vec<Op> {
     let (from, to) = (port.arena.reserve(WORK), port.arena.reserve(WORK));
     let work = || Op::Copy { from, to, length: WORK };
     let mut ops = vec![step(port, &Commands::new(), ROOM, None), work()];
@@ -62,8 +70,7 @@ fn serve(port: &Port, on: Option<u32>) {
     let mut reply = Commands::new();
     reply.reply(&port.place(0, 0, &empty()));
     ops.push(step(port, &reply, ROOM, None));
-    port.actor.start(Op::InTurn { ops });
-    port.actor.expect_blocked();
+    ops
 }
 
 /// The codes that a port has read in all its steps.
@@ -109,8 +116,8 @@ impl Chain {
         let Self { cast, last, on_last, bystander } = self;
         let arena = &cast.client.arena;
         let (counter, stop, seen) = (arena.reserve(8), arena.reserve(8), arena.reserve(16));
-        serve(last, None);
-        serve(&cast.server, Some(*on_last));
+        serve(last, 1, None);
+        serve(&cast.server, 1, Some(*on_last));
         bystander.start(Op::Spin { counter, stop });
         while counter_at(counter).load(Relaxed) == 0 {
             std::thread::yield_now();
@@ -205,6 +212,62 @@ fn one_who_does_not_inherit_lets_others_between(t: &Stage) {
     let chain = Chain::new(t, PLAIN);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
+}
+
+/// What the bystander counts while an urgent client calls twice, without a pause, a process whose threads take so many
+/// calls each.
+fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize]) -> (u64, u64) {
+    let cast = cast(t, INHERIT);
+    let threads: Vec<_> = std::iter::once(cast.server.clone())
+        .chain((1..calls_of_threads.len()).map(|_| cast.server.looper()))
+        .collect();
+    let bystander = Actor::new();
+    let actors = threads.iter().map(|port| &*port.actor).chain([&*cast.client.actor, &bystander]);
+    actors.for_each(|actor| actor.pin(0));
+    cast.client.actor.set_schedule(Fifo(50));
+    bystander.set_schedule(Fifo(20));
+    for (port, calls) in threads.iter().zip(calls_of_threads) {
+        serve(port, *calls, None);
+    }
+    let (client, arena) = (&cast.client, &cast.client.arena);
+    let (counter, stop) = (arena.reserve(8), arena.reserve(8));
+    bystander.start(Op::Spin { counter, stop });
+    while counter_at(counter).load(Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    let mut call = Commands::new();
+    call.transaction(&client.place(cast.handle, 0, &empty()));
+    let watches = [(); 2].map(|()| Watch { counter, seen: arena.reserve(16) });
+    let ops = watches.map(|watch| step(client, &call, ROOM, Some(watch))).into();
+    client.actor.start(Op::InTurn { ops });
+    // If a server is kept from running, it goes on when the bystander has ended.
+    let _ = client.actor.answered(Duration::from_millis(300));
+    counter_at(stop).store(1, Relaxed);
+    bystander.finish();
+    let replies = read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_)));
+    assert_eq!(replies.count(), 2);
+    threads.iter().for_each(|port| drop(read_by(port)));
+    let [first, second] = watches;
+    (counter_at(first.seen).load(Relaxed), counter_at(second.seen + 8).load(Relaxed))
+}
+
+/// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
+/// if another one sleeps.
+fn one_thread_more_than_callers_is_enough(t: &Stage) {
+    if is_possible(t) {
+        let (before, after) = counted_in_two_calls(t, &[1, 1]);
+        let why =
+            format!("the bystander counted from {before} to {after} while two threads served two calls");
+        t.ours_alone(&why, before == after);
+    }
+}
+
+/// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that.
+fn one_who_is_still_busy_lets_others_between(t: &Stage) {
+    if is_possible(t) {
+        let (before, after) = counted_in_two_calls(t, &[2]);
+        assert!(before < after, "{before} to {after}: the bystander did not run");
+    }
 }
 
 /// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
