@@ -272,10 +272,12 @@ impl Transaction {
         target: &mut ProcessState,
         route: Option<&Arc<Thread>>,
     ) -> Option<Arc<Thread>> {
-        let Content::Call { node, .. } = &self.content else {
-            return None;
+        let is_served_as_sharing = match &self.content {
+            Content::Call { node, .. } => node.priority.is_served_as_sharing(self.caller_priority),
+            Content::Oneway { node, .. } => !node.priority.demands_real_time(),
+            _ => true,
         };
-        if node.priority.is_served_as_sharing(self.caller_priority) {
+        if is_served_as_sharing {
             return None;
         }
         // Under the lock this is not the last reference: the list or the caller has another.
@@ -293,7 +295,8 @@ impl Transaction {
     /// requires. Returns the former priority if that changes it.
     pub(crate) fn raise(&self, server: &Thread) -> Option<Priority> {
         match &self.content {
-            Content::Call { node, .. } => server.raise(self.caller_priority, &node.priority),
+            Content::Call { node, .. } => server.raise(Some(self.caller_priority), &node.priority),
+            Content::Oneway { node, .. } => server.raise(None, &node.priority),
             _ => None,
         }
     }

@@ -24,6 +24,7 @@ use kernel::{
 extern "C" {
     fn kernel_ext_sched_current() -> u32;
     fn kernel_ext_sched_of(task: *const c_void) -> u32;
+    fn kernel_ext_sched_resets_on_fork(task: *const c_void) -> bool;
     fn kernel_ext_sched_set(task: *mut c_void, wanted: u32) -> u32;
     fn kernel_ext_sched_limits(task: *mut c_void) -> u32;
     fn kernel_ext_cond_resched();
@@ -50,6 +51,13 @@ pub(crate) fn expect_no_spinlock() {
 pub(crate) fn of(task: &Task) -> u32 {
     // SAFETY: `task` is a valid, counted task for the whole call, which reads some of its fields.
     unsafe { kernel_ext_sched_of(task.as_ptr().cast()) }
+}
+
+/// Returns whether children of `task` do not inherit how it is scheduled: the flag, which the other words
+/// lack. In any context.
+pub(crate) fn resets_on_fork(task: &Task) -> bool {
+    // SAFETY: `task` is a valid, counted task for the whole call, which reads one of its fields.
+    unsafe { kernel_ext_sched_resets_on_fork(task.as_ptr().cast()) }
 }
 
 /// Schedules `task` as `wanted` says, without checking the rights of `task`, and returns the word,

@@ -33,6 +33,11 @@ u32 kernel_ext_sched_of(const struct task_struct *task)
 	       task->policy;
 }
 
+bool kernel_ext_sched_resets_on_fork(const struct task_struct *task)
+{
+	return task->sched_reset_on_fork;
+}
+
 u32 kernel_ext_sched_current(void)
 {
 	return kernel_ext_sched_of(current);
@@ -77,14 +82,15 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
 
 /*
  * The answer of capable() for the calling task, extended to any task: no function that modules
- * may call returns that. Security modules are asked only about the calling task.
+ * may call returns that. Security modules are asked only about the calling task, and do not log
+ * it where they deny it: the task has asked for nothing, and is served at what it may have.
  */
 static bool may_nice(struct task_struct *task)
 {
 	bool may;
 
 	if (task == current)
-		return capable(CAP_SYS_NICE);
+		return ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
 	rcu_read_lock();
 	may = __task_cred(task)->user_ns == &init_user_ns &&
 	      cap_raised(__task_cred(task)->cap_effective, CAP_SYS_NICE);

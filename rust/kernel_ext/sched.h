@@ -24,6 +24,9 @@ u32 kernel_ext_sched_current(void);
 /* Likewise for a task that may be running on another CPU. */
 u32 kernel_ext_sched_of(const struct task_struct *task);
 
+/* Returns the flag alone. */
+bool kernel_ext_sched_resets_on_fork(const struct task_struct *task);
+
 /*
  * Schedules a task as @wanted says, without checking the task's rights, and returns how it was
  * scheduled before, with the flag. Where policy and real-time priority stay the same, the flag

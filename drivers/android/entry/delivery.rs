@@ -120,10 +120,15 @@ pub(super) fn deliver_call<'a>(
         }
         Content::Oneway { node, buffer, .. } => {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
-            priority::begin_oneway_service(&node.priority);
+            let raised_from = transaction.saved_priority.get();
+            let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
             deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
             drop(transaction);
-            return Ok(drop_pending_call(thread, lock_after_transaction(thread)));
+            let mut process = lock_after_transaction(thread);
+            if flag_is_lent {
+                thread.state(&mut process).looper.lend_flag();
+            }
+            return Ok(drop_pending_call(thread, process));
         }
         _ => {}
     }

@@ -128,8 +128,9 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     });
     let default = thread.process.default_priority;
     if takes_common_work && priority::current_priority() != default {
+        let flag_is_lent = thread.state(&mut process).looper.take_lent_flag();
         drop(process);
-        priority::return_to_default(default);
+        priority::return_to_default(default, flag_is_lent);
         process = thread.process.lock_state();
         takes_common_work = thread.state(&mut process).is_available();
     }

@@ -6,7 +6,8 @@ use super::pool::Pool;
 
 /// The declarations of one thread, in one byte: a thread's record has no more room.
 ///
-/// Their bits are those that the C driver shows in its logs.
+/// Their bits are those that the C driver shows in its logs. One bit more, which logs do not show, has
+/// its place here.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Looper(u8);
 
@@ -30,6 +31,9 @@ impl Looper {
     const INVALID: u8 = 1 << 3;
     /// Polls the device.
     const POLLS: u8 = 1 << 5;
+    /// A oneway call has given the task the flag `SCHED_RESET_ON_FORK`, which the task returns with the
+    /// priority of the call.
+    const FLAG_IS_LENT: u8 = 1 << 7;
 
     /// The thread joins because the driver has requested another one (contract LOOP-3). It joins in any
     /// case, and is counted as a thread of the pool if this succeeds.
@@ -80,9 +84,21 @@ impl Looper {
         self.has(Self::POLLS)
     }
 
-    /// Returns the bits.
+    /// Notes that the flag `SCHED_RESET_ON_FORK` is lent to the task.
+    pub(crate) fn lend_flag(&mut self) {
+        self.0 |= Self::FLAG_IS_LENT;
+    }
+
+    /// Whether the flag is lent to the task, which returns it now.
+    pub(crate) fn take_lent_flag(&mut self) -> bool {
+        let is_lent = self.has(Self::FLAG_IS_LENT);
+        self.0 &= !Self::FLAG_IS_LENT;
+        is_lent
+    }
+
+    /// Returns the bits of the declarations.
     pub(crate) fn bits(self) -> u8 {
-        self.0
+        self.0 & !Self::FLAG_IS_LENT
     }
 
     /// Whether one of these bits is set.

@@ -192,6 +192,21 @@ impl Priority {
         }
     }
 
+    /// Returns the same change for a task whose children must not inherit how it is scheduled, or for any
+    /// other one.
+    pub(crate) const fn resetting_on_fork_if(self, resets: bool) -> Self {
+        if resets {
+            Self(self.0 | Self::RESET_ON_FORK)
+        } else {
+            self
+        }
+    }
+
+    /// Whether it is one of a task whose children do not inherit it, if that has been read.
+    pub(crate) const fn resets_on_fork(self) -> bool {
+        self.0 & Self::RESET_ON_FORK != 0
+    }
+
     /// Whether tasks of the two priorities are scheduled in the same way.
     pub(crate) const fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & !Self::RESET_ON_FORK == 0
@@ -278,8 +293,12 @@ impl NodePriority {
 
     /// Whether a call of `caller` is served by a fair thread, which shares the CPU with others.
     pub(crate) const fn is_served_as_sharing(&self, caller: Priority) -> bool {
-        let demands_real_time = self.as_caller_below == 0;
-        !(demands_real_time || caller.is_real_time() && self.flags.inherits_real_time())
+        !(self.demands_real_time() || caller.is_real_time() && self.flags.inherits_real_time())
+    }
+
+    /// Whether all calls, oneway or not, are served at a real-time priority.
+    pub(crate) const fn demands_real_time(&self) -> bool {
+        self.as_caller_below == 0
     }
 
     /// Returns the urgency at which a call is served; for a oneway call, `caller` is the thread

@@ -34,21 +34,24 @@ pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     if node.is_served_unchanged(caller, own) {
         return own;
     }
-    change_as_permitted(own, node.to_serve_call(caller, own))
+    change_as_permitted(own, node.to_serve_call(caller, own), Flag::Kept)
 }
 
-/// Raises a sleeping task, for which a call of `caller` on `node` is about to be queued, to the
-/// priority for serving that call, so that no task of a priority in between keeps it from running when
-/// it is woken. Returns its former priority if that was changed. A change to a less urgent priority is
-/// left to [`begin_service`].
+/// Raises a sleeping task, for which a call of `caller` on `node` is about to be queued, or a oneway
+/// call if there is no caller that waits, to the priority for serving that call, so that no task of a
+/// priority in between keeps it from running when it is woken. Returns its former priority if that was
+/// changed. A change to a less urgent priority is left to [`begin_service`].
 #[cold]
 pub(crate) fn raise_sleeper(
     sleeper: &Task,
-    caller: Priority,
+    caller: Option<Priority>,
     node: &NodePriority,
 ) -> Option<Priority> {
     let own = Priority::from_word(sched::of(sleeper));
-    let wanted = node.to_serve_call(caller, own)?;
+    let wanted = match caller {
+        Some(caller) => node.to_serve_call(caller, own)?,
+        None => node.to_serve_oneway(own)?,
+    };
     let limits = Limits::from_word(sched::limits(sleeper));
     let permitted = limits.permit(wanted, own);
     permitted
@@ -57,13 +60,14 @@ pub(crate) fn raise_sleeper(
 }
 
 /// Gives the calling task the priority for serving a oneway call on `node`. It keeps that priority
-/// until it waits for the next call, see [`return_to_default`].
+/// until it waits for the next call, see [`return_to_default`]. `raised_from` is what the task was
+/// before the sender of the call [raised](raise_sleeper) it, if so. Returns whether the flag that comes
+/// with real-time priorities is lent to the task.
 #[inline]
-pub(crate) fn begin_oneway_service(node: &NodePriority) {
+pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Priority>) -> bool {
     let own = current_priority();
-    if !node.is_served_unchanged(own, own) {
-        change_as_permitted(own, node.to_serve_oneway(own));
-    }
+    (!node.is_served_unchanged(own, own) || raised_from.is_some())
+        && change_for_oneway(own, node.to_serve_oneway(own), raised_from)
 }
 
 /// Restores the priority that the calling task had before a call, when the call has been replied to or
@@ -77,11 +81,38 @@ pub(crate) fn end_service(saved: Priority) {
 }
 
 /// Gives the calling task the default priority of its process, before it waits for any work of the
-/// process.
+/// process. The task keeps the flag that its children inherit nothing, unless the flag is lent.
 #[cold]
-pub(crate) fn return_to_default(default: Priority) {
+pub(crate) fn return_to_default(default: Priority, flag_is_lent: bool) {
     let own = current_priority();
-    change_as_permitted(own, own.to_default(default));
+    let flag = match flag_is_lent {
+        true => Flag::TakenBack,
+        false => Flag::Kept,
+    };
+    change_as_permitted(own, own.to_default(default), flag);
+}
+
+/// Changes the calling task from `own` to `wanted`, if that is not `None`, for a oneway call. Returns
+/// whether it has the flag now, and had it not before that, and before it was raised.
+#[cold]
+fn change_for_oneway(
+    own: Priority,
+    wanted: Option<Priority>,
+    raised_from: Option<Priority>,
+) -> bool {
+    let had_flag = match raised_from {
+        Some(before) => before.resets_on_fork(),
+        None => sched::resets_on_fork(current!()),
+    };
+    change_as_permitted(own, wanted, Flag::Kept);
+    !had_flag && sched::resets_on_fork(current!())
+}
+
+/// What becomes of `SCHED_RESET_ON_FORK`, if the task has it, when its policy changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flag {
+    Kept,
+    TakenBack,
 }
 
 /// Changes the calling task from `own` back to `saved`, where the two differ.
@@ -95,7 +126,7 @@ fn restore(own: Priority, saved: Priority) {
 /// Changes the calling task to `wanted`, if there is such a priority, as far as its limits permit.
 /// Returns its former priority.
 #[cold]
-fn change_as_permitted(own: Priority, wanted: Option<Priority>) -> Priority {
+fn change_as_permitted(own: Priority, wanted: Option<Priority>, flag: Flag) -> Priority {
     let Some(wanted) = wanted else {
         return own;
     };
@@ -105,5 +136,7 @@ fn change_as_permitted(own: Priority, wanted: Option<Priority>) -> Priority {
     if permitted.is_like(own) {
         return own;
     }
-    Priority::from_word(sched::set(task, permitted.word()))
+    let resets = flag == Flag::Kept && sched::resets_on_fork(task);
+    let change = permitted.resetting_on_fork_if(resets);
+    Priority::from_word(sched::set(task, change.word()))
 }

@@ -242,6 +242,10 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             spin(counter, stop);
             answer?
         }
+        Op::InTurn { ops } => {
+            let answers = ops.into_iter().map(|op| execute(op, None, pass));
+            Answer::All(answers.collect::<nix::Result<_>>()?)
+        }
         Op::Unshare { flags } => unshare(CloneFlags::from_bits_retain(flags)).map(|()| done)?,
         Op::FailNth { nth, op } => fail_nth(nth, *op, pass)?,
         Op::InTwin { op } => in_twin(*op, pass)?,

@@ -70,6 +70,8 @@ pub enum Op {
     Spin { counter: u64, stop: u64 },
     /// Do something, and then that, before the answer.
     SpinAfter { op: Box<Op>, counter: u64, stop: u64 },
+    /// Do these one after another, without a word in between. Answers with [`Answer::All`].
+    InTurn { ops: Vec<Op> },
     /// Copy memory into the arena.
     Copy { from: u64, to: u64, length: usize },
     /// `BINDER_WRITE_READ`. Answers what came of it.
@@ -159,6 +161,8 @@ pub enum Answer {
     },
     /// Whether a step of the operation was made to fail, and what came of it.
     Injected { fired: bool, answer: Box<Answer> },
+    /// The answers to several operations.
+    All(Vec<Answer>),
     /// The system call failed with this errno.
     Failed(i32),
 }

@@ -22,6 +22,42 @@ pub enum Schedule {
 
 pub use Schedule::{Fifo, Nice, RoundRobin};
 
+/// What `sched_setattr(2)` sets, in its second version; the C library of 32-bit tasks has no such struct.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Its size, which [`Actor::set_attributes`] fills in.
+    pub size: u32,
+    /// The policy, without a flag.
+    pub policy: u32,
+    /// What of this is meant, and whether children inherit it.
+    pub flags: u64,
+    /// The nice value.
+    pub nice: i32,
+    /// The real-time priority.
+    pub priority: u32,
+    /// Nanoseconds: of a deadline, and the slice of a thread that shares.
+    pub runtime: u64,
+    pub deadline: u64,
+    pub period: u64,
+    /// How much of a CPU the scheduler is to believe that the thread needs: at least, and at most.
+    pub util_min: u32,
+    pub util_max: u32,
+}
+
+impl Attributes {
+    /// Both bounds of the need are meant.
+    pub const CLAMPS: u64 = 0x60;
+    /// Policy and parameters are not.
+    pub const KEEP_ALL: u64 = 0x18;
+
+    /// A quarter of a CPU, with an end 40 ms after each beginning.
+    pub fn with_deadline() -> Self {
+        let (runtime, deadline) = (10_000_000, 40_000_000);
+        Self { policy: 6, runtime, deadline, period: deadline, ..Self::default() }
+    }
+}
+
 impl Actor {
     /// The thread's nice value, which also one has that does not share.
     pub fn nice(&self) -> i32 {
@@ -85,12 +121,35 @@ impl Actor {
         Errno::result(result).expect("sched_setscheduler");
     }
 
+    /// All attributes that the kernel tells.
+    pub fn attributes(&self) -> Attributes {
+        let mut seen = Attributes::default();
+        let (size, none) = (size_of::<Attributes>(), 0);
+        // SAFETY: the kernel fills the struct, whose size it is told.
+        let result = unsafe { libc::syscall(libc::SYS_sched_getattr, self.tid(), &raw mut seen, size, none) };
+        Errno::result(result).expect("sched_getattr");
+        seen
+    }
+
+    /// Changes them.
+    pub fn set_attributes(&self, wanted: Attributes) -> nix::Result<()> {
+        let wanted = Attributes { size: size_of::<Attributes>() as u32, ..wanted };
+        // SAFETY: the kernel reads the struct, which lives long enough.
+        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, self.tid(), &raw const wanted, 0) };
+        Errno::result(result).map(drop)
+    }
+
     /// Makes the process an ordinary user's, whose threads may choose nice values from `nice` on (20:
     /// none) and real-time priorities up to `real_time`.
     pub fn restrict(&self, nice: i32, real_time: u64) {
-        self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
+        self.limit_nice(nice);
         self.set_limit(libc::RLIMIT_RTPRIO, real_time);
         self.number(crate::ops::Op::SetUser { uid: 1000 }).expect("become another user");
+    }
+
+    /// Lets the process's threads choose nice values from `nice` on, where they have no right to choose any.
+    pub fn limit_nice(&self, nice: i32) {
+        self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
     }
 
     fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {

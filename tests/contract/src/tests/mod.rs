@@ -5,6 +5,7 @@ use crate::suite::Group;
 use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY, BR_OK};
 use nix::errno::Errno;
 
+mod attributes;
 mod binderfs;
 mod buffers;
 mod charging;
@@ -28,6 +29,7 @@ mod freeze_updates;
 mod freezer_wakeups;
 mod gaps;
 mod handles;
+mod inversion;
 mod ioctls;
 mod leaving;
 mod lessons;
@@ -106,6 +108,8 @@ pub const GROUPS: &[Group] = &[
     spam::GROUP,
     nice::GROUP,
     realtime::GROUP,
+    attributes::GROUP,
+    inversion::GROUP,
     nodes::GROUP,
     counts::GROUP,
     count_news::GROUP,

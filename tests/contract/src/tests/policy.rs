@@ -5,18 +5,24 @@
 //! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
 //! question that Binder asks; the runner loads it if told to, once and for all.
 
-use super::{failed, reports};
-use crate::actor::Actor;
+use super::{failed, messages, reports};
+use crate::actor::{patience, Actor};
 use crate::cases;
+use crate::cast::node;
 use crate::netlink::Listener;
 use crate::ops::Op;
 use crate::port::{bytes, empty, object, Port};
+use crate::scheduling::Nice;
 use crate::sg::file_object;
 use crate::stage::{Stage, SPACE};
+use crate::suite::Driver;
 use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR;
 use binder_sys::*;
 use nix::errno::Errno;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 cases! { "policy":
     caller_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
@@ -28,6 +34,7 @@ cases! { "policy":
     sender_of_nodes_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
     sender_of_handles_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
     taker_of_files_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
+    who_may_not_choose_priorities_is_not_reported ["LSM-2", "TXN-31"],
 }
 
 /// The type that may do everything; each other may do all but one thing.
@@ -206,5 +213,78 @@ fn taker_of_files_is_whoever_opened(t: &Stage) {
             assert_eq!(manager.actor.open_files(), before);
         }
         manager.kill();
+    }
+}
+
+/// A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
+/// any: it gets what its limit permits, and no administrator reads of it.
+fn who_may_not_choose_priorities_is_not_reported(t: &Stage) {
+    if !has_policy(t) {
+        return;
+    }
+    let manager = opened_as(t, ALL, "may_not_choose_priorities");
+    // One that has no minimum.
+    manager.set_context_manager_ext(node(19)).expect("become context manager");
+    manager.enter_looper();
+    manager.actor.limit_nice(-5);
+    let (client, refused) = (t.client(), opened_as(t, "may_not_call", ALL));
+    let mut log = Log::open();
+    log.denials_before_that_of(&refused);
+    for (caller, served) in [(5, 5), (-3, -3), (-10, -5)] {
+        client.actor.set_schedule(Nice(caller));
+        client.start_call(0, 0, &empty());
+        manager.wait_call();
+        let seen = manager.actor.schedule();
+        let why = format!("{seen:?} instead of {served}: nice values are not inherited");
+        t.known_difference(Driver::Upstream, &why, seen == Nice(served));
+        manager.reply(&empty());
+        client.wait_reply();
+    }
+    let told = log.denials_before_that_of(&refused);
+    let why = "that a server may not choose its priority is logged as a denial";
+    t.known_difference(Driver::C, why, told == 0);
+}
+
+/// The kernel's log from now on.
+struct Log(std::fs::File);
+
+impl Log {
+    fn open() -> Self {
+        let mut options = std::fs::OpenOptions::new();
+        let log = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+        let mut log = log.expect("open /dev/kmsg");
+        log.seek(SeekFrom::End(0)).expect("go to the end of the log");
+        Self(log)
+    }
+
+    /// How many times it says that a right to priorities is denied, until it says that a call is: a thread of the
+    /// kernel's writes what is denied, in order. A limit of messages may hold that back for a while.
+    fn denials_before_that_of(&mut self, refused: &Port) -> usize {
+        let mut count = 0;
+        let deadline = Instant::now() + messages::WINDOW + patience();
+        loop {
+            expect_refused(refused, &empty());
+            std::thread::sleep(Duration::from_millis(10));
+            while let Some(text) = self.record() {
+                count += usize::from(text.contains("avc:  denied  { sys_nice }"));
+                if text.contains("avc:  denied  { call }") {
+                    return count;
+                }
+            }
+            assert!(Instant::now() < deadline, "a refused call is not logged");
+        }
+    }
+
+    fn record(&mut self) -> Option<String> {
+        let mut record = [0; 8192];
+        loop {
+            match self.0.read(&mut record) {
+                Ok(length) => return Some(String::from_utf8_lossy(&record[..length]).into_owned()),
+                // Records that were overwritten before we came.
+                Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return None,
+                Err(error) => panic!("/dev/kmsg: {error}"),
+            }
+        }
     }
 }

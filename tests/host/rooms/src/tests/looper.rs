@@ -68,3 +68,17 @@ fn exit_and_poll_are_no_place_in_the_pool() {
     looper.exit();
     assert!(looper.is_in_pool());
 }
+
+/// It has its place among the declarations, and is none of them.
+#[test]
+fn a_lent_flag_is_returned_once_and_shown_nowhere() {
+    let mut looper = Looper::default();
+    assert!(!looper.take_lent_flag());
+    looper.lend_flag();
+    assert_eq!((looper.bits(), looper.is_in_pool()), (0, false));
+    assert!(looper.enter());
+    assert_eq!(looper.bits(), 2);
+    assert!(looper.take_lent_flag());
+    assert!(!looper.take_lent_flag());
+    assert_eq!(looper.bits(), 2);
+}

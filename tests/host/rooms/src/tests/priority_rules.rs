@@ -344,6 +344,37 @@ fn what_is_inherited_is_not_inherited_by_children() {
     assert_eq!(served.to_restore(saved), Some(saved));
 }
 
+/// Whatever a task becomes, it keeps the flag that it has of its own.
+#[test]
+fn a_task_keeps_its_flag_whatever_it_becomes() {
+    for own in some_tasks() {
+        let priority = own.priority();
+        assert!(!priority.resets_on_fork());
+        let flagged = priority.resetting_on_fork_if(true);
+        assert!(flagged.resets_on_fork());
+        assert_eq!(Task::of(flagged), own);
+        // The flag is not taken away from one who is to have it.
+        assert_eq!(flagged.resetting_on_fork_if(false), flagged);
+        assert_eq!(priority.resetting_on_fork_if(false), priority);
+    }
+}
+
+/// A oneway call is served by a real-time thread if its node demands that, whoever serves it.
+#[test]
+fn loop_7_a_node_demands_real_time_for_all_calls_or_for_none() {
+    for flags in every_flags() {
+        let node = NodePriority::new(NodeFlags::new(flags));
+        assert_eq!(node.demands_real_time(), is_real_time_minimum(flags));
+        for own in some_tasks()
+            .iter()
+            .filter(|own| !own.is_real_time() && own.policy != DEADLINE)
+        {
+            let served = own.after(node.to_serve_oneway(own.priority()));
+            assert_eq!(served.is_real_time(), node.demands_real_time());
+        }
+    }
+}
+
 /// Of all that a task can be, nothing is taken for "none", and the first that is saved stays.
 #[test]
 fn what_is_saved_is_what_comes_back() {

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Priority inversion: client, servers and a real-time bystander between them in urgency share one CPU. What the
+//! bystander does meanwhile is counted, and by no clock: it counts as long as it runs, and who calls looks at its count
+//! before and after.
+
+use crate::actor::{patience, Actor};
+use crate::arena::counter_at;
+use crate::cases;
+use crate::cast::{cast, node, Cast};
+use crate::ops::{Answer, Op, Watch, WriteReadOp};
+use crate::port::{empty, introduce, Port, ROOM};
+use crate::scheduling::{pin, Fifo, Nice};
+use crate::stage::Stage;
+use binder_sys::*;
+use nix::unistd::Pid;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+cases! { "inversion":
+    nobody_comes_between_two_hops ["TXN-31", "TXN-12"],
+    nobody_comes_before_a_oneway_call ["TXN-31"],
+    one_who_does_not_inherit_lets_others_between ["TXN-31"],
+    one_thread_more_than_callers_is_enough ["TXN-31", "TXN-12"],
+    one_who_is_still_busy_lets_others_between ["TXN-31", "TXN-12"],
+    server_that_never_sleeps_lets_others_run ["TXN-31", "TXN-12"],
+}
+
+/// Node flags: real-time callers are inherited from, and there is no minimum.
+const INHERIT: u32 = 0x800 | 19;
+/// Node flags: a real-time minimum.
+const FIFO_30: u32 = 1 << 9 | 30;
+/// Node flags: real-time callers count as nice 0.
+const PLAIN: u32 = 19;
+/// What a server does for a call: it copies so much.
+const WORK: usize = 1 << 16;
+
+/// Whether there are two CPUs; then the conductor is on the second.
+fn is_possible(t: &Stage) -> bool {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if !t.needs("two CPUs", cpus >= 2) {
+        return false;
+    }
+    pin(Pid::from_raw(0), 1);
+    true
+}
+
+/// A `BINDER_WRITE_READ` of a port, one of several.
+fn step(port: &Port, commands: &Commands, room: usize, watch: Option<Watch>) -> Op {
+    let commands = commands.as_bytes().to_vec();
+    let args = WriteReadOp { commands, room, watch, ..Default::default() };
+    Op::WriteRead { slot: port.slot, args }
+}
+
+/// What a server does by itself with so many calls: it takes one, works, calls on if it is to, works again, and replies.
+fn serve(port: &Port, calls: usize, on: Option<u32>) {
+    let ops = (0..calls).flat_map(|_| service(port, on)).collect();
+    port.actor.start(Op::InTurn { ops });
+    port.actor.expect_blocked();
+}
+
+fn service(port: &Port, on: Option<u32>) -> Vec<Op> {
+    let (from, to) = (port.arena.reserve(WORK), port.arena.reserve(WORK));
+    let work = || Op::Copy { from, to, length: WORK };
+    let mut ops = vec![step(port, &Commands::new(), ROOM, None), work()];
+    if let Some(handle) = on {
+        let mut call = Commands::new();
+        call.transaction(&port.place(handle, 0, &empty()));
+        ops.extend([step(port, &call, ROOM, None), work()]);
+    }
+    let mut reply = Commands::new();
+    reply.reply(&port.place(0, 0, &empty()));
+    ops.push(step(port, &reply, ROOM, None));
+    ops
+}
+
+/// The codes that a port has read in all its steps.
+fn read_by(port: &Port) -> Vec<Return> {
+    let Answer::All(answers) = port.actor.finish() else { panic!("several answers") };
+    let read = |answer| match answer {
+        Answer::WriteRead { errno: 0, read_consumed, returns, .. } => {
+            returns[..read_consumed as usize].to_vec()
+        }
+        Answer::Number(_) => Vec::new(),
+        other => panic!("{other:?}"),
+    };
+    let bytes: Vec<u8> = answers.into_iter().flat_map(read).collect();
+    Returns::new(&bytes).map(|item| item.expect("whole items")).collect()
+}
+
+/// A chain of three, all on CPU 0, with a bystander.
+struct Chain {
+    cast: Cast,
+    last: Port,
+    on_last: u32,
+    bystander: Actor,
+}
+
+impl Chain {
+    /// The second hop is to a node with these flags.
+    fn new(t: &Stage, flags: u32) -> Self {
+        let cast = cast(t, INHERIT);
+        let last = t.server();
+        let on_last = introduce(&cast.manager, &last, node(flags), &cast.server);
+        last.settle_counts();
+        let bystander = Actor::new();
+        for actor in [&*cast.client.actor, &*cast.server.actor, &*last.actor, &bystander] {
+            actor.pin(0);
+        }
+        cast.client.actor.set_schedule(Fifo(50));
+        bystander.set_schedule(Fifo(20));
+        Self { cast, last, on_last, bystander }
+    }
+
+    /// What the bystander counts from when the client calls, and to when it has its reply.
+    fn call(&self) -> (u64, u64) {
+        let Self { cast, last, on_last, bystander } = self;
+        let arena = &cast.client.arena;
+        let (counter, stop, seen) = (arena.reserve(8), arena.reserve(8), arena.reserve(16));
+        serve(last, 1, None);
+        serve(&cast.server, 1, Some(*on_last));
+        bystander.start(Op::Spin { counter, stop });
+        while counter_at(counter).load(Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let mut call = Commands::new();
+        call.transaction(&cast.client.place(cast.handle, 0, &empty()));
+        let watch = Some(Watch { counter, seen });
+        let client = &cast.client;
+        client.actor.start(Op::InTurn { ops: vec![step(client, &call, ROOM, watch)] });
+        // Where the bystander keeps a server from running, the call ends when the bystander has ended.
+        let _ = client.actor.answered(Duration::from_millis(300));
+        counter_at(stop).store(1, Relaxed);
+        bystander.finish();
+        let is_reply = |item: &Return| matches!(item, Return::Reply(_));
+        assert!(read_by(client).iter().any(is_reply), "the client has no reply");
+        assert!(read_by(&cast.server).iter().any(is_reply), "the first server has no reply");
+        read_by(last);
+        for server in [&cast.server, last] {
+            assert_eq!(server.actor.schedule(), Nice(0));
+            server.forgets_acknowledgements();
+        }
+        (counter_at(seen).load(Relaxed), counter_at(seen + 8).load(Relaxed))
+    }
+}
+
+/// A call of a call of an urgent client: not once does the bystander run between the call and its reply.
+fn nobody_comes_between_two_hops(t: &Stage) {
+    if !is_possible(t) {
+        return;
+    }
+    let chain = Chain::new(t, INHERIT);
+    for _ in 0..t.tries(20) {
+        let (before, after) = chain.call();
+        assert!(before > 0);
+        let why = format!("the bystander counted from {before} to {after} while two servers served a call");
+        if !t.ours_alone(&why, before == after) {
+            return;
+        }
+    }
+}
+
+/// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
+fn nobody_comes_before_a_oneway_call(t: &Stage) {
+    if !is_possible(t) {
+        return;
+    }
+    let cast = cast(t, FIFO_30);
+    let bystander = Actor::new();
+    for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
+        actor.pin(0);
+    }
+    cast.client.actor.set_schedule(Fifo(50));
+    bystander.set_schedule(Fifo(20));
+    let mut commands = Commands::new();
+    let flags = TransactionFlags::ONE_WAY.bits();
+    commands.transaction(&BinderTransactionData { flags, ..cast.client.place(cast.handle, 0, &empty()) });
+    let arena = &cast.client.arena;
+    for _ in 0..t.tries(20) {
+        let (counter, stop) = (arena.reserve(8), arena.reserve(8));
+        let watch = || Watch { counter, seen: arena.reserve(16) };
+        let (clients, servers) = (watch(), watch());
+        cast.server.start_watching(&Commands::new(), servers);
+        cast.server.actor.expect_blocked();
+        assert_eq!(cast.server.actor.schedule(), Nice(0));
+        bystander.start(Op::Spin { counter, stop });
+        while counter_at(counter).load(Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        cast.client.start_watching(&commands, clients);
+        // A server that is not raised gets to run when the bystander has ended.
+        let _ = cast.server.actor.answered(Duration::from_millis(300));
+        counter_at(stop).store(1, Relaxed);
+        bystander.finish();
+        cast.client.wait_for(Return::TransactionComplete);
+        cast.server.free(&cast.server.wait_call());
+        let (sent, received) = (counter_at(clients.seen), counter_at(servers.seen + 8));
+        let (sent, received) = (sent.load(Relaxed), received.load(Relaxed));
+        let why =
+            format!("the bystander counted from {sent} to {received} while a oneway call was on its way");
+        if !t.ours_alone(&why, sent == received) {
+            return;
+        }
+        assert_eq!(cast.server.actor.schedule(), Fifo(30));
+    }
+}
+
+/// The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
+fn one_who_does_not_inherit_lets_others_between(t: &Stage) {
+    if !is_possible(t) {
+        return;
+    }
+    let chain = Chain::new(t, PLAIN);
+    let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
+    assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
+}
+
+/// What the bystander counts while an urgent client calls twice, without a pause, a process whose threads take so many
+/// calls each.
+fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize]) -> (u64, u64) {
+    let cast = cast(t, INHERIT);
+    let threads: Vec<_> = std::iter::once(cast.server.clone())
+        .chain((1..calls_of_threads.len()).map(|_| cast.server.looper()))
+        .collect();
+    let bystander = Actor::new();
+    let actors = threads.iter().map(|port| &*port.actor).chain([&*cast.client.actor, &bystander]);
+    actors.for_each(|actor| actor.pin(0));
+    cast.client.actor.set_schedule(Fifo(50));
+    bystander.set_schedule(Fifo(20));
+    for (port, calls) in threads.iter().zip(calls_of_threads) {
+        serve(port, *calls, None);
+    }
+    let (client, arena) = (&cast.client, &cast.client.arena);
+    let (counter, stop) = (arena.reserve(8), arena.reserve(8));
+    bystander.start(Op::Spin { counter, stop });
+    while counter_at(counter).load(Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    let mut call = Commands::new();
+    call.transaction(&client.place(cast.handle, 0, &empty()));
+    let watches = [(); 2].map(|()| Watch { counter, seen: arena.reserve(16) });
+    let ops = watches.map(|watch| step(client, &call, ROOM, Some(watch))).into();
+    client.actor.start(Op::InTurn { ops });
+    // If a server is kept from running, it goes on when the bystander has ended.
+    let _ = client.actor.answered(Duration::from_millis(300));
+    counter_at(stop).store(1, Relaxed);
+    bystander.finish();
+    let replies = read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_)));
+    assert_eq!(replies.count(), 2);
+    threads.iter().for_each(|port| drop(read_by(port)));
+    let [first, second] = watches;
+    (counter_at(first.seen).load(Relaxed), counter_at(second.seen + 8).load(Relaxed))
+}
+
+/// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
+/// if another one sleeps.
+fn one_thread_more_than_callers_is_enough(t: &Stage) {
+    if is_possible(t) {
+        let (before, after) = counted_in_two_calls(t, &[1, 1]);
+        let why =
+            format!("the bystander counted from {before} to {after} while two threads served two calls");
+        t.ours_alone(&why, before == after);
+    }
+}
+
+/// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that.
+fn one_who_is_still_busy_lets_others_between(t: &Stage) {
+    if is_possible(t) {
+        let (before, after) = counted_in_two_calls(t, &[2]);
+        assert!(before < after, "{before} to {after}: the bystander did not run");
+    }
+}
+
+/// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
+/// CPU gets its part, and what it does then ends the call.
+fn server_that_never_sleeps_lets_others_run(t: &Stage) {
+    let Some(_limit) = RealTimeLimit::set(t, 950_000) else { return };
+    if !is_possible(t) {
+        return;
+    }
+    let cast = cast(t, INHERIT);
+    let other = Actor::new();
+    for actor in [&*cast.client.actor, &*cast.server.actor, &other] {
+        actor.pin(0);
+    }
+    cast.call(Fifo(50));
+    let arena = &cast.client.arena;
+    let (of_server, of_other, stop) = (arena.reserve(8), arena.reserve(8), arena.reserve(8));
+    cast.server.actor.start(Op::Spin { counter: of_server, stop });
+    while counter_at(of_server).load(Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    let seen = cast.server.actor.schedule();
+    t.ours_alone(&format!("{seen:?} instead of Fifo(50): no inheritance"), seen == Fifo(50));
+    other.start(Op::Spin { counter: of_other, stop });
+    let deadline = Instant::now() + patience();
+    while counter_at(of_other).load(Relaxed) == 0 {
+        assert!(Instant::now() < deadline, "a server of a real-time caller has the CPU to itself");
+        std::thread::yield_now();
+    }
+    counter_at(stop).store(1, Relaxed);
+    other.finish();
+    cast.server.actor.finish();
+    cast.answer();
+    assert_eq!((cast.server.actor.schedule(), cast.client.actor.schedule()), (Nice(0), Fifo(50)));
+}
+
+/// How much of each second real-time threads may have, until this is dropped.
+struct RealTimeLimit(String);
+
+impl RealTimeLimit {
+    const FILE: &'static str = "/proc/sys/kernel/sched_rt_runtime_us";
+
+    /// `None` where the kernel has no such limit.
+    fn set(t: &Stage, microseconds: u32) -> Option<Self> {
+        let before = std::fs::read_to_string(Self::FILE).unwrap_or_default();
+        let is_set = std::fs::write(Self::FILE, microseconds.to_string()).is_ok();
+        t.needs("a limit of real-time threads that may be set", is_set).then_some(Self(before))
+    }
+}
+
+impl Drop for RealTimeLimit {
+    fn drop(&mut self) {
+        let _ = std::fs::write(Self::FILE, &self.0);
+    }
+}
