@@ -25,6 +25,8 @@ class Guest:
     # Our driver is a part of it, and all else is as in this guest's kernel, of whose objects it is made.
     builtin: str = ""
     flags: tuple = ()
+    # More of what QEMU emulates than of other guests of this architecture.
+    machine: tuple = ()
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
 
@@ -44,6 +46,8 @@ GUESTS = {
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("arm64", "arm64", ("common", "arm64", "trace")),
+        Guest("arm64-16k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k"), machine=("mte=on",)),
+        Guest("arm64-64k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-64k")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
