@@ -174,11 +174,11 @@ fn asked_for_again_when_nothing_could_be_told(t: &Stage) {
 /// All can be written but the first code, in whose place the request goes.
 fn asked_for_again_when_that_could_not_be_told(t: &Stage) {
     let manager = manager_with_pool(t, 1);
-    let page = manager.arena.reserve(3 * page()).next_multiple_of(page() as u64);
-    manager.actor.number(Op::Unmap { address: page, length: page() }).expect("unmap");
+    let gone = manager.arena.reserve(3 * page()).next_multiple_of(page() as u64);
+    manager.actor.number(Op::Unmap { address: gone, length: page() }).expect("unmap");
     leave_refusal(&manager);
     let args = WriteReadOp {
-        read_buffer: Some(page + page() as u64 - 4),
+        read_buffer: Some(gone + page() as u64 - 4),
         read_size: Some(ROOM as u64),
         read_consumed: 4,
         ..Default::default()
