@@ -1,19 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asks the page allocator for more than it ever has in one piece, like a
+ * Does one thing of which the kernel has to complain, by default like a
  * driver that lets user space choose the size of an allocation.
  */
 
 #include <linux/gfp.h>
 #include <linux/mmzone.h>
 #include <linux/module.h>
+#include <linux/slab.h>
 
-static int __init watch_test_init(void)
+static char *what = "pages";
+module_param(what, charp, 0400);
+MODULE_PARM_DESC(what, "pages, memory (needs KASAN) or call (needs CFI)");
+
+/* Asks the page allocator for more than it ever has in one piece. */
+static void ask_for_pages(void)
 {
 	struct page *pages = alloc_pages(GFP_KERNEL, MAX_PAGE_ORDER + 1);
 
 	if (pages)
 		__free_pages(pages, MAX_PAGE_ORDER + 1);
+}
+
+/* Reads memory that was freed. */
+static void read_freed_memory(void)
+{
+	char *memory = kmalloc(64, GFP_KERNEL);
+
+	if (!memory)
+		return;
+	OPTIMIZER_HIDE_VAR(memory);
+	kfree(memory);
+	(void)READ_ONCE(memory[8]);
+}
+
+static noinline int takes_a_pointer(void *pointer)
+{
+	return !pointer;
+}
+
+/* Calls a function as if it took what it does not take. */
+static void call_by_another_type(void)
+{
+	int (*function)(long a, long b) = (void *)takes_a_pointer;
+
+	OPTIMIZER_HIDE_VAR(function);
+	function(1, 2);
+}
+
+static int __init watch_test_init(void)
+{
+	if (!strcmp(what, "pages"))
+		ask_for_pages();
+	else if (!strcmp(what, "memory"))
+		read_freed_memory();
+	else if (!strcmp(what, "call"))
+		call_by_another_type();
+	else
+		return -EINVAL;
 	return 0;
 }
 

@@ -19,8 +19,6 @@ ADAPTATIONS = ROOT / "tests/clients/aosp"
 # What is taken from the source package.
 _PARTS = ("./frameworks/native/libs/binder", "./frameworks/native/cmds/servicemanager",
           "./system/core/libutils", "./system/core/libprocessgroup/include")
-_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/android", "usr/lib/7zip")
-_LOADER = "usr/lib64/ld-linux-x86-64.so.2"
 
 # Each program with its options and the number of tests in it: fewer would be tests that went missing.
 # The first one waits for the service manager; binderDriverInterfaceTest takes its place if it comes first.
@@ -39,28 +37,30 @@ _TRIES = 3
 
 def run(name, driver, boot=("lsm=selinux",)):
     """Run the tests on `driver` in guest `name`, print how they went next to the C driver; a status."""
-    built = build()
+    built = build(kernel.GUESTS[name].arch)
     ours = _run(built, name, driver, boot)
     others = {} if driver == "c" else _of_c_driver(built, name, boot)
     return _report(name, driver, ours, others)
 
 
-def build():
-    """A folder of the cache with the programs, and the libraries that they need in lib/."""
+def build(arch="um"):
+    """A folder of the cache with the programs for guests of that architecture, and the libraries that they need in lib/."""
     packages.ensure("base", "kernel")
-    source, root, aidl = _source(), foreign.root(AOSP["libraries"]), foreign.root(AOSP["aidl"])
+    target = foreign.TARGETS.get(arch, foreign.HERE)
+    source, root, aidl = _source(), foreign.root_for(AOSP["libraries"], arch), foreign.root(AOSP["aidl"])
     recipe = {str(p.relative_to(ADAPTATIONS)): p.read_text()
               for p in sorted(ADAPTATIONS.rglob("*")) if p.is_file() and p.name != "run"}
 
     def make(part):
-        loader = [aidl / _LOADER, "--library-path", _search(aidl), aidl / "usr/bin/aidl"]
-        argv = ["make", "-C", ADAPTATIONS, f"-j{os.cpu_count() or 2}", f"SOURCE={source}", f"ROOT={root}",
+        # The compiler of interfaces runs here.
+        loader = [aidl / "usr" / foreign.HERE.loader, "--library-path", _search(aidl), aidl / "usr/bin/aidl"]
+        argv = ["make", "-C", ADAPTATIONS, f"-j{os.cpu_count() or 2}", f"SOURCE={source}", f"ROOT={root}", f"TRIPLE={target.triple}",
                 f"LLVM={PINNED['llvm']['bin']}", f"AIDL={shlex.join(map(str, loader))}", f"OUT={part}"]
         proc.logged("building AOSP's libbinder and its tests", "aosp-build", argv)
         proc.output("rm", "-rf", part / "objects")
-        _gather_libraries(part, root)
+        _gather_libraries(part, root, target)
 
-    inputs = [source.name, root.name, aidl.name, recipe, toolchain.versions()[1]]
+    inputs = [source.name, root.name, aidl.name, recipe, target.triple, toolchain.versions()[1]]
     return cache.entry(f"aosp/programs-{cache.key(*inputs)}", make)
 
 
@@ -83,19 +83,19 @@ def _source():
     return cache.entry(f"aosp/source-{cache.key(wanted, _PARTS)}", make)
 
 
+def _folders(root, target):
+    return [root / folder for folder in (f"usr/lib/{target.triple}", f"usr/lib/{target.triple}/android", "usr/lib/7zip")]
+
+
 def _search(root):
-    return ":".join(str(root / folder) for folder in _LIBRARIES)
+    return ":".join(map(str, _folders(root, foreign.HERE)))
 
 
-def _gather_libraries(part, root):
-    """Copy the loader and every library that a program needs: the loader itself says which."""
-    found = {_LOADER: root / _LOADER}
-    for program in [p for p in part.iterdir() if p.is_file()]:
-        listed = proc.output(root / _LOADER, "--library-path", f"{part}:{_search(root)}", "--list", program)
-        for path in (line.split("=>")[1].split()[0] for line in listed.splitlines() if "=>" in line):
-            found[path] = pathlib.Path(path)
+def _gather_libraries(part, root, target):
+    """Copy the loader and every library that a program needs."""
+    found = foreign.needed([path for path in part.iterdir() if path.is_file()], [part, *_folders(root, target)])
     (part / "lib").mkdir()
-    for path in found.values():
+    for path in [*found.values(), root / "usr" / target.loader]:
         proc.output("cp", "-L", path, part / "lib" / path.name)
 
 
@@ -138,7 +138,10 @@ def files(built):
     """What a guest needs to run these programs: its paths and the host's."""
     found = {f"/aosp/{p.name}": p for p in built.iterdir() if p.is_file()}
     found |= {f"/aosp/lib/{p.name}": p for p in (built / "lib").iterdir()}
-    found["/lib64/ld-linux-x86-64.so.2"] = built / "lib/ld-linux-x86-64.so.2"
+    for target in foreign.TARGETS.values():
+        loader = built / "lib" / pathlib.Path(target.loader).name
+        if loader.exists():
+            found[f"/{target.loader}"] = loader
     found["/aosp/run"] = ADAPTATIONS / "run"
     return found
 

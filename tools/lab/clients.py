@@ -50,9 +50,12 @@ class Part:
 
 def parts(name, guest_name):
     """What there is to run of client `name` in a guest, built or fetched if need be."""
+    arch = kernel.GUESTS[guest_name].arch
     if name == "selftest":
-        return _selftest(kernel.build(guest_name).selftests)
-    return {"stress": _stress, "rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name]()
+        return _selftest(kernel.build(guest_name).selftests, arch)
+    if name == "stress":
+        return _stress(arch)
+    return {"rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name]()
 
 
 NAMES = ("selftest", "stress", "rsbinder", "rsbinder-units", "gbinder")
@@ -83,24 +86,26 @@ def comparable(output):
     return [line for line in lines if line.startswith(("ok ", "not ok ", "# "))]
 
 
-def _selftest(folder):
+def _selftest(folder, arch):
     """The kernel's own test of binderfs, from the source that the guest's kernel is made of."""
-    packages.ensure("rust")
+    target = foreign.TARGETS.get(arch, foreign.HERE)
+    compiler = "gcc" if target is foreign.HERE else f"{target.triple}-gcc"
+    packages.ensure("rust", arch)
     text, patience = folder / _SELFTEST, HOME / "selftest/patient.h"
 
     def make(part):
         part.mkdir(parents=True)
-        proc.output("gcc", "-static", "-O2", "-pthread", "-D_GNU_SOURCE=",
+        proc.output(compiler, "-static", "-O2", "-pthread", "-D_GNU_SOURCE=",
                     "-I", folder, "-include", patience, "-o", part / "binderfs_test", text)
 
-    key = cache.key(*(path.read_text() for path in (*sorted(folder.glob("*.h")), text, patience)))
+    key = cache.key(compiler, *(path.read_text() for path in (*sorted(folder.glob("*.h")), text, patience)))
     program = cache.entry(f"clients/selftest-{key}", make) / "binderfs_test"
     return [Part("binderfs_test", ["/lab/binderfs_test"], {"/lab/binderfs_test": program}, 3, 400)]
 
 
-def _stress():
+def _stress(arch):
     """Lesson C10: stress-ng's stressor for binderfs, for a few seconds."""
-    files = foreign.files(foreign.root(_PINS["stress"]), "stress-ng")
+    files = foreign.files_for(arch, foreign.root_for(_PINS["stress"], arch), "stress-ng")
     files["/lab/stress"] = HOME / "stress/run"
     return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 60)]
 

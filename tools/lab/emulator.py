@@ -16,8 +16,8 @@ class Machine:
 
     program: str
     cpu: str
-    # More words for QEMU.
-    words: tuple = ()
+    # Which of QEMU's machines, and what it has; QEMU's own choice if there is nothing here.
+    model: tuple = ()
     # For the kernel's command line, when its clock counts instructions, and when it does not.
     counted: str = ""
     timed: str = ""
@@ -47,7 +47,7 @@ MACHINES = {
         # Pointers are signed by the architecture's own algorithm otherwise, which takes most of the emulation's time. The timer ticks
         # each nanosecond, as Armv8.6 has it; QEMU's own choice is 16.
         cpu="max,pauth-impdef=on,cntfrq=1000000000",
-        words=("-M", "virt,gic-version=3"),
+        model=("virt", "gic-version=3"),
         counted="norandmaps",
         # This machine has one serial port.
         talk=("-device", "virtio-serial-device", "-device", "virtconsole,chardev=talk"),
@@ -78,7 +78,8 @@ def command(kernel, job, initrd, console):
 def words(kernel, job):
     """The words that tell QEMU what to emulate."""
     machine = MACHINES[kernel.guest.arch]
-    return [*machine.words, "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(kernel, job, machine))]
+    model = [*machine.model, *kernel.guest.machine]
+    return [*(["-M", ",".join(model)] if model else []), "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(kernel, job, machine))]
 
 
 def _timed(kernel, job, machine):

@@ -6,12 +6,28 @@ program, the libraries that its own loader finds for it, and that loader, at the
 program looks for them.
 """
 
+import dataclasses
+import pathlib
 import re
 
 from . import cache, debian, proc, say
 
-_LIBRARIES = "lib/x86_64-linux-gnu"
-_LOADER = "lib64/ld-linux-x86-64.so.2"
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What programs are for: its name as compilers and folders have it, Debian's own, and where programs look for their loader."""
+
+    triple: str
+    debian: str
+    loader: str
+
+
+# By the guest's architecture; User Mode Linux has this machine's.
+TARGETS = {"x86_64": Target("x86_64-linux-gnu", "amd64", "lib64/ld-linux-x86-64.so.2"),
+           "arm64": Target("aarch64-linux-gnu", "arm64", "lib/ld-linux-aarch64.so.1")}
+HERE = TARGETS["x86_64"]
+_LIBRARIES = f"lib/{HERE.triple}"
+_LOADER = HERE.loader
 # Part of every key: raise it when packages are unpacked in another way.
 _LAYOUT = 1
 
@@ -31,6 +47,37 @@ def root(section):
         proc.output("rm", "-rf", packages)
 
     return cache.entry(f"foreign/{package}-{cache.key(section, _LAYOUT)}", make)
+
+
+def root_for(section, arch):
+    """The same for guests of an architecture."""
+    target = TARGETS.get(arch, HERE)
+    return root(section if target is HERE else section | {"architecture": target.debian})
+
+
+def needed(programs, folders):
+    """The libraries that programs need, and those that these need: their names and files. They may be for another processor, so that
+    no loader can be asked for them here."""
+    found, left = {}, [*programs]
+    while left:
+        for name in re.findall(r"\(NEEDED\).*\[(.*)\]", proc.output("readelf", "-d", left.pop())):
+            if name not in found:
+                found[name] = next((folder / name for folder in folders if (folder / name).exists()), None)
+                if not found[name]:
+                    raise say.LabError(f"{name} is in none of {', '.join(map(str, folders))}: versions.toml lacks a package")
+                left.append(found[name])
+    return found
+
+
+def files_for(arch, root, program):
+    """What a guest of an architecture needs to run a program of a root that was made for it."""
+    if arch not in TARGETS or TARGETS[arch] is HERE:
+        return files(root, program)
+    target, path = TARGETS[arch], root / "usr/bin" / program
+    libraries = f"lib/{target.triple}"
+    found = needed([path], [root / libraries, root / "usr" / libraries])
+    return {f"/{target.loader}": root / target.loader, f"/bin/{program}": path,
+            **{f"/{libraries}/{pathlib.Path(name).name}": where for name, where in found.items()}}
 
 
 def files(root, *programs, private=()):

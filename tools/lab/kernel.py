@@ -25,6 +25,8 @@ class Guest:
     # Our driver is a part of it, and all else is as in this guest's kernel, of whose objects it is made.
     builtin: str = ""
     flags: tuple = ()
+    # More of what QEMU emulates than of other guests of this architecture.
+    machine: tuple = ()
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
 
@@ -32,6 +34,11 @@ class Guest:
     def debug(self):
         """Whether its kernel watches itself (lockdep, KASAN). It has no ACPI (configs/x86_64-debug.config)."""
         return "debug" in self.fragments
+
+    @property
+    def hardened(self):
+        """Whether its kernel checks calls by their types, and memory by tags (configs/arm64-hardened.config)."""
+        return "arm64-hardened" in self.fragments
 
 
 # What our own Kbuild says for our module, for upstream's.
@@ -44,10 +51,17 @@ GUESTS = {
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("arm64", "arm64", ("common", "arm64", "trace")),
+        Guest("arm64-16k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k"), machine=("mte=on",)),
+        Guest("arm64-64k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-64k")),
+        Guest("arm64-builtin", "arm64", ("common", "arm64", "trace", "builtin"), builtin="arm64"),
+        Guest("arm64-16k-builtin", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k", "builtin"),
+              builtin="arm64-16k", machine=("mte=on",)),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
+# Those of arm64, by what differs between them; the driver is a module.
+ARM64 = tuple(name for name, which in GUESTS.items() if which.arch == "arm64" and not which.builtin)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +138,7 @@ def _build_builtin(guest, base, fragments, inputs):
     One tree for all, so that a new clone rebuilds the driver and not the kernel. What comes out is
     copied before another checkout gets its turn.
     """
-    like, tree = build(guest.builtin), source.builtin_tree(base)
+    like, tree = build(guest.builtin), source.builtin_tree(base, guest.name)
     where = f"kernel/{guest.name}-{cache.key(*inputs, like.folder.name)}"
     built = _IMAGES[guest.arch]
     image = BUILD / guest.name / pathlib.Path(built).name

@@ -6,6 +6,8 @@ import re
 # One alternative for each kind of complaint that a kernel has about itself or about a driver.
 _COMPLAINT = re.compile(
     r"\bWARNING: |\bBUG: |\bkernel BUG at|\bOops\b|Kernel panic|general protection fault"
+    # What the compiler's code or arm64 finds wrong: calls of the wrong type, and what ends in no oops by that name.
+    r"|CFI failure at|\bInternal error: "
     r"|Kernel mode (?:signal|fault)|Unable to handle kernel|unable to handle page fault"
     r"|INFO: task .* blocked|INFO: rcu|rcu: INFO|soft lockup|hard LOCKUP|scheduling while atomic"
     r"|sleeping function called|possible (?:circular|recursive) locking|inconsistent lock state"

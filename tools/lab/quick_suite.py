@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make test QUICK=1`: contract, clients and layouts on a kernel of Debian's, as it is: no kernel is compiled. Or, with `GUEST=arm64`,
-on one of ours for that architecture.
+`arm64-16k` or `arm64-64k`, on one of ours for that architecture.
 
 What takes longest to get is asked for first: one lane has the kernel's headers prepared while the others compile the
 programs.
@@ -16,7 +16,7 @@ from .versions import BUILD
 # Not rsbinder's, and libgbinder's, which use its service manager: that takes longer to compile than all of this takes to run.
 CLIENTS = ("selftest", "stress")
 # Where it runs.
-GUESTS = (*stock.NAMES, "arm64")
+GUESTS = (*stock.NAMES, *kernel.ARM64)
 CYCLES = 25
 SOAK_SECONDS = 10
 TIMES = BUILD / "log/times-quick.json"
@@ -48,10 +48,14 @@ def stages(name):
     def client(which):
         return stage(f"client {which}", _client, which=which)
 
-    # Clients of others are programs for this machine.
-    more = [*map(client, CLIENTS)] if kernel.GUESTS[name].stock else [
+    more = [*map(client, CLIENTS)]
+    more += [] if kernel.GUESTS[name].stock else [
         stage("contract rust 32-bit", _contract, driver="rust", width=32), stage("contract c 32-bit", _contract, driver="c", width=32),
         stage("KUnit", suite.kunit_suites)]
+    if kernel.GUESTS[name].hardened:
+        more += [stage(f"the watch over the kernel's log, {what}", suite.watched, what=what) for what in ("memory", "call")]
+    if f"{name}-builtin" in kernel.GUESTS:
+        more.append(lanes.Stage(f"contract rust {name}-builtin", functools.partial(_builtin, name=f"{name}-builtin")))
     return [stage("layouts", suite.layouts), stage("contract rust", _contract, driver="rust"),
             stage("contract c", _contract, driver="c"), *more,
             stage("soak", suite.soak, seconds=SOAK_SECONDS), stage("the watch over the kernel's log,", suite.watched),
@@ -64,6 +68,10 @@ def _contract(tally, name, driver, width=64):
         return
     title = f"contract {name} {driver}" + (" 32-bit" if width == 32 else "")
     suite.contract(tally, title, name, driver, only=suite.GROUPS_32 if width == 32 else (), width=width)
+
+
+def _builtin(tally, name):
+    suite.contract(tally, f"contract {name} rust", name, "rust", only=suite.GROUPS_BUILTIN)
 
 
 def _client(tally, name, which):

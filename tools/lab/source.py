@@ -45,8 +45,8 @@ def unpack(archive, folder):
         )
 
 
-def builtin_tree(base):
-    """A copy of `base` to lay our files into: hard links, since the installer replaces files.
+def builtin_tree(base, name):
+    """A copy of `base` to lay our files into for guest `name`: hard links, since the installer replaces files.
 
     One folder deeper than trees that hold nothing of ours, which is where originality checks look.
     """
@@ -54,7 +54,7 @@ def builtin_tree(base):
     def make(part):
         proc.output("cp", "-al", base, part)
 
-    return cache.entry(f"source/builtin/{cache.key(base.name)}", make)
+    return cache.entry(f"source/builtin/{cache.key(base.name, name)}", make)
 
 
 def _package():

@@ -25,6 +25,8 @@ GROUPS_BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "ni
                   "quota::")
 # Debian's newest kernel, as it is: other compilers, another configuration. `make contract GUEST=debian` runs all tests.
 STOCK = stock.NAMES[0]
+# What the kernel says of what tests/watch/ has it do. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
+COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at "}
 GROUPS_STOCK = ("sync::", "binderfs::", "ioctl::", "mmap::", "fds::", "reclaim::")
 CONTRACT_STOCK = ((STOCK, "c", ("sync::", "ioctl::", "binderfs::")), (STOCK, "rust", GROUPS_STOCK))
 # With a security module all calls pass its hooks, and nodes are told who calls them.
@@ -304,17 +306,17 @@ def layouts(tally, name):
     tally.one(title, result.good)
 
 
-def watched(tally, name):
-    """Whether a run fails in which the page allocator was asked for more than it ever has in one piece."""
+def watched(tally, name, what="pages"):
+    """Whether a run fails in which the kernel had to complain, of what tests/watch/ has it do."""
     made = "watch_test.ko"
     path = module.build(kernel.build(name), ROOT / "tests/watch", "watch", made)
-    job = guest.Job(argv=["insmod", f"/lab/{made}"], driver="none", files={f"/lab/{made}": path})
-    title = f"the watch over the kernel's log, {name}"
+    job = guest.Job(argv=["insmod", f"/lab/{made}", f"what={what}"], driver="none", files={f"/lab/{made}": path})
+    title = f"the watch over the kernel's log, {name}" + ("" if what == "pages" else f" {what}")
     with say.Step(title):
         result = guest.run(kernel.build(name), job)
-    # Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
-    complaint = re.compile(r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)")
-    seen = result.status == 0 and any(map(complaint.search, result.problems))
+    complaint = re.compile(COMPLAINTS[what])
+    # The kernel ends who makes a call by another type.
+    seen = (result.status == 0) == (what != "call") and any(map(complaint.search, result.problems))
     if not seen:
         say.lines(f"    status {result.status}, {result.problems}")
     tally.one(title, seen)

@@ -10,7 +10,7 @@ import tempfile
 import types
 import unittest
 
-from . import guest, kernel, say
+from . import emulator, guest, kernel, say
 
 TOKEN = "cafe"
 SAID = "│ 12.5 µs │\n"
@@ -45,7 +45,8 @@ class Programs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "program")
             for name, processor, fits in (("x86_64", 62, True), ("x86_64", 3, True), ("um", 62, True), ("um", 3, False),
-                                          ("arm64", 183, True), ("arm64", 40, True), ("arm64", 62, False), ("x86_64", 183, False)):
+                                          ("arm64", 183, True), ("arm64", 40, True), ("arm64", 62, False), ("arm64-16k", 183, True),
+                                          ("x86_64", 183, False)):
                 content = b"\x7fELF" + bytes(14) + bytes([processor, 0])
                 path.write_bytes(content)
                 with self.subTest(name, processor=processor):
@@ -69,6 +70,21 @@ class Host(unittest.TestCase):
                 if kernel.GUESTS[name].arch != "um":
                     self.assertTrue(words[words.index("-accel") + 1].startswith("tcg"))
                     self.assertEqual(words.count("-accel"), 1)
+
+    def test_memory_has_tags_where_the_kernel_looks_at_them(self):
+        for name, which in kernel.GUESTS.items():
+            if which.arch != "um":
+                words = emulator.words(types.SimpleNamespace(guest=which), guest.Job(["true"]))
+                with self.subTest(name):
+                    self.assertEqual("mte=on" in " ".join(map(str, words)), "arm64-16k" in which.fragments)
+
+    def test_a_driver_that_is_built_in_has_the_kernel_of_its_module(self):
+        for name, which in kernel.GUESTS.items():
+            if which.builtin:
+                like = kernel.GUESTS[which.builtin]
+                with self.subTest(name):
+                    self.assertEqual((which.arch, which.machine, which.fragments), (like.arch, like.machine, (*like.fragments, "builtin")))
+                    self.assertEqual(name, f"{which.builtin}-builtin")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,12 @@ COMPLAINTS = (
     "<1>[    1.0] BUG: KASAN: slab-use-after-free in binder_ioctl+0x1/0x2 [binder_rust]",
     "<1>[    1.0] Oops: int3: 0000 [#1] SMP KASAN NOPTI",
     "<3>[    1.0] binder_rust: leaked 1 nodes",
+    # By tags, of memory or by the compiler; a call by another type, also where the kernel is told to go on; what else arm64 finds.
+    "<3>[    1.0] BUG: KASAN: invalid-access in binder_ioctl+0x1/0x2 [binder_rust]",
+    "<3>[    1.0] CFI failure at binder_ioctl+0x1/0x2 [binder_rust] (target: binder_poll+0x0/0x2 [binder_rust]; expected type: 0x1234abcd)",
+    "<0>[    1.0] Internal error: Oops - CFI: 00000000f2008228 [#1]  SMP",
+    "<0>[    1.0] Internal error: SP/PC alignment exception: 000000008a000000 [#1]  SMP",
+    "<1>[    1.0] Unable to handle kernel paging request at virtual address f0ff000001234560",
 )
 INNOCENT = (
     "<6>[    0.1] Linux version 7.3.4-rust-binder",

@@ -182,6 +182,8 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         Op::Watch { address, length, mode, features } => {
             Answer::Number(crate::userfault::watch(address, length, mode, features)?.into_raw_fd() as u64)
         }
+        Op::TakeTags { on, check } => crate::tagging::take_tags(on, check).map(|()| done)?,
+        Op::TaggedMemory { length, tag } => Answer::Number(crate::tagging::memory(length, tag)?),
         Op::WriteRead { slot, args } => write_read(&*device(slot)?, args),
         Op::Ioctl { slot, number, mut argument } => {
             assert!(binder_sys::ioctl::size_of_number(number) <= argument.len());

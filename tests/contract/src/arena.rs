@@ -4,6 +4,7 @@
 //! It is mapped before the first fork. A test can therefore write a command stream, data and all,
 //! whose addresses are right in whichever process executes it.
 
+use crate::pages::page;
 use nix::sys::mman::{mmap_anonymous, mprotect, MapFlags, ProtFlags};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
@@ -11,9 +12,6 @@ use std::sync::atomic::AtomicU64;
 
 /// More than any test uses; pages exist only where something was placed.
 const SIZE: usize = 256 << 20;
-
-/// Inaccessible memory behind it.
-const GUARD: usize = 4096;
 
 /// A shared mapping from which pieces are cut and never given back.
 pub struct Arena {
@@ -24,13 +22,15 @@ pub struct Arena {
 impl Arena {
     /// Maps the memory.
     pub fn new() -> Self {
-        let size = NonZeroUsize::new(SIZE + GUARD).expect("not zero");
+        // Inaccessible memory behind it.
+        let guard = page();
+        let size = NonZeroUsize::new(SIZE + guard).expect("not zero");
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE;
         // SAFETY: a new anonymous mapping replaces nothing.
         let base = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, flags) };
         let base = base.expect("map the arena");
         // SAFETY: the guard lies inside the mapping just made, and nothing refers to it.
-        unsafe { mprotect(base.byte_add(SIZE), GUARD, ProtFlags::PROT_NONE) }.expect("protect the guard");
+        unsafe { mprotect(base.byte_add(SIZE), guard, ProtFlags::PROT_NONE) }.expect("protect the guard");
         Self { base: base.as_ptr().cast(), used: Cell::new(0) }
     }
 

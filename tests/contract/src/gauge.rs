@@ -2,6 +2,7 @@
 //! How much memory the kernel uses for itself: what is neither free nor anybody's nor a file's.
 
 use crate::actor::patience;
+use crate::pages::page;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ pub fn bytes() -> i64 {
         let line = counters.lines().find_map(|line| line.strip_prefix(name)).expect("a counter");
         pages -= number(line);
     }
-    4096 * pages
+    page() as i64 * pages
 }
 
 /// Waits until the kernel uses no more than `limit` bytes more than `before`: some of what ends is freed

@@ -4,6 +4,7 @@
 //! The end of a file that an epoll set knows waits for the set's lock, and whoever reads the set's events holds
 //! that lock while it writes them into memory. If that memory is not there, it sleeps.
 
+use crate::pages::page;
 use crate::userfault::Absent;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
@@ -11,8 +12,6 @@ use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
 use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
-
-const PAGE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 /// What keeps such a file from its end. Ends when it is dropped.
 pub struct Lingering {
@@ -26,9 +25,10 @@ impl Lingering {
         let (file, set) = (EventFd::from_value(1)?, Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
         set.add(&file, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
         let (protection, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE);
+        let length = NonZeroUsize::new(page()).expect("a size");
         // SAFETY: a new mapping replaces nothing.
-        let memory = unsafe { mmap_anonymous(None, PAGE, protection, flags)? }.as_ptr() as u64;
-        let absent = Absent::here(memory, PAGE.get())?;
+        let memory = unsafe { mmap_anonymous(None, length, protection, flags)? }.as_ptr() as u64;
+        let absent = Absent::here(memory, page())?;
         let reader = std::thread::spawn(move || {
             // SAFETY: there is room for one event, once somebody provides it; the memory stays.
             unsafe { libc::epoll_wait(set.0.as_raw_fd(), memory as *mut libc::epoll_event, 1, -1) };

@@ -64,6 +64,10 @@ pub enum Op {
     Fill { address: u64, length: usize, byte: u8 },
     /// Have faults in a range reported to a userfaultfd. Answers its number.
     Watch { address: u64, length: usize, mode: u64, features: u64 },
+    /// Have system calls take pointers with tags from this thread, or no more, and the processor check them.
+    TakeTags { on: bool, check: bool },
+    /// Map new memory that has this tag. Answers the address, without it.
+    TaggedMemory { length: usize, tag: u8 },
     /// Touch a byte of memory, which may end the process.
     Touch { address: u64 },
     /// Count up a number in the arena, without ever sleeping, until another is not 0.

@@ -3,6 +3,7 @@
 
 use crate::actor::{patience, Actor};
 use crate::ops::Op;
+use crate::pages::page;
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -16,7 +17,6 @@ const MISSING_SHARED: u64 = 1 << 5;
 /// Let writes to write-protected pages pass, and only remember them. Then any memory may be watched.
 pub const WRITES_PASS: u64 = 1 << 15;
 
-const PAGE: usize = 4096;
 const VERSION: u64 = 0xaa;
 const FAULT: u8 = 0x12;
 
@@ -104,27 +104,27 @@ impl Absent {
         assert_eq!(nix::unistd::read(&self.faults, &mut message), Ok(message.len()));
         assert_eq!(message[0], FAULT);
         let address = u64::from_ne_bytes(message[16..24].try_into().expect("eight bytes"));
-        (address - self.start) as usize / PAGE
+        (address - self.start) as usize / page()
     }
 
     /// Provides a page, and wakes up who sleeps for it.
     #[track_caller]
     pub fn provide(&self, index: usize, bytes: &[u8]) {
-        let mut page = [0; PAGE];
-        page[..bytes.len()].copy_from_slice(bytes);
-        let to = self.start + (index * PAGE) as u64;
-        let mut copy = Copy { to, from: page.as_ptr() as u64, length: PAGE as u64, mode: 0, copied: 0 };
+        let mut content = vec![0; page()];
+        content[..bytes.len()].copy_from_slice(bytes);
+        let to = self.start + (index * page()) as u64;
+        let mut copy = Copy { to, from: content.as_ptr() as u64, length: page() as u64, mode: 0, copied: 0 };
         // SAFETY: the kernel reads the page and writes the structure; what it fills was not there before.
         unsafe { uffdio_copy(self.faults.as_raw_fd(), &mut copy) }.expect("provide a page");
-        assert_eq!(copy.copied, PAGE as i64);
+        assert_eq!(copy.copied, page() as i64);
     }
 
     /// Takes a page away for good by another thread of the process, and wakes up who sleeps for it.
     #[track_caller]
     pub fn withhold(&self, index: usize, other: &Actor) {
-        let start = self.start + (index * PAGE) as u64;
-        other.number(Op::Unmap { address: start, length: PAGE }).expect("unmap");
-        let mut range = Range { start, length: PAGE as u64 };
+        let start = self.start + (index * page()) as u64;
+        other.number(Op::Unmap { address: start, length: page() }).expect("unmap");
+        let mut range = Range { start, length: page() as u64 };
         // SAFETY: the kernel reads the structure and nothing else.
         unsafe { uffdio_wake(self.faults.as_raw_fd(), &mut range) }.expect("wake");
     }

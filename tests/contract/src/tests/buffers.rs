@@ -3,6 +3,7 @@
 
 use super::{failed, pattern};
 use crate::cases;
+use crate::pages::page;
 use crate::port::{bytes, empty, Port};
 use crate::stage::Stage;
 use binder_sys::*;
@@ -45,9 +46,9 @@ fn freed_twice(t: &Stage) {
 }
 
 fn freed_by_an_address_inside(t: &Stage) {
-    let (server, client) = (t.manager_with(4096), t.client());
-    let call = keep(&server, &client, &pattern(4096, 1));
-    for offset in [1, 8, 4095] {
+    let (server, client) = (t.manager_with(page()), t.client());
+    let call = keep(&server, &client, &pattern(page(), 1));
+    for offset in [1, 8, page() as u64 - 1] {
         server.send(|c| c.free_buffer(call.buffer + offset));
     }
     assert_eq!(
@@ -55,7 +56,7 @@ fn freed_by_an_address_inside(t: &Stage) {
         Return::FailedReply,
         "nothing was freed"
     );
-    assert_eq!(server.data(&call), pattern(4096, 1));
+    assert_eq!(server.data(&call), pattern(page(), 1));
     server.free(&call);
     client.round_trip(0, &server, &bytes(b"free"), &empty());
 }
@@ -82,10 +83,10 @@ fn freed_before_the_reply(t: &Stage) {
 }
 
 fn freed_by_another_thread(t: &Stage) {
-    let (server, client) = (t.manager_with(4096), t.client());
-    let call = keep(&server, &client, &pattern(4096, 0));
+    let (server, client) = (t.manager_with(page()), t.client());
+    let call = keep(&server, &client, &pattern(page(), 0));
     server.thread().free(&call);
-    client.round_trip(0, &server, &bytes(&pattern(4096, 1)), &empty());
+    client.round_trip(0, &server, &bytes(&pattern(page(), 1)), &empty());
 }
 
 fn undelivered_cannot_be_freed(t: &Stage) {

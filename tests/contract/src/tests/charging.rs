@@ -5,6 +5,7 @@
 
 use super::pattern;
 use crate::cases;
+use crate::pages::pages_of;
 use crate::port::{bytes, empty, Port};
 use crate::shrinker::Shrinker;
 use crate::stage::Stage;
@@ -20,7 +21,8 @@ cases! { "charging":
     nobody_pays_by_default ["ALLOC-5"],
 }
 
-const PAGE: usize = 4096;
+/// Of which the sizes of calls are multiples, whatever the size of a page.
+const PIECE: usize = 4096;
 
 /// What a cgroup may be charged for in advance, or late, because each CPU counts by itself.
 const SLACK: u64 = 600 << 10;
@@ -71,9 +73,9 @@ fn receiver_pays(t: &Stage) {
     let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
     let before = (receiver.charged(), sender.charged());
     // What the sender has to pay for is the source, which is written by the conductor.
-    send_unread(&client, &manager, &pattern(240 * PAGE, 1));
+    send_unread(&client, &manager, &pattern(240 * PIECE, 1));
     let after = (receiver.charged(), sender.charged());
-    assert!(after.0 >= before.0 + 240 * PAGE as u64, "{before:?} {after:?}");
+    assert!(after.0 >= before.0 + 240 * PIECE as u64, "{before:?} {after:?}");
     assert!(after.1 <= before.1 + SLACK, "{before:?} {after:?}");
 }
 
@@ -105,14 +107,18 @@ fn reclaim_of_one_cgroup(t: &Stage) {
     };
     let (manager, client) = (t.manager(), t.client());
     let cgroup = Cgroup::of(t, &manager);
-    client.round_trip(0, &manager, &bytes(&pattern(200 * PAGE, 1)), &empty());
+    client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 1)), &empty());
     let full = shrinker.pages();
     for _ in 0..8 {
         // Fails when there is not as much to be had.
         let _ = std::fs::write(cgroup.0.join("memory.reclaim"), "1M");
     }
-    assert!(shrinker.pages() + 180 <= full, "{} of {full} pages are left", shrinker.pages());
-    client.round_trip(0, &manager, &bytes(&pattern(200 * PAGE, 2)), &empty());
+    assert!(
+        shrinker.pages() + pages_of(180 * PIECE) <= full,
+        "{} of {full} pages are left",
+        shrinker.pages()
+    );
+    client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 2)), &empty());
 }
 
 /// At the limit, pages that a space needs come from its own that are idle, where there are no others.
@@ -124,7 +130,7 @@ fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
     let cgroup = Cgroup::of(t, &manager);
     // Of three calls that lie behind each other the middle one stays. What the first one leaves is idle, and
     // too small for the third.
-    client.start_call(0, 0, &bytes(&pattern(350 * PAGE, 1)));
+    client.start_call(0, 0, &bytes(&pattern(350 * PIECE, 1)));
     let first = manager.wait_call();
     other.start_call(0, 0, &bytes(b"in between"));
     let helper = manager.looper();
@@ -135,7 +141,7 @@ fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
     client.free(&client.wait_reply());
     let limit = cgroup.charged() + (300 << 10);
     std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
-    client.start_call(0, 0, &bytes(&pattern(400 * PAGE, 2)));
+    client.start_call(0, 0, &bytes(&pattern(400 * PIECE, 2)));
     let third = manager.wait_call();
     assert!(third.buffer > middle.buffer);
     assert!(cgroup.charged() <= limit);
@@ -149,6 +155,6 @@ fn nobody_pays_by_default(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let cgroup = Cgroup::of(t, &manager);
     let before = cgroup.charged();
-    send_unread(&client, &manager, &pattern(240 * PAGE, 1));
+    send_unread(&client, &manager, &pattern(240 * PIECE, 1));
     assert!(cgroup.charged() < before + SLACK, "{before} {}", cgroup.charged());
 }

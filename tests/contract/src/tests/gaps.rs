@@ -8,6 +8,7 @@
 use crate::cases;
 use crate::freezer::{Freezer, LONG};
 use crate::ops::{Op, WriteReadOp};
+use crate::pages::page;
 use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -37,12 +38,10 @@ cases! { "gaps":
     process_goes_on_while_an_answer_is_written ["IOCTL-GET_EXTENDED_ERROR"],
 }
 
-const PAGE: usize = 4096;
-
 /// Pages that are not there, for who sends or receives; [`None`] if the kernel has no userfaultfd.
 pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
-    let start = port.arena.reserve((pages + 1) * PAGE).next_multiple_of(PAGE as u64);
-    let made = Absent::of(&port.actor, start, pages * PAGE);
+    let start = port.arena.reserve((pages + 1) * page()).next_multiple_of(page() as u64);
+    let made = Absent::of(&port.actor, start, pages * page());
     let is_there = made.as_ref().err() != Some(&Errno::ENOSYS);
     t.needs("CONFIG_USERFAULTFD", is_there).then(|| made.expect("memory that is missing"))
 }
@@ -50,7 +49,7 @@ pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
 /// A call or a reply whose data are that page.
 fn of_page(absent: &Absent, handle: u32, code: u32) -> BinderTransactionData {
     let data = empty().to_handle(handle, code, TransactionFlags::empty());
-    BinderTransactionData { buffer: absent.start, data_size: PAGE as u64, ..data }
+    BinderTransactionData { buffer: absent.start, data_size: page() as u64, ..data }
 }
 
 /// Makes a call of a missing page, and waits until the driver waits for that.
@@ -289,11 +288,11 @@ fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
 fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
     let (manager, a, b) = call_back(t);
     let Some(absent) = absent(t, &a, 2) else { return };
-    let behind = absent.start + PAGE as u64;
-    a.actor.number(Op::Unmap { address: behind, length: PAGE }).expect("unmap");
+    let behind = absent.start + page() as u64;
+    a.actor.number(Op::Unmap { address: behind, length: page() }).expect("unmap");
     let mut commands = Commands::new();
     let reply = of_page(&absent, 0, 0);
-    commands.reply(&BinderTransactionData { data_size: 2 * PAGE as u64, ..reply });
+    commands.reply(&BinderTransactionData { data_size: 2 * page() as u64, ..reply });
     a.start(&commands);
     assert_eq!(absent.wait(), 0);
     b.kill();

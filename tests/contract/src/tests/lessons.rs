@@ -4,6 +4,7 @@
 use crate::actor::patience;
 use crate::cases;
 use crate::ops::Op;
+use crate::pages::page;
 use crate::port::{bytes, empty, introduce, object};
 use crate::stage::Stage;
 use binder_sys::*;
@@ -118,10 +119,10 @@ fn objects_for_someone_who_dies(t: &Stage) {
 }
 
 fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
-    let (manager, client) = (t.manager_with(8192), t.client());
+    let (manager, client) = (t.manager_with(2 * page()), t.client());
     let other = manager.looper();
     for i in 0..40 {
-        client.start_call(0, 0, &bytes(&[i; 4096]));
+        client.start_call(0, 0, &bytes(&vec![i; page()]));
         let call = manager.wait_call();
         let mut commands = Commands::new();
         commands.free_buffer(call.buffer);
@@ -135,7 +136,7 @@ fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
         client.free(&client.wait_reply());
     }
     // Each was freed once: what is free is one piece, no more and no less.
-    client.start_call(0, 0, &bytes(&[1; 8192]));
+    client.start_call(0, 0, &bytes(&vec![1; 2 * page()]));
     let call = manager.wait_call();
     let second = t.client();
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);

@@ -4,6 +4,7 @@
 use super::gaps;
 use crate::cases;
 use crate::ops::{Op, WriteReadOp};
+use crate::pages::page;
 use crate::port::{empty, Outcome, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -29,8 +30,6 @@ cases! { "loopers":
     lesson_s07_a_waiter_leaves_from_between_others ["LOOP-6", "lesson S07"],
     exited_threads_are_not_replaced ["LOOP-5"],
 }
-
-const PAGE: usize = 4096;
 
 /// A manager that may ask for so many threads.
 fn manager_with_pool(t: &Stage, threads: u32) -> Port {
@@ -175,11 +174,11 @@ fn asked_for_again_when_nothing_could_be_told(t: &Stage) {
 /// All can be written but the first code, in whose place the request goes.
 fn asked_for_again_when_that_could_not_be_told(t: &Stage) {
     let manager = manager_with_pool(t, 1);
-    let page = manager.arena.reserve(3 * PAGE).next_multiple_of(PAGE as u64);
-    manager.actor.number(Op::Unmap { address: page, length: PAGE }).expect("unmap");
+    let gone = manager.arena.reserve(3 * page()).next_multiple_of(page() as u64);
+    manager.actor.number(Op::Unmap { address: gone, length: page() }).expect("unmap");
     leave_refusal(&manager);
     let args = WriteReadOp {
-        read_buffer: Some(page + PAGE as u64 - 4),
+        read_buffer: Some(gone + page() as u64 - 4),
         read_size: Some(ROOM as u64),
         read_consumed: 4,
         ..Default::default()
@@ -198,7 +197,7 @@ fn another_is_asked_for_while_a_request_is_told(t: &Stage) {
     let (early, third) = (manager.thread(), manager.looper());
     leave_refusal(&manager);
     manager.start_raw(WriteReadOp {
-        read_buffer: Some(absent.start + PAGE as u64 - 4),
+        read_buffer: Some(absent.start + page() as u64 - 4),
         read_size: Some(ROOM as u64),
         read_consumed: 4,
         ..Default::default()

@@ -4,6 +4,7 @@
 use super::{dead, failed, pattern};
 use crate::cases;
 use crate::ops::Op;
+use crate::pages::page;
 use crate::port::{bytes, empty};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -40,8 +41,8 @@ const READ: ProtFlags = ProtFlags::PROT_READ;
 fn writable_is_refused(t: &Stage) {
     let port = t.opened();
     let write = READ | ProtFlags::PROT_WRITE;
-    assert_eq!(port.map_with(4096, write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
-    assert_eq!(port.map_with(4096, write, MapFlags::MAP_SHARED), Err(Errno::EPERM));
+    assert_eq!(port.map_with(page(), write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
+    assert_eq!(port.map_with(page(), write, MapFlags::MAP_SHARED), Err(Errno::EPERM));
 }
 
 fn cannot_become_writable(t: &Stage) {
@@ -56,7 +57,7 @@ fn other_kinds_are_fine(t: &Stage) {
         for flags in
             [MapFlags::MAP_PRIVATE, MapFlags::MAP_SHARED, MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE]
         {
-            t.opened().map_with(8192, protection, flags).expect("map");
+            t.opened().map_with(2 * page(), protection, flags).expect("map");
         }
     }
 }
@@ -65,27 +66,27 @@ fn other_kinds_are_fine(t: &Stage) {
 fn process_with_the_same_memory_cannot(t: &Stage) {
     let mut port = t.opened();
     let (protection, flags) = (READ.bits(), MapFlags::MAP_PRIVATE.bits());
-    let map = Op::Map { slot: port.slot, length: 4096, protection, flags, offset: 0 };
+    let map = Op::Map { slot: port.slot, length: page(), protection, flags, offset: 0 };
     assert_eq!(port.actor.number(Op::InTwin { op: Box::new(map) }), Err(Errno::EINVAL));
-    port.map(4096).expect("the opener can");
+    port.map(page()).expect("the opener can");
 }
 
 fn only_once(t: &Stage) {
     let mut port = t.client();
-    assert_eq!(port.map(4096), Err(Errno::EBUSY));
+    assert_eq!(port.map(page()), Err(Errno::EBUSY));
 }
 
 fn not_again_after_unmap(t: &Stage) {
     let mut port = t.client();
     port.unmap();
-    assert_eq!(port.map(4096), Err(Errno::EBUSY));
+    assert_eq!(port.map(page()), Err(Errno::EBUSY));
 }
 
 fn failed_attempt_may_be_repeated(t: &Stage) {
     let (manager, mut client) = (t.manager(), t.opened());
     let write = READ | ProtFlags::PROT_WRITE;
-    assert_eq!(client.map_with(4096, write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
-    client.map(4096).expect("the second attempt");
+    assert_eq!(client.map_with(page(), write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
+    client.map(page()).expect("the second attempt");
     client.round_trip(0, &manager, &empty(), &bytes(b"lands"));
 }
 
@@ -112,10 +113,10 @@ fn at_most_four_megabytes(t: &Stage) {
 }
 
 fn one_page_is_enough(t: &Stage) {
-    let (manager, client) = (t.manager_with(4096), t.client_with(4096));
-    let (question, answer) = (pattern(4096, 1), pattern(4096, 2));
+    let (manager, client) = (t.manager_with(page()), t.client_with(page()));
+    let (question, answer) = (pattern(page(), 1), pattern(page(), 2));
     assert_eq!(client.round_trip(0, &manager, &bytes(&question), &bytes(&answer)), answer);
-    assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern(4097, 3)))), Return::FailedReply);
+    assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern(page() + 1, 3)))), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
 }
 
@@ -123,7 +124,7 @@ fn pages_start_zeroed(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.start_call(0, 0, &bytes(b"x"));
     let call = manager.wait_call();
-    let rest = manager.memory(call.buffer + 8, 4096 - 8 - (call.buffer % 4096) as usize);
+    let rest = manager.memory(call.buffer + 8, page() - 8 - call.buffer as usize % page());
     assert!(rest.iter().all(|byte| *byte == 0), "the rest of a new page");
     manager.free(&call);
     manager.reply(&empty());
@@ -156,7 +157,10 @@ fn lesson_r20_unmapped_target(t: &Stage) {
 fn partly_unmapped_target(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let (address, length) = manager.space.expect("a space");
-    manager.actor.number(Op::Unmap { address: address + length as u64 - 4096, length: 4096 }).expect("unmap");
+    manager
+        .actor
+        .number(Op::Unmap { address: address + length as u64 - page() as u64, length: page() })
+        .expect("unmap");
     if t.upstream() {
         return;
     }
@@ -228,9 +232,9 @@ fn moved_target(t: &Stage) {
 fn mapping_in_parts(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let (address, _) = manager.space.expect("a space");
-    let (part, advice) = (address + 4096, libc::MADV_RANDOM);
-    manager.actor.number(Op::Advise { address: part, length: 4096, advice }).expect("advise on a page");
-    let data = pattern(4 * 4096, 1);
+    let (part, advice) = (address + page() as u64, libc::MADV_RANDOM);
+    manager.actor.number(Op::Advise { address: part, length: page(), advice }).expect("advise on a page");
+    let data = pattern(4 * page(), 1);
     assert_eq!(client.round_trip(0, &manager, &bytes(&data), &bytes(b"all of it")), b"all of it");
 }
 

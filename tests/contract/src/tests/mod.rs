@@ -65,6 +65,7 @@ mod slow;
 mod spam;
 mod strangers;
 mod sync;
+mod tags;
 mod tasks;
 mod threads;
 mod unload;
@@ -129,6 +130,7 @@ pub const GROUPS: &[Group] = &[
     gaps::GROUP,
     signals::GROUP,
     strangers::GROUP,
+    tags::GROUP,
     tasks::GROUP,
     lessons::GROUP,
     namespaces::GROUP,

@@ -4,6 +4,7 @@
 
 use super::{failed, pattern, NO_ERROR};
 use crate::cases;
+use crate::pages::page;
 use crate::port::{bytes, empty, object, Port};
 use crate::stage::Stage;
 use binder_sys::*;
@@ -137,26 +138,26 @@ fn not_routed_to_a_waiting_thread(t: &Stage) {
 }
 
 fn pays_with_half_of_the_space(t: &Stage) {
-    let (server, client) = (t.manager_with(8192), t.client());
-    let too_much = oneway(&client, 0, &pattern(4104, 1));
+    let (server, client) = (t.manager_with(2 * page()), t.client());
+    let too_much = oneway(&client, 0, &pattern(page() + 8, 1));
     assert_eq!(client.refused(&too_much), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
-    tell(&client, 0, &pattern(4096, 2));
-    hear(&server, &pattern(4096, 2));
-    client.round_trip(0, &server, &bytes(&pattern(4096, 3)), &empty());
+    tell(&client, 0, &pattern(page(), 2));
+    hear(&server, &pattern(page(), 2));
+    client.round_trip(0, &server, &bytes(&pattern(page(), 3)), &empty());
 }
 
 fn pays_until_it_is_freed(t: &Stage) {
-    let (server, client) = (t.manager_with(8192), t.client());
-    tell(&client, 0, &pattern(2048, 1));
-    tell(&client, 0, &pattern(2048, 2));
+    let (server, client) = (t.manager_with(2 * page()), t.client());
+    tell(&client, 0, &pattern(page() / 2, 1));
+    tell(&client, 0, &pattern(page() / 2, 2));
     let third = oneway(&client, 0, &pattern(8, 3));
     assert_eq!(client.refused(&third), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
-    let first = hear(&server, &pattern(2048, 1));
+    let first = hear(&server, &pattern(page() / 2, 1));
     server.free(&first);
     tell(&client, 0, &pattern(8, 3));
-    let second = hear(&server, &pattern(2048, 2));
+    let second = hear(&server, &pattern(page() / 2, 2));
     server.free(&second);
     hear(&server, &pattern(8, 3));
 }

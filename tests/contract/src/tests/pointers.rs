@@ -3,6 +3,7 @@
 
 use super::{failed, pattern, NO_HANDLE};
 use crate::cases;
+use crate::pages::page;
 use crate::port::{bytes, empty, Port};
 use crate::sg::{pointer_object, refused, SgParcel, EINVAL};
 use crate::stage::Stage;
@@ -553,7 +554,7 @@ fn unreadable_block_is_not_needed_where_replaced(t: &Stage) {
 }
 
 fn refused_call_undoes_what_was_done(t: &Stage) {
-    let (server, client) = (t.manager_with(4096), t.client());
+    let (server, client) = (t.manager_with(page()), t.client());
     for _ in 0..20 {
         let mut parcel = SgParcel::new();
         parcel.object(&FlatBinderObject::binder(0x10, 0));
@@ -566,7 +567,7 @@ fn refused_call_undoes_what_was_done(t: &Stage) {
         }
         assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
     }
-    client.round_trip(0, &server, &bytes(&pattern(4096, 2)), &empty());
+    client.round_trip(0, &server, &bytes(&pattern(page(), 2)), &empty());
 }
 
 fn wiped_when_asked_for(t: &Stage) {
@@ -638,21 +639,22 @@ fn lesson_c17_command_must_lie_in_the_buffer(t: &Stage) {
 }
 
 fn room_counts_as_space(t: &Stage) {
-    let (server, client) = (t.manager_with(16 << 10), t.client());
-    let fits = SgParcel { room: (16 << 10) - 8, ..SgParcel::new() };
+    let all = 4 * page() as u64;
+    let (server, client) = (t.manager_with(4 * page()), t.client());
+    let fits = SgParcel { room: all - 8, ..SgParcel::new() };
     client.start_sg(&fits.call(&client));
     finish(&server, &client, &server.wait_call());
-    let large = SgParcel { room: 16 << 10, ..SgParcel::new() };
+    let large = SgParcel { room: all, ..SgParcel::new() };
     assert_eq!(client.refused_sg(&large.call(&client)), failed(Errno::ENOSPC));
     // Oneway calls have half of it.
-    let half = SgParcel { room: 8 << 10, ..SgParcel::new() };
+    let half = SgParcel { room: all / 2, ..SgParcel::new() };
     let oneway = half.to(&client, 0, TransactionFlags::ONE_WAY);
     assert_eq!(client.refused_sg(&oneway), failed(Errno::ENOSPC));
     client.round_trip(0, &server, &empty(), &empty());
 }
 
 fn space_comes_back(t: &Stage) {
-    let (server, client) = (t.manager_with(8 << 10), t.client());
+    let (server, client) = (t.manager_with(2 * page()), t.client());
     for round in 0..50 {
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(2000, round));
@@ -662,5 +664,5 @@ fn space_comes_back(t: &Stage) {
         expect_block(&server, &call, outer, round, &[(8 * round, inner)]);
         finish(&server, &client, &call);
     }
-    client.round_trip(0, &server, &bytes(&pattern(8 << 10, 1)), &empty());
+    client.round_trip(0, &server, &bytes(&pattern(2 * page(), 1)), &empty());
 }

@@ -6,6 +6,7 @@ use crate::cases;
 use crate::child;
 use crate::load;
 use crate::ops::Op;
+use crate::pages::{page, pages_of};
 use crate::port::{bytes, empty, Port};
 use crate::shrinker::Shrinker;
 use crate::stage::Stage;
@@ -34,7 +35,8 @@ cases! { "reclaim":
     while_mappings_come_and_go ["ALLOC-5", "MMAP-7", "MMAP-8"],
 }
 
-const PAGE: usize = 4096;
+/// Of which the sizes of calls are multiples, whatever the size of a page.
+const PIECE: usize = 4096;
 
 fn shrinker(t: &Stage) -> Option<Shrinker> {
     let found = Shrinker::find(&t.directory("debugfs"));
@@ -60,12 +62,16 @@ fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
     for seed in 0..3 {
-        let (question, reply) = (pattern(64 * PAGE, seed), pattern(40 * PAGE, seed + 10));
+        let (question, reply) = (pattern(64 * PIECE, seed), pattern(40 * PIECE, seed + 10));
         client.round_trip(0, &manager, &bytes(&question), &bytes(&reply));
         let full = shrinker.pages();
-        assert!(full >= 104, "{full} pages");
+        assert!(full >= pages_of(104 * PIECE), "{full} pages");
         shrinker.squeeze();
-        assert!(shrinker.pages() + 100 <= full, "{} of {full} pages are left", shrinker.pages());
+        assert!(
+            shrinker.pages() + pages_of(100 * PIECE) <= full,
+            "{} of {full} pages are left",
+            shrinker.pages()
+        );
     }
 }
 
@@ -74,21 +80,25 @@ fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
 fn as_the_kernel_does_it(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    let data = pattern(64 * PAGE, 1);
+    let data = pattern(64 * PIECE, 1);
     for _ in 0..2 {
         client.round_trip(0, &manager, &bytes(&data), &bytes(&data));
         let full = shrinker.pages();
         for _ in 0..4 {
             std::fs::write("/proc/sys/vm/drop_caches", "2").expect("shrink all caches");
         }
-        assert!(shrinker.pages() + 100 <= full, "{} of {full} pages are left", shrinker.pages());
+        assert!(
+            shrinker.pages() + pages_of(100 * PIECE) <= full,
+            "{} of {full} pages are left",
+            shrinker.pages()
+        );
     }
 }
 
 fn pages_in_use_stay(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    let data = pattern(20 * PAGE, 1);
+    let data = pattern(20 * PIECE, 1);
     client.start_call(0, 0, &bytes(&data));
     let call = manager.wait_call();
     shrinker.squeeze();
@@ -101,7 +111,7 @@ fn edges_in_use_stay(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let manager = t.manager();
     let clients = [t.client(), t.client(), t.client()];
-    let data = |seed| pattern(3 * PAGE + 1000, seed);
+    let data = |seed| pattern(3 * page() + 1000, seed);
     let loopers = [manager.clone(), manager.looper(), manager.looper()];
     let mut calls = Vec::new();
     for (index, client) in clients.iter().enumerate() {
@@ -124,23 +134,23 @@ fn edges_in_use_stay(t: &Stage) {
 fn what_went_is_not_there(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    let buffer = freed_call(&client, &manager, &pattern(8 * PAGE, 1));
+    let buffer = freed_call(&client, &manager, &pattern(8 * page(), 1));
     shrinker.squeeze();
-    manager.actor.start(Op::Touch { address: buffer + 3 * PAGE as u64 });
+    manager.actor.start(Op::Touch { address: buffer + 3 * page() as u64 });
     assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
 }
 
 fn what_comes_back_is_zeroed(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    let buffer = freed_call(&client, &manager, &[0x5e; 2 * PAGE]);
+    let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
     answer(&client, &manager);
     assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody wants the page");
     shrinker.squeeze();
     client.start_call(0, 0, &bytes(b"x"));
     let call = manager.wait_call();
     assert_eq!(call.buffer, buffer, "the same place");
-    let rest = manager.memory(buffer + 8, PAGE - 8);
+    let rest = manager.memory(buffer + 8, page() - 8);
     assert!(rest.iter().all(|byte| *byte == 0), "what was there before");
     manager.free(&call);
     answer(&client, &manager);
@@ -163,21 +173,21 @@ fn what_is_used_again_and_again_stays(t: &Stage) {
 fn source_that_is_not_there_yet(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     // Everything in the arena is new to the process: each page of it has to be found first.
-    let data = pattern(30 * PAGE + 7, 3);
+    let data = pattern(30 * PIECE + 7, 3);
     client.round_trip(0, &manager, &bytes(&data), &empty());
     // Nobody has ever touched this.
-    let nothing = client.arena.reserve(20 * PAGE);
-    let call = BinderTransactionData { buffer: nothing, ..client.place(0, 0, &bytes(&data[..20 * PAGE])) };
+    let nothing = client.arena.reserve(20 * PIECE);
+    let call = BinderTransactionData { buffer: nothing, ..client.place(0, 0, &bytes(&data[..20 * PIECE])) };
     client.start_transaction(&call);
     let call = manager.wait_call();
-    assert_eq!(manager.data(&call), vec![0; 20 * PAGE]);
+    assert_eq!(manager.data(&call), vec![0; 20 * PIECE]);
     manager.free(&call);
     answer(&client, &manager);
     // Half of it cannot be read at all.
     let end = client.arena.end();
     let call = BinderTransactionData {
-        buffer: end - 2 * PAGE as u64,
-        ..client.place(0, 0, &bytes(&data[..4 * PAGE]))
+        buffer: end - 2 * PIECE as u64,
+        ..client.place(0, 0, &bytes(&data[..4 * PIECE]))
     };
     assert_eq!(client.refused(&call), Return::FailedReply);
     client.round_trip(0, &manager, &bytes(&data), &empty());
@@ -186,7 +196,7 @@ fn source_that_is_not_there_yet(t: &Stage) {
 fn after_unmap(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(&pattern(30 * PAGE, 1)));
+    client.start_call(0, 0, &bytes(&pattern(30 * PIECE, 1)));
     let call = manager.wait_call();
     manager.unmap();
     shrinker.squeeze();
@@ -199,7 +209,7 @@ fn after_unmap(t: &Stage) {
 fn after_a_move(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    let data = pattern(30 * PAGE, 1);
+    let data = pattern(30 * PIECE, 1);
     let buffer = freed_call(&client, &manager, &data);
     let (address, length) = manager.space.expect("a space");
     let moved = manager.actor.number(Op::Move { address, length }).expect("move the space");
@@ -212,7 +222,7 @@ fn after_a_move(t: &Stage) {
 fn pages_thrown_away_come_back(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    let data = pattern(30 * PAGE, 1);
+    let data = pattern(30 * PIECE, 1);
     client.round_trip(0, &manager, &bytes(&data), &empty());
     let (address, length) = manager.space.expect("a space");
     let advice = libc::MADV_DONTNEED;
@@ -225,11 +235,11 @@ fn pages_of_the_dead(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
     let before = shrinker.pages();
-    freed_call(&client, &manager, &pattern(100 * PAGE, 1));
+    freed_call(&client, &manager, &pattern(100 * PIECE, 1));
     manager.kill();
     client.wait_refusal();
     let deadline = Instant::now() + crate::actor::patience();
-    while shrinker.pages() > before + 10 {
+    while shrinker.pages() > before + pages_of(10 * PIECE) {
         shrinker.scan();
         assert!(Instant::now() < deadline, "{} pages are left", shrinker.pages());
     }
@@ -239,7 +249,7 @@ fn pages_of_the_dead(t: &Stage) {
 fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    let data = pattern(16 * PAGE, 1);
+    let data = pattern(16 * PIECE, 1);
     client.start_call(0, 0, &bytes(&data));
     let call = manager.wait_call();
     let (address, length) = manager.space.expect("a space");
@@ -326,7 +336,7 @@ fn while_mappings_come_and_go(t: &Stage) {
     let _squeezer = Squeezer::start(&shrinker);
     for round in 0..t.tries(20) as usize {
         let (manager, client) = (t.manager(), t.client());
-        let data = pattern(50 * PAGE, round);
+        let data = pattern(50 * PIECE, round);
         freed_call(&client, &manager, &data);
         manager.reply(&bytes(&data));
         let reply = client.wait_reply();

@@ -3,6 +3,7 @@
 
 use super::{failed, pattern, NO_ERROR, NO_HANDLE};
 use crate::cases;
+use crate::pages::page;
 use crate::port::{bytes, empty, object, Port};
 use crate::stage::Stage;
 use binder_sys::codes::BR_FAILED_REPLY;
@@ -98,13 +99,13 @@ fn that_cannot_be_translated(t: &Stage) {
 }
 
 fn that_does_not_fit(t: &Stage) {
-    let (server, client) = (t.manager(), t.client_with(8192));
-    let reply = server.place(0, 0, &bytes(&pattern(8193, 0)));
+    let (server, client) = (t.manager(), t.client_with(2 * page()));
+    let reply = server.place(0, 0, &bytes(&pattern(2 * page() + 1, 0)));
     let (told, error) = failing(&server, &client, &reply);
     assert_eq!(told, Return::FailedReply);
     assert_eq!(error.0, BR_FAILED_REPLY);
     assert_eq!(error.1, -(Errno::ENOSPC as i32));
-    client.round_trip(0, &server, &empty(), &bytes(&pattern(8192, 0)));
+    client.round_trip(0, &server, &empty(), &bytes(&pattern(2 * page(), 0)));
 }
 
 fn from_unreadable_memory(t: &Stage) {

@@ -10,6 +10,7 @@ use crate::cases;
 use crate::child;
 use crate::gauge;
 use crate::ops::Op;
+use crate::pages::page;
 use crate::port::{bytes, empty, introduce, Port};
 use crate::shrinker::Shrinker;
 use crate::stage::{Stage, SPACE};
@@ -178,7 +179,7 @@ fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
         let (pages, before) = (shrinker.pages(), gauge::bytes());
         shrinker.squeeze();
         let freed = before - gauge::bytes();
-        let taken = (pages - shrinker.pages()) as i64 * 4096;
+        let taken = (pages - shrinker.pages()) as i64 * page() as i64;
         assert!(taken >= 3 << 20, "{taken} bytes were taken");
         assert!(freed >= taken / 2, "{freed} of {taken} bytes are free");
         manager.reply(&bytes(b"done"));

@@ -4,6 +4,7 @@
 
 use crate::cases;
 use crate::ops::Op;
+use crate::pages::page;
 use crate::port::{bytes, empty, introduce, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -177,10 +178,10 @@ fn counts_by_a_thread_outside_the_pool(t: &Stage) {
 }
 
 fn buffers_freed_outside_the_pool(t: &Stage) {
-    let (manager, client) = (t.manager_with(4096), t.client());
+    let (manager, client) = (t.manager_with(page()), t.client());
     let stranger = manager.thread();
     for _ in 0..3 {
-        client.start_call(0, 0, &bytes(&[1; 4096]));
+        client.start_call(0, 0, &bytes(&vec![1; page()]));
         stranger.free(&manager.wait_call());
         manager.reply(&empty());
         client.free(&client.wait_reply());

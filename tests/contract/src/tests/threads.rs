@@ -3,6 +3,7 @@
 
 use super::nested::couple;
 use crate::cases;
+use crate::pages::page;
 use crate::port::{bytes, empty, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -66,16 +67,16 @@ fn exit_while_calling(t: &Stage) {
 }
 
 fn exit_with_a_reply_unread(t: &Stage) {
-    let (server, client) = (t.manager(), t.client_with(4096));
+    let (server, client) = (t.manager(), t.client_with(page()));
     client.send(|c| c.transaction(&client.place(0, 0, &empty())));
     server.wait_call();
-    server.reply(&bytes(&[7; 4096]));
+    server.reply(&bytes(&vec![7; page()]));
     exit(&client);
     assert_eq!(client.drain(), []);
     // The unread reply took all the space. Is it free again?
     client.start_call(0, 0, &empty());
     server.wait_call();
-    server.reply(&bytes(&[8; 4096]));
+    server.reply(&bytes(&vec![8; page()]));
     let answered = client.wait("a reply or a refusal", |item| match item {
         Return::Reply(_) => Some(true),
         Return::FailedReply => Some(false),

@@ -4,6 +4,7 @@
 use super::pattern;
 use crate::cases;
 use crate::ops::{Op, WriteReadOp};
+use crate::pages::{page, pages_of};
 use crate::port::{bytes, empty, object, Port, ROOM};
 use crate::shrinker::Shrinker;
 use crate::stage::{Stage, SPACE};
@@ -21,13 +22,14 @@ cases! { "userfault":
     receiver_waits_for_its_own_memory ["REL-2", "ALLOC-5"],
 }
 
-const PAGE: usize = 4096;
+/// Of which the sizes of calls are multiples, whatever the size of a page.
+const PIECE: usize = 4096;
 
 /// Memory of a process that will be there when we provide it, and the driver's shrinker; `None` if the
 /// kernel has not both.
 fn absent(t: &Stage, port: &Port, pages: usize) -> Option<(Absent, Shrinker)> {
-    let start = port.arena.reserve((pages + 1) * PAGE).next_multiple_of(PAGE as u64);
-    let made = Absent::of(&port.actor, start, pages * PAGE);
+    let start = port.arena.reserve((pages + 1) * page()).next_multiple_of(page() as u64);
+    let made = Absent::of(&port.actor, start, pages * page());
     if !t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS)) {
         return None;
     }
@@ -39,7 +41,7 @@ fn absent(t: &Stage, port: &Port, pages: usize) -> Option<(Absent, Shrinker)> {
 /// Sends a call whose data are the pages that are missing, and waits until the driver waits for the first.
 fn send_absent(client: &Port, absent: &Absent, pages: usize) {
     let call = client.place(0, 0, &empty());
-    let call = BinderTransactionData { buffer: absent.start, data_size: (pages * PAGE) as u64, ..call };
+    let call = BinderTransactionData { buffer: absent.start, data_size: (pages * page()) as u64, ..call };
     client.start_transaction(&call);
     assert_eq!(absent.wait(), 0);
     assert!(!client.actor.answered(std::time::Duration::ZERO), "came back without the data");
@@ -54,13 +56,13 @@ fn space_cannot_be_watched(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let Some((_, shrinker)) = absent(t, &manager, 1) else { return };
     let (address, length) = manager.space.expect("a space");
-    for length in [length, PAGE] {
+    for length in [length, page()] {
         for (mode, features) in [(MISSING, 0), (WRITE_PROTECTED, 0), (WRITE_PROTECTED, WRITES_PASS)] {
             let watched = manager.actor.number(Op::Watch { address, length, mode, features });
             assert_eq!(watched, Err(Errno::EINVAL), "mode {mode}, features {features}");
         }
     }
-    let data = pattern(20 * PAGE, 1);
+    let data = pattern(20 * PIECE, 1);
     client.round_trip(0, &manager, &bytes(&data), &empty());
     shrinker.squeeze();
     client.round_trip(0, &manager, &bytes(&data), &empty());
@@ -69,18 +71,22 @@ fn space_cannot_be_watched(t: &Stage) {
 fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
     let Some((absent, shrinker)) = absent(t, &client, 3) else { return };
-    let data = pattern(3 * PAGE, 1);
+    let data = pattern(3 * page(), 1);
     send_absent(&client, &absent, 3);
-    for (index, page) in data.chunks(PAGE).enumerate() {
+    for (index, page) in data.chunks(page()).enumerate() {
         if index > 0 {
             assert_eq!(absent.wait(), index);
         }
         // Others' calls go through, and their pages come and go.
-        let question = pattern(30 * PAGE, index);
+        let question = pattern(30 * PIECE, index);
         other.round_trip(0, &manager, &bytes(&question), &bytes(b"answer"));
         let full = shrinker.pages();
         shrinker.squeeze();
-        assert!(shrinker.pages() + 20 <= full, "{} of {full} pages are left", shrinker.pages());
+        assert!(
+            shrinker.pages() + pages_of(20 * PIECE) <= full,
+            "{} of {full} pages are left",
+            shrinker.pages()
+        );
         absent.provide(index, page);
     }
     let call = manager.wait_call();
@@ -112,7 +118,7 @@ fn target_dies_meanwhile(t: &Stage) {
     manager.kill();
     shrinker.squeeze();
     let next = t.manager();
-    other.round_trip(0, &next, &bytes(&pattern(9 * PAGE, 1)), &empty());
+    other.round_trip(0, &next, &bytes(&pattern(9 * PIECE, 1)), &empty());
     shrinker.squeeze();
     for index in 0..2 {
         absent.provide(index, b"too late");
@@ -158,7 +164,7 @@ fn sender_dies_meanwhile(t: &Stage) {
     client.kill();
     shrinker.squeeze();
     // What it had reserved is free again.
-    other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * PAGE, 1)), &empty());
+    other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * page(), 1)), &empty());
 }
 
 fn receiver_waits_for_its_own_memory(t: &Stage) {
@@ -166,7 +172,7 @@ fn receiver_waits_for_its_own_memory(t: &Stage) {
     let Some((absent, shrinker)) = absent(t, &manager, 1) else { return };
     let read_buffer = Some(absent.start);
     manager.start_raw(WriteReadOp { read_buffer, read_size: Some(ROOM as u64), ..Default::default() });
-    client.start_call(0, 0, &bytes(&pattern(5 * PAGE, 1)));
+    client.start_call(0, 0, &bytes(&pattern(5 * PIECE, 1)));
     assert_eq!(absent.wait(), 0);
     shrinker.squeeze();
     client.kill();
@@ -183,5 +189,5 @@ fn receiver_waits_for_its_own_memory(t: &Stage) {
         }
     }
     let next = manager.looper();
-    other.round_trip(0, &next, &bytes(&pattern(SPACE - 2 * PAGE, 2)), &empty());
+    other.round_trip(0, &next, &bytes(&pattern(SPACE - 2 * page(), 2)), &empty());
 }

@@ -4,6 +4,7 @@
 use super::{known, oneway, tell};
 use crate::cases;
 use crate::logs::{until, Logs};
+use crate::pages::page;
 use crate::port::{bytes, empty, introduce};
 use crate::stage::{Stage, SPACE};
 use binder_logs::{Counters, Pages, ReferenceCounts, RequestedThreads};
@@ -208,21 +209,21 @@ fn space_of_a_process(t: &Stage) {
 
 fn pages_of_a_process(t: &Stage) {
     let logs = Logs::of(t);
-    let (manager, client) = (t.manager_with(64 << 10), t.client());
+    let (manager, client) = (t.manager_with(16 * page()), t.client());
     let stats = || {
         let stats = logs.stats_of(&manager);
         (stats.pages.expect("a line"), stats.pages_high_watermark.expect("a line"))
     };
     let pages = |active, lru| Pages { active, lru, free: 16 - active - lru };
     assert_eq!(stats(), (pages(0, 0), 0));
-    client.start_call(0, 0, &bytes(&[1; 3 * 4096]));
+    client.start_call(0, 0, &bytes(&vec![1; 3 * page()]));
     let call = manager.wait_call();
     assert_eq!(stats(), (pages(3, 0), 3));
     manager.reply(&empty());
     client.wait_reply();
     manager.free(&call);
     assert_eq!(stats(), (pages(0, 3), 3), "they are kept for the next");
-    client.start_transaction(&oneway(&client, 0, &[2; 4096]));
+    client.start_transaction(&oneway(&client, 0, &vec![2; page()]));
     client.wait_for(Return::TransactionComplete);
     assert_eq!(stats(), (pages(1, 2), 3));
     manager.wait_call();

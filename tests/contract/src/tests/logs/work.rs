@@ -5,6 +5,7 @@ use super::{oneway, tell};
 use crate::cases;
 use crate::freezer::Freezer;
 use crate::logs::{only, until, Logs};
+use crate::pages::page;
 use crate::port::{bytes, empty, introduce, Port};
 use crate::stage::Stage;
 use binder_logs::{BufferState, Held, Transaction, Work};
@@ -129,7 +130,7 @@ fn completion(t: &Stage) {
 /// C has no words for these completions; it prints the number of its kind of work.
 fn completions_without_words(t: &Stage) {
     let logs = Logs::of(t);
-    let (server, client) = (t.manager_with(8192), t.client());
+    let (server, client) = (t.manager_with(2 * page()), t.client());
     let freezer = Freezer::of(t, &server);
     freezer.freeze(0).expect("freeze");
     client.send(|c| c.transaction(&oneway(&client, 0, b"")));
@@ -139,7 +140,7 @@ fn completions_without_words(t: &Stage) {
     server.free(&server.wait_call());
     client.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, 1u32).expect("ask to be told");
     // The second takes less than a tenth of the space out of what is left, and the first is more than a quarter.
-    tell(&client, 0, &[0; 3200]);
+    tell(&client, 0, &vec![0; page() * 3200 / 4096]);
     client.send(|c| c.transaction(&oneway(&client, 0, &[0; 100])));
     assert_eq!(logs.thread(&client).work, [Work::Unknown(4)]);
     client.wait_for(Return::OnewaySpamSuspect);

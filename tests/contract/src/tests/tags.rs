@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Pointers whose top byte is a tag, as Android's programs for arm64 have them: who asks for it gives them to the driver as to any system
+//! call. What the driver takes for numbers comes and goes as it is.
+
+use super::{failed, pattern};
+use crate::cases;
+use crate::ops::{Op, WriteReadOp};
+use crate::pages::page;
+use crate::port::{bytes, empty, object, Port, ROOM};
+use crate::sg::SgParcel;
+use crate::stage::Stage;
+use crate::tagging::{tagged, PROT_MTE};
+use binder_sys::*;
+use nix::errno::Errno;
+use nix::sys::mman::{MapFlags, ProtFlags};
+
+cases! { "tags":
+    argument_of_an_ioctl ["IOCTL-VERSION"],
+    commands_and_returns ["IOCTL-WRITE_READ", "WR-1"],
+    data_and_offsets ["TXN-1"],
+    blocks ["OBJ-PTR", "OBJ-2"],
+    refused_from_who_has_not_asked ["WR-3", "TXN-1", "IOCTL-VERSION"],
+    names_of_nodes_keep_theirs ["NODE-1"],
+    buffers_are_freed_by_the_address_that_was_told ["OBJ-12"],
+    checked_in_data ["TXN-1"],
+    checked_in_blocks ["OBJ-PTR"],
+    checked_in_commands_and_returns ["WR-3", "WR-12"],
+    checked_in_the_argument_of_an_ioctl ["IOCTL-VERSION"],
+    space_has_none ["MMAP-2"],
+}
+
+const TAG: u8 = 0xa5;
+/// Of memory, which has four bits, and another one.
+const RIGHT: u8 = 0x5;
+const WRONG: u8 = 0x6;
+const DONE: Errno = Errno::UnknownErrno;
+
+/// Has a client give tagged pointers. `false` if there is no such thing here.
+fn takes_tags(t: &Stage, client: &Port) -> bool {
+    let asked = client.actor.number(Op::TakeTags { on: true, check: false });
+    t.needs("pointers with tags (arm64, CONFIG_ARM64_TAGGED_ADDR_ABI)", asked.is_ok())
+}
+
+/// Memory of a client's whose tag is [`RIGHT`]; the processor compares it with pointers'. [`None`] if there is no such thing here.
+fn checked(t: &Stage, client: &Port) -> Option<u64> {
+    if !takes_tags(t, client) {
+        return None;
+    }
+    let asked = client.actor.number(Op::TakeTags { on: true, check: true });
+    let is_there = t.needs("memory with tags (MTE)", asked.is_ok());
+    let made = is_there.then(|| client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }));
+    made.map(|made| made.expect("memory with tags"))
+}
+
+/// Serves a call that has come, and has the caller take the reply.
+#[track_caller]
+fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
+    server.free(call);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+}
+
+/// Asks for the version into memory that may be tagged.
+fn version_at(client: &Port, address: u64) -> nix::Result<u64> {
+    client.actor.number(Op::IoctlAt { slot: client.slot, number: ioctl::BINDER_VERSION, address })
+}
+
+fn argument_of_an_ioctl(t: &Stage) {
+    let client = t.client();
+    if !takes_tags(t, &client) {
+        return;
+    }
+    let place = client.arena.place(&[0; 4]);
+    assert_eq!(version_at(&client, tagged(place, TAG)), Ok(0));
+    assert_eq!(client.arena.fetch(place, 4), 8u32.to_ne_bytes());
+}
+
+/// Writes a command that asks for nothing and reads what there is, by pointers with tags; what was read, and how that ended.
+fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Errno, u64, u64) {
+    let outcome = client.raw(WriteReadOp {
+        write_buffer: Some(commands),
+        write_size: Some(size),
+        read_buffer: Some(returns),
+        read_size: Some(ROOM as u64),
+        ..Default::default()
+    });
+    (outcome.errno, outcome.write_consumed, outcome.read_consumed)
+}
+
+fn commands_and_returns(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    if !takes_tags(t, &client) {
+        return;
+    }
+    let mut commands = Commands::new();
+    commands.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer")));
+    let size = commands.len() as u64;
+    let write = client.arena.place(commands.as_bytes());
+    let read = client.arena.reserve(ROOM);
+    client.start_raw(WriteReadOp {
+        write_buffer: Some(tagged(write, TAG)),
+        write_size: Some(size),
+        read_buffer: Some(tagged(read, TAG)),
+        read_size: Some(ROOM as u64),
+        ..Default::default()
+    });
+    let call = server.wait_call();
+    assert_eq!(server.data(&call), b"by a tagged pointer");
+    server.free(&call);
+    server.reply(&empty());
+    let outcome = client.finish_raw();
+    assert_eq!((outcome.errno, outcome.write_consumed), (DONE, size));
+    let read = client.arena.fetch(read, outcome.read_consumed as usize);
+    let told: Vec<Return> = Returns::new(&read).map(|item| item.expect("whole items")).collect();
+    assert_eq!(told[..2], [Return::Noop, Return::TransactionComplete]);
+}
+
+fn data_and_offsets(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    if !takes_tags(t, &client) {
+        return;
+    }
+    for length in [8, 100, 3 * page()] {
+        let mut parcel = bytes(&pattern(length, 1));
+        parcel.object(&FlatBinderObject::binder(0x10, 0x20));
+        let plain = client.place(0, 0, &parcel);
+        let call = BinderTransactionData {
+            buffer: tagged(plain.buffer, TAG),
+            offsets: tagged(plain.offsets, TAG ^ 0xff),
+            ..plain
+        };
+        client.start_transaction(&call);
+        let call = server.wait_call();
+        assert_eq!(server.data(&call)[..length], pattern(length, 1));
+        assert_ne!(server.object(&call).handle(), 0);
+        finish(&server, &client, &call);
+        client.ignore_passed();
+    }
+}
+
+fn blocks(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    if !takes_tags(t, &client) {
+        return;
+    }
+    let mut parcel = SgParcel::new();
+    for seed in 0..2 {
+        let place = client.arena.place(&pattern(100, seed));
+        parcel.block_at(tagged(place, TAG), 100);
+    }
+    client.start_sg(&parcel.call(&client));
+    let call = server.wait_call();
+    for seed in 0..2 {
+        assert_eq!(server.received_block(&call, seed as u64), pattern(100, seed));
+    }
+    finish(&server, &client, &call);
+}
+
+fn refused_from_who_has_not_asked(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    if !takes_tags(t, &client) {
+        return;
+    }
+    client.actor.number(Op::TakeTags { on: false, check: false }).expect("give none any more");
+    let place = tagged(client.arena.place(&[0; 4]), TAG);
+    assert_eq!(version_at(&client, place), Err(Errno::EFAULT));
+    let (commands, room) =
+        (client.arena.place(Commands::new().enter_looper().as_bytes()), client.arena.reserve(ROOM));
+    assert_eq!(write_and_read(&client, tagged(commands, TAG), 4, room), (Errno::EFAULT, 0, 0));
+    let plain = client.place(0, 0, &bytes(&pattern(100, 1)));
+    let call = BinderTransactionData { buffer: tagged(plain.buffer, TAG), ..plain };
+    assert_eq!(client.refused(&call), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    client.round_trip(0, &server, &bytes(b"without"), &empty());
+}
+
+/// Who owns a node gets back what it has named it by, tag and all.
+fn names_of_nodes_keep_theirs(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    if !takes_tags(t, &client) {
+        return;
+    }
+    let (ptr, cookie) = (tagged(0x1000, TAG), tagged(0x2000, TAG));
+    client.start_call(0, 0, &object(FlatBinderObject::binder(ptr, cookie)));
+    let call = server.wait_call();
+    let handle = server.object(&call).handle();
+    server.reply(&object(FlatBinderObject::strong_handle(handle)));
+    let reply = client.wait_reply();
+    let back = client.object(&reply);
+    assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, ptr, cookie));
+    assert_eq!(client.node_debug_info(0).ptr, ptr);
+    // By the same address without its tag it is another one.
+    client.free(&reply);
+    client.start_call(0, 0, &object(FlatBinderObject::binder(0x1000, 0x2000)));
+    let call = server.wait_call();
+    assert_ne!(server.object(&call).handle(), handle);
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    client.ignore_passed();
+}
+
+fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
+    let (server, client) = (t.manager_with(page()), t.client());
+    if !takes_tags(t, &server) {
+        return;
+    }
+    client.start_call(0, 0, &bytes(&pattern(page(), 1)));
+    let call = server.wait_call();
+    assert_eq!(call.buffer >> 56, 0, "the driver's addresses have no tags");
+    server.reply(&empty());
+    client.free(&client.wait_reply());
+    server.send(|c| c.free_buffer(tagged(call.buffer, TAG)));
+    assert_eq!(
+        client.refused(&client.place(0, 0, &bytes(b"full"))),
+        Return::FailedReply,
+        "nothing was freed"
+    );
+    server.free(&call);
+    client.round_trip(0, &server, &bytes(b"free"), &empty());
+}
+
+fn checked_in_data(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let Some(memory) = checked(t, &client) else { return };
+    let call = |tag| {
+        let plain = client.place(0, 0, &empty());
+        BinderTransactionData { buffer: tagged(memory, tag), data_size: 100, ..plain }
+    };
+    client.start_transaction(&call(RIGHT));
+    let arrived = server.wait_call();
+    assert_eq!(server.data(&arrived), [0; 100]);
+    finish(&server, &client, &arrived);
+    assert_eq!(client.refused(&call(WRONG)), Return::FailedReply);
+    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    client.round_trip(0, &server, &bytes(b"after it"), &empty());
+}
+
+fn checked_in_blocks(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let Some(memory) = checked(t, &client) else { return };
+    let parcel = |tag| {
+        let mut parcel = SgParcel::new();
+        parcel.block_at(tagged(memory, tag), 64);
+        parcel.call(&client)
+    };
+    client.start_sg(&parcel(RIGHT));
+    let call = server.wait_call();
+    assert_eq!(server.received_block(&call, 0), [0; 64]);
+    finish(&server, &client, &call);
+    assert_eq!(client.refused_sg(&parcel(WRONG)), failed(Errno::EFAULT));
+    client.round_trip(0, &server, &bytes(b"after it"), &empty());
+}
+
+fn checked_in_commands_and_returns(t: &Stage) {
+    let client = t.client();
+    let Some(memory) = checked(t, &client) else { return };
+    let commands = client.arena.place(Commands::new().enter_looper().as_bytes());
+    // Its content is no command; it is not looked at.
+    assert_eq!(write_and_read(&client, tagged(memory, WRONG), 4, commands), (Errno::EFAULT, 0, 0));
+    assert_eq!(write_and_read(&client, tagged(memory, RIGHT), 4, commands), (Errno::EINVAL, 0, 0));
+    client.nonblocking(true);
+    assert_eq!(write_and_read(&client, commands, 4, tagged(memory, WRONG)), (Errno::EFAULT, 4, 0));
+    assert_eq!(write_and_read(&client, commands, 0, tagged(memory, RIGHT)).0, Errno::EAGAIN);
+}
+
+fn checked_in_the_argument_of_an_ioctl(t: &Stage) {
+    let client = t.client();
+    let Some(memory) = checked(t, &client) else { return };
+    assert_eq!(version_at(&client, tagged(memory, WRONG)), Err(Errno::EFAULT));
+    assert_eq!(version_at(&client, tagged(memory, RIGHT)), Ok(0));
+}
+
+/// The kernel gives tags to a program's own memory alone.
+fn space_has_none(t: &Stage) {
+    let client = t.opened();
+    if checked(t, &client).is_none() {
+        return;
+    }
+    let protection = ProtFlags::PROT_READ | ProtFlags::from_bits_retain(PROT_MTE);
+    assert_eq!(client.map_with(4 * page(), protection, MapFlags::MAP_PRIVATE), Err(Errno::EINVAL));
+    let mut port = t.client();
+    let (address, length) = port.space.take().expect("a space");
+    let protection = protection.bits();
+    assert_eq!(port.actor.number(Op::Protect { address, length, protection }), Err(Errno::EINVAL));
+}
