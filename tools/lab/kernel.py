@@ -44,6 +44,9 @@ GUESTS = {
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("arm64", "arm64", ("common", "arm64", "trace")),
+        Guest("android", "um", ("common", "um", "trace", "android"), flags=_UML_MODULES),
+        Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android")),
+        Guest("arm64-android", "arm64", ("common", "arm64", "trace", "android")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
