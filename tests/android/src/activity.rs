@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// How long a freezer waits for calls to end, in milliseconds: not at all, as Android does, or a little.
 const TIMEOUTS: [u32; 3] = [0, 20, 100];
-/// Frozen at a time.
-const MOST_FROZEN: usize = 3;
+/// Frozen at a time, or about to be.
+const MOST_CACHED: usize = 3;
 /// Bit 0 of `sync_recv`: a call was refused. Bit 1: one came between the request and its end.
 const SYNC_RECEIVED: u32 = 1;
 const PENDING: u32 = 2;
@@ -48,7 +48,18 @@ pub struct Running {
     pub id: u64,
     pid: Pid,
     group: Group,
-    thaw_at: Option<Instant>,
+    state: State,
+}
+
+/// What an application is to the activity manager.
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// Somebody looks at it.
+    Used,
+    /// Nobody does: it is to be frozen then, unless it is still called.
+    Cached(Instant),
+    /// It is to be thawed then.
+    Frozen(Instant),
 }
 
 /// The activity manager.
@@ -96,7 +107,7 @@ impl Activity {
         let group = Group::of(uid, pid)?;
         self.started[id as usize].go.store(true, SeqCst);
         self.deeds.started += 1;
-        Ok(Running { id, pid, group, thaw_at: None })
+        Ok(Running { id, pid, group, state: State::Used })
     }
 
     /// Does one of the things that an activity manager does.
@@ -106,31 +117,48 @@ impl Activity {
         }
         self.reap()?;
         for index in 0..self.running.len() {
-            if self.running[index].thaw_at.is_some_and(|at| at <= Instant::now()) {
-                self.thaw(index)?;
+            match self.running[index].state {
+                State::Cached(until) if until <= Instant::now() => self.freeze(index)?,
+                State::Frozen(until) if until <= Instant::now() => self.thaw(index)?,
+                _ => {}
             }
         }
-        let index = self.random.random_range(0..self.running.len());
+        for index in 0..self.running.len() {
+            self.consider(index)?;
+        }
+        Ok(())
+    }
+
+    /// Does something with an application, or mostly nothing.
+    fn consider(&mut self, index: usize) -> anyhow::Result<()> {
         let own = &self.started[self.running[index].id as usize];
         if !own.attached.load(SeqCst) || own.hog.load(SeqCst) {
             return Ok(());
         }
-        let frozen = self.running.iter().filter(|app| app.thaw_at.is_some()).count();
-        match (self.running[index].thaw_at, self.random.random_range(0..100)) {
-            (None, 0..=29) if frozen < MOST_FROZEN => self.freeze(index),
-            (None, 30..=31) => {
+        let cached = self.running.iter().filter(|app| app.state != State::Used).count();
+        let has_hog = self.running.iter().any(|app| self.started[app.id as usize].hog.load(SeqCst));
+        match (self.running[index].state, self.random.random_range(0..1000)) {
+            (State::Used, 0..=99) if cached < MOST_CACHED => {
+                own.frozen.store(true, SeqCst);
+                self.running[index].state = State::Cached(self.later(20..100));
+            }
+            (State::Used, 100..=101) if !has_hog => {
                 if self.random.random() {
                     self.running[index].group.limit_softly()?;
                 }
                 own.hog.store(true, SeqCst);
-                Ok(())
             }
-            (Some(_), 0..=1) => {
+            (State::Frozen(_), 0..=1) => {
                 self.deeds.killed_cached += 1;
-                self.kill(index)
+                self.kill(index)?;
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
+    }
+
+    fn later(&mut self, milliseconds: std::ops::Range<u64>) -> Instant {
+        Instant::now() + Duration::from_millis(self.random.random_range(milliseconds))
     }
 
     /// First no calls any more, then no CPU.
@@ -138,16 +166,14 @@ impl Activity {
         let own = &self.started[self.running[index].id as usize];
         let pid = self.running[index].pid.as_raw() as u32;
         let timeout = TIMEOUTS[self.random.random_range(0..TIMEOUTS.len())];
-        own.frozen.store(true, SeqCst);
         match self.device.freeze(pid, true, timeout) {
             Ok(()) => {}
             Err(Errno::EAGAIN) => {
                 self.deeds.busy += 1;
                 own.frozen.store(false, SeqCst);
+                self.running[index].state = State::Used;
                 return Ok(());
             }
-            // The kernel has killed it, which is found out next.
-            Err(Errno::EINVAL) if own.hog.load(SeqCst) => return Ok(()),
             Err(why) => bail!("freezing an application fails: {why}"),
         }
         self.running[index].group.freeze(true)?;
@@ -157,11 +183,11 @@ impl Activity {
             self.device.freeze(pid, false, 0)?;
             self.running[index].group.freeze(false)?;
             own.frozen.store(false, SeqCst);
+            self.running[index].state = State::Used;
             return Ok(());
         }
         self.deeds.freezes += 1;
-        let rest = Duration::from_millis(self.random.random_range(20..400));
-        self.running[index].thaw_at = Some(Instant::now() + rest);
+        self.running[index].state = State::Frozen(self.later(20..400));
         Ok(())
     }
 
@@ -178,7 +204,7 @@ impl Activity {
         }
         self.device.freeze(pid, false, 0).context("thaw")?;
         self.running[index].group.freeze(false)?;
-        self.running[index].thaw_at = None;
+        self.running[index].state = State::Used;
         self.started[self.running[index].id as usize].frozen.store(false, SeqCst);
         self.deeds.thaws += 1;
         Ok(())
@@ -235,7 +261,7 @@ impl Activity {
             self.deeds.killed_cached += 1;
             self.kill(index)?;
         }
-        while let Some(index) = self.running.iter().position(|app| app.thaw_at.is_some()) {
+        while let Some(index) = self.running.iter().position(|app| matches!(app.state, State::Frozen(_))) {
             self.thaw(index)?;
         }
         Ok(())

@@ -10,6 +10,7 @@ use crate::work;
 use crate::{system, watchdog};
 use anyhow::Context;
 use binder_sys::fs::mount_at;
+use nix::sys::resource::{setrlimit, Resource};
 use nix::unistd::Pid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{symlink, PermissionsExt};
@@ -36,6 +37,11 @@ pub fn mount_binderfs() -> anyhow::Result<()> {
         fs::set_permissions(&device, Permissions::from_mode(0o666)).with_context(|| name.to_owned())?;
     }
     Ok(())
+}
+
+/// Lets every process choose its nice value, as Android's init does: a thread that serves a call is to be as nice as its caller.
+pub fn allow_all_nice_values() -> anyhow::Result<()> {
+    setrlimit(Resource::RLIMIT_NICE, 40, 40).context("the limit of nice values")
 }
 
 /// Has the security module load a policy, and enforce it.

@@ -54,6 +54,7 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let (shared, started) = shared::map();
     boot::mount_binderfs()?;
+    boot::allow_all_nice_values()?;
     cgroups::prepare()?;
     if let Some(policy) = &arguments.policy {
         boot::load_policy(policy)?;

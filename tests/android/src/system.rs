@@ -171,6 +171,10 @@ fn send_notes(port: &Arc<Port>, system: &Arc<System>, seed: u64) {
         rest_if_told(system.shared);
         std::thread::sleep(Duration::from_micros(random.random_range(0..2000)));
         let Some(app) = system.pick(&mut random, None) else { continue };
+        // Those that are about to be frozen would never be left alone for long enough.
+        if system.started[app.id as usize].frozen.load(SeqCst) && random.random_range(0..8) > 0 {
+            continue;
+        }
         let own = &system.started[app.id as usize];
         let parcel = work::parcel_of(&[app.id, own.accepted.get()]);
         match thread.oneway(app.remote.handle, NOTE, &parcel) {
