@@ -38,6 +38,7 @@ pub struct Deeds {
     pub thawed_with_oneway: u64,
     pub killed_for_call: u64,
     pub killed_cached: u64,
+    pub killed_in_use: u64,
     pub killed_for_pressure: u64,
     pub killed_for_memory: u64,
 }
@@ -147,6 +148,10 @@ impl Activity {
                     self.running[index].group.limit_softly()?;
                 }
                 own.hog.store(true, SeqCst);
+            }
+            (State::Used, 102..=103) => {
+                self.deeds.killed_in_use += 1;
+                self.kill(index)?;
             }
             (State::Frozen(_), 0..=1) => {
                 self.deeds.killed_cached += 1;

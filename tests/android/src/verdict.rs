@@ -150,6 +150,7 @@ pub fn print(
         ("thaws told", one(|app| app.thaws_told.get())),
         ("killed: call while frozen", deeds.killed_for_call),
         ("killed: cached", deeds.killed_cached),
+        ("killed: in use", deeds.killed_in_use),
         ("killed: memory pressure", deeds.killed_for_pressure),
         ("killed: out of memory", deeds.killed_for_memory),
         ("deaths told", one(|app| app.death_told.get())),
