@@ -33,7 +33,7 @@ NAMED := $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench paired many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install cache clean purge
+.PHONY: help bench paired many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens android aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|arm64|arm64-16k|arm64-64k|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -116,6 +116,9 @@ mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what 
 
 screens: $(PYTHON) ## binderctl in terminals: what is typed and has to be seen, and pictures of it into docs/figures
 	@$(LAB) screens $(WHERE) --driver $(DRIVER)
+
+android: $(PYTHON) ## a user space in Android's shape on an Android-like kernel: freezing, kills, pressure, on C and ours side by side (SECONDS_=60 SEED=1; GUEST=x86_64-android; DRIVER=rust: on one)
+	@$(LAB) android $(NAMED) $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED))
 
 aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver, compared with the C driver
 	@$(LAB) aosp $(WHERE) --driver $(DRIVER)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, proc, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import android, aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, proc, programs, prune, quick_suite, say, screens, stock, suite, times
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -121,6 +121,10 @@ def _parser():
     clean.add_argument("--docs", action="store_true", help="the times go into docs")
     guest_option(command("aosp", _aosp, "AOSP 14's libbinder tests in one guest")).add_argument(
         "--driver", default="rust", choices=list(guest.MODULES))
+    shaped = guest_option(command("android", _android, "a user space in Android's shape, on C and ours"), android.GUESTS[0])
+    shaped.add_argument("--driver", choices=list(guest.MODULES), help="one driver, not C next to ours")
+    shaped.add_argument("--seconds", type=_count, default=60)
+    shaped.add_argument("--seed", type=int, default=1, help="what the random choices start from")
     measured = guest_option(command("bench", _bench, "our driver next to others, and a page of it"), None)
     measured.add_argument("--full", action="store_true", help="all drivers, times, memory, pressure: about an hour")
     measured.add_argument("--only", metavar="STAGE,...",
@@ -345,6 +349,11 @@ def _examples(arguments):
 
 def _aosp(arguments):
     return aosp.run(arguments.guest, arguments.driver)
+
+
+def _android(arguments):
+    drivers = (arguments.driver,) if arguments.driver else android.DRIVERS
+    return android.run(arguments.guest, drivers, arguments.seconds, arguments.seed)
 
 
 def _bench(arguments):

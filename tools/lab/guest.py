@@ -43,6 +43,8 @@ class Job:
     driver: str = "rust"
     files: dict = dataclasses.field(default_factory=dict)
     load: bool = True
+    # Whether the guest finds binderfs mounted, and its devices in /dev; or the program does that itself.
+    mount: bool = True
     module: pathlib.Path | None = None
     interactive: bool = False
     icount: bool = False
@@ -221,7 +223,7 @@ def _settings(kernel, job, token):
         # Debian's C driver has no binderfs.
         # Debian configures one device alone.
         "devices": "devices=binder,hwbinder,vndbinder" if kernel.guest.stock else "",
-        "mount": "yes" if load and not (kernel.guest.stock and job.driver == "c") else "no",
+        "mount": "yes" if load and job.mount and not (kernel.guest.stock and job.driver == "c") else "no",
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "interactive": "yes" if job.interactive else "no",

@@ -56,6 +56,9 @@ GUESTS = {
         Guest("arm64-builtin", "arm64", ("common", "arm64", "trace", "builtin"), builtin="arm64"),
         Guest("arm64-16k-builtin", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k", "builtin"),
               builtin="arm64-16k", machine=("mte=on",)),
+        Guest("android", "um", ("common", "um", "trace", "android"), flags=_UML_MODULES),
+        Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android")),
+        Guest("arm64-android", "arm64", ("common", "arm64", "trace", "android")),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )

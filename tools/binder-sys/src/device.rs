@@ -121,6 +121,25 @@ impl Device {
         Ok(WriteRead { write_consumed: argument.write_consumed, read_consumed: argument.read_consumed })
     }
 
+    /// The same, and after a signal again from where the driver has stopped, as libbinder does it: a group of processes
+    /// that is frozen and thawed is no reason to give up. Returns how many bytes of returns there are.
+    pub fn write_read_whole(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<usize> {
+        let mut argument = BinderWriteRead {
+            write_size: commands.len() as u64,
+            write_buffer: commands.as_ptr() as u64,
+            read_size: returns.len() as u64,
+            read_buffer: returns.as_mut_ptr() as u64,
+            ..Default::default()
+        };
+        loop {
+            // SAFETY: the read buffer is borrowed mutably for the whole loop.
+            match unsafe { self.write_read_raw(&mut argument) } {
+                Err(Errno::EINTR) => continue,
+                done => return done.map(|()| argument.read_consumed as usize),
+            }
+        }
+    }
+
     /// Writes commands and reads nothing; returns how many bytes the driver has dealt with.
     pub fn write_all(&self, commands: &[u8]) -> nix::Result<u64> {
         self.write_read(commands, &mut []).map(|io| io.write_consumed)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A user space in Android's shape as a load for a Binder driver: Android's init mounts binderfs and starts three service
+//! managers and services of several users and security contexts, an activity manager starts applications, freezes, thaws and kills
+//! them, memory gets short, and a watchdog reads the driver's log files all the time.
+//!
+//! It is the first program of a guest; `make android` runs it. What has to be so in the end is in `verdict.rs`.
+
+#![warn(missing_docs)]
+
+mod activity;
+mod aidl;
+mod app;
+mod boot;
+mod cgroups;
+mod hardware;
+mod identity;
+mod pressure;
+mod shared;
+mod system;
+mod talk;
+mod verdict;
+mod watchdog;
+mod work;
+
+use activity::Activity;
+use anyhow::{bail, Context};
+use clap::Parser;
+use shared::Shared;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Android's user space in small
+#[derive(Parser)]
+struct Arguments {
+    /// How long to go on
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// What the random choices start from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Have the security module load and enforce this policy
+    #[arg(long)]
+    policy: Option<PathBuf>,
+    /// Android's service manager, with its libraries in lib/ beside it
+    #[arg(long, default_value = "/aosp/servicemanager")]
+    manager: PathBuf,
+}
+
+/// Without a round of the watchdog for so long, some service does not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_millis(10);
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let (shared, started) = shared::map();
+    boot::mount_binderfs()?;
+    boot::allow_all_nice_values()?;
+    cgroups::prepare()?;
+    if let Some(policy) = &arguments.policy {
+        boot::load_policy(policy)?;
+    }
+    let services = boot::start_services(shared, started, &arguments.manager, arguments.seed)?;
+    let mut activity = Activity::start(shared, started, arguments.seed)?;
+    go_on(shared, &mut activity, Duration::from_secs(arguments.seconds))?;
+    verdict::settle(shared, started, &mut activity)?;
+    activity.end()?;
+    verdict::check_ended(started, &activity)?;
+    let printed = verdict::print(shared, started, &activity, arguments.policy.is_some());
+    drop(activity);
+    verdict::end_services(services)?;
+    printed?;
+    no_failures(shared)?;
+    println!("android ok: {} s, seed {}", arguments.seconds, arguments.seed);
+    Ok(())
+}
+
+/// Lets all of them work for a while.
+fn go_on(shared: &'static Shared, activity: &mut Activity, time: Duration) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let (mut rounds, mut last) = (0, Instant::now());
+    while start.elapsed() < time {
+        activity.step().context("the activity manager")?;
+        no_failures(shared)?;
+        if shared.rounds.get() != rounds {
+            (rounds, last) = (shared.rounds.get(), Instant::now());
+        }
+        if last.elapsed() > PATIENCE {
+            bail!("a service does not answer the watchdog any more\n{}", state());
+        }
+        std::thread::sleep(STEP);
+    }
+    Ok(())
+}
+
+/// What the driver says of a state in which nothing goes on.
+fn state() -> String {
+    let files = ["state", "transactions"].map(|name| PathBuf::from(watchdog::LOGS).join(name));
+    files.map(|path| std::fs::read_to_string(path).unwrap_or_default()).join("\n")
+}
+
+fn no_failures(shared: &Shared) -> anyhow::Result<()> {
+    anyhow::ensure!(shared.failures.get() == 0, "a process has failed, see above");
+    Ok(())
+}
