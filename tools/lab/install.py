@@ -15,7 +15,7 @@ from .versions import PINNED, ROOT
 # Where our files are, and where nothing of the same name may be in a tree before we came.
 _OURS = ("drivers/android/**/*.rs", "drivers/android/**/*.[ch]", "drivers/android/*.rust_binder",
          "include/uapi/linux/android/binder_slow_call.h", "rust/kernel/*.rs", "rust/kernel/**/*.rs", "rust/kernel_ext/*.[ch]")
-_MANIFEST = "drivers/android/.rust_binder.files"
+MANIFEST = "drivers/android/.rust_binder.files"
 _UPSTREAM = "drivers/android/binder"
 
 KCONFIG_LINE = 'source "drivers/android/Kconfig.rust_binder"\n'
@@ -39,7 +39,7 @@ def lay_into(tree):
     for gone in before - set(ours):
         (tree / gone).unlink(missing_ok=True)
         changed.append(gone)
-    _write(tree / _MANIFEST, "\n".join(ours) + "\n")
+    _write(tree / MANIFEST, "\n".join(ours) + "\n")
     edits = (("drivers/android/Kconfig", kconfig), ("drivers/android/Makefile", makefile),
              ("rust/bindings/bindings_helper.h", bindings))
     for name, edit in edits:
@@ -71,7 +71,7 @@ def must_be_kernel(tree):
 
 
 def _manifest(tree):
-    path = tree / _MANIFEST
+    path = tree / MANIFEST
     return set(path.read_text().split()) if path.exists() else set()
 
 

@@ -4,7 +4,6 @@
     name, title, message    what it is called here, and there; the message is wrapped by us
     files                   names and globs of files that tools/lab/install.py lays into a tree; a glob leaves out what another
                             patch names by its whole name
-    edits                   files of the kernel that it changes, or that are ours and nowhere else
     linked                  until that patch its C files are compiled, and not linked: what they call comes with it
     flavours                of which flavours of the series it is a part; all, if it does not say
 """
@@ -21,7 +20,7 @@ FOLDER = ROOT / "packaging/patches"
 LIST = "packaging/patches/series.toml"
 FLAVOURS = ("replace", "beside")
 _WIDTH = 72
-_KEYS = {"name", "title", "message", "files", "edits", "linked", "flavours"}
+_KEYS = {"name", "title", "message", "files", "linked", "flavours"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +31,6 @@ class Patch:
     title: str
     message: str
     files: tuple = ()
-    edits: tuple = ()
     linked: str = ""
 
     def text(self):
@@ -48,7 +46,7 @@ def series(flavour, files):
     owners = owned(rows, files)
     return [Patch(row["name"], row["title"], row["message"],
                   tuple(file for file in files if owners[file] == row["name"]),
-                  tuple(row.get("edits", ())), row.get("linked", "")) for row in rows]
+                  row.get("linked", "")) for row in rows]
 
 
 def read(text=None):

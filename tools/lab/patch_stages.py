@@ -12,9 +12,12 @@ from . import install, patch_list, patch_modules, say
 from .versions import ROOT
 
 _KCONFIG, _MAKEFILE = "drivers/android/Kconfig.rust_binder", "drivers/android/Makefile.rust_binder"
+_PARTS_KCONFIG = "drivers/android/Kconfig.rust_binder_parts"
 _HELPERS = "drivers/android/rust_binder_helpers.c"
 _TREE_KCONFIG, _TREE_MAKEFILE = "drivers/android/Kconfig", "drivers/android/Makefile"
-_INDEX, _PAGE = "Documentation/admin-guide/index.rst", "Documentation/admin-guide/rust_binder.rst"
+_INDEX, PAGE = "Documentation/admin-guide/index.rst", "Documentation/admin-guide/rust_binder.rst"
+# What tools/lab/install.py does not touch.
+ALONE = {_INDEX, PAGE, "MAINTAINERS"}
 _UPSTREAM = "drivers/android/binder"
 # The symbol under which the parts are compiled, and the one that the driver has.
 PARTS, WHOLE = "ANDROID_BINDER_IPC_RUST_PARTS", "ANDROID_BINDER_IPC_RUST"
@@ -72,8 +75,10 @@ class Stages:
             edited = self._edited(name, text, number)
             if edited is not None:
                 there[name] = edited
+        if not self._is(number, _WHOLE):
+            there[_PARTS_KCONFIG] = (patch_list.FOLDER / "stage.Kconfig").read_text()
         if self._is(number, "documentation"):
-            there[_PAGE] = (patch_list.FOLDER / "rust_binder.rst").read_text()
+            there[PAGE] = (patch_list.FOLDER / "rust_binder.rst").read_text()
         return there
 
     def _is(self, number, name):
@@ -90,8 +95,6 @@ class Stages:
         if name == _HELPERS:
             return re.sub(r'^#include "\.\./\.\./([^"]+)"\n',
                           lambda line: line[0] if self._owner[line[1]] <= number else "", text, flags=re.M)
-        if name == _KCONFIG and not self._is(number, _WHOLE):
-            return (patch_list.FOLDER / "stage.Kconfig").read_text()
         if name in (_KCONFIG, _MAKEFILE) and not self._is(number, _SUITES):
             text = _without_suites(text) if name == _KCONFIG else _without_paragraphs(text, "KUNIT_TEST")
         return self._with_objects(text, number) if name == _MAKEFILE else text
@@ -135,7 +138,8 @@ class Stages:
         """One of the tree's files as it is after a patch; nothing if it is gone."""
         whole = self._is(number, _WHOLE)
         if name == _TREE_KCONFIG:
-            return install.kconfig(text) if whole else _beside_upstream(text, f"config {WHOLE}\n", install.KCONFIG_LINE + "\n", True)
+            line = f'source "{_PARTS_KCONFIG}"\n\n'
+            return install.kconfig(text) if whole else _beside_upstream(text, f"config {WHOLE}\n", line, True)
         if name == _TREE_MAKEFILE:
             lines = install.MAKE_LINES.replace(WHOLE, PARTS)
             return install.makefile(text) if whole else _beside_upstream(text, f"obj-$(CONFIG_{WHOLE})", lines, False)
@@ -160,7 +164,7 @@ class Stages:
 
 def maintained(ours):
     """How an entry of MAINTAINERS names our files: folders that are ours alone, and the others one by one or by a common beginning."""
-    found = {_PAGE, "drivers/android/*.rs", "drivers/android/*rust_binder*"}
+    found = {PAGE, "drivers/android/*.rs", "drivers/android/*rust_binder*"}
     for name in ours:
         folder, _, rest = name.partition("drivers/android/")
         if not folder and "/" in rest:

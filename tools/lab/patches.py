@@ -83,12 +83,12 @@ class Repository:
         when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cI").strip()
         who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
                for what, value in (("NAME", name), ("EMAIL", address), ("DATE", when))}
-        self._environment = proc.environment(**who, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null")
+        self.environment = proc.environment(**who, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null")
         self.git("init", "--quiet", "--initial-branch=series")
 
     def git(self, *arguments, **options):
         """What a command of git prints."""
-        done = subprocess.run(["git", "-C", str(self.folder), *map(str, arguments)], env=self._environment, text=True,
+        done = subprocess.run(["git", "-C", str(self.folder), *map(str, arguments)], env=self.environment, text=True,
                               capture_output=True, **options)
         if done.returncode:
             raise say.LabError(f"git {arguments[0]} failed: {(done.stderr or done.stdout).strip()}")

@@ -361,10 +361,10 @@ fn queue_oneway(
     transaction.describe(id, request);
     trace::transaction(|| sent(request, id, &node, 0));
     fill(&mut transaction, sender, request, node, kind)?;
-    let acknowledgement = transaction.acknowledgement();
+    let acknowledgment = transaction.acknowledgment();
     // Reported even if the sender has not asked to read it (contract NL-3).
-    if acknowledgement == Return::OnewaySpamSuspect {
-        report_queued(sender, request, target, acknowledgement);
+    if acknowledgment == Return::OnewaySpamSuspect {
+        report_queued(sender, request, target, acknowledgment);
     }
     let submitted = submit(transaction, thread, request, target, node_id, None)?;
     submitted.wake.now(target, WakeHint::Anywhere);
@@ -374,7 +374,7 @@ fn queue_oneway(
             report_queued(sender, request, target, answer);
             answer
         }
-        Admission::Accepted | Admission::Rejected => acknowledgement,
+        Admission::Accepted | Admission::Rejected => acknowledgment,
     };
     thread.queue_return_code(ticket, answer);
     Ok(())

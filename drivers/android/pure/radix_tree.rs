@@ -194,7 +194,7 @@ impl<T> RadixTree<T> {
     pub(crate) fn missing(&self, number: usize) -> usize {
         let height = levels_for(number);
         if height > self.height {
-            // All of them below the root are missing, too, because what there is is at the first place of
+            // All of them below the root are missing, too, because whatever there is stands at the first place of
             // each new level.
             let above = if self.root.is_none() {
                 0
