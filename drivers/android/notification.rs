@@ -6,9 +6,9 @@
 //! A [`Notification`] belongs to the handle that it was requested for. Other references to it are:
 //!
 //! ```text
-//!   handle ───► Notification ◄─── node, or its owner    until it is removed there     (owner's state lock)
-//!                    ▲      ◄─── work queue             while something waits         (holder's state lock)
-//!                    └────────── delivered              until user space confirms it  (the same)
+//!   handle ───► Notification ◄─── node, or its owner  until it is removed there    (owner's lock)
+//!                    ▲      ◄─── work queue           while something waits        (holder's lock)
+//!                    └────────── delivered            until user space confirms it (the same)
 //! ```
 //!
 //! It has a place in one collection at a time, its link; see [`crate::kernel_ext::link`]. A death

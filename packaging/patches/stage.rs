@@ -2,8 +2,8 @@
 
 //! Binder, Android's inter-process communication: the parts that are there so far.
 //!
-//! A patch after the other adds modules, and the last of them the initialisation of the driver. Until
-//! then the module registers nothing.
+//! A patch after the other adds modules, and the last of them the initialisation of the driver.
+//! Until then the module registers nothing.
 
 #![recursion_limit = "256"]
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]

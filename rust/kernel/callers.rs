@@ -4,10 +4,10 @@
 //! lock, and borrows it for the time of its call without counting.
 //!
 //! ```text
-//!              claim (the task)                give_up_record (the task), remove_gone, clear
-//!   free slot ─────────────────► the task's ──────────────────────────────────────────────► free slot
-//!                                  │    ▲
-//!                                  └────┘ Operation::record (the task, in a call)
+//!              claim (the task)              give_up_record (the task), remove_gone, clear
+//!   free slot ────────────────► the task's ──────────────────────────────────────────────► free
+//!                                 │    ▲
+//!                                 └────┘ Operation::record (the task, in a call)
 //! ```
 //!
 //! A borrow is valid because a slot is emptied only where its task can have none: by the task

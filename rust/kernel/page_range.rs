@@ -15,9 +15,9 @@
 //!               populate
 //!    absent ───────────────► present ───────────────────────────► freed
 //!    (an access              (mapped for the process,     range      ▲
-//!    is SIGBUS)               written by the kernel,      closed     │ when no thread has the range's
-//!       ▲                     on the pool's list)                    │ space open, and no page table
-//!       │                        │ reclaim                           │ maps it
+//!    is SIGBUS)               written by the kernel,      closed     │ when no thread has the
+//!       ▲                     on the pool's list)                    │ range's space open, and
+//!       │                        │ reclaim                           │ no page table maps it
 //!       └────────────────────────┴───────────────────────────────────┘
 //! ```
 //!
@@ -56,8 +56,7 @@
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
 //! | [`PagePool`]'s turn | reclaim, the end of a space | waits |
-//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), with its memory already
-//! allocated | waits |
+//! | [`PageRange`]'s `populating` | [`populate`], which has memory | waits |
 //! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
@@ -152,7 +151,7 @@ impl Observer for () {
 /// }
 ///
 /// fn send(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
-///     // `this.messages`, the owner of the range, records from here on that these bytes are in use.
+///     // `this.messages`, the owner of the range, records from here on that these bytes are used.
 ///     this.messages.lock().reserve(offset, message.len())?;
 ///     this.pages.populate(offset, offset + message.len())?;
 ///     this.pages.write(offset, message)?;

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patches, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
+from . import aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patches, patches_test, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -167,6 +167,9 @@ def _parser():
     series.add_argument("--flavour", choices=patch_list.FLAVOURS, default=patch_list.FLAVOURS[0])
     series.add_argument("--tree", help="the tree that they are for; Debian's source, if not said")
     series.add_argument("--docs", action="store_true", help="the table goes into docs")
+    tried = command("patches-test", _patches_test, "a kernel built after each patch, and the contract suite on the last")
+    tried.add_argument("--flavour", choices=patch_list.FLAVOURS, help="this one; both, if not said")
+    tried.add_argument("--quick", action="store_true", help="git am, checkpatch, get_maintainer and the tree that comes out, alone")
     command("wrap", lambda _: wrap.run(), "wrap comments of the driver that are too long for checkpatch")
     install = command("install", _install, "lay the driver into a kernel tree")
     install.add_argument("tree")
@@ -379,6 +382,15 @@ def _purge(arguments):
         return prune.unused(arguments.unused)
     print(f"removing {cache.root()}")
     cache.purge()
+
+
+def _patches_test(arguments):
+    tally = Tally()
+    for flavour in [arguments.flavour] if arguments.flavour else patch_list.FLAVOURS:
+        patches_test.quick_suite(tally, flavour)
+        if not arguments.quick:
+            patches_test.built(flavour, tally)
+    return tally.finish()
 
 
 def _install(arguments):

@@ -12,7 +12,7 @@ from . import install, patch_list, patch_modules, say
 from .versions import ROOT
 
 _KCONFIG, _MAKEFILE = "drivers/android/Kconfig.rust_binder", "drivers/android/Makefile.rust_binder"
-_PARTS_KCONFIG = "drivers/android/Kconfig.rust_binder_parts"
+PARTS_KCONFIG = "drivers/android/Kconfig.rust_binder_parts"
 _HELPERS = "drivers/android/rust_binder_helpers.c"
 _TREE_KCONFIG, _TREE_MAKEFILE = "drivers/android/Kconfig", "drivers/android/Makefile"
 _INDEX, PAGE = "Documentation/admin-guide/index.rst", "Documentation/admin-guide/rust_binder.rst"
@@ -36,7 +36,7 @@ class Stages:
     """The series for one tree. `base`: {name: text} of what that tree has of `touched()`."""
 
     def __init__(self, flavour, base, sender, ours=None):
-        self._base, self._sender = base, sender
+        self.base, self._sender = base, sender
         self._ours = ours or {name: (ROOT / name).read_text() for name in install.files()}
         self.patches = patch_list.series(flavour, sorted(self._ours))
         self._at = {patch.name: number for number, patch in enumerate(self.patches)}
@@ -49,7 +49,7 @@ class Stages:
 
     def trees(self):
         """What has changed after each patch: [(patch, {name: its text, or nothing if it goes})]."""
-        found, before = [], dict(self._base)
+        found, before = [], dict(self.base)
         for number, patch in enumerate(self.patches):
             now = self._tree(number)
             changed = {name: now.get(name) for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)}
@@ -71,12 +71,12 @@ class Stages:
 
     def _tree(self, number):
         there = {name: self._text(name, number) for name, at in self._owner.items() if at <= number}
-        for name, text in self._base.items():
+        for name, text in self.base.items():
             edited = self._edited(name, text, number)
             if edited is not None:
                 there[name] = edited
         if not self._is(number, _WHOLE):
-            there[_PARTS_KCONFIG] = (patch_list.FOLDER / "stage.Kconfig").read_text()
+            there[PARTS_KCONFIG] = (patch_list.FOLDER / "stage.Kconfig").read_text()
         if self._is(number, "documentation"):
             there[PAGE] = (patch_list.FOLDER / "rust_binder.rst").read_text()
         return there
@@ -138,7 +138,7 @@ class Stages:
         """One of the tree's files as it is after a patch; nothing if it is gone."""
         whole = self._is(number, _WHOLE)
         if name == _TREE_KCONFIG:
-            line = f'source "{_PARTS_KCONFIG}"\n\n'
+            line = f'source "{PARTS_KCONFIG}"\n\n'
             return install.kconfig(text) if whole else _beside_upstream(text, f"config {WHOLE}\n", line, True)
         if name == _TREE_MAKEFILE:
             lines = install.MAKE_LINES.replace(WHOLE, PARTS)

@@ -98,9 +98,9 @@ class Repository:
         """A commit of files with these texts; those without a text go."""
         for name, text in texts.items():
             path = self.folder / name
-            if text is None:
-                path.unlink()
-            else:
+            # Never into a file that another tree has, too.
+            path.unlink(missing_ok=True)
+            if text is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
         self.git("add", "--all", "--force", "--pathspec-from-file=-", input="\n".join(texts))

@@ -33,11 +33,13 @@ def wrap(text):
         line = _LINE.match(lines[0])
         fenced = bool(line) and fenced ^ line[3].startswith("```")
         paragraph = [lines.pop(0)]
-        if line and not fenced and _is_prose(line[3]):
+        if not line or fenced or not _is_prose(line[3]):
+            found += paragraph
+        else:
             while lines and (more := _LINE.match(lines[0])) and more.groups()[:2] == line.groups()[:2] and _is_prose(more[3]) \
                     and not _ITEM.match(more[3]):
                 paragraph.append(lines.pop(0))
-        found += _filled(paragraph) if line and not fenced and any(len(one) > WIDTH for one in paragraph) else paragraph
+            found += _filled(paragraph) if any(len(one) > WIDTH for one in paragraph) else paragraph
     return "\n".join(found)
 
 

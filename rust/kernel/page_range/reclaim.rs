@@ -10,7 +10,7 @@
 //! ```text
 //!   list ──► turn ──► populating ──► VMA ──► owner ──► no reader ──► unmapped ──► freed
 //!    ▲                    │           │        │            │
-//!    └────────────────────┴───────────┴────────┴────────────┘  not available without waiting, or not idle
+//!    └────────────────────┴───────────┴────────┴────────────┘  not without waiting, or not idle
 //! ```
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
