@@ -5,6 +5,7 @@
     files                   names and globs of files that tools/lab/install.py lays into a tree; a glob leaves out what another
                             patch names by its whole name
     linked                  until that patch its C files are compiled, and not linked: what they call comes with it
+    replace, beside         what its message says more in that flavour alone
     flavours                of which flavours of the series it is a part; all, if it does not say
 """
 
@@ -20,7 +21,7 @@ FOLDER = ROOT / "packaging/patches"
 LIST = "packaging/patches/series.toml"
 FLAVOURS = ("replace", "beside")
 _WIDTH = 72
-_KEYS = {"name", "title", "message", "files", "linked", "flavours"}
+_KEYS = {"name", "title", "message", "files", "linked", "flavours", *FLAVOURS}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,7 @@ def series(flavour, files):
     """The patches of a flavour in their order. Every one of `files`, which are laid into a tree, belongs to one of them."""
     rows = [row for row in read() if flavour in row.get("flavours", FLAVOURS)]
     owners = owned(rows, files)
-    return [Patch(row["name"], row["title"], row["message"],
+    return [Patch(row["name"], row["title"], row["message"].rstrip() + "\n\n" + row.get(flavour, ""),
                   tuple(file for file in files if owners[file] == row["name"]),
                   row.get("linked", "")) for row in rows]
 

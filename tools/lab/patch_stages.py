@@ -8,7 +8,7 @@ have about suites. So the tree builds after each patch, and the compiler sees a 
 
 import re
 
-from . import install, patch_list, patch_modules, say
+from . import install, patch_beside, patch_list, patch_modules, say
 from .versions import ROOT
 
 _KCONFIG, _MAKEFILE = "drivers/android/Kconfig.rust_binder", "drivers/android/Makefile.rust_binder"
@@ -22,22 +22,23 @@ _UPSTREAM = "drivers/android/binder"
 # The symbol under which the parts are compiled, and the one that the driver has.
 PARTS, WHOLE = "ANDROID_BINDER_IPC_RUST_PARTS", "ANDROID_BINDER_IPC_RUST"
 # Patches by which more than their own files change.
-_FIRST, _WHOLE, _SUITES = "parts", "enable", "kunit"
+_WHOLE, _SUITES, _CHOICE = "enable", "kunit", "choice"
 _OBJECT = re.compile(r"^\t(\S+)\.o(?:\t\\)?\n", re.M)
 _MODULES_MARK = "// The modules.\n"
 
 
 def touched():
     """The files of a kernel tree that are no new ones, and that the series reads or changes; folders end with a slash."""
-    return (_TREE_KCONFIG, _TREE_MAKEFILE, "rust/bindings/bindings_helper.h", _INDEX, "MAINTAINERS", f"{_UPSTREAM}/")
+    return (_TREE_KCONFIG, _TREE_MAKEFILE, "rust/bindings/bindings_helper.h", _INDEX, "MAINTAINERS", patch_beside.C_DRIVER,
+            f"{_UPSTREAM}/")
 
 
 class Stages:
     """The series for one tree. `base`: {name: text} of what that tree has of `touched()`."""
 
     def __init__(self, flavour, base, sender, ours=None):
-        self.base, self._sender = base, sender
-        self._ours = ours or {name: (ROOT / name).read_text() for name in install.files()}
+        self.base, self._sender, self._beside = base, sender, flavour == "beside"
+        self._ours = ours or of_flavour(flavour)
         self.patches = patch_list.series(flavour, sorted(self._ours))
         self._at = {patch.name: number for number, patch in enumerate(self.patches)}
         self._owner = {name: number for number, patch in enumerate(self.patches) for name in patch.files}
@@ -78,12 +79,12 @@ class Stages:
         if not self._is(number, _WHOLE):
             there[PARTS_KCONFIG] = (patch_list.FOLDER / "stage.Kconfig").read_text()
         if self._is(number, "documentation"):
-            there[PAGE] = (patch_list.FOLDER / "rust_binder.rst").read_text()
-        return there
+            there[PAGE] = page(self._beside)
+        return there | (patch_beside.added() if self._is(number, _CHOICE) else {})
 
     def _is(self, number, name):
         """Whether a patch is there."""
-        return number >= self._at[name]
+        return name in self._at and number >= self._at[name]
 
     def _text(self, name, number):
         """One of our files as it is after a patch."""
@@ -136,13 +137,17 @@ class Stages:
 
     def _edited(self, name, text, number):
         """One of the tree's files as it is after a patch; nothing if it is gone."""
-        whole = self._is(number, _WHOLE)
+        whole, choice = self._is(number, _WHOLE), self._is(number, _CHOICE)
         if name == _TREE_KCONFIG:
             line = f'source "{PARTS_KCONFIG}"\n\n'
-            return install.kconfig(text) if whole else _beside_upstream(text, f"config {WHOLE}\n", line, True)
+            text = install.kconfig(text) if whole else _beside_upstream(text, f"config {WHOLE}\n", line, True)
+            return patch_beside.kconfig(text) if choice else text
         if name == _TREE_MAKEFILE:
             lines = install.MAKE_LINES.replace(WHOLE, PARTS)
-            return install.makefile(text) if whole else _beside_upstream(text, f"obj-$(CONFIG_{WHOLE})", lines, False)
+            text = install.makefile(text) if whole else _beside_upstream(text, f"obj-$(CONFIG_{WHOLE})", lines, False)
+            return patch_beside.makefile(text) if choice else text
+        if name == patch_beside.C_DRIVER:
+            return patch_beside.c_driver(text) if choice else text
         if name == "rust/bindings/bindings_helper.h":
             return install.bindings(text) if whole else text
         if name == _INDEX:
@@ -160,6 +165,18 @@ class Stages:
         if not head:
             raise say.LabError("MAINTAINERS has no entry ANDROID DRIVERS to put ours before")
         return text[:head.start()] + entry + "\n" + text[head.start():]
+
+
+def of_flavour(flavour):
+    """{name: text} of our files as a flavour has them after the last patch."""
+    texts = {name: (ROOT / name).read_text() for name in install.files()}
+    return {name: patch_beside.ours(name, text) for name, text in texts.items()} if flavour == "beside" else texts
+
+
+def page(beside):
+    """The page for Documentation/."""
+    more = (patch_list.FOLDER / "beside/rust_binder.rst").read_text() if beside else ""
+    return (patch_list.FOLDER / "rust_binder.rst").read_text() + more
 
 
 def maintained(ours):

@@ -7,6 +7,7 @@
 
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 
-from . import cache, guest, install, kernel, packages, patch_list, patch_stages, patches, proc, programs, say, source, toolchain, wrap
+from . import cache, guest, install, kernel, packages, patch_beside, patch_list, patch_stages, patches, proc, programs, say, source, toolchain, wrap
 from .versions import BUILD
 
 SENDER = "Jane Doe <jane@example.org>"
@@ -56,7 +57,7 @@ def quick(flavour):
                                env=repository.environment)
         if taken.returncode:
             return [f"git am: {line}" for line in (taken.stdout + taken.stderr).splitlines()]
-        wrong += differences(texts, tree)
+        wrong += differences(flavour, texts, tree)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             for found in pool.map(lambda pair: _scripts(*pair, tree / "MAINTAINERS"), zip(made.stages.patches, made.files)):
                 wrong += found
@@ -64,7 +65,7 @@ def quick(flavour):
     return wrong
 
 
-def differences(texts, tree):
+def differences(flavour, texts, tree):
     """Where a tree with the series differs from one that the driver was laid into, but for what only the series has. Of
     both, the files count that the series knows."""
     with tempfile.TemporaryDirectory() as name:
@@ -74,9 +75,22 @@ def differences(texts, tree):
             (laid / file).write_text(text)
         (laid / "Makefile").write_text((source.tree() / "Makefile").read_text())
         install.lay_into(laid)
+        if flavour == "beside":
+            _beside(laid)
         ours, theirs = _contents(laid), _contents(tree)
     return [f"{file}: {'is not in' if file not in theirs else 'is other than in' if file in ours else 'is only in'} a tree with the patches"
             for file in sorted((ours.keys() | theirs.keys()) - patch_stages.ALONE) if ours.get(file) != theirs.get(file)]
+
+
+def _beside(laid):
+    """Change a tree that the driver was laid into as docs/patches.md says of this flavour."""
+    edits = {"drivers/android/Kconfig": patch_beside.kconfig, "drivers/android/Makefile": patch_beside.makefile,
+             patch_beside.C_DRIVER: patch_beside.c_driver}
+    for name, text in patch_beside.added().items():
+        (laid / name).write_text(text)
+    for name in [*edits, *install.files()]:
+        edit = edits.get(name, functools.partial(patch_beside.ours, name))
+        (laid / name).write_text(edit((laid / name).read_text()))
 
 
 def _contents(tree):
@@ -99,7 +113,7 @@ def built(flavour, tally):
         patched = kernel.Kernel(_BUILT, tree, folder)
         title = f"patches {flavour}, a kernel after each"
         complaint = _build_each(patched, like, made)
-        tally.nothing_wrong(title, [complaint] if complaint else differences(made.stages.base, tree))
+        tally.nothing_wrong(title, [complaint] if complaint else differences(flavour, made.stages.base, tree))
         if not complaint:
             _contract(tally, f"contract of the patched kernel, {flavour}", patched)
 
