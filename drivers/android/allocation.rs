@@ -117,9 +117,9 @@ impl Buffer {
         self.named()?.files.push(slot)
     }
 
-    /// Reserves a number for each file in the data of transaction `id`, in the file descriptor table
-    /// of the calling task, which belongs to `receiver`, and writes the numbers into the data. `None` if there are
-    /// no files.
+    /// Reserves a number for each file in the data of transaction `id`, in the file descriptor
+    /// table of the calling task, which belongs to `receiver`, and writes the numbers into the
+    /// data. `None` if there are no files.
     ///
     /// `EMFILE` if the task may not have that many.
     pub(crate) fn reserve_numbers(
@@ -202,8 +202,9 @@ fn traced(label: Label, size: usize) -> trace::BufferOf {
     }
 }
 
-/// Returns the transaction error for a buffer that could not be reserved, which tells the line of the
-/// caller. (By its name given to `map_err`, it would tell a line of its own: hence the closures.)
+/// Returns the transaction error for a buffer that could not be reserved, which tells the line of
+/// the caller. (By its name given to `map_err`, it would tell a line of its own: hence the
+/// closures.)
 #[track_caller]
 fn error_of_reservation(error: Error) -> TransactionError {
     match error {
@@ -321,11 +322,11 @@ impl Process {
         self.buffers.abort(offset, layout.size(), &self.pages);
     }
 
-    /// Frees the buffer at this address for the calling task, which belongs to this process. If it was
-    /// that of a call, the node of the call stays in use, and is returned as well.
-    /// Returns nothing if there is no buffer that it may free: the buffer was never delivered, the
-    /// address is not its exact start, or another thread is freeing it (contract OBJ-12).
-    /// `descriptors` are those of the calling task.
+    /// Frees the buffer at this address for the calling task, which belongs to this process. If it
+    /// was that of a call, the node of the call stays in use, and is returned as well. Returns
+    /// nothing if there is no buffer that it may free: the buffer was never delivered, the address
+    /// is not its exact start, or another thread is freeing it (contract OBJ-12). `descriptors` are
+    /// those of the calling task.
     pub(crate) fn free_buffer(
         &self,
         address: u64,

@@ -50,8 +50,8 @@ struct HandleOfNode {
     _counted: Counted,
 }
 
-// As large as the kernel's allocator has room for before the next size. A place among the nodes has the
-// three pointers of a tree besides.
+// As large as the kernel's allocator has room for before the next size. A place among the nodes has
+// the three pointers of a tree besides.
 const _: () = assert!(HandleTable::<Ref>::BYTES.0 <= 2048 && HandleTable::<Ref>::BYTES.1 <= 192);
 const _: () = assert!(size_of::<(NodeKey, HandleOfNode)>() <= 40);
 
@@ -104,8 +104,8 @@ impl Handles {
         }
     }
 
-    /// Calls `each` with the strong and the weak count on some handles, from `from` on. Returns where to go
-    /// on; nothing if there are no more.
+    /// Calls `each` with the strong and the weak count on some handles, from `from` on. Returns
+    /// where to go on; nothing if there are no more.
     pub(crate) fn visit_counts(&self, from: u32, mut each: impl FnMut(u32, u32)) -> Option<u32> {
         let (few, next) = self.table.leaf_from(from)?;
         few.for_each(|(_, reference)| each(reference.strong, reference.weak));

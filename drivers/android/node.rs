@@ -44,12 +44,13 @@ use kernel::{
 
 /// An object that a process offers.
 pub(crate) struct Node {
-    /// Its number in logs and trace events; not unique for ever, so it identifies nothing in the driver.
+    /// Its number in logs and trace events; not unique for ever, so it identifies nothing in the
+    /// driver.
     pub(crate) debug_id: u32,
     /// The name that the owner gave it.
     pub(crate) name: NodeName,
-    /// The flags that the owner sent when the node became known, and the priority at which its calls are
-    /// served.
+    /// The flags that the owner sent when the node became known, and the priority at which its
+    /// calls are served.
     pub(crate) priority: NodePriority,
     /// Absent while the node is a spare one.
     counted: Option<Counted>,
@@ -71,17 +72,20 @@ impl Keyed for Node {
     }
 }
 
-// With its count of references, as large as the kernel's allocator has room for before the next size.
+// With its count of references, as large as the kernel's allocator has room for before the next
+// size.
 const _: () = assert!(size_of::<Node>() <= 120);
 
 /// The state of a node that changes.
 struct NodeState {
     counts: NodeCounts,
-    /// The thread of the owner for which the node update is queued, if it is queued for one: the node
-    /// waits by its link in the queue of that thread, or else in that of the owner, or nowhere.
+    /// The thread of the owner for which the node update is queued, if it is queued for one: the
+    /// node waits by its link in the queue of that thread, or else in that of the owner, or
+    /// nowhere.
     ///
-    /// This is never the last reference to the thread: as long as a node update is in its queue, either
-    /// the thread has not ended, or the operation that queued the update still holds a reference.
+    /// This is never the last reference to the thread: as long as a node update is in its queue,
+    /// either the thread has not ended, or the operation that queued the update still holds a
+    /// reference.
     updated_thread: Option<Arc<Thread>>,
     /// The oneway calls that wait until those before them have ended.
     waiting: SmallQueue<Work>,
@@ -279,8 +283,8 @@ impl Node {
         true
     }
 
-    /// Removes the registration of a death notification. Returns it, to be dropped without the lock,
-    /// or nothing if it was taken out to be notified.
+    /// Removes the registration of a death notification. Returns it, to be dropped without the
+    /// lock, or nothing if it was taken out to be notified.
     pub(crate) fn remove_death_registration(
         &self,
         notification: &DeathNotification,
@@ -387,8 +391,8 @@ impl Node {
         self.settle(owner)
     }
 
-    /// Queues a node update for the owner after counts went down, or forgets the node. Returns what is
-    /// left to do, if anything.
+    /// Queues a node update for the owner after counts went down, or forgets the node. Returns what
+    /// is left to do, if anything.
     #[inline]
     fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);

@@ -6,14 +6,14 @@
 //! A [`Notification`] belongs to the handle that it was requested for. Other references to it are:
 //!
 //! ```text
-//!   handle ───► Notification ◄─── node, or its owner    until it is removed there     (owner's state lock)
-//!                    ▲      ◄─── work queue             while something waits         (holder's state lock)
-//!                    └────────── delivered              until user space confirms it  (the same)
+//!   handle ───► Notification ◄─── node, or its owner  until it is removed there    (owner's lock)
+//!                    ▲      ◄─── work queue           while something waits        (holder's lock)
+//!                    └────────── delivered            until user space confirms it (the same)
 //! ```
 //!
 //! It has a place in one collection at a time, its link; see [`crate::kernel_ext::link`]. A death
-//! notification waits at its node, then in a work queue, then among the delivered ones, and needs no
-//! other memory. A freeze notification waits at the owner all the time, in a place of its own.
+//! notification waits at its node, then in a work queue, then among the delivered ones, and needs
+//! no other memory. A freeze notification waits at the owner all the time, in a place of its own.
 //!
 //! The state machine of its [`Subject`] records what is still to be notified; it is guarded by the
 //! *holder's* state lock. The registration at the node or its owner is guarded by the *owner's*;
@@ -93,7 +93,8 @@ pub(crate) trait Subject: Sized {
     /// Whether user space confirms `message`, and a read ends after it.
     fn is_confirmed(message: Self::Message) -> bool;
 
-    /// Returns the code that user space reads, and the word behind the cookie, for codes that have one.
+    /// Returns the code that user space reads, and the word behind the cookie, for codes that have
+    /// one.
     fn code(message: Self::Message) -> (Return, u32);
 
     /// Adds a notification, which is being delivered, to those that are not confirmed yet.
@@ -137,8 +138,8 @@ pub(crate) struct NotificationState<S: Subject> {
     counted: Option<Counted>,
 }
 
-/// A notification for the next request of its holder, which then need not allocate. Nothing else refers
-/// to it.
+/// A notification for the next request of its holder, which then need not allocate. Nothing else
+/// refers to it.
 pub(crate) struct SpareNotification<S: Subject>(Pin<UniqueArc<Notification<S>>>);
 
 /// What a notification held that was cancelled with its handle: to be dropped after the locks are
@@ -157,8 +158,8 @@ pub(crate) type CancelledDeath = CancelledNotification<DeathState<OwnPlace>>;
 pub(crate) type CancelledFreeze = CancelledNotification<FreezeNotificationState<OwnPlace>>;
 
 impl<S: Subject<Delivery: Unpin> + Unpin> SpareNotification<S> {
-    /// Returns `None` if another reference exists; then that is the one to drop the notification. The
-    /// caller holds the holder's state lock.
+    /// Returns `None` if another reference exists; then that is the one to drop the notification.
+    /// The caller holds the holder's state lock.
     pub(crate) fn new(
         notification: Arc<Notification<S>>,
         holder: &mut ProcessState,
@@ -168,8 +169,8 @@ impl<S: Subject<Delivery: Unpin> + Unpin> SpareNotification<S> {
         Some(Self(unique))
     }
 
-    /// Returns the notification, requested with this cookie. Its state is what it was. The caller holds
-    /// the holder's state lock.
+    /// Returns the notification, requested with this cookie. Its state is what it was. The caller
+    /// holds the holder's state lock.
     pub(crate) fn request(self, cookie: u64, holder: &mut ProcessState) -> Arc<Notification<S>> {
         let Self(mut unique) = self;
         unique.cookie = cookie;
@@ -216,8 +217,8 @@ impl<S: Subject> Notification<S> {
     }
 
     /// Notifies the holder of something, if it has not ended. `change` records it in the state, and
-    /// returns its place if user space is to read of it now. Returns the wake for it. No state lock may
-    /// be held.
+    /// returns its place if user space is to read of it now. Returns the wake for it. No state lock
+    /// may be held.
     pub(crate) fn notify(
         self: &Arc<Self>,
         change: impl FnOnce(&mut NotificationState<S>) -> Option<OwnPlace>,
@@ -241,8 +242,8 @@ impl<S: Subject> Notification<S> {
         Some(message)
     }
 
-    /// Returns the code and the payload that user space reads; of the payload, as many bytes as the code
-    /// has.
+    /// Returns the code and the payload that user space reads; of the payload, as many bytes as the
+    /// code has.
     pub(crate) fn encode(&self, message: S::Message) -> (Return, [u8; 16]) {
         let (code, word) = S::code(message);
         let mut payload = [0; 16];

@@ -115,8 +115,8 @@ pub(crate) struct Process {
     pollers: PollCondVarBox,
     /// What tasks that freeze the process wait on; and what a thread for which a call is
     /// [reserved](WaitState::Reserved) waits on, if something else wakes it before the call is
-    /// queued. Both are rare, and check what they wait for. In one, so that a process has no more than
-    /// 512 bytes, beyond which the kernel's allocator gives it 1 024.
+    /// queued. Both are rare, and check what they wait for. In one, so that a process has no more
+    /// than 512 bytes, beyond which the kernel's allocator gives it 1 024.
     #[pin]
     pub(crate) waiters: CondVar,
     /// Nothing more can be queued for the process. Set under the state lock.
@@ -129,8 +129,8 @@ has_lock!(impl for Process, state: ProcessState);
 /// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.
 ///
-/// What each call looks at or changes comes first: one cache line holds it together with the lock, which
-/// brings it along to a CPU that takes the lock.
+/// What each call looks at or changes comes first: one cache line holds it together with the lock,
+/// which brings it along to a CPU that takes the lock.
 #[repr(C)]
 pub(crate) struct ProcessState {
     /// The newest of the idle threads, which sleep until any work of the process is queued; see
@@ -391,7 +391,8 @@ impl Process {
         )
     }
 
-    /// The lock behind [`Self::lock_state`], to which threads and notifications bind their own state.
+    /// The lock behind [`Self::lock_state`], to which threads and notifications bind their own
+    /// state.
     pub(crate) fn state_lock(&self) -> &Lock<ProcessState, SpinLockBackend> {
         &self.state
     }
@@ -424,8 +425,9 @@ impl Process {
         }
     }
 
-    /// Whether the calling task belongs to the thread group that opened the device. A descriptor that
-    /// was passed on or inherited gives no right to act as that thread group (contract FORK-1).
+    /// Whether the calling task belongs to the thread group that opened the device. A descriptor
+    /// that was passed on or inherited gives no right to act as that thread group (contract
+    /// FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
         self.group.is_current()
     }

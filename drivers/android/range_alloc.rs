@@ -21,17 +21,18 @@
 //! # Locking and memory
 //!
 //! The allocator takes no lock and allocates no memory: the caller holds a spinlock around each
-//! call. [`RangeAllocator::reserve`] fails with [`ReserveError::NeedSpare`] if it needs descriptors;
-//! the caller releases its lock, calls [`Spare::fill`] to allocate, and tries again. Memory that
-//! becomes unused when a range is freed is returned as a [`Leftover`], to be dropped without the lock.
+//! call. [`RangeAllocator::reserve`] fails with [`ReserveError::NeedSpare`] if it needs
+//! descriptors; the caller releases its lock, calls [`Spare::fill`] to allocate, and tries again.
+//! Memory that becomes unused when a range is freed is returned as a [`Leftover`], to be dropped
+//! without the lock.
 //!
 //! # Two backends, in three places
 //!
-//! The ranges are kept in an [`mod@array`], which needs no descriptors. The first one is part of the
-//! allocator and so small that a process in which little goes on at once pays for little. When more
-//! than `FIRST` ranges are in use for the first time, [`books`] are allocated, in which they stay
-//! from then on: a larger array, and, while more than `FEW` are in use and until few are left, a
-//! [`tree`]. All of them return the smallest gap that is large enough, and the lowest of several
+//! The ranges are kept in an [`mod@array`], which needs no descriptors. The first one is part of
+//! the allocator and so small that a process in which little goes on at once pays for little. When
+//! more than `FIRST` ranges are in use for the first time, [`books`] are allocated, in which they
+//! stay from then on: a larger array, and, while more than `FEW` are in use and until few are left,
+//! a [`tree`]. All of them return the smallest gap that is large enough, and the lowest of several
 //! such, so the offsets do not depend on where the ranges are.
 
 #[path = "range_alloc/accounts.rs"]
@@ -69,7 +70,8 @@ const GRANULE: u32 = size_of::<usize>() as u32;
 /// A sender with more oneway ranges than this is a spam suspect when space is low.
 const SPAM_RANGES: usize = 50;
 
-/// How many ranges an allocator has room for itself, unless the user of the type sets another number.
+/// How many ranges an allocator has room for itself, unless the user of the type sets another
+/// number.
 ///
 /// A process that serves one call at a time, or makes some, has no more. An entry takes some 50
 /// bytes; this many keep an allocator at 256 bytes, beyond which the kernel would allocate 512.

@@ -4,11 +4,11 @@
 //!
 //! # Where to start
 //!
-//! [`transaction`] describes the way of a call. [`process`], [`thread`], [`node`] and [`handles`] are
-//! the objects that a call uses. `entry::commands` and `entry::returns` are the two halves of
-//! `BINDER_WRITE_READ`, the ioctl through which all calls go. The files beside this one are the objects
-//! of the driver; the folders are layers above or below them. `docs/architecture.md` says which layer
-//! uses which and why, and `docs/locking.md` in which order locks are taken.
+//! [`transaction`] describes the way of a call. [`process`], [`thread`], [`node`] and [`handles`]
+//! are the objects that a call uses. `entry::commands` and `entry::returns` are the two halves of
+//! `BINDER_WRITE_READ`, the ioctl through which all calls go. The files beside this one are the
+//! objects of the driver; the folders are layers above or below them. `docs/architecture.md` says
+//! which layer uses which and why, and `docs/locking.md` in which order locks are taken.
 //!
 //! # Principles
 //!

@@ -277,7 +277,8 @@ impl Thread {
         self.task.is_current()
     }
 
-    /// Makes sure that a task that is gone leaves nothing to be found by another one. No lock may be held.
+    /// Makes sure that a task that is gone leaves nothing to be found by another one. No lock may
+    /// be held.
     pub(crate) fn remove_caller(&self) {
         self.process.callers.remove_gone(&self.task);
     }
@@ -436,8 +437,9 @@ impl Thread {
         wake.now(self, WakeHint::Anywhere);
     }
 
-    /// Queues a return code in the place that the thread has for those that must not fail. Commands behind
-    /// it do not run before it has been read, so the place is free. Nobody reads it if the thread has ended.
+    /// Queues a return code in the place that the thread has for those that must not fail. Commands
+    /// behind it do not run before it has been read, so the place is free. Nobody reads it if the
+    /// thread has ended.
     fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake {
         if self.has_ended.load(Relaxed) || self.error_place.is_used() {
             return ThreadWake::Nobody;

@@ -13,8 +13,9 @@
 //!
 //! Only the owner has a pointer to it. The caller's stack has a frame for it, and the transaction
 //! knows the place of that frame; whether a call still has a caller that waits for it is checked in
-//! one place, [`TransactionBox::return_to_caller`], under the caller's lock. What a transaction holds
-//! on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly that.
+//! one place, [`TransactionBox::return_to_caller`], under the caller's lock. What a transaction
+//! holds on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly
+//! that.
 
 mod reply;
 mod traced;
@@ -84,8 +85,8 @@ pub(crate) struct Transaction {
     _counted: CountedAs<{ Kind::Transaction as u8 }>,
 }
 
-// With its place, of 24 bytes, and a reference count, as large as the kernel's allocator has room for
-// before the next size, which is half as large again.
+// With its place, of 24 bytes, and a reference count, as large as the kernel's allocator has room
+// for before the next size, which is half as large again.
 const _: () = assert!(size_of::<Transaction>() <= 96);
 
 /// How far a transaction has come, and what it holds on to.
@@ -102,8 +103,8 @@ pub(crate) enum Content {
         buffer: Buffer,
         turn: Turn,
     },
-    /// A reply on its way back, the numbers of the process and the thread that it is from, and whether
-    /// it is queued for the caller.
+    /// A reply on its way back, the numbers of the process and the thread that it is from, and
+    /// whether it is queued for the caller.
     Reply {
         buffer: Buffer,
         from: (Pid, Pid),
@@ -187,7 +188,7 @@ impl Transaction {
 
     /// Returns the code that the sender of a oneway draft reads once the draft is queued (contract
     /// TXN-16).
-    pub(crate) fn acknowledgement(&self) -> Return {
+    pub(crate) fn acknowledgment(&self) -> Return {
         match &self.content {
             Content::Draft { buffer, .. } if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
             _ => Return::TransactionComplete,
@@ -314,8 +315,8 @@ impl Transaction {
     #[inline]
     pub(crate) fn put_content(&mut self, content: Content) {
         if matches!(self.content, Content::Empty) {
-            // Empty content needs no drop; without this the compiler emits a call to find that out, and
-            // copies the content for it.
+            // Empty content needs no drop; without this the compiler emits a call to find that out,
+            // and copies the content for it.
             core::mem::forget(core::mem::replace(&mut self.content, content));
         } else {
             core::mem::replace(&mut self.content, content).free();
@@ -411,8 +412,8 @@ impl TransactionBox {
     /// the call. Releases its content if that thread does not wait for it any more. No lock may be
     /// held.
     ///
-    /// `error` is recorded as the caller's extended error, unless it has an unread one. `and` is called
-    /// with the caller, under its lock.
+    /// `error` is recorded as the caller's extended error, unless it has an unread one. `and` is
+    /// called with the caller, under its lock.
     pub(crate) fn return_to_caller(
         mut self,
         error: Option<(u32, TransactionError)>,

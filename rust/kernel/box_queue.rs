@@ -5,12 +5,13 @@
 //! Queueing under a spinlock must not allocate, so the memory for a place in the queue has to exist
 //! before. It comes from one of two sources.
 //!
-//! - An object that has a [`Link`] is queued in that place ([`BoxQueue::push_object`]). As long as it
-//!   waits, it cannot be queued anywhere else. [`Placed`] is a value in one allocation with such a place.
+//! - An object that has a [`Link`] is queued in that place ([`BoxQueue::push_object`]). As long as
+//!   it waits, it cannot be queued anywhere else. [`Placed`] is a value in one allocation with such
+//!   a place.
 //! - Any value is queued in the place of a [`Ticket`], which is allocated in advance, passed to
 //!   [`BoxQueue::push_back`] together with the value, and returned with it by
-//!   [`BoxQueue::pop_front`]. By the type system, nothing is queued in the place of a ticket while a
-//!   caller holds it:
+//!   [`BoxQueue::pop_front`]. By the type system, nothing is queued in the place of a ticket while
+//!   a caller holds it:
 //!
 //! ```text
 //!            push_back(ticket, value)
@@ -20,9 +21,9 @@
 //!            pop_front() -> (value, Some(ticket))
 //! ```
 //!
-//! An object is taken from the middle of a queue without a search ([`BoxQueue::take_object`]), and a
-//! [`Position`] is where a list of the values was interrupted: the links of queues that are made for
-//! this ([`BoxQueue::numbered`]), and of a [`SmallQueue`], store the number of their queue.
+//! An object is taken from the middle of a queue without a search ([`BoxQueue::take_object`]), and
+//! a [`Position`] is where a list of the values was interrupted: the links of queues that are made
+//! for this ([`BoxQueue::numbered`]), and of a [`SmallQueue`], store the number of their queue.
 
 #[path = "box_queue/placed.rs"]
 mod placed;
@@ -67,8 +68,8 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// One object at a time may use the cell, which is to access `value` and to claim the link: its ticket,
-/// or the queue that it is in.
+/// One object at a time may use the cell, which is to access `value` and to claim the link: its
+/// ticket, or the queue that it is in.
 #[repr(C)]
 struct Cell<T> {
     /// First, so that a pointer to it is a pointer to the cell.
@@ -81,8 +82,8 @@ impl<T> Cell<T> {
     ///
     /// # Safety
     ///
-    /// The link is that of a cell of `T`s that comes from an `Arc` that was turned into a pointer, whose
-    /// count somebody owns meanwhile.
+    /// The link is that of a cell of `T`s that comes from an `Arc` that was turned into a pointer,
+    /// whose count somebody owns meanwhile.
     unsafe fn keep(link: NonNull<Link>) {
         // SAFETY: The link is the beginning of the cell; the rest is as the caller promises.
         let cell = unsafe { ArcBorrow::from_raw(link.cast::<Self>().as_ptr().cast_const()) };
@@ -93,8 +94,8 @@ impl<T> Cell<T> {
     ///
     /// # Safety
     ///
-    /// This is done once for each time that `keep` was called. If the reference is the last one, there is
-    /// no value in the cell.
+    /// This is done once for each time that `keep` was called. If the reference is the last one,
+    /// there is no value in the cell.
     unsafe fn let_go(link: NonNull<Link>) {
         // SAFETY: The reference was made by `keep`, and is dropped once.
         drop(unsafe { Arc::from_raw(link.cast::<Self>().as_ptr()) });
@@ -140,11 +141,11 @@ impl<T> Ticket<T> {
 /// - Starting at `first` and following `behind`, one reaches `last` after finitely many steps, and
 ///   only there `behind` is `None`. `before` leads back the same way. `first` and `last` are both
 ///   `None` or neither is.
-/// - The queue has the right to use each link on the way. Its kind is [`CELL`]: then the link is that
-///   of a cell from the `Arc` of a [`Ticket`], whose reference count the queue owns now, and the cell
-///   contains a value. Or link and kind come from [`Queued::into_link`].
-/// - The number of `user` is [`NO_NUMBER`], or no other user of links has it, and then the links on the
-///   way and no others are used by it. The kind of `user` is [`CELL`].
+/// - The queue has the right to use each link on the way. Its kind is [`CELL`]: then the link is
+///   that of a cell from the `Arc` of a [`Ticket`], whose reference count the queue owns now, and
+///   the cell contains a value. Or link and kind come from [`Queued::into_link`].
+/// - The number of `user` is [`NO_NUMBER`], or no other user of links has it, and then the links on
+///   the way and no others are used by it. The kind of `user` is [`CELL`].
 pub(crate) struct BoxQueue<T: Queued> {
     first: Option<NonNull<Link>>,
     last: Option<NonNull<Link>>,
@@ -187,17 +188,18 @@ impl<T: Queued> BoxQueue<T> {
 
     /// Returns the value that was queued first.
     pub(crate) fn front(&self) -> Option<View<'_, T>> {
-        // SAFETY: By the type invariant this is a link of the queue, which is not changed meanwhile.
+        // SAFETY: By the type invariant this is a link of the queue, which is not changed
+        // meanwhile.
         self.first.map(|first| unsafe { Self::view(first) })
     }
 
     /// Returns the values behind the one at `after`, or all values if that is not in this queue:
-    /// values are mostly taken from the front, so what was queued before that one has gone, too. Only
-    /// for a numbered queue may there be an `after`.
+    /// values are mostly taken from the front, so what was queued before that one has gone, too.
+    /// Only for a numbered queue may there be an `after`.
     pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
         let here = after.map(Position::link).filter(|link| self.has(link));
-        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with its number
-        // is one of it. `&self` keeps it from being changed meanwhile.
+        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with
+        // its number is one of it. `&self` keeps it from being changed meanwhile.
         unsafe { Iter::new(here, self.first) }
     }
 
@@ -218,8 +220,8 @@ impl<T: Queued> BoxQueue<T> {
         unsafe { self.link_last(cell.cast()) };
     }
 
-    /// Queues an object behind all others, in its own place. Returns it if it has no link, or one that
-    /// is not free: then it waits somewhere already.
+    /// Queues an object behind all others, in its own place. Returns it if it has no link, or one
+    /// that is not free: then it waits somewhere already.
     #[inline]
     pub(crate) fn push_object(&mut self, value: T) -> Result<(), T> {
         let (link, kind) = value.into_link()?;
@@ -230,21 +232,25 @@ impl<T: Queued> BoxQueue<T> {
         Ok(())
     }
 
-    /// Claims the link of an object for a queue of this number. Returns the object if the link is not free.
+    /// Claims the link of an object for a queue of this number. Returns the object if the link is
+    /// not free.
     ///
     /// # Safety
     ///
-    /// Link and kind were returned by [`Queued::into_link`], and the object is made of them again nowhere else.
+    /// Link and kind were returned by [`Queued::into_link`], and the object is made of them again
+    /// nowhere else.
     #[inline]
     unsafe fn claim(link: NonNull<Link>, kind: Kind, number: u64) -> Result<(), T> {
         let user = User::new(number, kind);
         if T::is_sole(kind) {
-            // SAFETY: The link is free, and nothing else gives it to a queue (see `Refers::IS_SOLE`). The
-            // object exists, because the reference to it was given up for the link.
+            // SAFETY: The link is free, and nothing else gives it to a queue (see
+            // `Refers::IS_SOLE`). The object exists, because the reference to it was given up for
+            // the link.
             unsafe { link.as_ref().set_user(user) };
         // SAFETY: As above, the object exists.
         } else if !unsafe { link.as_ref() }.claim(user) {
-            // SAFETY: The caller has both from `into_link`, and the object is made of them here alone.
+            // SAFETY: The caller has both from `into_link`, and the object is made of them here
+            // alone.
             return Err(unsafe { T::from_link(link, kind) });
         }
         Ok(())
@@ -256,7 +262,8 @@ impl<T: Queued> BoxQueue<T> {
         let first = self.first?;
         // SAFETY: By the type invariant the queue may use its links.
         let next = unsafe { (*first.as_ref().ends()).behind };
-        // INVARIANT: The link behind the first one is first now; if there was none, the queue is empty.
+        // INVARIANT: The link behind the first one is first now; if there was none, the queue is
+        // empty.
         self.first = next;
         match next {
             None => self.last = None,
@@ -302,13 +309,13 @@ impl<T: Queued> BoxQueue<T> {
         // SAFETY: By the type invariant the object of a link in a queue exists.
         let kind = unsafe { link.as_ref() }.user().kind();
         if kind == CELL {
-            // SAFETY: By the type invariant the link is that of a cell, which contains a value. The queue
-            // may use it; other references that are made meanwhile are shared ones, too.
+            // SAFETY: By the type invariant the link is that of a cell, which contains a value. The
+            // queue may use it; other references that are made meanwhile are shared ones, too.
             let value = unsafe { (*link.cast::<Cell<T>>().as_ref().value.get()).assume_init_ref() };
             return View(Seen::InCell(value));
         }
-        // SAFETY: By the type invariant of queues both come from `into_link`. The value that is made is
-        // only looked at, and not dropped; the queue keeps its reference as long as `'a`.
+        // SAFETY: By the type invariant of queues both come from `into_link`. The value that is
+        // made is only looked at, and not dropped; the queue keeps its reference as long as `'a`.
         let value = unsafe { T::from_link(link, kind) };
         View(Seen::Object(ManuallyDrop::new(value)))
     }
@@ -327,8 +334,8 @@ impl<T: Queued> BoxQueue<T> {
             (*ends).before = self.last;
             (*ends).behind = None;
         }
-        // INVARIANT: The new link is the last one: nothing is behind it, and it is behind the one that
-        // was last.
+        // INVARIANT: The new link is the last one: nothing is behind it, and it is behind the one
+        // that was last.
         match self.last.replace(link) {
             None => self.first = Some(link),
             // SAFETY: By the type invariant the queue may use its links.
@@ -374,8 +381,8 @@ impl<T: Queued> BoxQueue<T> {
         if T::is_sole(kind) {
             // SAFETY: The queue has the right to the link, which nothing else can claim.
             unsafe { link.as_ref().set_user(User::FREE) };
-            // SAFETY: By the type invariant both come from `into_link`. The link was in one queue, and has
-            // left that, so this is done once. It is free.
+            // SAFETY: By the type invariant both come from `into_link`. The link was in one queue,
+            // and has left that, so this is done once. It is free.
             return (unsafe { T::from_link(link, kind) }, None);
         }
         if kind != CELL {
@@ -383,8 +390,8 @@ impl<T: Queued> BoxQueue<T> {
             return (unsafe { Self::give_back_object(link, kind) }, None);
         }
         let cell = link.cast::<Cell<T>>();
-        // SAFETY: By the type invariant this is the link of a cell, which contains a value. The queue
-        // may use it, and the value is not used there any more.
+        // SAFETY: By the type invariant this is the link of a cell, which contains a value. The
+        // queue may use it, and the value is not used there any more.
         let value = unsafe { (*cell.as_ref().value.get()).assume_init_read() };
         // INVARIANT: The cell is in no queue any more; the ticket may use it from now on.
         // SAFETY: The queue has the right to the link.
@@ -402,8 +409,8 @@ impl<T: Queued> BoxQueue<T> {
     /// The link was one of a queue, and is not on the way through that any more.
     #[inline(never)] // Calls, which need no objects, would pay for it.
     unsafe fn give_back_object(link: NonNull<Link>, kind: Kind) -> T {
-        // SAFETY: By the type invariant both come from `into_link`. The link was in one queue, and has
-        // left that, so this is done once.
+        // SAFETY: By the type invariant both come from `into_link`. The link was in one queue, and
+        // has left that, so this is done once.
         let value = unsafe { T::from_link(link, kind) };
         // SAFETY: The queue has the right to the link, and `value` keeps the object.
         unsafe { link.as_ref().release() };
@@ -447,11 +454,11 @@ impl<'a, T: Queued> Iterator for Iter<'a, T> {
 
     fn next(&mut self) -> Option<View<'a, T>> {
         let link = self.next?;
-        // SAFETY: By the type invariant this is a link of a queue that is not changed for `'a`, which
-        // may use it.
+        // SAFETY: By the type invariant this is a link of a queue that is not changed for `'a`,
+        // which may use it.
         let ends = unsafe { link.as_ref() }.ends();
-        // INVARIANT: By the type invariant of queues what is behind a link is another one of the queue.
-        // SAFETY: As above; nothing changes it meanwhile.
+        // INVARIANT: By the type invariant of queues what is behind a link is another one of the
+        // queue. SAFETY: As above; nothing changes it meanwhile.
         self.next = unsafe { (*ends).behind };
         self.last = Some(link);
         // SAFETY: As above.
@@ -471,7 +478,8 @@ impl<T: Queued> Iter<'_, T> {
             // SAFETY: The queue may use its links, and they are not changed meanwhile.
             Some(link) => unsafe { (*link.ends()).behind },
         };
-        // INVARIANT: By the type invariant of queues what is behind a link is another one of the queue.
+        // INVARIANT: By the type invariant of queues what is behind a link is another one of the
+        // queue.
         Self {
             next,
             last: None,

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an open file records of the tasks that call into it. A task finds its record without a lock,
-//! and borrows it for the time of its call without counting.
+//! What an open file records of the tasks that call into it. A task finds its record without a
+//! lock, and borrows it for the time of its call without counting.
 //!
 //! ```text
-//!              claim (the task)                give_up_record (the task), remove_gone, clear
-//!   free slot ─────────────────► the task's ──────────────────────────────────────────────► free slot
-//!                                  │    ▲
-//!                                  └────┘ Operation::record (the task, in a call)
+//!              claim (the task)              give_up_record (the task), remove_gone, clear
+//!   free slot ────────────────► the task's ──────────────────────────────────────────────► free
+//!                                 │    ▲
+//!                                 └────┘ Operation::record (the task, in a call)
 //! ```
 //!
-//! A borrow is valid because a slot is emptied only where its task can have none: by the task itself,
-//! which gives up the [`Operation`] that its borrows are made of; when no such task exists any more; or
-//! when the file is released, into which nobody calls then.
+//! A borrow is valid because a slot is emptied only where its task can have none: by the task
+//! itself, which gives up the [`Operation`] that its borrows are made of; when no such task exists
+//! any more; or when the file is released, into which nobody calls then.
 //!
-//! There are few slots, so a task may have none. The file then has to find its record in another way.
+//! There are few slots, so a task may have none. The file then has to find its record in another
+//! way.
 
 use super::pid::{current_address, ThreadPid};
 use core::{
@@ -42,8 +43,8 @@ const PLACES: usize = 4;
 
 /// The private data of a file that records its callers.
 pub(crate) trait HasRecords {
-    /// The record of a task. As long as it exists it has to keep the [`ThreadPid`] of the task: otherwise
-    /// another task might find it.
+    /// The record of a task. As long as it exists it has to keep the [`ThreadPid`] of the task:
+    /// otherwise another task might find it.
     type Record;
 
     /// Returns the records.
@@ -75,9 +76,8 @@ impl<R> Place<R> {
     /// Returns the slots, if there are any.
     #[inline(always)]
     fn get(&self) -> Option<&Slots<R>> {
-        // ORDERING: Pairs with `Records::claim`.
-        // SAFETY: By the type invariant there are slots if this is not null; `take`, which ends them, is
-        // called when nobody has borrowed any.
+        // ORDERING: Pairs with `Records::claim`. SAFETY: By the type invariant there are slots if
+        // this is not null; `take`, which ends them, is called when nobody has borrowed any.
         unsafe { self.0.load(Acquire).as_ref() }
     }
 
@@ -109,9 +109,9 @@ impl<R> Drop for Place<R> {
 ///
 /// # Invariants
 ///
-/// - The slots are made and written only under `changes`. The record of one that is not free is written
-///   only when no task whose `struct pid` is at that address has an [`Operation`] of which it has borrowed
-///   the record.
+/// - The slots are made and written only under `changes`. The record of one that is not free is
+///   written only when no task whose `struct pid` is at that address has an [`Operation`] of which
+///   it has borrowed the record.
 /// - They are taken only when the file is released.
 #[pin_data]
 pub(crate) struct Records<R> {
@@ -123,8 +123,8 @@ pub(crate) struct Records<R> {
 
 // SAFETY: Records are used by the tasks that put them there, and dropped by any.
 unsafe impl<R: Send + Sync> Send for Records<R> {}
-// SAFETY: As above. What is not atomic is written under the lock, and by the type invariants only while
-// nobody reads it.
+// SAFETY: As above. What is not atomic is written under the lock, and by the type invariants only
+// while nobody reads it.
 unsafe impl<R: Send + Sync> Sync for Records<R> {}
 
 impl<R> Records<R> {
@@ -149,7 +149,8 @@ impl<R> Records<R> {
         Ok(KBox::new(slots, GFP_KERNEL)?)
     }
 
-    /// Returns those of the slots that may have the record of the task whose `struct pid` is at `pid`.
+    /// Returns those of the slots that may have the record of the task whose `struct pid` is at
+    /// `pid`.
     #[inline(always)]
     fn places(slots: &Slots<R>, pid: *mut c_void) -> impl Iterator<Item = &Slot<R>> {
         // Such structs lie at least as far apart as this.
@@ -172,9 +173,8 @@ impl<R> Records<R> {
         let changing = self.changes.lock();
         let unneeded = match spare {
             Some(slots) if self.slots.get().is_none() => {
-                // ORDERING: Pairs with `Place::get`: who finds the slots finds them free, or as they were
-                // written since.
-                // INVARIANT: The pointer is from a box, which it is now.
+                // ORDERING: Pairs with `Place::get`: who finds the slots finds them free, or as
+                // they were written since. INVARIANT: The pointer is from a box, which it is now.
                 self.slots.0.store(KBox::into_raw(slots), Release);
                 None
             }
@@ -201,14 +201,14 @@ impl<R> Records<R> {
         Self::places(self.slots.get()?, pid).find(|slot| slot.pid.load(Relaxed).is_null())
     }
 
-    /// Removes the record of a task that does not exist any more; does nothing if it does. No lock may be
-    /// held.
+    /// Removes the record of a task that does not exist any more; does nothing if it does. No lock
+    /// may be held.
     pub(crate) fn remove_gone(&self, task: &ThreadPid) {
         if !task.is_gone() {
             return;
         }
-        // SAFETY: As long as `task` exists no other task gets that `struct pid`, and this one has been in
-        // its last call.
+        // SAFETY: As long as `task` exists no other task gets that `struct pid`, and this one has
+        // been in its last call.
         drop(unsafe { self.remove(task.address()) });
     }
 
@@ -220,9 +220,9 @@ impl<R> Records<R> {
     unsafe fn remove(&self, pid: *mut c_void) -> Option<Arc<R>> {
         let changing = self.changes.lock();
         let slot = self.slot_of(pid)?;
-        // ORDERING: Before the record is dropped, and with it the `struct pid`, at whose address a later
-        // task may find its own: what frees and allocates memory passes that on.
-        // INVARIANT: The slot is free before the lock is released.
+        // ORDERING: Before the record is dropped, and with it the `struct pid`, at whose address a
+        // later task may find its own: what frees and allocates memory passes that on. INVARIANT:
+        // The slot is free before the lock is released.
         slot.pid.store(ptr::null_mut(), Relaxed);
         // SAFETY: The lock is held, and the caller promises that nobody has borrowed it.
         let record = unsafe { (*slot.record.get()).take() };
@@ -237,8 +237,8 @@ impl<R> Records<R> {
     /// The file that has these records is released: no [`Operation`] of it exists, or will.
     pub(crate) unsafe fn clear(&self) {
         let changing = self.changes.lock();
-        // SAFETY: There are no operations of which slots could be borrowed, and all others that use them
-        // hold the lock.
+        // SAFETY: There are no operations of which slots could be borrowed, and all others that use
+        // them hold the lock.
         let slots = unsafe { self.slots.take() };
         drop(changing);
         drop(slots);
@@ -249,8 +249,8 @@ impl<R> Records<R> {
 ///
 /// # Invariants
 ///
-/// As long as this exists, the calling task is in an operation of the open file, by which it entered the
-/// kernel, and there is no other value like this for that task.
+/// As long as this exists, the calling task is in an operation of the open file, by which it
+/// entered the kernel, and there is no other value like this for that task.
 pub(crate) struct Operation<'a, T> {
     opened: ArcBorrow<'a, T>,
     /// Keeps this type on its task.
@@ -262,8 +262,9 @@ impl<'a, T: HasRecords> Operation<'a, T> {
     ///
     /// # Safety
     ///
-    /// As long as the result exists, the calling task has to be in an operation of the open file whose
-    /// private data is `opened`, by which it entered the kernel. This may be called once in an operation.
+    /// As long as the result exists, the calling task has to be in an operation of the open file
+    /// whose private data is `opened`, by which it entered the kernel. This may be called once in
+    /// an operation.
     pub(crate) unsafe fn of_caller(opened: ArcBorrow<'a, T>) -> Self {
         // INVARIANT: Promised by the caller.
         Self {
@@ -283,18 +284,18 @@ impl<'a, T: HasRecords> Operation<'a, T> {
     pub(crate) fn record(&self) -> Option<&Arc<T::Record>> {
         let records = self.opened.records();
         let slot = records.slot_of(current_address())?;
-        // SAFETY: The slot is that of the calling task, which has put the record there itself, or a task
-        // that has ended and whose `struct pid` it has got by executing a program. Nobody writes it as
-        // long as the result exists: the slot is not free; `give_up_record` needs this operation for
-        // itself; the task exists; and so does this operation.
+        // SAFETY: The slot is that of the calling task, which has put the record there itself, or a
+        // task that has ended and whose `struct pid` it has got by executing a program. Nobody
+        // writes it as long as the result exists: the slot is not free; `give_up_record` needs this
+        // operation for itself; the task exists; and so does this operation.
         unsafe { (*slot.record.get()).as_ref() }
     }
 
     /// Removes the record of the calling task. No lock may be held.
     pub(crate) fn give_up_record(&mut self) {
         let records = self.opened.records();
-        // SAFETY: By the type invariants the task has no other operation, and by the exclusive borrow it
-        // has borrowed nothing of this one.
+        // SAFETY: By the type invariants the task has no other operation, and by the exclusive
+        // borrow it has borrowed nothing of this one.
         drop(unsafe { records.remove(current_address()) });
     }
 }

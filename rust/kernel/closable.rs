@@ -56,8 +56,9 @@ impl<T> Closable<T> {
     /// Opens the value for use. [`None`] if it is closed.
     #[inline]
     pub fn open(&self) -> Option<Open<'_, T>> {
-        // ORDERING: Pairs with `is_open`: either that sees this user, or this user sees what was written
-        // before that. And with `close`: who comes too late sees what was written before that.
+        // ORDERING: Pairs with `is_open`: either that sees this user, or this user sees what was
+        // written before that. And with `close`: who comes too late sees what was written before
+        // that.
         let before = self.users.fetch_add(1, ordering::Acquire);
         if before & CLOSED != 0 {
             self.stop_using();
@@ -73,8 +74,9 @@ impl<T> Closable<T> {
     /// written before.
     #[inline]
     pub fn is_open(&self) -> bool {
-        // ORDERING: Pairs with `open`, and with `stop_using`, whose use of the value is over. Adds nothing, but
-        // writes: therefore who opens the value later reads what this has written, and what precedes it.
+        // ORDERING: Pairs with `open`, and with `stop_using`, whose use of the value is over. Adds
+        // nothing, but writes: therefore who opens the value later reads what this has written, and
+        // what precedes it.
         self.users.fetch_add(0, ordering::Full) & !(CLOSED | DONE) != 0
     }
 
@@ -106,8 +108,8 @@ impl<T> Closable<T> {
 
     #[inline]
     fn stop_using(&self) {
-        // ORDERING: Pairs with whatever finds no users after this: `is_open`, `close`, or `finish` in the last
-        // of the others that get here. The use is over before that.
+        // ORDERING: Pairs with whatever finds no users after this: `is_open`, `close`, or `finish`
+        // in the last of the others that get here. The use is over before that.
         if self.users.fetch_sub(1, ordering::Release) == CLOSED + 1 {
             self.finish();
         }
@@ -124,7 +126,8 @@ impl<T> Closable<T> {
             .is_ok()
         {
             // SAFETY: By the type invariants the value has no users now or later, and `DONE` is set
-            // only once. What former users did is before this: they released the count that this read.
+            // only once. What former users did is before this: they released the count that this
+            // read.
             unsafe { ManuallyDrop::drop(&mut *self.value.get()) };
         }
     }

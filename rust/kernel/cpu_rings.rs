@@ -2,10 +2,10 @@
 
 //! The newest records of a kind, in a ring, or in one ring for each CPU.
 //!
-//! Writers on different CPUs share no cache line, no writer waits, and a reader makes none wait. The
-//! writers of one CPU keep out of each other's way because each of them holds a spinlock, any one,
-//! which keeps it on its CPU and others off it. (On a `PREEMPT_RT` kernel it does not. There a record
-//! may show the words of two writers, of which one was preempted.)
+//! Writers on different CPUs share no cache line, no writer waits, and a reader makes none wait.
+//! The writers of one CPU keep out of each other's way because each of them holds a spinlock, any
+//! one, which keeps it on its CPU and others off it. (On a `PREEMPT_RT` kernel it does not. There a
+//! record may show the words of two writers, of which one was preempted.)
 //!
 //! Each record has a number, which no other one has that is kept.
 
@@ -42,8 +42,8 @@ pub(crate) struct CpuRings<const WORDS: usize> {
 
 /// The newest records of writers that keep each other off.
 pub(crate) struct Ring<const WORDS: usize> {
-    /// Where the next record goes: as many times the size of a slot as records were begun, so that a
-    /// mask makes an offset of it.
+    /// Where the next record goes: as many times the size of a slot as records were begun, so that
+    /// a mask makes an offset of it.
     next: Atomic<u32>,
     slots: [Slot<WORDS>; RECORDS],
 }
@@ -68,8 +68,8 @@ impl<const WORDS: usize> CpuRings<WORDS> {
         number: u32,
         words: [u32; WORDS],
     ) {
-        // SAFETY: The number of a CPU is less than `nr_cpu_ids()` (invariant of `CpuId`), which does not
-        // change after boot, and by the type invariant there are as many rings.
+        // SAFETY: The number of a CPU is less than `nr_cpu_ids()` (invariant of `CpuId`), which
+        // does not change after boot, and by the type invariant there are as many rings.
         let ring = unsafe { self.rings.get_unchecked(CpuId::current().as_u32() as usize) };
         ring.push(keeps_others_off_this_cpu, number, words);
     }
@@ -92,8 +92,8 @@ impl<const WORDS: usize> Ring<WORDS> {
         KBox::init(ring, flags)
     }
 
-    /// Adds a record, in place of the oldest one. The guard keeps all others off that might call this
-    /// meanwhile. Numbers are as for [`CpuRings::push`].
+    /// Adds a record, in place of the oldest one. The guard keeps all others off that might call
+    /// this meanwhile. Numbers are as for [`CpuRings::push`].
     #[inline(always)]
     pub(crate) fn push<T>(
         &self,

@@ -7,9 +7,9 @@ extern "C" {
     fn kernel_ext_cycles() -> u64;
 }
 
-/// A moment, by the counter of cycles of the CPU. Only what is before and what is after means something: and
-/// where CPUs count differently, which the kernel's own clock makes up for, not even that for moments on
-/// different CPUs that are close to each other.
+/// A moment, by the counter of cycles of the CPU. Only what is before and what is after means
+/// something: and where CPUs count differently, which the kernel's own clock makes up for, not even
+/// that for moments on different CPUs that are close to each other.
 #[derive(Clone, Copy)]
 pub(crate) struct Cycles {
     low: u32,
@@ -23,9 +23,9 @@ impl Cycles {
     #[inline(always)]
     pub(crate) fn now() -> Self {
         let (low, high);
-        // SAFETY: Every CPU of this architecture has the instruction, which changes these two registers and
-        // nothing else. A kernel may execute it always, and User Mode Linux like any program that has not
-        // forbidden it to itself.
+        // SAFETY: Every CPU of this architecture has the instruction, which changes these two
+        // registers and nothing else. A kernel may execute it always, and User Mode Linux like any
+        // program that has not forbidden it to itself.
         unsafe {
             core::arch::asm!(
                 "rdtsc",
@@ -62,8 +62,8 @@ impl Cycles {
         Self::of_count(self.count().wrapping_add(cycles))
     }
 
-    /// Returns how many cycles this moment is after another one. That is a huge number if it is before, or if
-    /// the counter has begun anew in between.
+    /// Returns how many cycles this moment is after another one. That is a huge number if it is
+    /// before, or if the counter has begun anew in between.
     pub(crate) fn since(self, other: Self) -> u64 {
         self.count().wrapping_sub(other.count())
     }

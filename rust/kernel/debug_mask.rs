@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A module's `debug_mask` and `alloc_debug_mask` parameters, and a limit to the rate of its messages.
+//! A module's `debug_mask` and `alloc_debug_mask` parameters, and a limit to the rate of its
+//! messages.
 //!
-//! The parameters that the `module!` macro makes are read-only; these can be changed while the module
-//! is loaded (mode 0644), so they are declared in C.
+//! The parameters that the `module!` macro makes are read-only; these can be changed while the
+//! module is loaded (mode 0644), so they are declared in C.
 
 use kernel::sync::atomic::{Atomic, Relaxed};
 

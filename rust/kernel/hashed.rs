@@ -11,7 +11,7 @@ extern "C" {
 /// Writes an address as a number that depends on it and on a secret of the kernel; 0 as itself.
 pub(crate) fn write(out: &SeqFile, address: usize) {
     let seq = core::ptr::from_ref(out).cast_mut().cast();
-    // SAFETY: A `SeqFile` is a `seq_file` that no other thread uses, and which may be changed through a
-    // shared reference. The address is not used as one.
+    // SAFETY: A `SeqFile` is a `seq_file` that no other thread uses, and which may be changed
+    // through a shared reference. The address is not used as one.
     unsafe { kernel_ext_seq_hashed(seq, core::ptr::without_provenance(address)) };
 }

@@ -4,8 +4,8 @@
 //!
 //! What is added to a collection under a spinlock must not be allocated then. An object with a
 //! [`Link`] brings the memory for its place: [`BoxQueue`](super::box_queue::BoxQueue) and
-//! [`LinkedTree`](super::linked_tree::LinkedTree) own a reference to the object, and keep in its link
-//! what they would otherwise keep in memory of their own.
+//! [`LinkedTree`](super::linked_tree::LinkedTree) own a reference to the object, and keep in its
+//! link what they would otherwise keep in memory of their own.
 //!
 //! A link says whose it is:
 //!
@@ -17,13 +17,13 @@
 //!              release
 //! ```
 //!
-//! So no collection takes an object that another one has, and a collection finds out without a search
-//! whether it has an object. This is checked, and not promised by the user of the collection: nothing
-//! that the user does wrong makes two collections use one link.
+//! So no collection takes an object that another one has, and a collection finds out without a
+//! search whether it has an object. This is checked, and not promised by the user of the
+//! collection: nothing that the user does wrong makes two collections use one link.
 //!
-//! [`Branches`] have room for a place in a tree, and do not say whose they are, for which a link needs a
-//! third of its memory. That they are nobody's is proved by the type of the reference with which the
-//! object is inserted ([`Unplaced`](super::linked_tree::Unplaced)).
+//! [`Branches`] have room for a place in a tree, and do not say whose they are, for which a link
+//! needs a third of its memory. That they are nobody's is proved by the type of the reference with
+//! which the object is inserted ([`Unplaced`](super::linked_tree::Unplaced)).
 
 use core::{
     cell::UnsafeCell,
@@ -95,16 +95,16 @@ impl User {
 ///
 /// # Invariants
 ///
-/// While `user` is not [`User::FREE`], the collection that has claimed the link has the right to it:
-/// to access `ends`, and to change `user`. It owns a reference to the object of the link. No other code
-/// does either.
+/// While `user` is not [`User::FREE`], the collection that has claimed the link has the right to
+/// it: to access `ends`, and to change `user`. It owns a reference to the object of the link. No
+/// other code does either.
 pub(crate) struct Link {
     user: Atomic<u64>,
     ends: UnsafeCell<Ends<Link>>,
 }
 
-/// The neighbours of a place in a queue, or the branches below it in a tree: what comes before it, and
-/// what comes behind it.
+/// The neighbours of a place in a queue, or the branches below it in a tree: what comes before it,
+/// and what comes behind it.
 pub(crate) struct Ends<P> {
     pub(super) before: Option<NonNull<P>>,
     pub(super) behind: Option<NonNull<P>>,
@@ -134,8 +134,8 @@ impl Link {
         }
     }
 
-    /// Whether a collection has the object by this link. If only collections under one lock ever have
-    /// it, that is so until the lock is released.
+    /// Whether a collection has the object by this link. If only collections under one lock ever
+    /// have it, that is so until the lock is released.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         self.user() != User::FREE
@@ -280,13 +280,14 @@ pub(crate) unsafe trait HasLink<Use>: Sized {
     #[inline]
     fn link(&self) -> &Self::Room {
         let this = core::ptr::from_ref(self);
-        // SAFETY: By the requirement of the trait the room is there, and it is borrowed with the value.
+        // SAFETY: By the requirement of the trait the room is there, and it is borrowed with the
+        // value.
         unsafe { &*this.byte_add(Self::OFFSET).cast::<Self::Room>() }
     }
 }
 
-/// Implements [`HasLink`] for a type, by the name of the field and what it is for. The field is a [`Link`],
-/// or what is said to be behind its name.
+/// Implements [`HasLink`] for a type, by the name of the field and what it is for. The field is a
+/// [`Link`], or what is said to be behind its name.
 macro_rules! has_link {
     (impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty, $field:ident as $use:ident) => {
         $crate::kernel_ext::link::has_link!(
@@ -350,8 +351,10 @@ pub(crate) unsafe fn from_link<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> 
 ///
 /// # Safety
 ///
-/// The room comes from [`into_link`] for this type and use, and its reference is not given back meanwhile.
+/// The room comes from [`into_link`] for this type and use, and its reference is not given back
+/// meanwhile.
 pub(crate) unsafe fn share_link<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> Arc<O> {
-    // SAFETY: The object was made a pointer by `Arc::into_raw`, and the count is not dropped meanwhile.
+    // SAFETY: The object was made a pointer by `Arc::into_raw`, and the count is not dropped
+    // meanwhile.
     unsafe { ArcBorrow::from_raw(object_of::<Use, O>(room)) }.into()
 }

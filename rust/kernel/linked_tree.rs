@@ -2,13 +2,14 @@
 
 //! Objects in the order of a key, in a tree that allocates nothing.
 //!
-//! The tree is a treap: it is ordered by key from left to right, and by *weight* from top to bottom. The
-//! weight of an object is a number that depends on its address and on a secret, and looks random. So the
-//! shape of the tree is that of a search tree into which the objects were inserted in random order, whatever
-//! the keys are and in whatever order they came: of *n* objects it has about 2 log₂ *n* levels. An object
-//! needs no more than its [`Link`] for this, which a red-black tree, with its pointer upwards and a number for
-//! the order of equal keys, would not fit into. Where no two objects of a tree have the same key,
-//! [`Branches`], which have no number, are enough.
+//! The tree is a treap: it is ordered by key from left to right, and by *weight* from top to
+//! bottom. The weight of an object is a number that depends on its address and on a secret, and
+//! looks random. So the shape of the tree is that of a search tree into which the objects were
+//! inserted in random order, whatever the keys are and in whatever order they came: of *n* objects
+//! it has about 2 log₂ *n* levels. An object needs no more than its [`Link`] for this, which a
+//! red-black tree, with its pointer upwards and a number for the order of equal keys, would not fit
+//! into. Where no two objects of a tree have the same key, [`Branches`], which have no number, are
+//! enough.
 //!
 //! ```text
 //!                 (key 5, weight 9)
@@ -42,19 +43,20 @@ use kernel::sync::{
 
 /// What has a place in a tree.
 pub(crate) trait Keyed: HasLink<Sorted> {
-    /// Returns the key. It is the same as long as the object is in a tree; if it is not, the object may be
-    /// searched for in vain.
+    /// Returns the key. It is the same as long as the object is in a tree; if it is not, the object
+    /// may be searched for in vain.
     fn key(&self) -> u64;
 }
 
-/// Objects in the order of their keys; those of the same key in the order in which they were inserted.
+/// Objects in the order of their keys; those of the same key in the order in which they were
+/// inserted.
 ///
 /// # Invariants
 ///
 /// - Each object that is reached from `root` by the ends of links is reached in one way only.
 /// - The tree has the right to use the links, or the branches, of these objects, which come from
-///   [`link::into_link`], and whose reference counts it owns. The number of the user of a link is that of the
-///   insertion, which no other user of links has.
+///   [`link::into_link`], and whose reference counts it owns. The number of the user of a link is
+///   that of the insertion, which no other user of links has.
 /// - `len` is the number of these objects.
 pub(crate) struct LinkedTree<O: Keyed> {
     root: Option<NonNull<O::Room>>,
@@ -62,21 +64,22 @@ pub(crate) struct LinkedTree<O: Keyed> {
     _owns: PhantomData<Arc<O>>,
 }
 
-// SAFETY: The tree may use its links (type invariant) and nothing else does, so moving it to another
-// thread moves only references to `O`s.
+// SAFETY: The tree may use its links (type invariant) and nothing else does, so moving it to
+// another thread moves only references to `O`s.
 unsafe impl<O: Keyed + Send + Sync> Send for LinkedTree<O> {}
 
 // SAFETY: A shared tree returns only references to `O`s.
 unsafe impl<O: Keyed + Send + Sync> Sync for LinkedTree<O> {}
 
-/// A pointer in a tree that leads to an object or to nothing: its root, or one of the ends of a link.
+/// A pointer in a tree that leads to an object or to nothing: its root, or one of the ends of a
+/// link.
 type Branch<R> = NonNull<Option<NonNull<R>>>;
 
-/// A reference to an object with [`Branches`] that is in no tree, and the only reference with which it
-/// can be inserted into one.
+/// A reference to an object with [`Branches`] that is in no tree, and the only reference with which
+/// it can be inserted into one.
 ///
-/// Dropped unused, it is a reference like any other: then the object can be inserted once nothing else
-/// refers to it.
+/// Dropped unused, it is a reference like any other: then the object can be inserted once nothing
+/// else refers to it.
 ///
 /// # Invariants
 ///
@@ -87,7 +90,8 @@ impl<O: HasLink<Sorted, Room = Branches>> Unplaced<O> {
     /// Makes the reference of the only one that exists.
     #[inline]
     pub(crate) fn new(object: UniqueArc<O>) -> Self {
-        // INVARIANT: A tree that had the object, and another value of this type, would be other references.
+        // INVARIANT: A tree that had the object, and another value of this type, would be other
+        // references.
         Self(object.into())
     }
 
@@ -122,8 +126,8 @@ impl<O: Keyed> LinkedTree<O> {
     /// Returns an object of this key.
     pub(crate) fn get(&self, key: u64) -> Option<ArcBorrow<'_, O>> {
         let mut at = self.root?;
-        // SAFETY: By the type invariant all of these are links that the tree may use, and `&self` keeps
-        // them from being changed as long as the object is borrowed.
+        // SAFETY: By the type invariant all of these are links that the tree may use, and `&self`
+        // keeps them from being changed as long as the object is borrowed.
         unsafe {
             loop {
                 at = match Self::key_of(at).cmp(&key) {
@@ -157,14 +161,15 @@ impl<O: Keyed> LinkedTree<O> {
     ///
     /// # Safety
     ///
-    /// The room comes from [`link::into_link`], and the tree has the right to use it, which is not in the tree
-    /// yet. If it has a number, that is a new one.
+    /// The room comes from [`link::into_link`], and the tree has the right to use it, which is not
+    /// in the tree yet. If it has a number, that is a new one.
     unsafe fn add(&mut self, new: NonNull<O::Room>) {
         self.len += 1;
         let mut branch = NonNull::from(&mut self.root);
-        // SAFETY: By the type invariant all branches lead to what the tree may use, and the new one is
-        // another. `&mut self` keeps others from using them meanwhile. Each pointer that is written leads
-        // to where the one that is overwritten led, or to where a branch led that is overwritten next.
+        // SAFETY: By the type invariant all branches lead to what the tree may use, and the new one
+        // is another. `&mut self` keeps others from using them meanwhile. Each pointer that is
+        // written leads to where the one that is overwritten led, or to where a branch led that is
+        // overwritten next.
         unsafe {
             let key = Self::key_of(new);
             while let Some(at) = *branch.as_ptr() {
@@ -177,8 +182,8 @@ impl<O: Keyed> LinkedTree<O> {
                     before(at)
                 };
             }
-            // INVARIANT: The new object is above what was here, which is divided into what comes before it
-            // and what comes behind it.
+            // INVARIANT: The new object is above what was here, which is divided into what comes
+            // before it and what comes behind it.
             let mut rest = branch.replace(Some(new));
             let (mut smaller, mut larger) = (before(new), behind(new));
             while let Some(at) = rest {
@@ -220,8 +225,8 @@ impl<O: Keyed> LinkedTree<O> {
         Some(taken)
     }
 
-    /// Removes an object, if it is in this tree. With [`Branches`] it may not be found as long as the tree
-    /// has another one of the same key.
+    /// Removes an object, if it is in this tree. With [`Branches`] it may not be found as long as
+    /// the tree has another one of the same key.
     pub(crate) fn take(&mut self, object: &O) -> Option<Arc<O>> {
         // If another collection has it, that has another number.
         let place = core::ptr::from_ref(object.link());
@@ -282,8 +287,8 @@ impl<O: Keyed> LinkedTree<O> {
         unsafe {
             let object = branch.read()?;
             let (mut smaller, mut larger) = (before(object).read(), behind(object).read());
-            // INVARIANT: What was below the object, on either side, takes its place: nothing leads to the
-            // object any more, and one branch to all that is left.
+            // INVARIANT: What was below the object, on either side, takes its place: nothing leads
+            // to the object any more, and one branch to all that is left.
             while let (Some(left), Some(right)) = (smaller, larger) {
                 if weight(left) >= weight(right) {
                     branch.write(smaller);
@@ -296,7 +301,8 @@ impl<O: Keyed> LinkedTree<O> {
                 }
             }
             branch.write(smaller.or(larger));
-            // It was in one tree, and has left that, so this is done once; the reference keeps the object.
+            // It was in one tree, and has left that, so this is done once; the reference keeps the
+            // object.
             let reference = link::from_link::<Sorted, O>(object);
             object.as_ref().give_up();
             Some(reference)
@@ -319,7 +325,8 @@ impl<O: Keyed> LinkedTree<O> {
     ///
     /// The link is one of a tree that is not changed for `'a`.
     unsafe fn borrow<'a>(link: NonNull<O::Room>) -> ArcBorrow<'a, O> {
-        // SAFETY: The object was made a pointer by `Arc::into_raw`, and the tree owns the count for `'a`.
+        // SAFETY: The object was made a pointer by `Arc::into_raw`, and the tree owns the count for
+        // `'a`.
         unsafe { ArcBorrow::from_raw(link::object_of::<Sorted, O>(link)) }
     }
 }
@@ -344,8 +351,8 @@ impl<O: Keyed + HasLink<Sorted, Room = Branches>> LinkedTree<O> {
     /// Inserts an object behind those of the same key, of which there should be none.
     pub(crate) fn insert_unplaced(&mut self, object: Unplaced<O>) {
         let new = link::into_link::<Sorted, O>(object.0);
-        // SAFETY: The branches were returned just now. By the type invariants no tree has the object, and
-        // with the value that is given up for this no other one can get it.
+        // SAFETY: The branches were returned just now. By the type invariants no tree has the
+        // object, and with the value that is given up for this no other one can get it.
         unsafe { self.add(new) };
     }
 }
@@ -376,8 +383,8 @@ unsafe fn behind<R: Room>(link: NonNull<R>) -> Branch<R> {
     unsafe { NonNull::new_unchecked(&raw mut (*link.as_ref().ends()).behind) }
 }
 
-/// What weights depend on besides addresses, so that user space cannot choose objects whose weights make a
-/// tree deep, even if it has found out where they are.
+/// What weights depend on besides addresses, so that user space cannot choose objects whose weights
+/// make a tree deep, even if it has found out where they are.
 static SECRET: Atomic<u64> = Atomic::new(0);
 
 /// Sets what weights depend on, once, before the first object is inserted anywhere.
@@ -390,8 +397,8 @@ fn weight<R>(link: NonNull<R>) -> u64 {
     weight_at(link.as_ptr().addr() as u64, SECRET.load(Relaxed))
 }
 
-/// Returns the weight of what is at an address: that and a secret, mixed until nothing of their order is
-/// left.
+/// Returns the weight of what is at an address: that and a secret, mixed until nothing of their
+/// order is left.
 pub(crate) const fn weight_at(address: u64, secret: u64) -> u64 {
     let once = mixed(address ^ secret, 0xbf58_476d_1ce4_e5b9);
     let twice = mixed(once, 0x94d0_49bb_1331_11eb);

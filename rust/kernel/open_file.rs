@@ -42,10 +42,9 @@ impl OpenFile {
 
     /// Clears the pointer, because the file is about to be freed.
     pub(crate) fn clear(&self) {
-        // ORDERING: Pairs with the second load in `get_file_active`, behind the full order of counting the
-        // file up. That the memory is another file's comes later than this store: the `release` operation
-        // releases locks and takes others after it.
-        // INVARIANT: Null.
+        // ORDERING: Pairs with the second load in `get_file_active`, behind the full order of
+        // counting the file up. That the memory is another file's comes later than this store: the
+        // `release` operation releases locks and takes others after it. INVARIANT: Null.
         self.0.store(ptr::null_mut(), ordering::Relaxed);
     }
 

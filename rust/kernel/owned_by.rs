@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data that belongs to an object, by a reference to it, and that is guarded by a lock in that object.
+//! Data that belongs to an object, by a reference to it, and that is guarded by a lock in that
+//! object.
 //!
-//! The kernel's `LockedBy` does the second and stores a pointer for it. Here the reference to the owner,
-//! which objects with such data have anyway, tells which lock it is.
+//! The kernel's `LockedBy` does the second and stores a pointer for it. Here the reference to the
+//! owner, which objects with such data have anyway, tells which lock it is.
 
 use core::{
     cell::UnsafeCell,
@@ -15,7 +16,8 @@ use kernel::sync::Arc;
 ///
 /// # Safety
 ///
-/// Each value has at `OFFSET` a [`SpinLock`](kernel::sync::SpinLock) of [`Self::Guarded`], of `SIZE` bytes.
+/// Each value has at `OFFSET` a [`SpinLock`](kernel::sync::SpinLock) of [`Self::Guarded`], of
+/// `SIZE` bytes.
 pub(crate) unsafe trait HasLock {
     /// What the lock guards.
     type Guarded;
@@ -51,15 +53,15 @@ pub(crate) use has_lock;
 ///
 /// # Invariants
 ///
-/// `data` is accessed only by who shows what the lock of `owner` guards, for as long as that is borrowed.
-/// `owner` does not change as long as this is shared.
+/// `data` is accessed only by who shows what the lock of `owner` guards, for as long as that is
+/// borrowed. `owner` does not change as long as this is shared.
 pub(crate) struct OwnedBy<T, O: HasLock> {
     owner: Arc<O>,
     data: UnsafeCell<T>,
 }
 
-// SAFETY: Threads that share it get `&mut T` one at a time, by the lock, and `&T` only if `T` is `Sync`; and they
-// share the owner.
+// SAFETY: Threads that share it get `&mut T` one at a time, by the lock, and `&T` only if `T` is
+// `Sync`; and they share the owner.
 unsafe impl<T: Send, O: HasLock + Send + Sync> Sync for OwnedBy<T, O> {}
 
 impl<T, O: HasLock> OwnedBy<T, O> {
@@ -93,22 +95,24 @@ impl<T, O: HasLock> OwnedBy<T, O> {
         unsafe { &*self.data.get() }
     }
 
-    /// Returns the data to be changed, for as long as what the owner's lock guards is borrowed exclusively.
+    /// Returns the data to be changed, for as long as what the owner's lock guards is borrowed
+    /// exclusively.
     ///
     /// Panics if `guarded` is what the lock of another owner guards.
     #[inline]
     #[allow(clippy::mut_from_ref)] // It is the borrow of `guarded` that makes it exclusive.
     pub(crate) fn access_mut<'a>(&'a self, guarded: &'a mut O::Guarded) -> &'a mut T {
         self.check(guarded);
-        // SAFETY: `guarded` is borrowed exclusively for `'a`, so nobody can show another reference to it
-        // meanwhile: by the type invariant there is no other reference to the data.
+        // SAFETY: `guarded` is borrowed exclusively for `'a`, so nobody can show another reference
+        // to it meanwhile: by the type invariant there is no other reference to the data.
         unsafe { &mut *self.data.get() }
     }
 
     /// Panics if `guarded` is not what the lock of the owner guards.
     ///
-    /// It is if it lies in the memory of that lock. The owner is not freed meanwhile; a value of the type is
-    /// in that memory once, as it is no part of itself; and of the rest of a lock nobody has references.
+    /// It is if it lies in the memory of that lock. The owner is not freed meanwhile; a value of
+    /// the type is in that memory once, as it is no part of itself; and of the rest of a lock
+    /// nobody has references.
     #[inline]
     fn check(&self, guarded: *const O::Guarded) {
         const {

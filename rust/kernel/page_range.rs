@@ -15,9 +15,9 @@
 //!               populate
 //!    absent ───────────────► present ───────────────────────────► freed
 //!    (an access              (mapped for the process,     range      ▲
-//!    is SIGBUS)               written by the kernel,      closed     │ when no thread has the range's
-//!       ▲                     on the pool's list)                    │ space open, and no page table
-//!       │                        │ reclaim                           │ maps it
+//!    is SIGBUS)               written by the kernel,      closed     │ when no thread has the
+//!       ▲                     on the pool's list)                    │ range's space open, and
+//!       │                        │ reclaim                           │ no page table maps it
 //!       └────────────────────────┴───────────────────────────────────┘
 //! ```
 //!
@@ -56,7 +56,7 @@
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
 //! | [`PagePool`]'s turn | reclaim, the end of a space | waits |
-//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), with its memory already allocated | waits |
+//! | [`PageRange`]'s `populating` | [`populate`], which has memory | waits |
 //! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
@@ -151,7 +151,7 @@ impl Observer for () {
 /// }
 ///
 /// fn send(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
-///     // `this.messages`, the owner of the range, records from here on that these bytes are in use.
+///     // `this.messages`, the owner of the range, records from here on that these bytes are used.
 ///     this.messages.lock().reserve(offset, message.len())?;
 ///     this.pages.populate(offset, offset + message.len())?;
 ///     this.pages.write(offset, message)?;
@@ -175,7 +175,8 @@ pub struct PageRange {
     /// How many bytes from the start of the mapping are backed by pages without interruption, or
     /// [`NEVER`], or [`GONE`].
     ///
-    /// Raised with release ordering after the slots that it covers. What else is stored stands alone.
+    /// Raised with release ordering after the slots that it covers. What else is stored stands
+    /// alone.
     frontier: Atomic<isize>,
     /// The start of the mapping, in the process's address space; 0 if it was never made.
     address: Atomic<usize>,
@@ -234,7 +235,8 @@ impl Drop for Space {
         }
         drop(turn);
         for slot in used {
-            // SAFETY: As above; nothing uses the space any more, and no record of it is on the list.
+            // SAFETY: As above; nothing uses the space any more, and no record of it is on the
+            // list.
             drop(unsafe { slot.take() });
         }
     }
@@ -383,8 +385,9 @@ impl PageRange {
     /// The same; `observer` is told which of the pages were missing.
     #[inline]
     pub fn populate_observed(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
-        // ORDERING: Pairs with `advance_frontier`: the slots before the frontier are seen to be filled. That
-        // reclaim has not lowered it since the range was reserved, the owner's lock ensures.
+        // ORDERING: Pairs with `advance_frontier`: the slots before the frontier are seen to be
+        // filled. That reclaim has not lowered it since the range was reserved, the owner's lock
+        // ensures.
         match usize::try_from(self.frontier.load(ordering::Acquire)) {
             Ok(present) if end <= present => Ok(()),
             _ => self.populate_slow(start, end, observer),

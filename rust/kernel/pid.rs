@@ -76,8 +76,8 @@ pub(crate) fn current_address() -> *mut c_void {
     unsafe { kernel_ext_pid_current() }
 }
 
-/// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at no
-/// cost in the first one.
+/// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at
+/// no cost in the first one.
 #[inline]
 pub(crate) fn uid_here(uid: Kuid) -> u32 {
     // SAFETY: Any number may be passed.
@@ -166,7 +166,8 @@ pub(crate) struct GroupPid(Counted);
 impl GroupPid {
     /// Returns the name of the calling thread's group.
     pub(crate) fn current() -> Self {
-        // SAFETY: Takes a reference to the `struct pid` of the calling thread's group, which has one.
+        // SAFETY: Takes a reference to the `struct pid` of the calling thread's group, which has
+        // one.
         let pid = unsafe { kernel_ext_pid_of_group() };
         // SAFETY: As above, so it is not null.
         // INVARIANT: The reference is owned by the result.

@@ -54,9 +54,9 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         if !self.has(at, COUNT) {
             return None;
         }
-        // SAFETY: `COUNT` bytes at `at` are among the first `len`, as was checked, which by the type
-        // invariant are within the array and initialised; an array of `u8` may lie anywhere, and the
-        // borrow of `self` keeps them unchanged.
+        // SAFETY: `COUNT` bytes at `at` are among the first `len`, as was checked, which by the
+        // type invariant are within the array and initialised; an array of `u8` may lie anywhere,
+        // and the borrow of `self` keeps them unchanged.
         Some(unsafe { &*self.bytes.as_ptr().add(at).cast() })
     }
 
@@ -100,24 +100,25 @@ impl<const SIZE: usize> StackBytes<SIZE> {
     pub(crate) fn read_user(&mut self, from: UserPtr, len: usize) -> Result {
         self.clear();
         let place = self.bytes.get_mut(..len).ok_or(EFAULT)?.as_mut_ptr();
-        // SAFETY: `place` is valid for writes of `len` bytes of one array, so there is nothing for the
-        // checks to find that `_` leaves out. The source may be any address at all.
+        // SAFETY: `place` is valid for writes of `len` bytes of one array, so there is nothing for
+        // the checks to find that `_` leaves out. The source may be any address at all.
         let left = unsafe { bindings::_copy_from_user(place.cast(), from.as_const_ptr(), len) };
         if left != 0 {
             return Err(EFAULT);
         }
-        // INVARIANT: Nothing is left, so all of `place` is initialised, and `get_mut` has checked that
-        // `len` is within the array.
+        // INVARIANT: Nothing is left, so all of `place` is initialised, and `get_mut` has checked
+        // that `len` is within the array.
         self.len = len;
         Ok(())
     }
 
-    /// Writes the contents to the memory of the calling process. `EFAULT` if that fails; some of them
-    /// may be written then. May sleep.
+    /// Writes the contents to the memory of the calling process. `EFAULT` if that fails; some of
+    /// them may be written then. May sleep.
     #[inline]
     pub(crate) fn write_user(&self, to: UserPtr) -> Result {
         let bytes = self.as_slice();
-        // SAFETY: `bytes` is valid for reads of its length, as above. The target may be any address at all.
+        // SAFETY: `bytes` is valid for reads of its length, as above. The target may be any address
+        // at all.
         let left =
             unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
         match left {

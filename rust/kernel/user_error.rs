@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A module's `stop_on_user_error` parameter, with which whoever debugs a program can stop it, and all
-//! others that use the module, at its first error.
+//! A module's `stop_on_user_error` parameter, with which whoever debugs a program can stop it, and
+//! all others that use the module, at its first error.
 //!
 //! As long as the parameter is 0, asking costs one instruction where the kernel has jump labels.
 
@@ -30,11 +30,12 @@ pub(crate) fn happened() {
     unsafe { kernel_ext_user_error_happened() };
 }
 
-/// Waits while an error of user space has stopped everybody. Fails with `ERESTARTSYS` after a signal.
-/// Sleeps; no lock may be held.
+/// Waits while an error of user space has stopped everybody. Fails with `ERESTARTSYS` after a
+/// signal. Sleeps; no lock may be held.
 #[inline(always)]
 pub(crate) fn wait_while_stopped() -> Result {
-    // SAFETY: The variable is a static key of C, with a layout as above, and lives as long as the module.
+    // SAFETY: The variable is a static key of C, with a layout as above, and lives as long as the
+    // module.
     if unsafe { kernel::jump_label::static_branch_unlikely!(kernel_ext_user_error, Key, is_armed) }
     {
         return wait();

@@ -35,8 +35,8 @@ pub(crate) fn read_six(from: UserPtr) -> Result<[u64; 6]> {
     }
 }
 
-/// Writes two of six words that have been read: each has its number among them. `EFAULT` if that fails; then
-/// one of them may be written. May sleep.
+/// Writes two of six words that have been read: each has its number among them. `EFAULT` if that
+/// fails; then one of them may be written. May sleep.
 #[inline]
 pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
     let to = to.as_mut_ptr().cast();

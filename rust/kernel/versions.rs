@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between the kernels that the driver compiles for, Linux 7.2 and 7.3: this file alone
-//! has a condition on the kernel's version.
+//! What differs between the kernels that the driver compiles for, Linux 7.2 and 7.3: this file
+//! alone has a condition on the kernel's version.
 //!
 //! On Linux 7.3 each item is the `kernel` crate's own, on 7.2 it is what stands in for it.
 
@@ -58,8 +58,8 @@ mod linux_7_2 {
     pub(crate) use kernel::sync::barrier::{smp_rmb, smp_wmb};
 
     /// Protocol error.
-    // SAFETY: `Error` is a struct of one field, of the type that is given, and of its size, which the
-    // compiler checks. The value is between `-MAX_ERRNO` and -1.
+    // SAFETY: `Error` is a struct of one field, of the type that is given, and of its size, which
+    // the compiler checks. The value is between `-MAX_ERRNO` and -1.
     pub(crate) const EPROTO: Error =
         unsafe { transmute(NonZeroI32::new(-(bindings::EPROTO as i32)).unwrap()) };
 
@@ -80,8 +80,8 @@ mod linux_7_2 {
         unsafe { (*task.as_ptr()).tgid }
     }
 
-    /// A [`PollCondVar`] that is dropped without waiting for the end of an RCU grace period: those who
-    /// poll may look at its memory until then, so that is freed later.
+    /// A [`PollCondVar`] that is dropped without waiting for the end of an RCU grace period: those
+    /// who poll may look at its memory until then, so that is freed later.
     pub(crate) struct PollCondVarBox(ManuallyDrop<Pin<KBox<FreedLater>>>);
 
     #[pin_data]
@@ -124,14 +124,15 @@ mod linux_7_2 {
 
     impl Drop for PollCondVarBox {
         fn drop(&mut self) {
-            // SAFETY: Nothing uses the box after this. What it holds is not moved until it is freed.
+            // SAFETY: Nothing uses the box after this. What it holds is not moved until it is
+            // freed.
             let made = unsafe { Pin::into_inner_unchecked(ManuallyDrop::take(&mut self.0)) };
             let made = KBox::into_raw(made);
-            // SAFETY: `made` is valid, and its queue is where it begins: see the assertion above. With
-            // this all that polls is off the queue.
+            // SAFETY: `made` is valid, and its queue is where it begins: see the assertion above.
+            // With this all that polls is off the queue.
             unsafe { bindings::__wake_up_pollfree(made.cast()) };
-            // SAFETY: `made` was allocated by `kmalloc`, nobody but who found the queue before has it,
-            // under RCU, and `rcu` is a part of it that nothing else uses.
+            // SAFETY: `made` was allocated by `kmalloc`, nobody but who found the queue before has
+            // it, under RCU, and `rcu` is a part of it that nothing else uses.
             unsafe { bindings::kvfree_call_rcu((*made).rcu.get(), made.cast()) };
         }
     }

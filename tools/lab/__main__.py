@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import android, aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, proc, programs, prune, quick_suite, say, screens, stock, suite, times
+from . import android, aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patches, patches_test, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -166,6 +166,15 @@ def _parser():
     sub = command("deb-test", lambda args: deb_test.run(args.only or deb_test.MACHINES), "their life on Debian machines")
     sub.add_argument("--only", action="append", choices=deb_test.MACHINES, help="this machine")
     command("binderctl", lambda _: print(programs.build("tools/binderctl", profile="release")), "build the tool that looks at Binder")
+    series = command("patches", lambda a: patches.run(a.sender, a.flavour, a.tree, a.docs), "the driver as patches for a kernel tree, for git am")
+    series.add_argument("--from", dest="sender", metavar="'NAME <ADDRESS>'", help="who sends them; what git knows, if not said")
+    series.add_argument("--flavour", choices=patch_list.FLAVOURS, default=patch_list.FLAVOURS[0])
+    series.add_argument("--tree", help="the tree that they are for; Debian's source, if not said")
+    series.add_argument("--docs", action="store_true", help="the table goes into docs")
+    tried = command("patches-test", _patches_test, "a kernel built after each patch, and the contract suite on the last")
+    tried.add_argument("--flavour", choices=patch_list.FLAVOURS, help="this one; both, if not said")
+    tried.add_argument("--quick", action="store_true", help="git am, checkpatch, get_maintainer and the tree that comes out, alone")
+    command("wrap", lambda _: wrap.run(), "wrap comments of the driver that are too long for checkpatch")
     install = command("install", _install, "lay the driver into a kernel tree")
     install.add_argument("tree")
     return parser
@@ -382,6 +391,15 @@ def _purge(arguments):
         return prune.unused(arguments.unused)
     print(f"removing {cache.root()}")
     cache.purge()
+
+
+def _patches_test(arguments):
+    tally = Tally()
+    for flavour in [arguments.flavour] if arguments.flavour else patch_list.FLAVOURS:
+        patches_test.quick_suite(tally, flavour)
+        if not arguments.quick:
+            patches_test.built(flavour, tally)
+    return tally.finish()
 
 
 def _install(arguments):

@@ -15,7 +15,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _STRING = re.compile(r'b?"(?:[^"\\]|\\.)*"', re.S)
 _MOD = re.compile(r"\bmod\s+(\w+)\s*;")
 _TREE = re.compile(r"(?<![\w:])((?:\w+::)+)\{([^{}]*)\}")
-_PATH = re.compile(r"(?<![\w:])\w+(?:::(?:\w+|\*))+")
+PATH = re.compile(r"(?<![\w:])\w+(?:::(?:\w+|\*))+")
 _INSIDE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod \w+ \{.*?^\}", re.M | re.S)
 
 
@@ -27,12 +27,12 @@ def complaints(root=ROOT):
 
 def arrows(source):
     """Which files each file under `source` uses: {name: set of names}."""
-    texts = {str(path.relative_to(source)): _code(path.read_text()) for path in sorted(source.rglob("*.rs"))}
+    texts = {str(path.relative_to(source)): code(path.read_text()) for path in sorted(source.rglob("*.rs"))}
     modules = {_module(name): name for name in texts}
     found = {}
     for name, text in texts.items():
         children = set(_MOD.findall(text))
-        ends = (_end(_module(name), children, path.split("::"), modules) for path in _paths(text))
+        ends = (end(_module(name), children, path.split("::"), modules) for path in _paths(text))
         found[name] = {end for end in ends if end} - {name}
     return found
 
@@ -53,8 +53,8 @@ def circles(after):
     return sorted((sorted(circle) for circle in found if len(circle) > 1), key=lambda circle: (-len(circle), circle))
 
 
-def _code(text):
-    """Without comments and strings; in a module that stands inside the file, `super` is the file itself."""
+def code(text):
+    """A file's text without comments and strings; in a module that stands inside the file, `super` is the file itself."""
     bare = _STRING.sub('""', _COMMENT.sub("", text))
     return _INSIDE.sub(lambda inside: re.sub(r"\bsuper::", "self::", inside[0]), bare)
 
@@ -70,10 +70,10 @@ def _paths(text):
     while tree := _TREE.search(text):
         leaves = " ; ".join(tree[1] + leaf.strip() for leaf in tree[2].split(",") if leaf.strip())
         text = f"{text[:tree.start()]} {leaves} {text[tree.end():]}"
-    return set(_PATH.findall(text))
+    return set(PATH.findall(text))
 
 
-def _end(here, children, path, modules):
+def end(here, children, path, modules):
     """The file that a path leads to, by the longest part of it that is a module; nothing if it leads out of the crate."""
     first, *rest = path
     if first == "crate":

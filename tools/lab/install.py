@@ -15,10 +15,11 @@ from .versions import PINNED, ROOT
 # Where our files are, and where nothing of the same name may be in a tree before we came.
 _OURS = ("drivers/android/**/*.rs", "drivers/android/**/*.[ch]", "drivers/android/*.rust_binder",
          "include/uapi/linux/android/binder_slow_call.h", "rust/kernel/*.rs", "rust/kernel/**/*.rs", "rust/kernel_ext/*.[ch]")
-_MANIFEST = "drivers/android/.rust_binder.files"
+MANIFEST = "drivers/android/.rust_binder.files"
 _UPSTREAM = "drivers/android/binder"
 
-_MAKE_LINES = """\
+KCONFIG_LINE = 'source "drivers/android/Kconfig.rust_binder"\n'
+MAKE_LINES = """\
 obj-$(CONFIG_ANDROID_BINDER_IPC_RUST)	+= binder_rust.o
 include $(src)/Makefile.rust_binder
 """
@@ -27,11 +28,9 @@ include $(src)/Makefile.rust_binder
 def lay_into(tree):
     """Install or bring up to date; the names of the files that changed."""
     tree = pathlib.Path(tree).absolute()
-    _must_be_kernel(tree)
+    must_be_kernel(tree)
     before = _manifest(tree)
-    ours = sorted({str(p.relative_to(ROOT)) for glob in _OURS for p in ROOT.glob(glob)})
-    if "drivers/android/rust_binder.rs" not in ours:
-        raise say.LabError(f"{ROOT}/drivers/android/rust_binder.rs is missing: is the checkout complete?")
+    ours = files()
     clash = [f for f in ours if f not in before and (tree / f).exists()]
     if clash:
         raise say.LabError(f"{tree} already has a {clash[0]} that is not ours: use a clean tree")
@@ -40,9 +39,9 @@ def lay_into(tree):
     for gone in before - set(ours):
         (tree / gone).unlink(missing_ok=True)
         changed.append(gone)
-    _write(tree / _MANIFEST, "\n".join(ours) + "\n")
-    edits = (("drivers/android/Kconfig", _kconfig), ("drivers/android/Makefile", _makefile),
-             ("rust/bindings/bindings_helper.h", _bindings))
+    _write(tree / MANIFEST, "\n".join(ours) + "\n")
+    edits = (("drivers/android/Kconfig", kconfig), ("drivers/android/Makefile", makefile),
+             ("rust/bindings/bindings_helper.h", bindings))
     for name, edit in edits:
         text = (tree / name).read_text()
         if _write(tree / name, edit(text)):
@@ -53,10 +52,18 @@ def lay_into(tree):
     return changed
 
 
-def _must_be_kernel(tree):
-    makefile = tree / "Makefile"
-    numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$",
-                         makefile.read_text() if makefile.is_file() else "", re.M)
+def files():
+    """The names of our files, here and in a kernel tree."""
+    ours = sorted({str(p.relative_to(ROOT)) for glob in _OURS for p in ROOT.glob(glob)})
+    if "drivers/android/rust_binder.rs" not in ours:
+        raise say.LabError(f"{ROOT}/drivers/android/rust_binder.rs is missing: is the checkout complete?")
+    return ours
+
+
+def must_be_kernel(tree):
+    """Complain of a tree that the driver is not made for."""
+    top = tree / "Makefile"
+    numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", top.read_text() if top.is_file() else "", re.M)
     series = PINNED["kernel"]["series"]
     if ".".join(numbers[:2]) != series:
         what = f"is Linux {'.'.join(numbers[:2])}" if numbers else "is no kernel tree"
@@ -64,34 +71,33 @@ def _must_be_kernel(tree):
 
 
 def _manifest(tree):
-    path = tree / _MANIFEST
+    path = tree / MANIFEST
     return set(path.read_text().split()) if path.exists() else set()
 
 
-def _kconfig(text):
+def kconfig(text):
     """Our entry instead of upstream's."""
-    line = 'source "drivers/android/Kconfig.rust_binder"\n'
-    if line in text:
+    if KCONFIG_LINE in text:
         return text
-    changed, count = re.subn(r"config ANDROID_BINDER_IPC_RUST\n(?:\t.*\n|\n(?=\t))+", line, text)
+    changed, count = re.subn(r"config ANDROID_BINDER_IPC_RUST\n(?:\t.*\n|\n(?=\t))+", KCONFIG_LINE, text)
     if count != 1:
         raise say.LabError("drivers/android/Kconfig has no entry ANDROID_BINDER_IPC_RUST to replace")
     return changed
 
 
-def _makefile(text):
+def makefile(text):
     """Our objects instead of upstream's folder."""
-    if _MAKE_LINES in text:
+    if MAKE_LINES in text:
         return text
     changed, count = re.subn(
-        r"^obj-\$\(CONFIG_ANDROID_BINDER_IPC_RUST\)\s*\+=.*\n", lambda _: _MAKE_LINES, text, flags=re.M
+        r"^obj-\$\(CONFIG_ANDROID_BINDER_IPC_RUST\)\s*\+=.*\n", lambda _: MAKE_LINES, text, flags=re.M
     )
     if count != 1:
         raise say.LabError("drivers/android/Makefile has no line for ANDROID_BINDER_IPC_RUST to replace")
     return changed
 
 
-def _bindings(text):
+def bindings(text):
     """The kernel crate's bindings without the headers of upstream's driver."""
     return re.sub(
         r"#if IS_ENABLED\(CONFIG_ANDROID_BINDER_IPC_RUST\)\n(?:#include .*\n)+#endif\n", "", text

@@ -148,7 +148,7 @@ def _build_builtin(guest, base, fragments, inputs):
     image.parent.mkdir(parents=True, exist_ok=True)
 
     def make(folder):
-        _copy_objects(like.folder, folder)
+        copy_objects(like.folder, folder)
         _build(Kernel(guest, tree, folder), fragments, like)
 
     with cache.lock(where + "-files"):
@@ -160,7 +160,7 @@ def _build_builtin(guest, base, fragments, inputs):
     return Kernel(guest, tree, folder, image)
 
 
-def _copy_objects(made, folder):
+def copy_objects(made, folder):
     """Begin a kernel's folder with what another one has made, times included, but not with its stamp."""
     done = folder / ".begun"
     if done.exists():
@@ -173,14 +173,19 @@ def _build(kernel, fragments, like=None):
     """Build a kernel; of the objects of the kernel `like`, which are in its folder, what differs is compiled again."""
     name, env = kernel.guest.name, toolchain.kernel_environment()
     cache.need_space(1.5, f"building the {name} kernel", kernel.folder)
-    wanted = kernel.folder / "wanted.config"
-    wanted.write_text("\n".join(fragments) + "\n")
-    configure = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig", like=like)
-    proc.logged(f"configuring the {name} kernel", f"config-{name}", configure, env=env)
-    check_config(kernel.folder / ".config", fragments)
+    configure(kernel, fragments, like)
     image = _IMAGES[kernel.guest.arch]
     argv = kernel.make(*([pathlib.Path(image).name, "modules"] if kernel.guest.arch != "um" else []), like=like)
     proc.logged(f"building the {name} kernel", f"kernel-{name}", argv, env=env)
+
+
+def configure(kernel, fragments, like=None):
+    """Configure a kernel from fragments, all of whose lines have to be granted."""
+    name, wanted = kernel.guest.name, kernel.folder / "wanted.config"
+    wanted.write_text("\n".join(fragments) + "\n")
+    argv = kernel.make(f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig", like=like)
+    proc.logged(f"configuring the {name} kernel", f"config-{name}", argv, env=toolchain.kernel_environment())
+    check_config(kernel.folder / ".config", fragments)
 
 
 def fragment(name):

@@ -142,12 +142,13 @@ def _paths(text):
     """All paths in a file that begin in the crate or above the file, each as a list of names."""
     found = []
     for tree in _USE.findall(text):
-        found += [path.split("::") for path in _leaves(re.sub(r"\s+", "", tree.replace(" as ", "@")))]
+        found += [path.split("::") for path in leaves(re.sub(r"\s+", "", tree.replace(" as ", "@")))]
     found += [path.split("::") for path in _PATH.findall(_USE.sub("", text))]
     return [[part.split("@")[0] for part in path] for path in found if path[0] != "self"]
 
 
-def _leaves(tree):
+def leaves(tree):
+    """The paths of a `use` declaration without spaces, each written out."""
     found = re.fullmatch(r"((?:\w+::)*)\{(.*)\}", tree, re.S)
     if not found:
         return [tree]
@@ -158,7 +159,7 @@ def _leaves(tree):
             parts.append("")
         else:
             parts[-1] += letter
-    return [found[1] + leaf for part in parts if part for leaf in _leaves(part)]
+    return [found[1] + leaf for part in parts if part for leaf in leaves(part)]
 
 
 def folder(unit):

@@ -45,6 +45,25 @@ def unpack(archive, folder):
         )
 
 
+def untouched_kconfig():
+    """The file that `_prepare` changes as the source package has it; of one's own tree as it is there."""
+    own = os.environ.get("KERNEL_SRC")
+    if own:
+        return (pathlib.Path(own) / _KCONFIG).read_text()
+    archive = _package()
+
+    def make(part):
+        part.mkdir()
+        with say.Step("unpacking a file of the kernel source"):
+            _pipe(
+                ["dpkg-deb", "--fsys-tarfile", archive],
+                ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"],
+                ["tar", "-xJ", "--strip-components=1", "-C", part, "--wildcards", f"*/{_KCONFIG}"],
+            )
+
+    return (cache.entry(f"source/kconfig/{cache.key(archive.name)}", make) / _KCONFIG).read_text()
+
+
 def builtin_tree(base, name):
     """A copy of `base` to lay our files into for guest `name`: hard links, since the installer replaces files.
 

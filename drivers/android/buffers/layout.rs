@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the parts of a transaction lie in its buffer: the data, the array of offsets, the blocks that
-//! pointers point to, and the sender's security context.
+//! Where the parts of a transaction lie in its buffer: the data, the array of offsets, the blocks
+//! that pointers point to, and the sender's security context.
 
 use crate::{
     defs::TransactionRequest,
@@ -38,7 +38,8 @@ impl Layout {
         let offsets_size = request.offsets_size as u32;
         let buffers_size = request.buffers_size as u32;
         let context_size = aligned_to::<u64>(context_size as u32);
-        // Four sizes up to `SMALL` do not wrap, and checked additions are a branch each in every call.
+        // Four sizes up to `SMALL` do not wrap, and checked additions are a branch each in every
+        // call.
         Ok(Self {
             data_size,
             offsets_size,

@@ -104,8 +104,8 @@ impl<D> Buffers<D> {
 }
 
 impl<D> Buffers<D> {
-    /// Reserves a range for a buffer of `size` bytes. `pages` are those of the space; `label` is for
-    /// the logs and trace events.
+    /// Reserves a range for a buffer of `size` bytes. `pages` are those of the space; `label` is
+    /// for the logs and trace events.
     ///
     /// `ESRCH` if no space exists, `ENOSPC` if it has no room, `ENOMEM`.
     pub(crate) fn reserve(

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Trace events about the pages of a buffer: which of them come into use with it, and which are free
-//! after it.
+//! Trace events about the pages of a buffer: which of them come into use with it, and which are
+//! free after it.
 //!
-//! A page that a buffer shares with its neighbours is in use as long as any of them. The C driver has
-//! its free pages on a list, from which it takes them for a buffer; here pages stay on the pool's list
-//! (see [`crate::kernel_ext::page_range`]), and the events about that list say when a page comes into
-//! use and when it is free.
+//! A page that a buffer shares with its neighbours is in use as long as any of them. The C driver
+//! has its free pages on a list, from which it takes them for a buffer; here pages stay on the
+//! pool's list (see [`crate::kernel_ext::page_range`]), and the events about that list say when a
+//! page comes into use and when it is free.
 
 use crate::{
     kernel_ext::page_range::PageRange,
@@ -48,8 +48,8 @@ impl OwnPages {
         }
     }
 
-    /// Emits the events for a buffer that was freed: first for the pages that had no other, then for
-    /// its last and for its first page, if others might have shared them.
+    /// Emits the events for a buffer that was freed: first for the pages that had no other, then
+    /// for its last and for its first page, if others might have shared them.
     pub(crate) fn trace_freed(&self, process: i32, pages: &PageRange) {
         let Range { start, end } = self.buffer;
         let first = start >> PAGE_SHIFT;

@@ -50,8 +50,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of a call on `node`, which a thread of `process`, or `thread`, would have served,
-    /// or of a reply, where `node` is 0.
+    /// Returns the failure of a call on `node`, which a thread of `process`, or `thread`, would
+    /// have served, or of a reply, where `node` is 0.
     #[cold]
     pub(super) fn on_the_way_to(
         id: u32,
@@ -158,8 +158,8 @@ fn party(process: &Process, thread: Option<&Thread>) -> Party {
     }
 }
 
-/// Reports to whoever listens that a oneway call for `target` is queued, but in a way that is out of the
-/// ordinary (contract NL-3). No lock may be held.
+/// Reports to whoever listens that a oneway call for `target` is queued, but in a way that is out
+/// of the ordinary (contract NL-3). No lock may be held.
 #[cold]
 pub(super) fn report_queued(
     sender: &Sender<'_>,

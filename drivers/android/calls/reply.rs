@@ -2,8 +2,9 @@
 
 //! `BC_REPLY`: replies to the call that the thread serves.
 //!
-//! As with a call, the data are copied directly into a buffer of the process that receives them. The
-//! reply is the same transaction as the call, on its way back. A reply that fails still ends the call.
+//! As with a call, the data are copied directly into a buffer of the process that receives them.
+//! The reply is the same transaction as the call, on its way back. A reply that fails still ends
+//! the call.
 
 use crate::{
     calls::{
@@ -36,11 +37,12 @@ use kernel::{
 
 /// Replies to the call that the thread serves: `BC_REPLY`. No lock may be held.
 ///
-/// If the thread serves a call, that call ends even if the reply fails: its outcome is returned to the
-/// caller, and the thread itself reads a completion (contract TXN-25). `is_last` says that no command
-/// follows.
+/// If the thread serves a call, that call ends even if the reply fails: its outcome is returned to
+/// the caller, and the thread itself reads a completion (contract TXN-25). `is_last` says that no
+/// command follows.
 ///
-/// `freed` is the node of the call whose buffer the command before has freed, if it is in use until now.
+/// `freed` is the node of the call whose buffer the command before has freed, if it is in use until
+/// now.
 pub(crate) fn reply(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -85,20 +87,22 @@ pub(crate) fn reply(
     }
 }
 
-/// What becomes of the completion of a reply. It must come after node updates of what the reply names.
+/// What becomes of the completion of a reply. It must come after node updates of what the reply
+/// names.
 enum Completion {
     /// It is queued.
     Queued,
     /// The thread reads it when its command has run.
     ReadAtOnce(ReplySent),
     /// It is queued later. Until then the thread stays
-    /// [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may be
-    /// queued before the completion.
+    /// [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may
+    /// be queued before the completion.
     Later,
 }
 
-/// Takes the call that the thread serves off its stack. Returns the debug id of the reply; and the call, with
-/// what becomes of the completion, which the thread may read at once if `reads_then`. Ends the use of `freed`.
+/// Takes the call that the thread serves off its stack. Returns the debug id of the reply; and the
+/// call, with what becomes of the completion, which the thread may read at once if `reads_then`.
+/// Ends the use of `freed`.
 ///
 /// Returns no call when the thread serves none. No lock may be held.
 fn begin_reply(
@@ -150,8 +154,8 @@ fn begin_reply(
     (id, Some((transaction, completion)))
 }
 
-/// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that the
-/// thread has served, owns the buffer afterwards.
+/// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that
+/// the thread has served, owns the buffer afterwards.
 fn fill_reply(
     transaction: &mut Transaction,
     sender: &Sender<'_>,

@@ -2,9 +2,9 @@
 
 //! `BC_TRANSACTION`: makes calls.
 //!
-//! Finds the process that receives the data, reserves a buffer in its space, copies the data directly
-//! into the buffer, and queues the transaction. A call that fails leaves nothing behind but the `BR_*`
-//! that its sender reads.
+//! Finds the process that receives the data, reserves a buffer in its space, copies the data
+//! directly into the buffer, and queues the transaction. A call that fails leaves nothing behind
+//! but the `BR_*` that its sender reads.
 
 use crate::{
     calls::{
@@ -44,8 +44,8 @@ use kernel::{
     }, //
 };
 
-/// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call fails
-/// (contract TXN-1). No lock may be held.
+/// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call
+/// fails (contract TXN-1). No lock may be held.
 ///
 /// Returns the target if the thread waits for it although no thread of it was idle.
 #[inline]
@@ -70,8 +70,9 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<
 
 /// Returns the node that a call through `handle` is for.
 ///
-/// Fails when the handle names no node, when the owner of the node has ended or is the caller itself
-/// (for handle 0: is a process of the same task), and when the security modules deny the call.
+/// Fails when the handle names no node, when the owner of the node has ended or is the caller
+/// itself (for handle 0: is a process of the same task), and when the security modules deny the
+/// call.
 fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, TransactionError> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
@@ -99,8 +100,8 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     Ok(node)
 }
 
-/// Makes a call for whose reply the thread waits afterwards. Returns its target if no thread of it was
-/// idle.
+/// Makes a call for whose reply the thread waits afterwards. Returns its target if no thread of it
+/// was idle.
 fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -188,8 +189,9 @@ fn begin_call(
         }
     };
     let transaction = state.spare_transaction.take();
-    // Node updates of nodes that the data names are queued before the completion of the call (contract
-    // NODE-7). They are not known before the data is translated; a call without objects has none.
+    // Node updates of nodes that the data names are queued before the completion of the call
+    // (contract NODE-7). They are not known before the data is translated; a call without objects
+    // has none.
     let expectation = match state.spare_ticket.take() {
         Some(ticket) if state.stack.has_room() && request.offsets_size == 0 => {
             Expectation::Recorded(expect_reply(state, ticket, target))
@@ -205,12 +207,12 @@ fn begin_call(
     })
 }
 
-/// Follows a chain of calls up, from a caller to the thread whose call it serves, until it reaches a
-/// thread of `target`. Returns that thread, with the frame in which it waits, unless the thread has
-/// ended.
+/// Follows a chain of calls up, from a caller to the thread whose call it serves, until it reaches
+/// a thread of `target`. Returns that thread, with the frame in which it waits, unless the thread
+/// has ended.
 ///
-/// Each step takes and releases one state lock. Therefore the outcome of the thread's call may arrive
-/// before this call is queued for it: [`submit`] checks again with [`Waiter::waits`].
+/// Each step takes and releases one state lock. Therefore the outcome of the thread's call may
+/// arrive before this call is queued for it: [`submit`] checks again with [`Waiter::waits`].
 fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
     while !Arc::ptr_eq(&caller.thread.process, target) {
         caller = caller.next_up()?;
@@ -218,8 +220,8 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
     (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
 }
 
-/// Copies the data of a call into a buffer of its target, and adds the frame in which the caller waits
-/// for the reply, if it is not on its stack yet. Returns a draft. No lock may be held.
+/// Copies the data of a call into a buffer of its target, and adds the frame in which the caller
+/// waits for the reply, if it is not on its stack yet. Returns a draft. No lock may be held.
 fn prepare_call(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -314,8 +316,8 @@ fn stop_expecting_reply(thread: &Thread, expectation: &Expectation) {
     }
 }
 
-/// Makes a oneway call. A thread may make it at any time, and any available thread of the target may
-/// serve it. The sender reads only that the call is queued (contract TXN-16).
+/// Makes a oneway call. A thread may make it at any time, and any available thread of the target
+/// may serve it. The sender reads only that the call is queued (contract TXN-16).
 fn call_oneway(
     sender: &Sender<'_>,
     request: &TransactionRequest,
@@ -328,8 +330,8 @@ fn call_oneway(
         .map_err(|error| Failure::on_the_way_to(id, &target, None, node_id, error))
 }
 
-/// Begins a oneway call. Returns its debug id, and a place for what its sender reads of it, if the thread
-/// has one. No lock may be held.
+/// Begins a oneway call. Returns its debug id, and a place for what its sender reads of it, if the
+/// thread has one. No lock may be held.
 fn begin_oneway(thread: &Thread) -> (u32, Option<WorkTicket>) {
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
@@ -361,10 +363,10 @@ fn queue_oneway(
     transaction.describe(id, request);
     trace::transaction(|| sent(request, id, &node, 0));
     fill(&mut transaction, sender, request, node, kind)?;
-    let acknowledgement = transaction.acknowledgement();
+    let acknowledgment = transaction.acknowledgment();
     // Reported even if the sender has not asked to read it (contract NL-3).
-    if acknowledgement == Return::OnewaySpamSuspect {
-        report_queued(sender, request, target, acknowledgement);
+    if acknowledgment == Return::OnewaySpamSuspect {
+        report_queued(sender, request, target, acknowledgment);
     }
     let submitted = submit(transaction, thread, request, target, node_id, None)?;
     submitted.wake.now(target, WakeHint::Anywhere);
@@ -374,7 +376,7 @@ fn queue_oneway(
             report_queued(sender, request, target, answer);
             answer
         }
-        Admission::Accepted | Admission::Rejected => acknowledgement,
+        Admission::Accepted | Admission::Rejected => acknowledgment,
     };
     thread.queue_return_code(ticket, answer);
     Ok(())
@@ -388,9 +390,9 @@ struct Submitted {
     admission: Admission,
 }
 
-/// Queues a draft at its target: for the thread that `route` names, or else for any thread of the pool.
-/// Logs it first, with the debug id of its node. Drops a draft that the target does not admit, and returns the
-/// transaction error. No lock may be held.
+/// Queues a draft at its target: for the thread that `route` names, or else for any thread of the
+/// pool. Logs it first, with the debug id of its node. Drops a draft that the target does not
+/// admit, and returns the transaction error. No lock may be held.
 #[inline(always)] // It is most of a call, and of a oneway call.
 fn submit(
     mut transaction: TransactionBox,
@@ -408,8 +410,9 @@ fn submit(
     let kind = Kind::of_call(request.flags);
     let sent = Sent::new(kind, request, caller.party(), to, node);
     target.log.add(&state, transaction.id, &sent);
-    // A thread between the two in the chain may have ended since the waiting thread was found. Then the
-    // waiting thread has read the outcome of its call, or is about to, and does not take this call.
+    // A thread between the two in the chain may have ended since the waiting thread was found. Then
+    // the waiting thread has read the outcome of its call, or is about to, and does not take this
+    // call.
     let route = route
         .filter(|waiter| waiter.thread.has_ended.load(Relaxed) || waiter.waits(&mut state))
         .map(|waiter| &waiter.thread);
@@ -437,9 +440,9 @@ fn submit(
     Ok(Submitted { wake, admission })
 }
 
-/// Queues a call that its target has admitted and whose turn it is, for the thread `route`, or else for
-/// any thread of the pool. Before that it raises the priority of the thread that is going to serve it,
-/// if it has to. Releases the state lock. Returns what to wake.
+/// Queues a call that its target has admitted and whose turn it is, for the thread `route`, or else
+/// for any thread of the pool. Before that it raises the priority of the thread that is going to
+/// serve it, if it has to. Releases the state lock. Returns what to wake.
 #[inline(always)] // It has one caller.
 fn queue_admitted<'a>(
     transaction: TransactionBox,

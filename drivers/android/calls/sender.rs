@@ -19,7 +19,8 @@ pub(crate) struct Sender<'a> {
     pub(crate) descriptors: Descriptors<'a, Process>,
     /// On which CPU to wake the thread that waits for what it sends.
     pub(crate) hint: WakeHint,
-    /// The offset in the write buffer up to which commands have run, and where the one that runs begins.
+    /// The offset in the write buffer up to which commands have run, and where the one that runs
+    /// begins.
     pub(crate) consumed: Cell<u64>,
     /// Whether the thread reads once its commands have run, and has room for a completion and more.
     pub(crate) reads_then: bool,
@@ -27,8 +28,8 @@ pub(crate) struct Sender<'a> {
     pub(crate) completion: Cell<Option<ReplySent>>,
 }
 
-/// The completion of a reply that was the last command of its thread, for which no other work was queued
-/// then. It is not queued: the thread reads it at once, and nothing else.
+/// The completion of a reply that was the last command of its thread, for which no other work was
+/// queued then. It is not queued: the thread reads it at once, and nothing else.
 pub(crate) struct ReplySent {
     /// Whether one more thread is requested, see
     /// [`ProcessState::request_thread`](crate::process::ProcessState::request_thread).

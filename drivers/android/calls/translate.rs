@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Copies the data of a transaction from one process to another, and translates each object in it for
-//! the receiver.
+//! Copies the data of a transaction from one process to another, and translates each object in it
+//! for the receiver.
 //!
-//! [`Writer`] writes the destination strictly from its start to its end, and so does [`PointerArea`]
-//! with each copy of a block that a pointer points to. Therefore no place is written, and no object is
-//! translated, twice (lesson R16). The sender's memory is read once as well, so that the bytes that
-//! were checked are the bytes that are delivered.
+//! [`Writer`] writes the destination strictly from its start to its end, and so does
+//! [`PointerArea`] with each copy of a block that a pointer points to. Therefore no place is
+//! written, and no object is translated, twice (lesson R16). The sender's memory is read once as
+//! well, so that the bytes that were checked are the bytes that are delivered.
 //!
 //! Each kind of object has its own module: [`nodes`], [`files`] and [`pointers`].
 
@@ -44,8 +44,8 @@ pub(crate) struct Route<'a> {
     pub(crate) accepts_files: bool,
 }
 
-/// Copies the data that `request` names from the calling process into `buffer`, which lies in the space
-/// of the receiver. Sleeps; no lock may be held.
+/// Copies the data that `request` names from the calling process into `buffer`, which lies in the
+/// space of the receiver. Sleeps; no lock may be held.
 ///
 /// On an error, `buffer` holds the objects that were translated before, and no others (lesson C06).
 #[inline(always)] // Most data has no objects.
@@ -142,9 +142,9 @@ enum Offsets {
 const FEW_OFFSETS: usize = size_of::<[u64; 8]>();
 
 impl Offsets {
-    /// Reads the array from the sender once, keeps it for the driver, and writes it to the receiver's
-    /// buffer. Fails with `EFAULT` when it is unreadable, and with `EINVAL` when its size is no
-    /// multiple of an entry's.
+    /// Reads the array from the sender once, keeps it for the driver, and writes it to the
+    /// receiver's buffer. Fails with `EFAULT` when it is unreadable, and with `EINVAL` when its
+    /// size is no multiple of an entry's.
     fn copy(
         request: &TransactionRequest,
         receiver: &Process,
@@ -208,8 +208,8 @@ impl Writer<'_> {
         UserPtr::from_addr(self.source).wrapping_byte_add(self.done)
     }
 
-    /// Copies the bytes before `offset` unchanged. Fails with `EFAULT` when `offset` is less than what
-    /// is written already, or behind the data (contract 9.4).
+    /// Copies the bytes before `offset` unchanged. Fails with `EFAULT` when `offset` is less than
+    /// what is written already, or behind the data (contract 9.4).
     fn copy_until(&mut self, offset: u64) -> Result<(), TransactionError> {
         let out_of_order = || TransactionError::failed(Reason::OffsetOutOfOrder, EFAULT);
         let offset = usize::try_from(offset).map_err(|_| out_of_order())?;
@@ -228,9 +228,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Reads the next object, and leaves its bytes to be written by [`Self::write_object`]. Fails with
-    /// `EINVAL` when they are no object: misaligned, unreadable, too short, or of no known type
-    /// (contract 9.4).
+    /// Reads the next object, and leaves its bytes to be written by [`Self::write_object`]. Fails
+    /// with `EINVAL` when they are no object: misaligned, unreadable, too short, or of no known
+    /// type (contract 9.4).
     fn read_object(&mut self) -> Result<Object> {
         if self.done as u64 % OBJECT_ALIGNMENT != 0 {
             return Err(EINVAL);
@@ -264,8 +264,8 @@ struct Translation<'a> {
 }
 
 impl Translation<'_> {
-    /// Translates the object that is entry `index` of the array of offsets, and lies at offset `at` of
-    /// the data. Its size does not change.
+    /// Translates the object that is entry `index` of the array of offsets, and lies at offset `at`
+    /// of the data. Its size does not change.
     fn translate(
         &mut self,
         index: u64,

@@ -2,9 +2,10 @@
 
 //! Counters of the commands (`BC_*`) that threads run and the return codes (`BR_*`) that they read.
 //!
-//! The most frequent codes are counted for the thread, the others for the process, whose counters each
-//! thread knows. Only the thread itself writes its own counters, so it needs no atomic addition for
-//! them and shares no cache line. When a thread ends, its counters are added to those of the process.
+//! The most frequent codes are counted for the thread, the others for the process, whose counters
+//! each thread knows. Only the thread itself writes its own counters, so it needs no atomic
+//! addition for them and shares no cache line. When a thread ends, its counters are added to those
+//! of the process.
 //!
 //! They count what the C driver counts: a command before it runs, also one that is cut off or does
 //! not exist if another one has its running number; a return code when it is added to the read

@@ -4,7 +4,8 @@
 //! (lesson R24); and `stop_on_user_error`.
 //!
 //! The subjects and their bits are those of the C driver (contract PARAM-3, PARAM-4), as far as the
-//! driver has messages about them: what happens in each call that succeeds has trace events instead.
+//! driver has messages about them: what happens in each call that succeeds has trace events
+//! instead.
 //!
 //! A message is printed while no lock is held. Nothing is formatted unless it is printed.
 

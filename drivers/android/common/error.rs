@@ -4,8 +4,8 @@
 //!
 //! An ioctl fails with an errno of the `kernel` crate. A transaction that fails does not make the
 //! ioctl fail: the sender reads a `BR_*` code and may ask for the errno behind it afterwards. That
-//! pair is a [`TransactionError`], with what only messages and logs tell: the reason, the object, and
-//! where it was found.
+//! pair is a [`TransactionError`], with what only messages and logs tell: the reason, the object,
+//! and where it was found.
 
 use super::reason::Reason;
 use crate::defs::Return;
@@ -23,8 +23,8 @@ pub(crate) struct TransactionError {
     pub(crate) reason: Reason,
     /// The negative errno, or 0.
     param: i16,
-    /// The line of the source that has found it: in the file of the step that fails, so that it means
-    /// something together with the reason alone.
+    /// The line of the source that has found it: in the file of the step that fails, so that it
+    /// means something together with the reason alone.
     pub(crate) line: u16,
     /// Counted from 1; 0 if it is not about one of the objects. The highest number also means all
     /// higher ones.
@@ -56,8 +56,8 @@ impl TransactionError {
         Self::new(Outcome::Dead, reason, error.to_errno())
     }
 
-    /// Returns the error of a transaction whose target process or thread has died since it began; the
-    /// contract has no errno for that.
+    /// Returns the error of a transaction whose target process or thread has died since it began;
+    /// the contract has no errno for that.
     #[track_caller]
     pub(crate) fn died(reason: Reason) -> Self {
         Self::new(Outcome::Dead, reason, 0)
@@ -69,7 +69,8 @@ impl TransactionError {
         Self::new(Outcome::Frozen, Reason::ReceiverFrozen, 0)
     }
 
-    /// Returns the error of a transaction that reached its target, but could not be delivered to it.
+    /// Returns the error of a transaction that reached its target, but could not be delivered to
+    /// it.
     #[track_caller]
     pub(crate) fn undeliverable() -> Self {
         Self::new(Outcome::Failed, Reason::Undeliverable, 0)
@@ -81,7 +82,8 @@ impl TransactionError {
         Self {
             outcome,
             reason,
-            // CAST: an errno is not below -4095, and a file of the driver has fewer lines than 2^16.
+            // CAST: an errno is not below -4095, and a file of the driver has fewer lines than
+            // 2^16.
             param: errno as i16,
             line: Location::caller().line() as u16,
             object: 0,

@@ -4,8 +4,8 @@
 //! `report` of the family `binder` (contract NL-1 to NL-3); and of slow calls, for the group
 //! `slow_call`, which no other driver has.
 //!
-//! `common/netlink.c` has the family and builds the messages. As long as nobody listens, a call that
-//! fails pays for the question whether somebody does, and nothing else is done.
+//! `common/netlink.c` has the family and builds the messages. As long as nobody listens, a call
+//! that fails pays for the question whether somebody does, and nothing else is done.
 
 use crate::{
     defs::{Return, TransactionRequest},
@@ -18,8 +18,8 @@ use kernel::prelude::*;
 pub(crate) struct Family(());
 
 impl Family {
-    /// Registers the family. If it cannot be registered, a message says why, and nothing is reported.
-    /// In process context; only one value may exist at a time.
+    /// Registers the family. If it cannot be registered, a message says why, and nothing is
+    /// reported. In process context; only one value may exist at a time.
     pub(crate) fn register() -> Self {
         netlink::register();
         Self(())
@@ -54,8 +54,8 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory is
-    /// short is lost.
+    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory
+    /// is short is lost.
     pub(crate) fn send(&self) {
         if !netlink::has_listeners() {
             return;
@@ -105,8 +105,8 @@ pub(crate) struct SlowCall<'a> {
 }
 
 impl SlowCall<'_> {
-    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory is
-    /// short is lost.
+    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory
+    /// is short is lost.
     pub(crate) fn send(&self) {
         netlink::send_slow_call(&netlink::SlowCall {
             context: self.context.into(),

@@ -25,8 +25,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Whether it is the fault of whoever sends: it broke the protocol. (Not, for example, that
-            /// the receiver has ended.)
+            /// Whether it is the fault of whoever sends: it broke the protocol. (Not, for example,
+            /// that the receiver has ended.)
             pub(crate) const fn is_user_error(self) -> bool {
                 matches!(self, $(Self::$broken)|+)
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters of objects: each object on the heap counts itself, so that a log can show how many exist
-//! and have existed, and unloading the module can report what was never freed.
+//! Counters of objects: each object on the heap counts itself, so that a log can show how many
+//! exist and have existed, and unloading the module can report what was never freed.
 //!
 //! Objects are allocated and freed rarely (a steady stream of calls reuses them), so the counters
 //! cost the transaction path nothing.
@@ -79,7 +79,8 @@ impl<const KIND: u8> Drop for CountedAs<KIND> {
 
 /// Counts an object of a kind that is being freed.
 fn count_freed(kind: usize) {
-    // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it was created, too.
+    // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it was
+    // created, too.
     FREED[kind].fetch_add(1, Release);
 }
 
@@ -92,8 +93,8 @@ pub(crate) struct Objects {
 
 /// Returns the number of objects of a kind.
 pub(crate) fn objects(kind: Kind) -> Objects {
-    // First those that were freed: an object that is created and freed meanwhile only seems to exist.
-    // ORDERING: Pairs with `count_freed`.
+    // First those that were freed: an object that is created and freed meanwhile only seems to
+    // exist. ORDERING: Pairs with `count_freed`.
     let freed = FREED[kind as usize].load(Acquire);
     let created = CREATED[kind as usize].load(Relaxed);
     Objects {
@@ -116,8 +117,9 @@ pub(crate) fn report_leaks() {
 
 static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(FIRST_DEBUG_ID);
 
-/// Takes so many consecutive debug ids, by which logs, trace events and the extended error name calls,
-/// replies, nodes and refs: all from one counter (contract NODE-15). Returns the first. None is 0.
+/// Takes so many consecutive debug ids, by which logs, trace events and the extended error name
+/// calls, replies, nodes and refs: all from one counter (contract NODE-15). Returns the first. None
+/// is 0.
 fn take_debug_ids(count: u32) -> u32 {
     take_numbers(count, |count| {
         // CAST: Only signs change.
@@ -132,8 +134,9 @@ pub(crate) fn next_debug_id() -> u32 {
 
 /// The debug ids that a process has for its next calls and replies.
 ///
-/// A call and its reply each take one, so a counter that all processes write would be a cache line that
-/// moves between the CPUs of all calls, also of those that have nothing else to do with each other.
+/// A call and its reply each take one, so a counter that all processes write would be a cache line
+/// that moves between the CPUs of all calls, also of those that have nothing else to do with each
+/// other.
 pub(crate) struct DebugIds(NumberBlock);
 
 impl DebugIds {

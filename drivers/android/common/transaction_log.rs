@@ -3,10 +3,10 @@
 //! What was sent through a device lately, and what failed: the log files `transaction_log` and
 //! `failed_transaction_log`.
 //!
-//! A call or a reply is logged when it is about to be queued, in the rings of the CPU ([`CpuRings`]), and
-//! when it has failed, in one ring of the device. The CPUs' counters of cycles put all of them in the order in
-//! which they were logged, since debug ids do not rise from one process to another. Of two entries with the
-//! same id the one in the ring of the device is valid.
+//! A call or a reply is logged when it is about to be queued, in the rings of the CPU
+//! ([`CpuRings`]), and when it has failed, in one ring of the device. The CPUs' counters of cycles
+//! put all of them in the order in which they were logged, since debug ids do not rise from one
+//! process to another. Of two entries with the same id the one in the ring of the device is valid.
 
 use crate::{
     common::{error::TransactionError, netlink::Party},
@@ -207,8 +207,8 @@ impl TransactionLog {
         self.failed.push(&guard, id, words);
     }
 
-    /// Calls `each` with the newest entries of those that were queued, for each CPU, in no particular
-    /// order.
+    /// Calls `each` with the newest entries of those that were queued, for each CPU, in no
+    /// particular order.
     pub(crate) fn queued(&self, mut each: impl FnMut(Entry)) {
         self.queued.read(|record| {
             let (at, sent) = Sent::of_words(record.words);

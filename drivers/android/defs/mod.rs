@@ -86,8 +86,8 @@ macro_rules! wire_table {
                 highest + 1
             };
 
-            /// The names by running number, also of what no longer exists (`_` in the table). Of two with
-            /// one number it is that of the first.
+            /// The names by running number, also of what no longer exists (`_` in the table). Of
+            /// two with one number it is that of the first.
             pub(crate) const NAMES: [&'static str; Self::NUMBERS] = {
                 let mut names = [""; Self::NUMBERS];
                 $(names[$gone_number] = $gone;)*

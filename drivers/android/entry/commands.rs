@@ -2,8 +2,8 @@
 
 //! The write half of `BINDER_WRITE_READ`: decodes one command after the other, and runs it.
 //!
-//! Commands are read from user space in bounded pieces, each byte once. A command starts to run only
-//! after all of it has been read and found to lie within the write buffer (lesson C17).
+//! Commands are read from user space in bounded pieces, each byte once. A command starts to run
+//! only after all of it has been read and found to lie within the write buffer (lesson C17).
 
 use crate::{
     allocation::AfterFree,
@@ -37,13 +37,13 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// How many bytes of commands are read at once. A usual write fits: a command that frees a buffer, and
-/// one that makes a call.
+/// How many bytes of commands are read at once. A usual write fits: a command that frees a buffer,
+/// and one that makes a call.
 const PIECE: usize = 128;
 
-/// Runs commands from the write buffer until its end, until the first malformed command, or until the
-/// first command after which the thread has an error to read. [`Sender::consumed`] advances behind each
-/// command that ran (contract WR-2).
+/// Runs commands from the write buffer until its end, until the first malformed command, or until
+/// the first command after which the thread has an error to read. [`Sender::consumed`] advances
+/// behind each command that ran (contract WR-2).
 ///
 /// `sender` is the calling thread. Fails like [`Source::command`] and [`execute`].
 pub(crate) fn run(sender: &Sender<'_>, io: &WriteRead) -> Result {
@@ -66,7 +66,8 @@ struct Source {
     size: u64,
     /// The offset up to which commands have run.
     consumed: u64,
-    /// Bytes that have been read. The byte at `start` is the one at offset `consumed` of the buffer.
+    /// Bytes that have been read. The byte at `start` is the one at offset `consumed` of the
+    /// buffer.
     piece: StackBytes<PIECE>,
     start: usize,
 }
@@ -91,8 +92,8 @@ impl Source {
         self.remaining() == (size_of::<u32>() + command.payload_size()) as u64
     }
 
-    /// Returns the request of the reply that follows the next command, which is to free a buffer, if one
-    /// does and has been read.
+    /// Returns the request of the reply that follows the next command, which is to free a buffer,
+    /// if one does and has been read.
     #[inline(always)]
     fn reply_behind(&self) -> Option<TransactionRequest> {
         const AT: usize = size_of::<u32>() + Command::FreeBuffer.payload_size();
@@ -105,8 +106,8 @@ impl Source {
         Some(TransactionRequest::decode(payload.first_chunk()?))
     }
 
-    /// Returns the next command, after its payload has been read as well. Fails with `EFAULT` when the
-    /// command is cut off or unreadable, and with `EINVAL` when no such command exists.
+    /// Returns the next command, after its payload has been read as well. Fails with `EFAULT` when
+    /// the command is cut off or unreadable, and with `EINVAL` when no such command exists.
     fn command(&mut self) -> Result<Command> {
         self.require(size_of::<u32>())?;
         let code = u32::from_ne_bytes(*self.bytes(0)?);
@@ -136,7 +137,8 @@ impl Source {
         }
     }
 
-    /// Tells of the next command, which is `command`, that it has no effect, and why. No lock may be held.
+    /// Tells of the next command, which is `command`, that it has no effect, and why. No lock may
+    /// be held.
     #[cold]
     fn refuse(&self, command: Command, why: fmt::Arguments<'_>) {
         refusals::command(command.name(), self.consumed, why);
@@ -161,8 +163,8 @@ impl Source {
         self.piece.array_at(self.start + at).ok_or(EFAULT)
     }
 
-    /// Reads from user space unless the piece has `size` bytes behind `consumed` already. Fails with
-    /// `EFAULT` when the write buffer ends before that, or is unreadable.
+    /// Reads from user space unless the piece has `size` bytes behind `consumed` already. Fails
+    /// with `EFAULT` when the write buffer ends before that, or is unreadable.
     fn require(&mut self, size: usize) -> Result {
         if self.piece.has(self.start, size) {
             return Ok(());
@@ -186,12 +188,12 @@ impl Source {
     }
 }
 
-/// Counts one command and runs it, and a reply behind a buffer that is freed. Returns the last one, behind
-/// which the source is to advance. Fails only where the contract lets the ioctl fail (WR-3). Other errors of user
-/// space have no effect, or are answered by a `BR_*`.
+/// Counts one command and runs it, and a reply behind a buffer that is freed. Returns the last one,
+/// behind which the source is to advance. Fails only where the contract lets the ioctl fail (WR-3).
+/// Other errors of user space have no effect, or are answered by a `BR_*`.
 ///
-/// The commands of which most calls consist are handled here, and inlined. The others are handled by
-/// [`execute_other`], so that they cost these calls nothing.
+/// The commands of which most calls consist are handled here, and inlined. The others are handled
+/// by [`execute_other`], so that they cost these calls nothing.
 #[inline(always)]
 fn execute(sender: &Sender<'_>, command: Command, source: &mut Source) -> Result<Command> {
     let count = |command| sender.thread.count(Counter::of_command(command));
@@ -234,8 +236,9 @@ fn run_reply(
     reply::reply(sender, request, source.is_last(Command::Reply), freed);
 }
 
-/// Ends the use of the node of a call whose buffer was freed by the command that runs. A reply behind it,
-/// for which the state is locked anyway, does that as well. Returns the last command that has run.
+/// Ends the use of the node of a call whose buffer was freed by the command that runs. A reply
+/// behind it, for which the state is locked anyway, does that as well. Returns the last command
+/// that has run.
 #[inline(always)]
 fn end_use(sender: &Sender<'_>, freed: NodeInUse, source: &mut Source) -> Command {
     let Some(request) = source.reply_behind() else {
@@ -345,8 +348,8 @@ fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Res
     Ok(())
 }
 
-/// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no effect
-/// (contract NODE-9).
+/// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no
+/// effect (contract NODE-9).
 fn drop_count(process: &Process, source: &Source, strength: Strength) -> Result {
     let handle = handle(source)?;
     if process.drop_handle(handle, strength).is_none() {
@@ -424,8 +427,8 @@ fn confirm_death(thread: &Arc<Thread>, source: &Source) -> Result {
     Ok(())
 }
 
-/// Runs the commands about freeze notifications. Unlike those about death notifications, they fail the
-/// ioctl when they are invalid (contract FRZN-6).
+/// Runs the commands about freeze notifications. Unlike those about death notifications, they fail
+/// the ioctl when they are invalid (contract FRZN-6).
 fn freeze_notification(process: &Arc<Process>, command: Command, source: &Source) -> Result {
     let done = match command {
         Command::FreezeNotificationDone => {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delivery of a call or a reply: it is written to user space, and given to the thread that reads it.
+//! Delivery of a call or a reply: it is written to user space, and given to the thread that reads
+//! it.
 //!
-//! A transaction takes effect only after it has been written, so that it is either delivered as a whole
-//! or not at all (lesson C15).
+//! A transaction takes effect only after it has been written, so that it is either delivered as a
+//! whole or not at all (lesson C15).
 
 use crate::{
     allocation::{Buffer, Purpose},
@@ -27,8 +28,8 @@ use kernel::{
     task::Kuid, //
 };
 
-/// Returns what user space reads of a transaction with this code, these flags and this sender, whose
-/// data is in `buffer`, without the node and the caller's pid.
+/// Returns what user space reads of a transaction with this code, these flags and this sender,
+/// whose data is in `buffer`, without the node and the caller's pid.
 #[inline(always)] // It is most of a delivery, and has two callers.
 fn transaction_data(
     thread: &Thread,
@@ -68,8 +69,8 @@ pub(super) fn prepare(
     }
 }
 
-/// Delivers a call to the thread, which serves it from then on, unless the call is oneway. Returns the
-/// locked state.
+/// Delivers a call to the thread, which serves it from then on, unless the call is oneway. Returns
+/// the locked state.
 ///
 /// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
 /// error then.
@@ -82,8 +83,8 @@ pub(super) fn deliver_call<'a>(
     let (node, buffer, caller_pid) = match transaction.content() {
         Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
         Content::Oneway { node, buffer, .. } => (node, buffer, 0),
-        // Work that is queued as a call has one of these two contents. One that has neither must not
-        // stay among the pending calls.
+        // Work that is queued as a call has one of these two contents. One that has neither must
+        // not stay among the pending calls.
         _ => {
             fail_delivery(thread, transaction);
             return Err(EINVAL);
@@ -137,8 +138,8 @@ pub(super) fn deliver_call<'a>(
     Ok(process)
 }
 
-/// Adds a call to the read buffer, with the address of the sender's security context if its buffer has
-/// one, which is at this offset. Returns the code that it is read under.
+/// Adds a call to the read buffer, with the address of the sender's security context if its buffer
+/// has one, which is at this offset. Returns the code that it is read under.
 #[inline(always)] // It has one caller.
 fn put_call(
     output: &mut ReadBuffer<'_>,
@@ -173,9 +174,9 @@ pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBo
     }
 }
 
-/// Removes a pending call that does not go onto the stack, because it is oneway or cannot be delivered.
-/// Queues the outcome that was kept until then, if any. Returns the locked state, which it may release
-/// in between.
+/// Removes a pending call that does not go onto the stack, because it is oneway or cannot be
+/// delivered. Queues the outcome that was kept until then, if any. Returns the locked state, which
+/// it may release in between.
 fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
     thread.state(&mut process).pending_calls -= 1;
     let wake = thread.queue_kept_outcome(&mut process);
@@ -187,8 +188,8 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     process
 }
 
-/// Delivers a buffer whose address has been written to user space: installs its files, and allows the
-/// process to free it.
+/// Delivers a buffer whose address has been written to user space: installs its files, and allows
+/// the process to free it.
 #[inline]
 fn deliver_buffer(
     thread: &Thread,
@@ -214,7 +215,8 @@ pub(super) fn deliver_reply(
     let numbers = match reply.buffer.reserve_numbers(reply.id, process) {
         Ok(numbers) => numbers,
         Err(_) => {
-            // The call has ended nevertheless, and its caller must be notified of that (lesson R19).
+            // The call has ended nevertheless, and its caller must be notified of that (lesson
+            // R19).
             trace::transaction_buffer_release(|| reply.buffer.traced(reply.id));
             release_reply(thread, reply);
             output.put(Return::FailedReply, &[]);
@@ -246,8 +248,8 @@ fn release_reply(thread: &Thread, reply: ArrivedReply) {
     process.give_back_buffer(reply.buffer);
 }
 
-/// Locks the state and ends a transaction that was outstanding for the process and has been delivered.
-/// Returns the locked state, which it may release in between.
+/// Locks the state and ends a transaction that was outstanding for the process and has been
+/// delivered. Returns the locked state, which it may release in between.
 fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
     let mut process = thread.process.lock_state();
     let freezers = process.freeze.end_transaction();

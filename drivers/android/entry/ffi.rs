@@ -65,16 +65,17 @@ pub(crate) struct Devices {
 static ARE_MADE: AtomicFlag = AtomicFlag::new(false);
 
 impl Devices {
-    /// Registers the filesystem and the family of reports, and makes the devices that the module's parameters ask for.
-    /// `charges_buffers` is the value of the parameter `charge_buffers`.
+    /// Registers the filesystem and the family of reports, and makes the devices that the module's
+    /// parameters ask for. `charges_buffers` is the value of the parameter `charge_buffers`.
     ///
     /// Fails with `EBUSY` when it has been called before since the module was loaded.
     pub(crate) fn make(charges_buffers: bool) -> Result<Self> {
         if ARE_MADE.xchg(true, Relaxed) {
             return Err(EBUSY);
         }
-        // SAFETY: Called once, because of the check above, and nothing has used the lock before: only
-        // processes that have a device open use it, and no device exists before the call below.
+        // SAFETY: Called once, because of the check above, and nothing has used the lock before:
+        // only processes that have a device open use it, and no device exists before the call
+        // below.
         unsafe { registry::OPENED.init() };
         // SAFETY: As above; this lock, too, is used only by processes that open a device.
         unsafe { space::POOL.init() };
@@ -86,8 +87,9 @@ impl Devices {
         unsafe { transaction_log::LOGS.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
         let reports = netlink::Family::register();
-        // SAFETY: Called from module init, in process context. What the functions that the devices call
-        // back need is ready: the registry is initialised, the pool exists, and they need nothing else.
+        // SAFETY: Called from module init, in process context. What the functions that the devices
+        // call back need is ready: the registry is initialised, the pool exists, and they need
+        // nothing else.
         to_result(unsafe { rust_binderfs_init() })?;
         // SAFETY: As above; what the work uses is ready as well.
         unsafe { rust_binder_slow_calls_begin() };
@@ -160,14 +162,14 @@ pub(crate) static rust_binder_fops: DeviceOperations =
         poll: Some(binder_poll),
         unlocked_ioctl: Some(binder_ioctl),
         compat_ioctl: bindings::compat_ptr_ioctl,
-        // SAFETY: All zeroes is valid for this C struct: an initialiser in C sets the fields that it
-        // leaves out to zero, which means that no such operation exists.
+        // SAFETY: All zeroes is valid for this C struct: an initialiser in C sets the fields that
+        // it leaves out to zero, which means that no such operation exists.
         ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
     });
 
-// SAFETY: The VFS uses `fdget_pos` for reading, writing, seeking and listing, and the table has no such
-// operation. It belongs to the files that `binder_open` opens, and `binder_open` alone sets their
-// private data.
+// SAFETY: The VFS uses `fdget_pos` for reading, writing, seeking and listing, and the table has no
+// such operation. It belongs to the files that `binder_open` opens, and `binder_open` alone sets
+// their private data.
 unsafe impl OpenedAs for Process {
     fn operations() -> &'static bindings::file_operations {
         &rust_binder_fops.0
@@ -178,11 +180,11 @@ unsafe impl OpenedAs for Process {
 ///
 /// # Safety
 ///
-/// For the lifetime `'a`, `file` must be a file that [`binder_open`] has opened and that has not been
-/// passed to [`binder_release`].
+/// For the lifetime `'a`, `file` must be a file that [`binder_open`] has opened and that has not
+/// been passed to [`binder_release`].
 unsafe fn process_of<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Process> {
-    // SAFETY: The file is valid, and `private_data` is written by `binder_open` alone, with the pointer
-    // that `into_foreign` returned.
+    // SAFETY: The file is valid, and `private_data` is written by `binder_open` alone, with the
+    // pointer that `into_foreign` returned.
     unsafe { Arc::<Process>::borrow((*file).private_data) }
 }
 
@@ -198,19 +200,19 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
         if context.is_null() {
             return Err(ENODEV);
         }
-        // SAFETY: The device's own reference keeps the context alive during this call. The context was
-        // made by `rust_binder_context_create`.
+        // SAFETY: The device's own reference keeps the context alive during this call. The context
+        // was made by `rust_binder_context_create`.
         let context = unsafe { Arc::<Context<Node>>::borrow(context.cast_mut()) };
         // SAFETY: `file` is valid during this call and nothing else uses it yet.
         let opened = unsafe { File::from_raw_file(file) };
         let process = registry::open(context.into(), opened.cred())?;
         // SAFETY: As above; both arguments are those of this call. The function never fails.
         unsafe { bindings::nonseekable_open(inode, file) };
-        // SAFETY: This call opens the file and cannot fail from here on, so `binder_release` will be
-        // called with it. None of the operations in `rust_binder_fops` uses a position.
+        // SAFETY: This call opens the file and cannot fail from here on, so `binder_release` will
+        // be called with it. None of the operations in `rust_binder_fops` uses a position.
         unsafe { process.file.set(file) };
-        // SAFETY: The inode is valid during this call, and that of a device. `binder_release` calls the
-        // counterpart, with the same inode and pid.
+        // SAFETY: The inode is valid during this call, and that of a device. `binder_release` calls
+        // the counterpart, with the same inode and pid.
         unsafe { rust_binder_logs_opened(inode.cast(), process.pid()) };
         // SAFETY: As for `from_raw_file` above: `file` is valid, and nothing else uses it yet.
         unsafe { (*file).private_data = process.into_foreign() };
@@ -242,12 +244,14 @@ unsafe extern "C" fn binder_release(
     inode: *mut bindings::inode,
     file: *mut bindings::file,
 ) -> c_int {
-    // SAFETY: `private_data` was returned by `into_foreign`, and nothing uses the file after this call.
+    // SAFETY: `private_data` was returned by `into_foreign`, and nothing uses the file after this
+    // call.
     let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
     process.file.clear();
     // SAFETY: No operation of the file is left when it is released.
     unsafe { process.callers.clear() };
-    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call there.
+    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
+    // there.
     unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     end_process(&process);
     0
@@ -278,8 +282,8 @@ unsafe extern "C" fn rust_binder_log_close(reader: *mut c_void) {
 ///
 /// # Safety
 ///
-/// `reader` must have been returned by [`rust_binder_log_open`] and not have been freed, and no other
-/// thread may use it during this call.
+/// `reader` must have been returned by [`rust_binder_log_open`] and not have been freed, and no
+/// other thread may use it during this call.
 #[no_mangle]
 unsafe extern "C" fn rust_binder_log_start(
     reader: *mut c_void,
@@ -310,8 +314,8 @@ unsafe extern "C" fn rust_binder_log_next(reader: *mut c_void) -> bool {
 ///
 /// # Safety
 ///
-/// As for [`rust_binder_log_start`]; also `seq` must be valid, and no other thread may use it during
-/// this call.
+/// As for [`rust_binder_log_start`]; also `seq` must be valid, and no other thread may use it
+/// during this call.
 #[no_mangle]
 unsafe extern "C" fn rust_binder_show_log(
     seq: *mut bindings::seq_file,

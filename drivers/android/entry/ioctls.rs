@@ -41,16 +41,16 @@ use kernel::{
 /// An open file of a device, and the task that runs an ioctl on it.
 pub(crate) struct Opened<'a> {
     pub(crate) operation: Operation<'a, Process>,
-    /// The credential with which the file was opened. It is that of the process, and stays the same as
-    /// long as the file is open.
+    /// The credential with which the file was opened. It is that of the process, and stays the same
+    /// as long as the file is open.
     pub(crate) credential: &'a Credential,
     pub(crate) descriptors: Descriptors<'a, Process>,
     /// Whether the task may sleep until work arrives.
     pub(crate) may_wait: bool,
 }
 
-/// Runs an ioctl of the calling task. Fails with `EINVAL` for a command that does not exist. No lock
-/// may be held.
+/// Runs an ioctl of the calling task. Fails with `EINVAL` for a command that does not exist. No
+/// lock may be held.
 pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     trace::ioctl(command, argument);
     let result = user_error::wait_while_stopped().and_then(|()| {
@@ -275,8 +275,8 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     argument.put(&process.node_info(info.handle)?.encode())
 }
 
-/// Runs `BINDER_GET_EXTENDED_ERROR`. The error is returned once: it is reset even if the answer cannot
-/// be written.
+/// Runs `BINDER_GET_EXTENDED_ERROR`. The error is returned once: it is reset even if the answer
+/// cannot be written.
 fn extended_error(thread: &Thread, argument: Argument) -> Result {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);

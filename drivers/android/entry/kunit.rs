@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The KUnit suites of the driver: the range allocator's conformance suite, in smaller sizes than on
-//! the host, and the rules of the module's initialisation. The suite of
+//! The KUnit suites of the driver: the range allocator's conformance suite, in smaller sizes than
+//! on the host, and the rules of the module's initialisation. The suite of
 //! [`page_range`](crate::kernel_ext::page_range) is in the same folder as its source.
 
 #[path = "../range_alloc/conformance.rs"]
@@ -17,8 +17,8 @@ fn atomic<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Calls a test of one kind of allocator. Allocators are on the stack, which has 16 KiB: not those of all kinds at once, as if the
-/// compiler made one function of the tests.
+/// Calls a test of one kind of allocator. Allocators are on the stack, which has 16 KiB: not those
+/// of all kinds at once, as if the compiler made one function of the tests.
 #[inline(never)]
 fn apart(test: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
     test()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The read buffer of the calling process. Items (a `BR_*` code and its payload) are gathered in the
-//! kernel, and written to user space in one piece.
+//! The read buffer of the calling process. Items (a `BR_*` code and its payload) are gathered in
+//! the kernel, and written to user space in one piece.
 
 use crate::{
     common::code_counts::Counter,
@@ -33,8 +33,8 @@ pub(crate) struct ReadBuffer<'a> {
 }
 
 impl<'a> ReadBuffer<'a> {
-    /// Returns the read buffer of `reader` that `io` describes. Fails with `EFAULT` when it has no room for a
-    /// single code, or when more of it is consumed than it has.
+    /// Returns the read buffer of `reader` that `io` describes. Fails with `EFAULT` when it has no
+    /// room for a single code, or when more of it is consumed than it has.
     pub(crate) fn new(reader: &'a Thread, io: &WriteRead) -> Result<Self> {
         let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
         if io.read_consumed == 0 && room < size_of::<u32>() as u64 {

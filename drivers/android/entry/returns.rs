@@ -2,8 +2,8 @@
 
 //! The read half of `BINDER_WRITE_READ`: waits for work, and writes it to user space.
 //!
-//! What is to be written is gathered on the stack and written in one piece. A call or a reply ends a
-//! read; how it is delivered is in [`crate::entry::delivery`].
+//! What is to be written is gathered on the stack and written in one piece. A call or a reply ends
+//! a read; how it is delivered is in [`crate::entry::delivery`].
 
 use crate::{
     calls::sender::ReplySent,
@@ -31,10 +31,11 @@ use kernel::{
     },
 };
 
-/// Writes the work of the thread to user space. Waits for work if none is queued and `may_wait` is set.
+/// Writes the work of the thread to user space. Waits for work if none is queued and `may_wait` is
+/// set.
 ///
-/// Fails with `EAGAIN` when no work is queued and `may_wait` is not set, with `EINTR` on a signal, and
-/// with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
+/// Fails with `EAGAIN` when no work is queued and `may_wait` is not set, with `EINTR` on a signal,
+/// and with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
     let mut output = ReadBuffer::new(thread, io)?;
@@ -65,15 +66,16 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     finish(thread, io, &mut output, request)
 }
 
-/// Whether the read buffer has room for the completion of a reply, and for any other item behind it.
+/// Whether the read buffer has room for the completion of a reply, and for any other item behind
+/// it.
 pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
     const NEEDED: usize = 2 * size_of::<u32>() + LARGEST_RETURN;
     io.read_size.saturating_sub(io.read_consumed) >= NEEDED as u64
 }
 
-/// Writes the completion of a reply to user space, without a look at the thread's work. There must be
-/// [room](has_room_for_completion) for it. Fails with `EFAULT` when the buffer cannot be written. No lock
-/// may be held.
+/// Writes the completion of a reply to user space, without a look at the thread's work. There must
+/// be [room](has_room_for_completion) for it. Fails with `EFAULT` when the buffer cannot be
+/// written. No lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
     let mut output =
@@ -110,11 +112,11 @@ fn finish(
     Ok(())
 }
 
-/// Waits until the thread has something to read. Returns the locked state, and whether the thread takes
-/// the work in the queue of its process as well (contract LOOP-6, LOOP-9).
+/// Waits until the thread has something to read. Returns the locked state, and whether the thread
+/// takes the work in the queue of its process as well (contract LOOP-6, LOOP-9).
 ///
-/// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal. No
-/// lock may be held.
+/// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal.
+/// No lock may be held.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
     let mut process = thread.process.lock_state();
     let mut takes_common_work = thread.state(&mut process).is_available();
@@ -162,8 +164,8 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
 
 /// What [`write_queued_work`] leaves to be done without the state lock.
 enum Found {
-    /// Nothing: no more work is queued, or the buffer has no room for it, or what was written ends the
-    /// read.
+    /// Nothing: no more work is queued, or the buffer has no room for it, or what was written ends
+    /// the read.
     Nothing,
     /// The gathered piece has to be written to user space before more is added.
     FullPiece,
@@ -194,8 +196,8 @@ struct AfterReply {
 
 /// How [`write_all_work`] ends.
 enum Written<'a> {
-    /// With a reply, and whether one more thread is requested. A thread that reads a reply was not woken
-    /// for the work of the process, so no other has to be.
+    /// With a reply, and whether one more thread is requested. A thread that reads a reply was not
+    /// woken for the work of the process, so no other has to be.
     Reply(Option<u32>),
     /// With anything else, or nothing.
     Other(StateGuard<'a>),
@@ -286,8 +288,8 @@ fn write_queued_work(
     }
 }
 
-/// Writes work that was taken out of a queue: that of the process if `is_common`, or else that of the
-/// thread. Returns `None` when nothing remains to be done without the lock.
+/// Writes work that was taken out of a queue: that of the process if `is_common`, or else that of
+/// the thread. Returns `None` when nothing remains to be done without the lock.
 #[inline(always)]
 fn write_work(
     thread: &Thread,
@@ -316,8 +318,8 @@ fn write_work(
         Work::Error(own) => {
             output.put(thread.state(process).unread_error, &[]);
             thread.has_unread_error.store(false, Relaxed);
-            // Not the last reference: the caller has another. It is dropped here, so that no other kind of
-            // work has to be looked at when it is done.
+            // Not the last reference: the caller has another. It is dropped here, so that no other
+            // kind of work has to be looked at when it is done.
             drop(own);
             None
         }
@@ -338,8 +340,8 @@ fn write_work(
     }
 }
 
-/// Takes a reply out of the transaction with which a call ends, or writes that the call failed. The thread
-/// keeps the transaction.
+/// Takes a reply out of the transaction with which a call ends, or writes that the call failed. The
+/// thread keeps the transaction.
 #[inline(always)] // It has one caller.
 fn write_outcome(
     thread: &Thread,
@@ -367,14 +369,15 @@ fn write_outcome(
     Some(Found::Reply(reply, after))
 }
 
-/// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if any.
+/// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if
+/// any.
 #[inline]
 fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Found> {
     core::mem::replace(&mut own.spare_ticket, ticket).map(Found::SurplusTicket)
 }
 
-/// Writes how the counts of a node have changed, for its owner. Returns what is removed of the node, to
-/// be dropped without the lock.
+/// Writes how the counts of a node have changed, for its owner. Returns what is removed of the
+/// node, to be dropped without the lock.
 #[inline(always)] // It has one caller.
 fn write_node_update(
     node: &Node,
@@ -403,8 +406,9 @@ fn write_node_update(
     removed
 }
 
-/// Writes one message of a notification (contract WR-9), if it still has one. Returns the notification
-/// if it is to be dropped without the lock. A notification that user space is to confirm ends the read.
+/// Writes one message of a notification (contract WR-9), if it still has one. Returns the
+/// notification if it is to be dropped without the lock. A notification that user space is to
+/// confirm ends the read.
 fn write_notification<S: Subject>(
     notification: Arc<Notification<S>>,
     process: &mut ProcessState,
@@ -415,13 +419,14 @@ fn write_notification<S: Subject>(
         let (code, payload) = notification.encode(message);
         output.put(code, &payload[..code.payload_size()]);
         if S::is_confirmed(message) {
-            // The delivered notifications have another reference to it, so this drop is not the last.
+            // The delivered notifications have another reference to it, so this drop is not the
+            // last.
             return Some(Found::Nothing);
         }
     }
     S::keep(notification, process).map(|rest| Found::Notification(S::work(rest)))
 }
 
-// A node update (at most two messages, because two of the four exclude the other two) fits where the
-// largest item fits, so one check of the room serves both.
+// A node update (at most two messages, because two of the four exclude the other two) fits where
+// the largest item fits, so one check of the room serves both.
 const _: () = assert!(2 * (size_of::<u32>() + NodeName::SIZE) <= LARGEST_RETURN);

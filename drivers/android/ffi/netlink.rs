@@ -4,7 +4,8 @@
 
 use super::Text;
 
-/// A call or a reply that fails, in the layout of `struct rust_binder_report` of `common/netlink.h`.
+/// A call or a reply that fails, in the layout of `struct rust_binder_report` of
+/// `common/netlink.h`.
 #[repr(C)]
 pub(crate) struct Report<'a> {
     pub(crate) context: Text<'a>,
@@ -32,10 +33,10 @@ pub(crate) struct SlowCall<'a> {
     pub(crate) is_cycle: u32,
 }
 
-// Why these are safe to call: `common/netlink.c` defines them with these arguments. What they are given
-// they read during the call alone, and what a `Text` in it points to is valid that long (its type
-// invariant). Registering a family that is registered fails, and unregistering one that is not does
-// nothing.
+// Why these are safe to call: `common/netlink.c` defines them with these arguments. What they are
+// given they read during the call alone, and what a `Text` in it points to is valid that long (its
+// type invariant). Registering a family that is registered fails, and unregistering one that is not
+// does nothing.
 unsafe extern "C" {
     #[link_name = "rust_binder_netlink_register"]
     pub(crate) safe fn register();

@@ -7,8 +7,8 @@ use crate::node::Node;
 use kernel::sync::Arc;
 
 impl Handles {
-    /// Returns a few handles that are not less than `from`, in ascending order, and the first handle
-    /// behind those; nothing if there is none.
+    /// Returns a few handles that are not less than `from`, in ascending order, and the first
+    /// handle behind those; nothing if there is none.
     pub(crate) fn few_from(&self, from: u32) -> Option<(impl Iterator<Item = (u32, &Ref)>, u64)> {
         self.table.leaf_from(from)
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The sums of the counters of codes ([`crate::common::code_counts`]): those of a process, and those of
-//! all processes since the module was loaded.
+//! The sums of the counters of codes ([`crate::common::code_counts`]): those of a process, and
+//! those of all processes since the module was loaded.
 //!
-//! Counters are added up while threads and processes come and go. From one reader to the next the sum
-//! of all processes does not decrease: a process that ends meanwhile is in it once, either because the
-//! reader has come past it, or because it is added to what the reader misses.
+//! Counters are added up while threads and processes come and go. From one reader to the next the
+//! sum of all processes does not decrease: a process that ends meanwhile is in it once, either
+//! because the reader has come past it, or because it is added to what the reader misses.
 
 use crate::{
     common::code_counts::CodeSum,
@@ -74,8 +74,8 @@ kernel::sync::global_lock! {
     pub(crate) unsafe(uninit) static READING: Mutex<()> = ();
 }
 
-/// Returns the sums of the threads of a process. If it has more threads than are visited at once, one
-/// that ends meanwhile may be counted twice. No lock may be held.
+/// Returns the sums of the threads of a process. If it has more threads than are visited at once,
+/// one that ends meanwhile may be counted twice. No lock may be held.
 pub(crate) fn of_process(process: &Process) -> ThreadSums {
     let mut sums = ThreadSums::new();
     let counts = process.code_counts.open();
@@ -98,8 +98,8 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
     sums
 }
 
-/// Returns the sums of all processes, and how many there are. Of processes that have ended others may
-/// keep the records, which are not counted. No lock may be held.
+/// Returns the sums of all processes, and how many there are. Of processes that have ended others
+/// may keep the records, which are not counted. No lock may be held.
 pub(crate) fn of_all() -> (ThreadSums, u32) {
     let _one_at_a_time = READING.lock();
     let (mut sums, mut processes) = (ThreadSums::new(), 0);
@@ -125,8 +125,8 @@ fn begin() -> CodeSum {
     ended.sum.clone()
 }
 
-/// Records that all processes whose keys are less than `next` have been visited, of which `process` is
-/// the last. Returns `false` if it has ended meanwhile: then it is among those that are missed.
+/// Records that all processes whose keys are less than `next` have been visited, of which `process`
+/// is the last. Returns `false` if it has ended meanwhile: then it is among those that are missed.
 fn pass(process: &Process, next: Key) -> bool {
     registry::with(process, |is_opened| {
         if let Some((visited, _)) = &mut ENDED.lock().missed {
@@ -136,15 +136,15 @@ fn pass(process: &Process, next: Key) -> bool {
     })
 }
 
-/// Ends the visit of all processes. Returns what the processes have counted that have ended before they
-/// were visited.
+/// Ends the visit of all processes. Returns what the processes have counted that have ended before
+/// they were visited.
 fn finish() -> CodeSum {
     let missed = ENDED.lock().missed.take();
     missed.map_or(CodeSum::new(), |(_, sum)| sum)
 }
 
-/// Adds what a process has counted that is removed from the registry. To be called under the lock of
-/// the registry.
+/// Adds what a process has counted that is removed from the registry. To be called under the lock
+/// of the registry.
 pub(crate) fn add_ended(process: &Process, codes: &CodeSum) {
     let mut ended = ENDED.lock();
     ended.sum.add(codes);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `BINDER_FREEZE` and `BINDER_GET_FROZEN_INFO`: lets the calls of a task end before user space stops
-//! it.
+//! `BINDER_FREEZE` and `BINDER_GET_FROZEN_INFO`: lets the calls of a task end before user space
+//! stops it.
 //!
 //! Both concern all processes of a pid, one for each device that it has opened. These are frozen
 //! together or not at all (lesson C19):
 //!
 //! 1. each process stops taking calls that wait for a reply;
-//! 2. the calling task waits until the transactions that are outstanding for the processes have ended;
+//! 2. the calling task waits until the transactions that are outstanding for the processes have
+//!    ended;
 //! 3. only if all processes are idle at the same time, each of them is frozen.
 //!
 //! The states of a process meanwhile are those of [`crate::pure::freeze_state`].
@@ -37,8 +38,8 @@ use kernel::{
 
 /// Runs `BINDER_FREEZE`. Sleeps; no lock may be held.
 ///
-/// Fails with `EINVAL` when the pid has opened no device, with `EAGAIN` when its processes are not idle
-/// in time, and with `ERESTARTSYS` on a signal. In the last two cases they are not frozen.
+/// Fails with `EINVAL` when the pid has opened no device, with `EAGAIN` when its processes are not
+/// idle in time, and with `ERESTARTSYS` on a signal. In the last two cases they are not frozen.
 pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
     if !request.is_enabled {
         for process in opened_by(request.pid, Arc::clone)?.as_slice() {
@@ -117,8 +118,8 @@ fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T
 /// Waits until no process has outstanding transactions, for at most `timeout_ms`. Calls that the
 /// processes make themselves are not waited for, and none may be left afterwards.
 ///
-/// Fails with `EAGAIN` when a process is not idle afterwards, or its attempt is superseded, and with
-/// `ERESTARTSYS` on a signal. No lock may be held.
+/// Fails with `EAGAIN` when a process is not idle afterwards, or its attempt is superseded, and
+/// with `ERESTARTSYS` on a signal. No lock may be held.
 fn wait_until_idle(candidates: &[FreezeTarget], timeout_ms: u32) -> Result {
     let mut left = msecs_to_jiffies(timeout_ms);
     loop {
@@ -139,7 +140,8 @@ fn wait_until_idle(candidates: &[FreezeTarget], timeout_ms: u32) -> Result {
     }
 }
 
-/// Whether transactions are outstanding for the process, or any of its threads makes or serves a call.
+/// Whether transactions are outstanding for the process, or any of its threads makes or serves a
+/// call.
 fn is_busy(state: &ProcessState) -> bool {
     state.freeze.outstanding() > 0
         || state
@@ -156,11 +158,11 @@ fn begin_freeze(process: &Process) -> Option<Attempt> {
 }
 
 /// Waits until no transaction is outstanding, or for the jiffies in `left`, or until another task
-/// completes or supersedes the attempt. Returns whether it had to wait at all, and subtracts the time
-/// from `left`.
+/// completes or supersedes the attempt. Returns whether it had to wait at all, and subtracts the
+/// time from `left`.
 ///
-/// Fails with `EAGAIN` when the attempt is superseded, and with `ERESTARTSYS` on a signal. No lock may
-/// be held.
+/// Fails with `EAGAIN` when the attempt is superseded, and with `ERESTARTSYS` on a signal. No lock
+/// may be held.
 fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) -> Result<bool> {
     let mut waited = false;
     let mut state = process.lock_state();
@@ -205,8 +207,8 @@ fn complete_freeze(process: &Process, attempt: Attempt) {
     }
 }
 
-/// Gives up an attempt to freeze the process, and queues freeze notifications if that thaws it. No lock
-/// may be held.
+/// Gives up an attempt to freeze the process, and queues freeze notifications if that thaws it. No
+/// lock may be held.
 fn give_up_freeze(process: &Process, attempt: Attempt) {
     let event = process.lock_state().freeze.give_up(attempt);
     if let Some(event) = event {

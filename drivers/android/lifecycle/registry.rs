@@ -2,8 +2,8 @@
 
 //! All processes (opened devices) of all contexts, by the pid that opened them.
 //!
-//! Operations on all processes of a pid look them up here: freezing, the log files, and searches for
-//! threads that wait for each other. Calls do not use it.
+//! Operations on all processes of a pid look them up here: freezing, the log files, and searches
+//! for threads that wait for each other. Calls do not use it.
 
 use crate::{
     common::debug::binder_debug,
@@ -53,8 +53,8 @@ pub(crate) fn key(process: &Process) -> Key {
     (process.pid(), process.opening)
 }
 
-/// Returns a key that is greater than that of `process`, and not greater than that of any other process
-/// behind it.
+/// Returns a key that is greater than that of `process`, and not greater than that of any other
+/// process behind it.
 pub(crate) fn key_behind(process: &Process) -> Key {
     (process.pid(), process.opening + 1)
 }
@@ -67,8 +67,8 @@ fn add(process: &Arc<Process>) -> Result {
     Ok(())
 }
 
-/// Removes `process`, so that [`opened_by`] does not find it any more. `and` is called under the lock of
-/// the registry.
+/// Removes `process`, so that [`opened_by`] does not find it any more. `and` is called under the
+/// lock of the registry.
 pub(crate) fn remove(process: &Process, and: impl FnOnce()) {
     let mut opened = OPENED.lock();
     and();
@@ -94,8 +94,8 @@ pub(crate) fn with<T>(process: &Process, with: impl FnOnce(bool) -> T) -> T {
     with(tree.is_some_and(|tree| tree.get(&key(process)).is_some()))
 }
 
-/// Returns `of` each process of this pid, in the order of opening. Fails with `ENOMEM`. `of` is called
-/// under the lock of the registry.
+/// Returns `of` each process of this pid, in the order of opening. Fails with `ENOMEM`. `of` is
+/// called under the lock of the registry.
 pub(crate) fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T>> {
     let mut found = OneOrMany::None;
     let mut opened = OPENED.lock();

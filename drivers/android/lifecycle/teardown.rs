@@ -5,8 +5,8 @@
 //! The order is the same for both (lesson R01):
 //!
 //! 1. `has_ended` is set under the state lock; from then on nothing is added;
-//! 2. what was added before is taken out under the lock, one piece at a time, and each piece is ended
-//!    without a lock.
+//! 2. what was added before is taken out under the lock, one piece at a time, and each piece is
+//!    ended without a lock.
 //!
 //! Callers that wait for one of these pieces get a transaction error, and the holders of death
 //! notifications are notified.
@@ -81,8 +81,8 @@ fn end_service(thread: &Thread, saved: Priority) {
 }
 
 /// Sets `has_ended`, so that nothing is queued for the thread any more. Returns what only a running
-/// thread needs, to be dropped without the lock, and the priority from which the thread was raised, if
-/// it was. Returns `None` if the thread has ended before. Takes the state lock.
+/// thread needs, to be dropped without the lock, and the priority from which the thread was raised,
+/// if it was. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Priority>)> {
     let mut process = thread.process.lock_state();
     if thread.has_ended.load(Relaxed) {
@@ -99,8 +99,8 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Prior
     Some((record, spare, state.raised_from.take()))
 }
 
-/// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding any
-/// more then. No lock may be held.
+/// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding
+/// any more then. No lock may be held.
 fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
     let mut process = thread.process.lock_state();
     let stack = &mut thread.state(&mut process).stack;
@@ -124,11 +124,11 @@ fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
     core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new())
 }
 
-/// Takes the oldest work out of the queue of a thread that has ended, and either returns it or queues
-/// it for the process.
+/// Takes the oldest work out of the queue of a thread that has ended, and either returns it or
+/// queues it for the process.
 ///
-/// Both happen under one lock, because a node records in which queue its node update is, and it has to
-/// be there whenever the lock is free (lesson S22).
+/// Both happen under one lock, because a node records in which queue its node update is, and it has
+/// to be there whenever the lock is free (lesson S22).
 fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     let mut process = thread.process.lock_state();
     let (work, ticket) = thread.state(&mut process).pop_work()?;
@@ -193,7 +193,8 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         .context
         .forget_manager(|node| core::ptr::eq(&**node.owner(), &**process));
     close_process(process);
-    // Before the threads and nodes end: buffers that end below need not free their ranges one by one.
+    // Before the threads and nodes end: buffers that end below need not free their ranges one by
+    // one.
     process.close_buffers();
     while let Some(thread) = any_thread(process) {
         end_thread(&thread);
@@ -218,7 +219,8 @@ fn close_space_and_credential(process: &Process) {
 /// Sets `has_ended`, so that the process takes nothing any more, and wakes the tasks that wait to
 /// freeze it.
 fn close_process(process: &Process) {
-    // Set under the lock, so that a task that holds the lock and has found the process open can finish.
+    // Set under the lock, so that a task that holds the lock and has found the process open can
+    // finish.
     let mut state = process.lock_state();
     process.has_ended.store(true, Relaxed);
     let freezers = state.freeze.end();
@@ -231,8 +233,8 @@ fn any_thread(process: &Process) -> Option<Arc<Thread>> {
     state.threads.first_from(&Pid::MIN)
 }
 
-/// Marks all nodes of a process as dead, drops the oneway calls that wait for their turn, and queues
-/// the death notifications of these nodes. No lock may be held.
+/// Marks all nodes of a process as dead, drops the oneway calls that wait for their turn, and
+/// queues the death notifications of these nodes. No lock may be held.
 fn orphan_nodes(process: &Process) {
     let mut nodes = process.lock_state().nodes.take_all();
     while let Some(node) = nodes.pop_first() {

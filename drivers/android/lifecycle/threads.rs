@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The records of the threads of a process ([`Thread`]): made by the first ioctl or poll that needs one,
-//! looked up, and made to return to user space.
+//! The records of the threads of a process ([`Thread`]): made by the first ioctl or poll that needs
+//! one, looked up, and made to return to user space.
 
 use crate::{
     common::limits::limits,
@@ -22,13 +22,14 @@ use kernel::{
 
 /// Returns the record of the calling task, and makes one if it has none. No lock may be held.
 ///
-/// Fails with `EINVAL` when the task has no record and belongs to another process than the opener, and
-/// with `ENOMEM` when memory or the limit of threads does not allow another record.
+/// Fails with `EINVAL` when the task has no record and belongs to another process than the opener,
+/// and with `ENOMEM` when memory or the limit of threads does not allow another record.
 pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thread>> {
     let id = current!().pid();
     let found = process.lock_state().threads.get(&id).cloned();
     match found {
-        // A task that has a record belongs to the opener: that was checked when the record was made.
+        // A task that has a record belongs to the opener: that was checked when the record was
+        // made.
         Some(thread) if thread.is_current() => Ok(thread),
         _ if !process.is_callers() => Err(EINVAL),
         Some(stale) => {
@@ -41,8 +42,8 @@ pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thre
     }
 }
 
-/// Makes a record of the calling task and adds it to `process`. Ends records of exited threads if there
-/// are as many as the limit allows; fails with `ENOMEM` if there are none of them.
+/// Makes a record of the calling task and adds it to `process`. Ends records of exited threads if
+/// there are as many as the limit allows; fails with `ENOMEM` if there are none of them.
 fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     let thread = Thread::new(process)?;
     let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
@@ -61,8 +62,8 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     }
 }
 
-/// Ends the record of a thread that has exited without `BINDER_THREAD_EXIT`. Returns `false` when there
-/// is none. No lock may be held.
+/// Ends the record of a thread that has exited without `BINDER_THREAD_EXIT`. Returns `false` when
+/// there is none. No lock may be held.
 fn end_exited_thread(process: &Process) -> bool {
     let state = process.lock_state();
     let exited = state.threads.values().find(|thread| thread.is_exiting());
@@ -71,8 +72,8 @@ fn end_exited_thread(process: &Process) -> bool {
     exited.inspect(end_thread).is_some()
 }
 
-/// Makes all threads of a process return to user space, because a descriptor of the device is closed.
-/// No lock may be held.
+/// Makes all threads of a process return to user space, because a descriptor of the device is
+/// closed. No lock may be held.
 pub(crate) fn flush(process: &Process) {
     let mut next = Pid::MIN;
     while let Some(thread) = flush_thread(process, next) {
@@ -80,7 +81,8 @@ pub(crate) fn flush(process: &Process) {
     }
 }
 
-/// Makes the first thread whose number is at least `from` return to user space. Returns that thread.
+/// Makes the first thread whose number is at least `from` return to user space. Returns that
+/// thread.
 fn flush_thread(process: &Process, from: Pid) -> Option<Arc<Thread>> {
     let mut state = process.lock_state();
     let thread = state.threads.first_from(&from)?;

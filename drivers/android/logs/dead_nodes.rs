@@ -2,8 +2,9 @@
 
 //! The nodes whose owners have ended and that others still hold.
 //!
-//! The driver has no list of them: nothing needs one but this, and every death would pay for it. They
-//! are found by the handles of those who hold them; the first holder of a node is where its line is.
+//! The driver has no list of them: nothing needs one but this, and every death would pay for it.
+//! They are found by the handles of those who hold them; the first holder of a node is where its
+//! line is.
 
 use super::{
     nodes::{self, Holders},
@@ -105,8 +106,8 @@ pub(super) fn show(place: &Place, pointer: Pointer, out: &SeqFile) -> Option<Pla
 /// A dead node and the handle on it.
 type Found = Option<(u32, Arc<Node>)>;
 
-/// Looks at a few handles of a process, from this one on, for a dead node. Returns it, and the handle
-/// to go on from; nothing if there are no more handles.
+/// Looks at a few handles of a process, from this one on, for a dead node. Returns it, and the
+/// handle to go on from; nothing if there are no more handles.
 fn first_dead(holder: &Process, from: u32) -> Option<(Found, u64)> {
     let handles = holder.handles.lock();
     let (mut few, next) = handles.few_from(from)?;

@@ -26,8 +26,8 @@ impl Pointer {
         match self {
             Self::Plain => seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie),
             Self::Hashed => {
-                // CAST: Where addresses have 32 bits, what user space names by 64 is told apart by the
-                // lower half of them.
+                // CAST: Where addresses have 32 bits, what user space names by 64 is told apart by
+                // the lower half of them.
                 seq_print!(out, "u");
                 hashed::write(out, name.ptr as usize);
                 seq_print!(out, " c");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the driver itself never has to find: who serves a call that a thread makes, and where the data
-//! of a call are that a thread serves.
+//! What the driver itself never has to find: who serves a call that a thread makes, and where the
+//! data of a call are that a thread serves.
 
 use super::{
     processes,
@@ -24,8 +24,8 @@ const ROUND: usize = 16;
 /// How many frames of a stack, or works of a queue, are looked at in all.
 const MOST: usize = 1024;
 
-/// Returns the line of the call that `caller` makes in this frame to a process of the pid `target`, if
-/// it is queued or served there, not too deep. No lock may be held.
+/// Returns the line of the call that `caller` makes in this frame to a process of the pid `target`,
+/// if it is queued or served there, not too deep. No lock may be held.
 pub(super) fn call(caller: &Arc<Thread>, frame: FrameId, target: Pid) -> Option<Line> {
     let is_it = |call: &Transaction| {
         Arc::ptr_eq(&call.caller, caller) && call.frame().serial == frame.serial

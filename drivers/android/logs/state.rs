@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `state`, `transactions` and `proc/<pid>`: everything that each process has, or what has to do with
-//! transactions (contract, section 15).
+//! `state`, `transactions` and `proc/<pid>`: everything that each process has, or what has to do
+//! with transactions (contract, section 15).
 //!
-//! The lines of a process come in sections, in the order of [`Section`]. Which one is next, and where
-//! in it, is what a record ends with.
+//! The lines of a process come in sections, in the order of [`Section`]. Which one is next, and
+//! where in it, is what a record ends with.
 
 use super::{
     dead_nodes,

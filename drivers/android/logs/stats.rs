@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `stats`: how often each command and return code has occurred, how many objects there are and were,
-//! and what each process has (contract, section 15).
+//! `stats`: how often each command and return code has occurred, how many objects there are and
+//! were, and what each process has (contract, section 15).
 
 use super::processes::{self, Key};
 use crate::{
@@ -76,8 +76,8 @@ fn show_sums(out: &SeqFile) {
     }
 }
 
-/// Returns the number of objects of a kind of which `alive` have not ended. Records of others exist as
-/// long as a node or a call of theirs does.
+/// Returns the number of objects of a kind of which `alive` have not ended. Records of others exist
+/// as long as a node or a call of theirs does.
 fn with_alive(kind: Kind, alive: u32) -> Objects {
     Objects {
         alive,
@@ -86,7 +86,8 @@ fn with_alive(kind: Kind, alive: u32) -> Objects {
 }
 
 /// Returns the calls and replies that are under way, and have been. A transaction is used for one
-/// after the other: those that are kept for the next one are left out, and each sender counts as one.
+/// after the other: those that are kept for the next one are left out, and each sender counts as
+/// one.
 fn transactions(sums: &ThreadSums) -> Objects {
     let allocated = objects(Kind::Transaction).alive;
     Objects {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices together,
-//! in the order in which they were logged (contract, section 15).
+//! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices
+//! together, in the order in which they were logged (contract, section 15).
 
 use super::Log;
 use crate::{
@@ -32,9 +32,9 @@ pub(super) fn show(log: Log, out: &SeqFile) -> Result {
     Ok(())
 }
 
-/// The cycles in which entries are logged while the log is read, and by which CPUs' counters differ: more
-/// than there are. What was logged later than that seems oldest: it was logged before a counter that has
-/// begun anew, as some do when the machine sleeps.
+/// The cycles in which entries are logged while the log is read, and by which CPUs' counters
+/// differ: more than there are. What was logged later than that seems oldest: it was logged before
+/// a counter that has begun anew, as some do when the machine sleeps.
 const LOGGED_MEANWHILE: u64 = 1 << 40;
 
 /// Returns how old an entry is next to others. One that is not complete is being logged now.

@@ -117,8 +117,8 @@ impl Line {
         }
     }
 
-    /// Returns the line of a call of which is known only that `from` waits for its outcome: it is being
-    /// sent or delivered.
+    /// Returns the line of a call of which is known only that `from` waits for its outcome: it is
+    /// being sent or delivered.
     pub(super) fn on_its_way(from: Party) -> Self {
         Self {
             id: 0,
@@ -134,8 +134,8 @@ impl Line {
         }
     }
 
-    /// Writes the line behind a prefix. In place of the transaction's address, which the C driver hides
-    /// in its own way, there are zeros: its number says which one it is.
+    /// Writes the line behind a prefix. In place of the transaction's address, which the C driver
+    /// hides in its own way, there are zeros: its number says which one it is.
     pub(super) fn write(&self, prefix: &str, out: &SeqFile) {
         let elapsed = self.start.map_or(0, Ticks::elapsed_milliseconds);
         seq_print!(

@@ -37,8 +37,8 @@ pub(super) struct Prefixes {
 }
 
 impl WorkLine {
-    /// Returns the line of something that is queued for `to`, in the queue of a process, of one of its
-    /// threads or of one of its nodes. The caller holds the state lock of the process.
+    /// Returns the line of something that is queued for `to`, in the queue of a process, of one of
+    /// its threads or of one of its nodes. The caller holds the state lock of the process.
     pub(super) fn of(work: &Work, process: &ProcessState, to: Party) -> Self {
         match work {
             Work::Call(call) => Self::Transaction(Line::of(call, to)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts on a node that go down under a lock which somebody else holds, and what follows once it is released.
+//! Counts on a node that go down under a lock which somebody else holds, and what follows once it
+//! is released.
 
 use super::{Node, RemovedNode};
 use crate::{
@@ -28,8 +29,8 @@ impl AfterCountChange {
     }
 }
 
-/// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use by the
-/// call until one of the functions is called.
+/// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use
+/// by the call until one of the functions is called.
 #[must_use]
 pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
 
@@ -40,8 +41,8 @@ impl NodeInUse {
         self.0.drop_local(Strength::Strong);
     }
 
-    /// Ends the use, under the state lock of the owner. What is returned is to be finished without the
-    /// lock.
+    /// Ends the use, under the state lock of the owner. What is returned is to be finished without
+    /// the lock.
     #[inline(always)] // It has one caller.
     pub(crate) fn end_locked(self, owner: &mut ProcessState) -> EndedUse {
         let node = self.0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a process comes by the node of an object that it sends: it has the node already, or renews the
-//! one that it has kept since that was forgotten, or allocates one.
+//! How a process comes by the node of an object that it sends: it has the node already, or renews
+//! the one that it has kept since that was forgotten, or allocates one.
 //!
-//! An object that is sent, dropped by all its receivers, and sent again would otherwise allocate and
-//! free memory each time.
+//! An object that is sent, dropped by all its receivers, and sent again would otherwise allocate
+//! and free memory each time.
 
 use super::{Node, NodeState, RemovedNode};
 use crate::{
@@ -30,7 +30,8 @@ use kernel::{
     sync::{Arc, UniqueArc}, //
 };
 
-/// A node that its owner has forgotten, for the next object that it sends. Nothing else refers to it.
+/// A node that its owner has forgotten, for the next object that it sends. Nothing else refers to
+/// it.
 pub(crate) struct SpareNode(Pin<UniqueArc<Node>>);
 
 impl SpareNode {
@@ -85,9 +86,10 @@ impl ProcessState {
 }
 
 impl Process {
-    /// Keeps a node that was just forgotten, with what was removed from the tree, for the next object
-    /// that the process sends, unless something else refers to it. To be called by a thread that reads,
-    /// with no lock held: so the process has not ended, and its end drops the spare node.
+    /// Keeps a node that was just forgotten, with what was removed from the tree, for the next
+    /// object that the process sends, unless something else refers to it. To be called by a thread
+    /// that reads, with no lock held: so the process has not ended, and its end drops the spare
+    /// node.
     #[inline(never)] // Where it is called, calls without objects would pay for it.
     pub(crate) fn keep_node(&self, node: Arc<Node>, removed: RemovedNode) {
         // First, because it refers to the node.
@@ -102,8 +104,8 @@ impl Process {
         drop(before);
     }
 
-    /// Returns the node of this name, pinned. Makes it with these flags if the process has not sent it
-    /// before.
+    /// Returns the node of this name, pinned. Makes it with these flags if the process has not sent
+    /// it before.
     ///
     /// Fails with `EINVAL` if it was sent with another cookie or a count is full, with `ENOMEM`
     /// also if the process has as many nodes as its limit allows.

@@ -71,7 +71,8 @@ impl Subject for DeathState<OwnPlace> {
     }
 
     fn deliver(notification: &Arc<DeathNotification>, holder: &mut ProcessState) {
-        // Its place is free: it was in the queue until now. What is dropped is not the last reference.
+        // Its place is free: it was in the queue until now. What is dropped is not the last
+        // reference.
         let inserted = holder.delivered_deaths.insert(notification.clone());
         debug_assert!(inserted.is_ok());
     }
@@ -100,8 +101,8 @@ impl Subject for DeathState<OwnPlace> {
     }
 }
 
-/// Takes the spare notification of a process, if it has one, for a request with this cookie. Takes the
-/// state lock.
+/// Takes the spare notification of a process, if it has one, for a request with this cookie. Takes
+/// the state lock.
 fn take_spare(process: &Process, cookie: u64) -> Option<Arc<DeathNotification>> {
     let mut holder = process.lock_state();
     let notification = holder.spare_death.take()?.request(cookie, &mut holder);

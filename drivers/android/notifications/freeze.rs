@@ -105,7 +105,8 @@ impl Subject for FreezeNotificationState<OwnPlace> {
 /// Executes `BC_REQUEST_FREEZE_NOTIFICATION` (contract FRZN-1): the process is notified when the
 /// owner of the node behind `handle` is frozen or thawed, and at once of whether it is frozen now.
 ///
-/// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a freeze notification already.
+/// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a freeze notification
+/// already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
     let delivery = Delivery {
         place: Some(Place::new(GFP_KERNEL)?),

@@ -136,8 +136,8 @@ impl<T> CallStack<T> {
         self.frames.take_surplus()
     }
 
-    /// Pushes a call that the thread makes to the process of this pid, and returns its id. The stack
-    /// must have room.
+    /// Pushes a call that the thread makes to the process of this pid, and returns its id. The
+    /// stack must have room.
     #[inline(always)]
     pub(crate) fn push_outgoing(&mut self, target: i32) -> FrameId {
         self.last_serial += 1;

@@ -2,11 +2,11 @@
 
 //! A stack that is limited by memory alone, and whose items keep their places.
 //!
-//! The last item, which is the only one of most stacks, is in the stack itself. Those below it are in
-//! [chunks](Chunks), which are allocated when a second item is to be pushed for the first time: an item
-//! goes there when another one is pushed, and comes back when that is popped. The caller passes the
-//! memory by which the stack grows and receives the memory that becomes free, so pushing and popping
-//! neither allocate nor free.
+//! The last item, which is the only one of most stacks, is in the stack itself. Those below it are
+//! in [chunks](Chunks), which are allocated when a second item is to be pushed for the first time:
+//! an item goes there when another one is pushed, and comes back when that is popped. The caller
+//! passes the memory by which the stack grows and receives the memory that becomes free, so pushing
+//! and popping neither allocate nor free.
 
 pub(crate) use super::chunks::Chunk;
 use super::chunks::Chunks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The part of a [stack](super::chunked_stack) that grows by chunks, so no item is moved within it, and no
-//! allocation is larger than a page.
+//! The part of a [stack](super::chunked_stack) that grows by chunks, so no item is moved within it,
+//! and no allocation is larger than a page.
 //!
 //! The last chunk, where items are pushed and popped, is at hand. The chunks below it
 //! are full and are in a tree, which finds an item by its place. The caller passes the memory by
@@ -26,8 +26,8 @@ const FIRST: usize = 8;
 /// a page.
 const CHUNK: usize = 256;
 
-/// Items in the order in which they were pushed, and no `None`: an item goes there and comes back as it is,
-/// so the compiler need not take it apart to find out that it is one.
+/// Items in the order in which they were pushed, and no `None`: an item goes there and comes back
+/// as it is, so the compiler need not take it apart to find out that it is one.
 type Items<T> = KVec<Option<T>>;
 
 /// The tree node for a full chunk.
@@ -36,8 +36,8 @@ type Node<T> = RBTreeNode<usize, Items<T>>;
 /// The memory of one.
 type NodeMemory<T> = RBTreeNodeReservation<usize, Items<T>>;
 
-/// Memory for more items: the tree node for the chunk before this one, and in it, as long as this is not
-/// used, an empty vector with a fixed capacity. So it takes one pointer.
+/// Memory for more items: the tree node for the chunk before this one, and in it, as long as this
+/// is not used, an empty vector with a fixed capacity. So it takes one pointer.
 ///
 /// The key of the node is [`NO_PLACE`].
 pub(crate) struct Chunk<T>(Node<T>);
@@ -73,7 +73,8 @@ pub(crate) struct Chunks<T> {
 }
 
 impl<T> Chunks<T> {
-    /// Returns an empty stack with its first chunk. Fails with `ENOMEM`; may sleep if `flags` say so.
+    /// Returns an empty stack with its first chunk. Fails with `ENOMEM`; may sleep if `flags` say
+    /// so.
     pub(super) fn new(flags: Flags) -> Result<Self> {
         Ok(Self {
             top: Items::with_capacity(FIRST, flags)?,
@@ -158,8 +159,8 @@ impl<T> Chunks<T> {
         (self.top.len() < self.top.capacity() || self.begin_chunk()).then_some(self)
     }
 
-    /// Pushes an item, for which there has to be [room](Self::with_room), and returns its place. The item
-    /// is dropped if there is none.
+    /// Pushes an item, for which there has to be [room](Self::with_room), and returns its place.
+    /// The item is dropped if there is none.
     #[inline]
     pub(super) fn push(&mut self, item: Option<T>) -> usize {
         debug_assert!(item.is_some());
@@ -205,8 +206,8 @@ impl<T> Chunks<T> {
         true
     }
 
-    /// Takes the vector out of a node with the key [`NO_PLACE`]. The vector of a node can be reached only
-    /// in a tree, and the tree has no other node with that key.
+    /// Takes the vector out of a node with the key [`NO_PLACE`]. The vector of a node can be
+    /// reached only in a tree, and the tree has no other node with that key.
     fn take_apart(&mut self, node: Node<T>) -> Option<(NodeMemory<T>, Items<T>)> {
         let replaced = self.full.insert(node);
         debug_assert!(replaced.is_none());

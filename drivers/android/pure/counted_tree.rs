@@ -53,8 +53,8 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         Some(self.tree.cursor_lower_bound(key)?.current().1.clone())
     }
 
-    /// Calls `each` with up to `most` items, from the first whose key is not less than `from` on, in the
-    /// order of their keys. Returns the key of the item behind them, if there is one.
+    /// Calls `each` with up to `most` items, from the first whose key is not less than `from` on,
+    /// in the order of their keys. Returns the key of the item behind them, if there is one.
     pub(crate) fn visit(&self, from: &K, most: usize, mut each: impl FnMut(&K, &V)) -> Option<K> {
         let mut next = from.clone();
         let mut left = most;

@@ -55,8 +55,8 @@ pub(crate) enum DeathState<T> {
     Done(T),
     /// `BR_CLEAR_DEATH_NOTIFICATION_DONE` is queued.
     Clearing,
-    /// User space has read it. Nothing is delivered any more, unless another request begins anew with
-    /// this state.
+    /// User space has read it. Nothing is delivered any more, unless another request begins anew
+    /// with this state.
     Cleared(T),
     /// Nothing is delivered any more. The notification may still be queued; it has no effect when
     /// it is read.

@@ -151,8 +151,8 @@ impl<T> FreezeNotificationState<T> {
         self.stage = Stage::Over;
     }
 
-    /// Queues the notification if its place is idle, and otherwise notes that another event is to be
-    /// delivered. Returns the place in which to queue, if it is to be queued now.
+    /// Queues the notification if its place is idle, and otherwise notes that another event is to
+    /// be delivered. Returns the place in which to queue, if it is to be queued now.
     fn queue(&mut self) -> Option<T> {
         match core::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Idle(place) => {

@@ -145,7 +145,8 @@ impl FreezeState {
         WakeFreezers(self.outstanding == 0 && self.is_freezing())
     }
 
-    /// Whether calls that wait for a reply are rejected: from the beginning of the first attempt on.
+    /// Whether calls that wait for a reply are rejected: from the beginning of the first attempt
+    /// on.
     pub(crate) fn rejects_calls(&self) -> bool {
         self.stage != Stage::Thawed
     }

@@ -13,9 +13,10 @@
 //!                                                                      ▲
 //! ```
 //!
-//! The first leaf, which most processes need and no other, is in the table itself. The others are in a
-//! [`RadixTree`], which finds the first that is not full. Each operation takes a few steps for each level
-//! of that tree, whose number grows with the logarithm of the handles, and no operation copies entries.
+//! The first leaf, which most processes need and no other, is in the table itself. The others are
+//! in a [`RadixTree`], which finds the first that is not full. Each operation takes a few steps for
+//! each level of that tree, whose number grows with the logarithm of the handles, and no operation
+//! copies entries.
 //!
 //! The table takes no lock and allocates nothing. When it has no room, [`HandleTable::lowest_free`]
 //! notes the missing memory in a [`Spare`]. The caller releases its lock, calls [`Spare::fill`] to
@@ -30,8 +31,8 @@ use kernel::prelude::*;
 /// The number of entries in a leaf: the bits of a word.
 const LEAF: usize = u64::BITS as usize;
 
-/// The most pieces of the tree that are kept when they are not needed: as many as another leaf takes in
-/// a table of fewer than 4160 handles.
+/// The most pieces of the tree that are kept when they are not needed: as many as another leaf
+/// takes in a table of fewer than 4160 handles.
 const MOST_IDLE_PIECES: usize = 2;
 
 // The tree has room for all leaves. This is computed so that it holds also if `usize` has 32 bits.
@@ -43,8 +44,9 @@ const _: () = assert!((NUMBERS as u64 + 1) * LEAF as u64 > u32::MAX as u64);
 ///
 /// # Invariants
 ///
-/// - `others` has the leaves behind the first one that have an entry in use, and the leaf whose number is
-///   `n` has the number `n - 1` there. It is marked as full if all of its entries are in use.
+/// - `others` has the leaves behind the first one that have an entry in use, and the leaf whose
+///   number is `n` has the number `n - 1` there. It is marked as full if all of its entries are in
+///   use.
 /// - A leaf without an entry in use has no memory.
 /// - `len` is the number of entries in use.
 pub(crate) struct HandleTable<R> {
@@ -57,8 +59,8 @@ pub(crate) struct HandleTable<R> {
     idle_pieces: Pieces<Leaf<R>>,
 }
 
-/// Either empty or [`LEAF`] long. The table drops the entries that are in use; memory that is freed has
-/// none.
+/// Either empty or [`LEAF`] long. The table drops the entries that are in use; memory that is freed
+/// has none.
 type Entries<R> = KVec<ManuallyDrop<Option<R>>>;
 
 struct Leaf<R> {
@@ -133,8 +135,8 @@ impl<R> HandleTable<R> {
         })
     }
 
-    /// Returns leaf and entry of the lowest free handle that is not below `min`, and whether that leaf has
-    /// memory.
+    /// Returns leaf and entry of the lowest free handle that is not below `min`, and whether that
+    /// leaf has memory.
     fn first_free(&self, min: u32) -> (usize, usize, bool) {
         let (mut at, mut low) = position(min);
         // Not more than three turns: the third leaf is chosen because it is not full.
@@ -152,8 +154,8 @@ impl<R> HandleTable<R> {
         }
     }
 
-    /// Makes sure that the table has what a leaf needs. Returns nothing, and notes it in `spare`, if that
-    /// is not there.
+    /// Makes sure that the table has what a leaf needs. Returns nothing, and notes it in `spare`,
+    /// if that is not there.
     #[cold]
     fn take_room(&mut self, at: usize, spare: &mut Spare<R>) -> Option<()> {
         let pieces = at
@@ -241,9 +243,10 @@ impl<R> HandleTable<R> {
         handle_at(at, entry as usize)
     }
 
-    /// Returns handles in use that follow each other, the first from `from` on and the others of its leaf,
-    /// in ascending order, with their entries; and the first handle of the next leaf. Nothing if no handle
-    /// from `from` on is in use in another leaf than its own, and that one does not exist.
+    /// Returns handles in use that follow each other, the first from `from` on and the others of
+    /// its leaf, in ascending order, with their entries; and the first handle of the next leaf.
+    /// Nothing if no handle from `from` on is in use in another leaf than its own, and that one
+    /// does not exist.
     pub(crate) fn leaf_from(&self, from: u32) -> Option<(impl Iterator<Item = (u32, &R)>, u64)> {
         let (mut at, mut first) = position(from);
         if at > 0 || self.first.used == 0 {
@@ -385,8 +388,8 @@ impl<R> Spare<R> {
         }
     }
 
-    /// Allocates the memory that was missing. May sleep if `flags` say so. Fails also if all handles are
-    /// in use.
+    /// Allocates the memory that was missing. May sleep if `flags` say so. Fails also if all
+    /// handles are in use.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
         let (pieces, wants_entries) = match self.wanted {
             Wanted::Nothing => return Ok(()),

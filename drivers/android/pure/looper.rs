@@ -35,8 +35,8 @@ impl Looper {
     /// priority of the call.
     const FLAG_IS_LENT: u8 = 1 << 7;
 
-    /// The thread joins because the driver has requested another one (contract LOOP-3). It joins in any
-    /// case, and is counted as a thread of the pool if this succeeds.
+    /// The thread joins because the driver has requested another one (contract LOOP-3). It joins in
+    /// any case, and is counted as a thread of the pool if this succeeds.
     pub(crate) fn register(&mut self, pool: &mut Pool) -> Result<(), NotRequested> {
         self.0 |= Self::REGISTERED;
         let refused = if self.has(Self::ENTERED) {
@@ -52,8 +52,8 @@ impl Looper {
         Err(refused)
     }
 
-    /// The thread joins by itself (contract LOOP-2). Returns `false` if it has registered before; it
-    /// joins in any case.
+    /// The thread joins by itself (contract LOOP-2). Returns `false` if it has registered before;
+    /// it joins in any case.
     pub(crate) fn enter(&mut self) -> bool {
         self.0 |= Self::ENTERED;
         let is_valid = !self.has(Self::REGISTERED);
@@ -63,8 +63,8 @@ impl Looper {
         is_valid
     }
 
-    /// The thread leaves, which changes nothing but what logs show: it stays in the pool until it ends
-    /// (contract LOOP-4).
+    /// The thread leaves, which changes nothing but what logs show: it stays in the pool until it
+    /// ends (contract LOOP-4).
     pub(crate) fn exit(&mut self) {
         self.0 |= Self::EXITED;
     }

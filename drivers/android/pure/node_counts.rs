@@ -58,7 +58,8 @@ pub(crate) enum Life {
     Orphaned,
 }
 
-/// The counts of one node, and, in the room that is left in their last word, what else is recorded of it.
+/// The counts of one node, and, in the room that is left in their last word, what else is recorded
+/// of it.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeCounts {
     /// Handles on the node in other processes; each of them needs at least the name of the node.
@@ -166,8 +167,8 @@ impl NodeCounts {
         self.pins
     }
 
-    /// Whether handles keep the node in use, and the owner was notified of strong and weak counts: then it
-    /// [has no update](Self::has_update).
+    /// Whether handles keep the node in use, and the owner was notified of strong and weak counts:
+    /// then it [has no update](Self::has_update).
     #[inline]
     pub(crate) fn is_known_to_be_held(&self) -> bool {
         self.strong_refs > 0 && self.owner_refs() == (true, true)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Numbers that a process has taken from a counter which all processes share, several at once: so it
-//! writes the counter's cache line, which others write too, only when it has used all of them.
+//! Numbers that a process has taken from a counter which all processes share, several at once: so
+//! it writes the counter's cache line, which others write too, only when it has used all of them.
 
 /// The most numbers that are taken at once.
 const MOST: u32 = 1024;
 
 /// Numbers that were taken and not used yet.
 ///
-/// Each time as many are taken as were in all the times before, up to [`MOST`]: a process that needs few
-/// wastes few, so that the counter counts at most about twice as far as numbers are used.
+/// Each time as many are taken as were in all the times before, up to [`MOST`]: a process that
+/// needs few wastes few, so that the counter counts at most about twice as far as numbers are used.
 pub(crate) struct NumberBlock {
     next: u32,
     /// The number behind the last one.
@@ -28,8 +28,8 @@ impl NumberBlock {
         }
     }
 
-    /// Returns the next number. If none is left, `take` takes as many consecutive ones from the counter
-    /// as it is told, and returns the first.
+    /// Returns the next number. If none is left, `take` takes as many consecutive ones from the
+    /// counter as it is told, and returns the first.
     #[inline(always)]
     pub(crate) fn next(&mut self, take: impl FnOnce(u32) -> u32) -> u32 {
         if self.next == self.end {
@@ -48,8 +48,8 @@ impl NumberBlock {
     }
 }
 
-/// Takes so many consecutive numbers from a counter, at least one, and returns the first; 0 is not among
-/// them. `add` adds to the counter, and returns what it was: the last number that was taken.
+/// Takes so many consecutive numbers from a counter, at least one, and returns the first; 0 is not
+/// among them. `add` adds to the counter, and returns what it was: the last number that was taken.
 pub(crate) fn take_numbers(count: u32, mut add: impl FnMut(u32) -> u32) -> u32 {
     loop {
         let first = add(count).wrapping_add(1);

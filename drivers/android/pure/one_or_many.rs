@@ -7,8 +7,8 @@ use kernel::{
     prelude::*, //
 };
 
-/// Any number of items; for one, which is the usual number, no memory is allocated. For two, memory for `FEW`
-/// is.
+/// Any number of items; for one, which is the usual number, no memory is allocated. For two, memory
+/// for `FEW` is.
 pub(crate) enum OneOrMany<T, const FEW: usize = 4> {
     None,
     One(T),
@@ -50,7 +50,8 @@ impl<T, const FEW: usize> OneOrMany<T, FEW> {
         }
     }
 
-    /// Adds an item, for which there has to be [room](Self::make_room); it is dropped if there is none.
+    /// Adds an item, for which there has to be [room](Self::make_room); it is dropped if there is
+    /// none.
     pub(crate) fn push_within_room(&mut self, value: T) {
         match self {
             Self::None => *self = Self::One(value),

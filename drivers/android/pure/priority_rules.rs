@@ -242,8 +242,8 @@ impl Priority {
 pub(crate) struct NodePriority {
     flags: NodeFlags,
     /// A caller the upper half of whose word is smaller than this is fair, and more urgent than the
-    /// minimum: its call is served without a change. So the usual call is decided by two comparisons.
-    /// It is 0 if the minimum is real-time.
+    /// minimum: its call is served without a change. So the usual call is decided by two
+    /// comparisons. It is 0 if the minimum is real-time.
     as_caller_below: u8,
 }
 

@@ -16,10 +16,10 @@
 //!                 ▲
 //! ```
 //!
-//! A tree has as many levels as its highest number needs, so a step to an item is one of seven at most,
-//! and one of four for 16384 items. An item can be marked as full. A piece says which of those below it
-//! exist, and which are full, themselves or with all that is below them: the first item that is not full
-//! is found by these bits, level by level.
+//! A tree has as many levels as its highest number needs, so a step to an item is one of seven at
+//! most, and one of four for 16384 items. An item can be marked as full. A piece says which of
+//! those below it exist, and which are full, themselves or with all that is below them: the first
+//! item that is not full is found by these bits, level by level.
 //!
 //! The tree takes no lock and neither allocates nor frees: pieces are [allocated](Pieces::allocate)
 //! beforehand, and those that have nothing below them any more are given to the caller.
@@ -50,8 +50,8 @@ pub(crate) const NUMBERS: usize = 1 << bits_below(MOST_LEVELS);
 /// - `root` is at the highest of `height` levels; there is none if there are none. It has something
 ///   below it at another place than the first, or is the only level.
 /// - The bits of `present` of a piece are those of what exists below it, at least one.
-/// - The bits of `full` are those of items that are marked as full, and of pieces for which all bits
-///   of `full` that their level has are set.
+/// - The bits of `full` are those of items that are marked as full, and of pieces for which all
+///   bits of `full` that their level has are set.
 pub(crate) struct RadixTree<T> {
     root: Option<KBox<Piece<T>>>,
     height: u32,
@@ -143,12 +143,12 @@ impl<T> RadixTree<T> {
         self.find_from(from, |piece| !piece.full)
     }
 
-    /// Returns the first number from `from` on that is `wanted`: as long as that is not decided, the
-    /// bits say what may be looked into. Returns a number above all levels if there is none.
+    /// Returns the first number from `from` on that is `wanted`: as long as that is not decided,
+    /// the bits say what may be looked into. Returns a number above all levels if there is none.
     fn find_from(&self, from: usize, wanted: impl Fn(&Piece<T>) -> u16) -> usize {
         let mut at = from;
-        // Where nothing is found below a piece this begins again behind that piece: it is as often as
-        // there are levels at most, because what is chosen behind `from` has what is wanted.
+        // Where nothing is found below a piece this begins again behind that piece: it is as often
+        // as there are levels at most, because what is chosen behind `from` has what is wanted.
         'behind: while at < self.capacity() {
             let mut level = self.height;
             let mut below = &self.root;
@@ -194,8 +194,8 @@ impl<T> RadixTree<T> {
     pub(crate) fn missing(&self, number: usize) -> usize {
         let height = levels_for(number);
         if height > self.height {
-            // All of them below the root are missing, too, because what there is is at the first place of
-            // each new level.
+            // All of them below the root are missing, too, because whatever there is stands at the
+            // first place of each new level.
             let above = if self.root.is_none() {
                 0
             } else {
@@ -215,8 +215,8 @@ impl<T> RadixTree<T> {
         level as usize
     }
 
-    /// Adds an item, which is not full, with pieces of `unused`: as many as are [missing](Self::missing).
-    /// Returns nothing, and drops the item, if there are fewer.
+    /// Adds an item, which is not full, with pieces of `unused`: as many as are
+    /// [missing](Self::missing). Returns nothing, and drops the item, if there are fewer.
     pub(crate) fn insert(
         &mut self,
         number: usize,
@@ -268,7 +268,8 @@ impl<T> RadixTree<T> {
 
     /// Marks an item that exists as full, or as not full.
     pub(crate) fn set_full(&mut self, number: usize, is_full: bool) {
-        // The levels below this one change: if the item becomes full, up to the lowest piece that does not.
+        // The levels below this one change: if the item becomes full, up to the lowest piece that
+        // does not.
         let mut changes = self.height;
         if is_full {
             self.visit_way(number, |piece, level, bit| {
@@ -284,8 +285,8 @@ impl<T> RadixTree<T> {
         });
     }
 
-    /// Calls `each` with the pieces on the way from the root to an item, their levels, and the bit that
-    /// the way has in each.
+    /// Calls `each` with the pieces on the way from the root to an item, their levels, and the bit
+    /// that the way has in each.
     fn visit_way(&mut self, number: usize, mut each: impl FnMut(&mut Piece<T>, u32, u16)) {
         let mut level = self.height;
         let mut below = &mut self.root;
@@ -353,7 +354,8 @@ impl<T> RadixTree<T> {
 }
 
 impl<T> Piece<T> {
-    /// Takes out the piece at a place. What is at the place does not exist any more, also if it is an item.
+    /// Takes out the piece at a place. What is at the place does not exist any more, also if it is
+    /// an item.
     fn take(&mut self, slot: usize) -> Option<KBox<Self>> {
         self.present &= !(1 << slot);
         self.full &= !(1 << slot);
@@ -428,7 +430,8 @@ impl<T> Pieces<T> {
     }
 }
 
-/// The places on the way to an item, from the root on: what [`slot`] returns, in fewer instructions.
+/// The places on the way to an item, from the root on: what [`slot`] returns, in fewer
+/// instructions.
 struct Way {
     number: usize,
     shift: u32,
@@ -450,8 +453,8 @@ impl Way {
     }
 }
 
-/// Returns how many bits of a number decide between what is below a piece of the level `height - 1`, which
-/// is the highest of so many.
+/// Returns how many bits of a number decide between what is below a piece of the level `height -
+/// 1`, which is the highest of so many.
 const fn bits_below(height: u32) -> u32 {
     match height {
         0 => 0,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The collections in which freeze notifications are kept while they wait for an event, and while they
-//! are delivered. Death notifications, which do only one of the two at a time, need neither.
+//! The collections in which freeze notifications are kept while they wait for an event, and while
+//! they are delivered. Death notifications, which do only one of the two at a time, need neither.
 //!
 //! [`Registrations`] contain the notifications that wait for an event of the owner of a node.
 //! [`DeliveredNotifications`] contain those that are delivered and that user space has not

@@ -382,8 +382,8 @@ impl<T> WaitGraph<T> {
     }
 }
 
-/// Sorts by the keys, in place. That of the core library takes more of the stack than the kernel has
-/// to spare.
+/// Sorts by the keys, in place. That of the core library takes more of the stack than the kernel
+/// has to spare.
 fn sort(served: &mut [(Served, usize)]) {
     for parent in (0..served.len() / 2).rev() {
         sift_down(served, parent);

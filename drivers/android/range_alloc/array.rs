@@ -144,8 +144,8 @@ impl<T, const N: usize> Array<T, N> {
     /// Reserves the beginning of a gap. Returns the offset.
     #[inline(always)]
     pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
-        // The last one first: that of a space's first ranges ends with a cache line, so a space of which one
-        // range is in use has two lines that change.
+        // The last one first: that of a space's first ranges ends with a cache line, so a space of
+        // which one range is in use has two lines that change.
         let slot = (!self.slots_used & Self::ALL_SLOTS)
             .checked_ilog2()
             .ok_or(Full)? as usize;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the ranges are kept once there are more than the allocator itself has room for: in a larger
-//! array, or, when that is full too, in a tree.
+//! Where the ranges are kept once there are more than the allocator itself has room for: in a
+//! larger array, or, when that is full too, in a tree.
 
 use super::accounts::Holding;
 use super::spare::Scraps;
@@ -44,8 +44,8 @@ impl<T, const FEW_RANGES: usize> Books<T, FEW_RANGES> {
         self.array.len() + self.tree.as_ref().map_or(0, Tree::len)
     }
 
-    /// Reserves the beginning of the best gap for `size` bytes in a space of `space` bytes. Returns the
-    /// offset. `claim` makes the claim.
+    /// Reserves the beginning of the best gap for `size` bytes in a space of `space` bytes. Returns
+    /// the offset. `claim` makes the claim.
     #[inline(always)]
     pub(super) fn reserve(
         &mut self,
@@ -100,8 +100,8 @@ impl<T, const FEW_RANGES: usize> Books<T, FEW_RANGES> {
         self.array.remove(offset, phase)
     }
 
-    /// Frees such a range in the tree. Returns it, and memory that is to be dropped after the lock is
-    /// released.
+    /// Frees such a range in the tree. Returns it, and memory that is to be dropped after the lock
+    /// is released.
     pub(super) fn remove_from_tree(
         &mut self,
         offset: u32,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of the range allocator, for both backends and wherever the ranges are: rules of the contract, lessons from faults of
-//! other drivers, everything that can happen to a small space, and long random sequences that are
-//! compared with a model.
+//! Tests of the range allocator, for both backends and wherever the ranges are: rules of the
+//! contract, lessons from faults of other drivers, everything that can happen to a small space, and
+//! long random sequences that are compared with a model.
 //!
 //! One source for two places: KUnit runs it in the kernel, with the kernel's red-black trees and
 //! spinlocks, and `cargo test` runs it in `tests/host`, where the time suffices for larger spaces.

@@ -2,17 +2,17 @@
 
 //! The list of idle threads: the threads of a process that wait for any work of the process.
 //!
-//! The list is linked through the threads themselves. It allocates no memory, whatever the number of
-//! threads, and a thread is removed from any place of it in constant time.
+//! The list is linked through the threads themselves. It allocates no memory, whatever the number
+//! of threads, and a thread is removed from any place of it in constant time.
 //!
-//! One lock guards the whole list, the state lock of the process. A thread in the list sleeps in the
-//! driver and has another reference to itself, and removes itself before it leaves the driver. Therefore
-//! an `Arc` that is dropped here is never the last.
+//! One lock guards the whole list, the state lock of the process. A thread in the list sleeps in
+//! the driver and has another reference to itself, and removes itself before it leaves the driver.
+//! Therefore an `Arc` that is dropped here is never the last.
 
 use kernel::sync::Arc;
 
-/// The place of a thread in the list. Both references are `None` while the thread is not in the list,
-/// and while it is the only one.
+/// The place of a thread in the list. Both references are `None` while the thread is not in the
+/// list, and while it is the only one.
 pub(crate) struct IdlePlace<T> {
     /// The thread that became idle next.
     newer: Option<Arc<T>>,
@@ -73,8 +73,8 @@ pub(crate) trait IdleThreads {
     }
 }
 
-/// Writes a thread into `place`, which must be `None`. The value that is replaced is forgotten, because
-/// the compiler does not know that it is `None`, and would add code that drops it.
+/// Writes a thread into `place`, which must be `None`. The value that is replaced is forgotten,
+/// because the compiler does not know that it is `None`, and would add code that drops it.
 #[inline]
 fn put<T>(place: &mut Option<Arc<T>>, thread: Option<Arc<T>>) {
     core::mem::forget(core::mem::replace(place, thread));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Priority inheritance: gives a thread that serves a call the nice value or real-time priority of the
-//! caller, and restores its own afterwards.
+//! Priority inheritance: gives a thread that serves a call the nice value or real-time priority of
+//! the caller, and restores its own afterwards.
 //!
-//! [`crate::pure::priority_rules`] decides what to change. This module reads it from the scheduler and
-//! changes it there. Nothing is changed when nothing differs, which costs a call a few comparisons: the
-//! priority of the caller is read when the call is made, and compared when the call is delivered and
-//! when the reply has been queued.
+//! [`crate::pure::priority_rules`] decides what to change. This module reads it from the scheduler
+//! and changes it there. Nothing is changed when nothing differs, which costs a call a few
+//! comparisons: the priority of the caller is read when the call is made, and compared when the
+//! call is delivered and when the reply has been queued.
 //!
-//! Unless they say otherwise, the functions are about the calling task, and those that change something
-//! must be called with no lock held.
+//! Unless they say otherwise, the functions are about the calling task, and those that change
+//! something must be called with no lock held.
 
 use crate::{
     kernel_ext::sched,
@@ -26,8 +26,8 @@ pub(crate) fn current_priority() -> Priority {
     Priority::from_word(sched::current())
 }
 
-/// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the priority
-/// to restore when the call has ended.
+/// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the
+/// priority to restore when the call has ended.
 #[inline]
 pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     let own = current_priority();
@@ -70,8 +70,8 @@ pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Prio
         && change_for_oneway(own, node.to_serve_oneway(own), raised_from)
 }
 
-/// Restores the priority that the calling task had before a call, when the call has been replied to or
-/// has failed. The task's limits do not apply, because it had this priority before.
+/// Restores the priority that the calling task had before a call, when the call has been replied to
+/// or has failed. The task's limits do not apply, because it had this priority before.
 #[inline]
 pub(crate) fn end_service(saved: Priority) {
     let own = current_priority();

@@ -2,9 +2,9 @@
 
 //! The trace events: one function for each, to be called at the moment that the event is about.
 //!
-//! The names, fields and moments are those of the C driver (contract section 16), so that what reads
-//! its traces reads ours. What an event says is passed as a closure wherever it has to be found out
-//! first, and computed only if the event is on.
+//! The names, fields and moments are those of the C driver (contract section 16), so that what
+//! reads its traces reads ours. What an event says is passed as a closure wherever it has to be
+//! found out first, and computed only if the event is on.
 //!
 //! Events may be emitted under a spinlock.
 

@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Transaction {
-    /// Returns what trace events say of the end of this call or reply, which was for thread `thread`
-    /// of process `process`. From whom it was is not known then, as in the C driver.
+    /// Returns what trace events say of the end of this call or reply, which was for thread
+    /// `thread` of process `process`. From whom it was is not known then, as in the C driver.
     pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
         ended_at(self.id, (self.code, self.flags), process, thread)
     }

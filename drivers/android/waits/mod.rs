@@ -5,8 +5,8 @@
 //!
 //! Nothing is noted when a call is made, and no timer runs for it. A [walk] over all threads, a few
 //! times in the time after which a call is slow, sees which of them wait for the same call as
-//! before. Only a call that no idle thread could take can close a cycle of threads that wait for each
-//! other, so the thread that makes such a call [looks for one](look_for_cycle).
+//! before. Only a call that no idle thread could take can close a cycle of threads that wait for
+//! each other, so the thread that makes such a call [looks for one](look_for_cycle).
 //!
 //! Both follow the calls from thread to thread with [`crate::pure::wait_graph`]; `search.rs` makes
 //! the observations for that, `report.rs` tells what was found.

@@ -3,9 +3,10 @@
 //! Tells what a search has found: the chain of threads that wait for each other.
 //!
 //! The observations of a search are not one moment's. Before anything is told, each thread of the
-//! chain must still wait for the same call; of a cycle, each thread on which it depends. These threads
-//! have then all waited at the moment at which the last one was observed, and a thread that waits takes
-//! no call and replies to none: so the cycle existed at that moment, and therefore still does.
+//! chain must still wait for the same call; of a cycle, each thread on which it depends. These
+//! threads have then all waited at the moment at which the last one was observed, and a thread that
+//! waits takes no call and replies to none: so the cycle existed at that moment, and therefore
+//! still does.
 
 use crate::{
     common::{
@@ -71,8 +72,8 @@ struct Last {
     reads: bool,
 }
 
-/// Tells a call that is slow or closes a cycle, unless it has ended or has been told meanwhile. `id` is
-/// its debug id, or 0, and `waited_ms` the time for which its thread has waited at least.
+/// Tells a call that is slow or closes a cycle, unless it has ended or has been told meanwhile.
+/// `id` is its debug id, or 0, and `waited_ms` the time for which its thread has waited at least.
 ///
 /// Fails with `ENOMEM`. No lock may be held.
 pub(super) fn tell(graph: &Graph, verdict: Verdict, id: u32, waited_ms: u64) -> Result {
@@ -107,9 +108,9 @@ fn waits(graph: &Graph, reached: &Reached) -> bool {
     waiter.waits(&mut process)
 }
 
-/// Records that the chain is told. Returns `false` if another thread has told it, or a part of it that
-/// is the same cycle: of those that find a cycle at the same time, the one that is first to record that
-/// with the first of its threads, by their numbers, tells it.
+/// Records that the chain is told. Returns `false` if another thread has told it, or a part of it
+/// that is the same cycle: of those that find a cycle at the same time, the one that is first to
+/// record that with the first of its threads, by their numbers, tells it.
 fn claim(graph: &Graph, verdict: Verdict, chain: &[Reached]) -> bool {
     if verdict != Verdict::Cycle {
         return record(graph, &chain[0], Told::Slow);
@@ -129,8 +130,8 @@ fn claim(graph: &Graph, verdict: Verdict, chain: &[Reached]) -> bool {
     is_new
 }
 
-/// Records with a thread what is told of the call that it waits for. Returns `false` if that was told
-/// before, or the thread does not wait any more.
+/// Records with a thread what is told of the call that it waits for. Returns `false` if that was
+/// told before, or the thread does not wait any more.
 fn record(graph: &Graph, reached: &Reached, what: Told) -> bool {
     let thread = thread(graph, reached);
     let mut process = thread.process.lock_state();

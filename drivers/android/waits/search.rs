@@ -54,8 +54,8 @@ pub(super) fn activity(state: &ThreadState) -> Activity {
     }
 }
 
-/// Returns what a thread does according to the frame at a place: it waits for the call of that frame,
-/// or else it is free.
+/// Returns what a thread does according to the frame at a place: it waits for the call of that
+/// frame, or else it is free.
 fn activity_at(state: &ThreadState, place: usize) -> Activity {
     match state.stack.get(place) {
         Some(&Frame::Outgoing { serial, target, .. }) => Activity::Waits(Call {
@@ -129,8 +129,8 @@ fn add_threads(graph: &mut Graph, process: &Process) -> Result {
     Ok(())
 }
 
-/// Adds the threads and calls from a place on, until a slice is full. Returns the place behind them,
-/// if there are more.
+/// Adds the threads and calls from a place on, until a slice is full. Returns the place behind
+/// them, if there are more.
 fn add_slice(graph: &mut Graph, process: &mut ProcessState, mut at: Place) -> Option<Place> {
     for _ in 0..SLICE {
         // Under the lock no reference that is dropped here is the last: the tree has another.

@@ -33,8 +33,9 @@ const SHORTEST_PAUSE_MS: u64 = 10;
 /// How much longer the pause after a walk is than the walk.
 const PAUSE_TO_WALK: u64 = 50;
 
-/// Looks at all threads once, and tells the calls that are slow. `round` is another number after the
-/// parameter was changed. Returns the milliseconds after which that is to be done again; 0 if it is not.
+/// Looks at all threads once, and tells the calls that are slow. `round` is another number after
+/// the parameter was changed. Returns the milliseconds after which that is to be done again; 0 if
+/// it is not.
 ///
 /// In process context; no lock may be held.
 pub(crate) fn walk(round: u8) -> u64 {
@@ -74,8 +75,8 @@ fn walk_all(limit_ms: u32, round: u8) -> Result {
 }
 
 /// Looks at the threads of a process from a number on, until a slice is full. Adds those that have
-/// waited for too long to `slow`, which is empty and has room for them. Returns the number behind the
-/// slice, if there may be more threads.
+/// waited for too long to `slow`, which is empty and has room for them. Returns the number behind
+/// the slice, if there may be more threads.
 fn look(
     process: &Process,
     mut from: Pid,

@@ -11,11 +11,11 @@ use core::{
 };
 use kernel::sync::Arc;
 
-/// A value that brings its place. It has one owner at any time, which is this or the queue that it is in;
-/// made by [`Ticket::fill`].
+/// A value that brings its place. It has one owner at any time, which is this or the queue that it
+/// is in; made by [`Ticket::fill`].
 ///
-/// Whatever else refers to the allocation keeps its memory, to find out later whether the value is still in
-/// a queue ([`Position`](super::Position)).
+/// Whatever else refers to the allocation keeps its memory, to find out later whether the value is
+/// still in a queue ([`Position`](super::Position)).
 ///
 /// # Invariants
 ///
@@ -57,13 +57,14 @@ impl<T> DerefMut for Placed<T> {
 impl<T> Drop for Placed<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: As above. The value is not used any more: who else keeps the memory does not use it.
+        // SAFETY: As above. The value is not used any more: who else keeps the memory does not use
+        // it.
         unsafe { (*self.0.value.get()).assume_init_drop() };
     }
 }
 
-// SAFETY: The link is at the beginning of the cell, and comes from an `Arc` that was turned into a pointer.
-// The link of a `Placed` is free, and there is one `Placed` of a cell.
+// SAFETY: The link is at the beginning of the cell, and comes from an `Arc` that was turned into a
+// pointer. The link of a `Placed` is free, and there is one `Placed` of a cell.
 unsafe impl<T> Refers for Placed<T> {
     const IS_SOLE: bool = true;
 
@@ -78,15 +79,16 @@ unsafe impl<T> Refers for Placed<T> {
 
     #[inline(always)]
     unsafe fn from_link(link: NonNull<Link>) -> Self {
-        // SAFETY: The caller promises that the link is from `into_link`, and that this is done once.
+        // SAFETY: The caller promises that the link is from `into_link`, and that this is done
+        // once.
         let cell = unsafe { Arc::from_raw(link.cast::<Cell<T>>().as_ptr()) };
         // INVARIANT: The right to the cell comes back with the reference, and the value with it.
         Self(cell, PhantomData)
     }
 
     unsafe fn keep(link: NonNull<Link>) {
-        // SAFETY: `into_link` turned an `Arc` of the cell into a pointer, and the caller promises that
-        // `from_link` is not called meanwhile.
+        // SAFETY: `into_link` turned an `Arc` of the cell into a pointer, and the caller promises
+        // that `from_link` is not called meanwhile.
         unsafe { Cell::<T>::keep(link) };
     }
 

@@ -12,16 +12,16 @@ use core::{marker::PhantomData, ptr::NonNull};
 ///
 /// # Invariants
 ///
-/// The link was one of a queue of `T`s, which knew it as one of this kind, and its memory is kept by a
-/// reference of this.
+/// The link was one of a queue of `T`s, which knew it as one of this kind, and its memory is kept
+/// by a reference of this.
 pub(crate) struct Position<T: Queued> {
     link: NonNull<Link>,
     kind: Kind,
     _values: PhantomData<T>,
 }
 
-// SAFETY: A position reads who uses a link, which is atomic, and drops a reference, with which `T`s may be
-// dropped: on any thread, if they may be sent there.
+// SAFETY: A position reads who uses a link, which is atomic, and drops a reference, with which `T`s
+// may be dropped: on any thread, if they may be sent there.
 unsafe impl<T: Queued + Send> Send for Position<T> {}
 
 impl<T: Queued> Position<T> {
@@ -34,12 +34,12 @@ impl<T: Queued> Position<T> {
         // SAFETY: By the type invariant of queues the object of a link exists.
         let kind = unsafe { link.as_ref() }.user().kind();
         if kind == CELL {
-            // SAFETY: By the type invariant of queues the link is that of a cell, which comes from an `Arc`
-            // that was turned into a pointer, whose count the queue owns.
+            // SAFETY: By the type invariant of queues the link is that of a cell, which comes from
+            // an `Arc` that was turned into a pointer, whose count the queue owns.
             unsafe { Cell::<T>::keep(link) };
         } else {
-            // SAFETY: By the type invariant of queues both come from `into_link`, and the queue keeps its
-            // reference meanwhile.
+            // SAFETY: By the type invariant of queues both come from `into_link`, and the queue
+            // keeps its reference meanwhile.
             unsafe { T::keep(link, kind) };
         }
         // INVARIANT: There is a reference for this now.
@@ -52,8 +52,8 @@ impl<T: Queued> Position<T> {
 
     /// Returns the link.
     pub(super) fn link(&self) -> &Link {
-        // SAFETY: By the type invariants its memory is kept. The link of a cell or an object is there as
-        // long as its memory is.
+        // SAFETY: By the type invariants its memory is kept. The link of a cell or an object is
+        // there as long as its memory is.
         unsafe { self.link.as_ref() }
     }
 }
@@ -61,8 +61,8 @@ impl<T: Queued> Position<T> {
 impl<T: Queued> Drop for Position<T> {
     fn drop(&mut self) {
         if self.kind == CELL {
-            // SAFETY: By the type invariants this owns a reference, which `keep` made. If it is the last
-            // one, queue and ticket of the cell are gone, and its value with them.
+            // SAFETY: By the type invariants this owns a reference, which `keep` made. If it is the
+            // last one, queue and ticket of the cell are gone, and its value with them.
             unsafe { Cell::<T>::let_go(self.link) };
         } else {
             // SAFETY: As above; it was made by `keep`.

@@ -12,8 +12,8 @@ use kernel::sync::Arc;
 ///
 /// - [`Self::into_link`] returns the link of an object, whose memory is not freed before
 ///   [`Self::from_link`] has been called for it, and the result of that has been dropped.
-/// - If [`Self::IS_SOLE`], no other value refers to the object, so that nothing else can give the link to a
-///   queue; and the link is free when `into_link` is called.
+/// - If [`Self::IS_SOLE`], no other value refers to the object, so that nothing else can give the
+///   link to a queue; and the link is free when `into_link` is called.
 pub(crate) unsafe trait Refers: Sized {
     /// Whether the object has one owner.
     const IS_SOLE: bool;
@@ -25,8 +25,8 @@ pub(crate) unsafe trait Refers: Sized {
     ///
     /// # Safety
     ///
-    /// The link comes from there, and this is done once. If the object has one owner, the link is free, or
-    /// the result is not dropped and nothing but looked at.
+    /// The link comes from there, and this is done once. If the object has one owner, the link is
+    /// free, or the result is not dropped and nothing but looked at.
     unsafe fn from_link(link: NonNull<Link>) -> Self;
 
     /// Keeps the memory of an object until [`Self::let_go`].
@@ -74,9 +74,9 @@ unsafe impl<O: HasLink<Waiting, Room = Link>> Refers for Arc<O> {
 ///
 /// # Safety
 ///
-/// [`Self::into_link`] returns what [`Refers::into_link`] returns for the type of a reference, and the kind
-/// that stands for this type and no other, from [`FIRST_KIND`] on. The other functions do what those of
-/// [`Refers`] do for that type.
+/// [`Self::into_link`] returns what [`Refers::into_link`] returns for the type of a reference, and
+/// the kind that stands for this type and no other, from [`FIRST_KIND`] on. The other functions do
+/// what those of [`Refers`] do for that type.
 pub(crate) unsafe trait Queued: Sized {
     /// Gives the value up for the link of its object, if it is a reference to one that has a link.
     fn into_link(self) -> Result<(NonNull<Link>, Kind), Self>;
@@ -132,8 +132,8 @@ unsafe impl<R: Refers> Queued for R {
     }
 }
 
-/// Implements [`Queued`] for an enum, some of whose variants [refer](Refers) to an object that brings its
-/// place, or for a type whose values need tickets.
+/// Implements [`Queued`] for an enum, some of whose variants [refer](Refers) to an object that
+/// brings its place, or for a type whose values need tickets.
 macro_rules! queued {
     ($type:ty $(, $variant:ident($reference:ty))*) => {
         #[allow(unsafe_code)]
@@ -151,8 +151,8 @@ macro_rules! queued {
                 _NoOther,
             }
 
-            // SAFETY: Each variant has a kind of its own, by which the object is found to be one of that
-            // variant again.
+            // SAFETY: Each variant has a kind of its own, by which the object is found to be one of
+            // that variant again.
             unsafe impl Queued for $type {
                 #[inline]
                 fn into_link(self) -> Result<(NonNull<Link>, Kind), Self> {
@@ -169,8 +169,8 @@ macro_rules! queued {
                 #[inline]
                 unsafe fn from_link(_link: NonNull<Link>, _kind: Kind) -> Self {
                     $(if _kind == const { link::kind(Number::$variant as u64) } {
-                        // SAFETY: This kind stands for references of this type; the rest is promised by
-                        // the caller.
+                        // SAFETY: This kind stands for references of this type; the rest is
+                        // promised by the caller.
                         return Self::$variant(unsafe { <$reference as Refers>::from_link(_link) });
                     })*
                     // SAFETY: `into_link` returns no other kind.

@@ -10,18 +10,20 @@ use core::{marker::PhantomData, ptr::NonNull};
 
 /// A queue of objects that bring their places, for what has few queues in use among very many.
 ///
-/// It is like a [numbered](BoxQueue::numbered) queue and takes a third of the memory: where it ends is in
-/// the place of its first object, and its number, which is another one each time that it has been empty,
-/// in all of them. So the first object is accessed whenever another one is queued, and whatever is queued
-/// while there is none takes a new number, from a counter that all queues share.
+/// It is like a [numbered](BoxQueue::numbered) queue and takes a third of the memory: where it ends
+/// is in the place of its first object, and its number, which is another one each time that it has
+/// been empty, in all of them. So the first object is accessed whenever another one is queued, and
+/// whatever is queued while there is none takes a new number, from a counter that all queues share.
 ///
 /// # Invariants
 ///
-/// - Starting at `first` and following `behind`, one reaches the last link after finitely many steps, and
-///   only there `behind` is `None`. `before` leads back the same way, and from the first link to the last.
-/// - The queue has the right to use each link on the way. Link and kind come from [`Queued::into_link`].
-/// - The links have the same number, which is not [`NO_NUMBER`](link::NO_NUMBER). No other user of links
-///   has it, nor has had it.
+/// - Starting at `first` and following `behind`, one reaches the last link after finitely many
+///   steps, and only there `behind` is `None`. `before` leads back the same way, and from the first
+///   link to the last.
+/// - The queue has the right to use each link on the way. Link and kind come from
+///   [`Queued::into_link`].
+/// - The links have the same number, which is not [`NO_NUMBER`](link::NO_NUMBER). No other user of
+///   links has it, nor has had it.
 pub(crate) struct SmallQueue<T: Queued> {
     first: Option<NonNull<Link>>,
     _owns: PhantomData<T>,
@@ -53,13 +55,13 @@ impl<T: Queued> SmallQueue<T> {
     /// [`BoxQueue::iter`] does.
     pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
         let here = after.map(Position::link).filter(|link| self.has(link));
-        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with its number
-        // is one of it. `&self` keeps it from being changed meanwhile.
+        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with
+        // its number is one of it. `&self` keeps it from being changed meanwhile.
         unsafe { Iter::new(here, self.first) }
     }
 
-    /// Queues an object behind all others, in its own place. Returns it if it has no link, or one that
-    /// is not free: then it waits somewhere already.
+    /// Queues an object behind all others, in its own place. Returns it if it has no link, or one
+    /// that is not free: then it waits somewhere already.
     pub(crate) fn push_object(&mut self, value: T) -> Result<(), T> {
         let (new, kind) = value.into_link()?;
         let number = match self.first {
@@ -71,7 +73,8 @@ impl<T: Queued> SmallQueue<T> {
         unsafe { BoxQueue::<T>::claim(new, kind, number) }?;
         let last = match self.first {
             None => new,
-            // SAFETY: By the type invariant the queue may use its links; the one before the first is the last.
+            // SAFETY: By the type invariant the queue may use its links; the one before the first
+            // is the last.
             Some(first) => unsafe { (*first.as_ref().ends()).before }.unwrap_or(first),
         };
         // SAFETY: The queue may use its links, of which the new one is one now.
@@ -81,8 +84,9 @@ impl<T: Queued> SmallQueue<T> {
                 behind: None,
             };
         }
-        // INVARIANT: The new link is the last one: nothing is behind it, it is behind the one that was last, and
-        // before the first one, which it is itself if there was none. It has the number of all.
+        // INVARIANT: The new link is the last one: nothing is behind it, it is behind the one that
+        // was last, and before the first one, which it is itself if there was none. It has the
+        // number of all.
         match self.first {
             None => self.first = Some(new),
             // SAFETY: As above.
@@ -113,21 +117,22 @@ impl<T: Queued> SmallQueue<T> {
             .filter(|first| core::ptr::eq(first.as_ptr(), link));
         let known = match known {
             Some(first) => first,
-            // SAFETY: By the type invariant the queue may use its links, of which this is one, but not the
-            // first. That can change neither way meanwhile, because a change takes a `&mut` of this queue.
+            // SAFETY: By the type invariant the queue may use its links, of which this is one, but
+            // not the first. That can change neither way meanwhile, because a change takes a `&mut`
+            // of this queue.
             None => unsafe { (*(*link.ends()).before?.as_ref().ends()).behind }?,
         };
         // SAFETY: The link is one of this queue.
         Some(unsafe { self.unlink(known) })
     }
 
-    /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values before
-    /// it, so it is for rare cases.
+    /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values
+    /// before it, so it is for rare cases.
     pub(crate) fn take_first(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Option<T> {
         let mut at = self.first;
         while let Some(link) = at {
-            // SAFETY: By the type invariant the way leads to links of this queue, which is not changed as
-            // long as the view exists.
+            // SAFETY: By the type invariant the way leads to links of this queue, which is not
+            // changed as long as the view exists.
             if wanted(&*unsafe { BoxQueue::<T>::view(link) }) {
                 // SAFETY: As above.
                 return Some(unsafe { self.unlink(link) });
@@ -156,8 +161,8 @@ impl<T: Queued> SmallQueue<T> {
             let ends = link.as_ref().ends();
             ((*ends).before, (*ends).behind)
         };
-        // INVARIANT: What was behind the link is behind what was before it, or first; what was before it is
-        // before what was behind it, or before the first link, as the last one.
+        // INVARIANT: What was behind the link is behind what was before it, or first; what was
+        // before it is before what was behind it, or before the first link, as the last one.
         if self.first == Some(link) {
             self.first = behind;
         } else if let Some(before) = before {
@@ -168,8 +173,8 @@ impl<T: Queued> SmallQueue<T> {
             // SAFETY: As above.
             unsafe { (*next.as_ref().ends()).before = before };
         }
-        // SAFETY: The link was one of this queue, and is not on the way through it any more. As it is not that
-        // of a cell, there is no ticket.
+        // SAFETY: The link was one of this queue, and is not on the way through it any more. As it
+        // is not that of a cell, there is no ticket.
         unsafe { BoxQueue::<T>::give_back(link) }.0
     }
 }

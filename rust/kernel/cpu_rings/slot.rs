@@ -2,15 +2,15 @@
 
 //! A place for a record, which is read while another one is written.
 //!
-//! The writer stores the number of a record before and after its words, and the reader reads it in the
-//! opposite order:
+//! The writer stores the number of a record before and after its words, and the reader reads it in
+//! the opposite order:
 //!
 //! ```text
 //!   writer: number ─► words ─► number again        reader: number ◄─ words ◄─ number again
 //! ```
 //!
-//! If the reader sees the same number twice, no other record was begun meanwhile, so the words belong
-//! to that number.
+//! If the reader sees the same number twice, no other record was begun meanwhile, so the words
+//! belong to that number.
 
 use crate::kernel_ext::versions::{smp_rmb, smp_wmb};
 use core::array;
@@ -48,13 +48,14 @@ impl<const WORDS: usize> Slot<WORDS> {
     #[inline(always)]
     pub(crate) fn write(&self, number: u32, words: [u32; WORDS]) {
         self.begun.store(number, Relaxed);
-        // ORDERING: Pairs with `smp_rmb` in `read`: who reads a word of this record reads its number after that.
+        // ORDERING: Pairs with `smp_rmb` in `read`: who reads a word of this record reads its
+        // number after that.
         smp_wmb();
         for (place, word) in self.words.iter().zip(words) {
             place.store(word, Relaxed);
         }
-        // ORDERING: Pairs with the load in `read`: who reads this number reads the words of this record, or
-        // of a later one.
+        // ORDERING: Pairs with the load in `read`: who reads this number reads the words of this
+        // record, or of a later one.
         self.completed.store(number, Release);
     }
 

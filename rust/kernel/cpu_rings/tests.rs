@@ -25,7 +25,8 @@ fn push(ring: &Ring<2>, numbers: core::ops::Range<u32>) {
     }
 }
 
-/// Returns the numbers of the records that are kept, in ascending order, after checking each of them.
+/// Returns the numbers of the records that are kept, in ascending order, after checking each of
+/// them.
 fn kept(ring: &Ring<2>) -> Result<KVec<u32>, Failed> {
     let mut records = KVec::new();
     ring.read(|record| {

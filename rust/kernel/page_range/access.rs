@@ -4,7 +4,8 @@
 //!
 //! All accesses are made while the range's space is open. Opening it does not wait: reclaim skips a
 //! range whose space is open. No access sleeps while it is open. Only a copy from user memory that
-//! is not present has to wait; it is made while the space is not open, with a reference to the page.
+//! is not present has to wait; it is made while the space is not open, with a reference to the
+//! page.
 //!
 //! # Races
 //!
@@ -99,8 +100,8 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Calls `f` with a pointer that is valid for reads and writes of `self.len` bytes, on this thread
-    /// and during the call.
+    /// Calls `f` with a pointer that is valid for reads and writes of `self.len` bytes, on this
+    /// thread and during the call.
     #[inline(always)]
     fn with_pointer<R>(&self, f: impl FnOnce(*mut c_void) -> R) -> R {
         // SAFETY: The page exists as long as the record is borrowed, and `start` lies in it, as all
@@ -159,8 +160,9 @@ impl MissedPart {
     /// present.
     fn copy_from_user(&self, from: UserPtr) -> Result {
         let copy = |to: *mut c_void| {
-            // SAFETY: `to` is valid for writes of `len` bytes, which are inside one page, so there is
-            // nothing for the checks to find that `_` leaves out. The source may be any address at all.
+            // SAFETY: `to` is valid for writes of `len` bytes, which are inside one page, so there
+            // is nothing for the checks to find that `_` leaves out. The source may be any address
+            // at all.
             unsafe { bindings::_copy_from_user(to, from.as_const_ptr(), self.len) }
         };
         // SAFETY: `self` holds a reference to the page, and `start` lies in it. Copying makes no

@@ -138,8 +138,8 @@ impl PagePool {
 
     /// Returns how many records are on the list of a node and cgroup.
     pub(super) fn count(&self, control: &bindings::shrink_control) -> c_ulong {
-        // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of the
-        // shrinker.
+        // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of
+        // the shrinker.
         unsafe { bindings::list_lru_count_one(self.list.inner.get(), control.nid, control.memcg) }
     }
 
@@ -365,8 +365,8 @@ impl List {
 #[pinned_drop]
 impl PinnedDrop for List {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: The list was initialised, and is pinned. It is empty: each record is in a slot of a
-        // range, each range holds a reference to the pool, and the pool is being dropped.
+        // SAFETY: The list was initialised, and is pinned. It is empty: each record is in a slot of
+        // a range, each range holds a reference to the pool, and the pool is being dropped.
         unsafe { bindings::list_lru_destroy(self.inner.get()) };
     }
 }
@@ -408,8 +408,8 @@ impl Drop for RecordCache {
     }
 }
 
-/// While this exists, the calling task's accounted allocations are charged to the memory cgroup of a
-/// process.
+/// While this exists, the calling task's accounted allocations are charged to the memory cgroup of
+/// a process.
 pub(super) struct Charge<'a> {
     /// The cgroup, and the one before. Only C accesses the contents.
     state: [*mut c_void; 2],

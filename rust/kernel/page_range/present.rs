@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which pages of a range are present, or were. Reclaim goes on meanwhile, so that an answer may have
-//! become wrong when it is returned.
+//! Which pages of a range are present, or were. Reclaim goes on meanwhile, so that an answer may
+//! have become wrong when it is returned.
 
 use super::{slots::Slot, PageRange};
 use core::ops::Range;
@@ -25,8 +25,8 @@ impl PageRange {
         slots.fold(0, |bits, slot| bits << 1 | u64::from(slot.is_filled()))
     }
 
-    /// Returns how many pages, from the start of the mapping on, were present at some time, those between
-    /// them included.
+    /// Returns how many pages, from the start of the mapping on, were present at some time, those
+    /// between them included.
     pub fn high_watermark(&self) -> usize {
         let space = self.space.open();
         let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());

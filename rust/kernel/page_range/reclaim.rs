@@ -10,7 +10,7 @@
 //! ```text
 //!   list ──► turn ──► populating ──► VMA ──► owner ──► no reader ──► unmapped ──► freed
 //!    ▲                    │           │        │            │
-//!    └────────────────────┴───────────┴────────┴────────────┘  not available without waiting, or not idle
+//!    └────────────────────┴───────────┴────────┴────────────┘  not without waiting, or not idle
 //! ```
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
@@ -212,10 +212,9 @@ impl PageRange {
         let end = end as isize;
         let old = self.frontier.load(ordering::Relaxed);
         if old > end {
-            // ORDERING: The owner's lock is held, under which uses begin. The exchange continues what
-            // `advance_frontier` has released.
-            // INVARIANT: The frontier claims less than before. If the exchange fails, the mapping
-            // was removed meanwhile, and `GONE` stays.
+            // ORDERING: The owner's lock is held, under which uses begin. The exchange continues
+            // what `advance_frontier` has released. INVARIANT: The frontier claims less than
+            // before. If the exchange fails, the mapping was removed meanwhile, and `GONE` stays.
             let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
         }
     }

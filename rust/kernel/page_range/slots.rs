@@ -205,8 +205,8 @@ impl Slot {
         is_open: impl FnOnce() -> bool,
     ) -> Option<OwnedRecord> {
         let old = record.as_ptr();
-        // ORDERING: Before `is_open`, whose full order this relies on: a thread that opens the space later finds
-        // the slot empty.
+        // ORDERING: Before `is_open`, whose full order this relies on: a thread that opens the
+        // space later finds the slot empty.
         let cleared = self
             .0
             .cmpxchg(old, core::ptr::null_mut(), ordering::Relaxed);

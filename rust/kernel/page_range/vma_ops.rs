@@ -19,8 +19,8 @@ use kernel::{
 #[repr(transparent)]
 pub(super) struct Operations(bindings::vm_operations_struct);
 
-// SAFETY: The tables are never written, their functions may be called from any thread, and the pointer
-// is null.
+// SAFETY: The tables are never written, their functions may be called from any thread, and the
+// pointer is null.
 unsafe impl Sync for Operations {}
 
 /// The operations by which a VMA of a page range is recognised.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that pass files: by one descriptor, or by an array of descriptors in a block that a pointer
-//! points to.
+//! Objects that pass files: by one descriptor, or by an array of descriptors in a block that a
+//! pointer points to.
 //!
-//! The numbers of the files in the receiver are not known before delivery. Until then their places in
-//! the data stay zero or unwritten, and a [`FileSlot`] holds each place together with its file.
+//! The numbers of the files in the receiver are not known before delivery. Until then their places
+//! in the data stay zero or unwritten, and a [`FileSlot`] holds each place together with its file.
 
 use super::{pointers::PagesOf, Translation};
 use crate::{
@@ -43,8 +43,8 @@ impl Translation<'_> {
         Ok(FileObject { fd: 0, ..object })
     }
 
-    /// Takes references to the files of an array, which lies in a block of an earlier pointer object.
-    /// An empty array is allowed even if the receiver does not accept files.
+    /// Takes references to the files of an array, which lies in a block of an earlier pointer
+    /// object. An empty array is allowed even if the receiver does not accept files.
     pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), TransactionError> {
         let bad_array = || TransactionError::failed(Reason::BadArray, EINVAL);
         let size = array.count.checked_mul(FD_SIZE).ok_or_else(bad_array)?;
@@ -76,8 +76,8 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does not
-    /// accept files or the security modules deny it.
+    /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does
+    /// not accept files or the security modules deny it.
     #[inline]
     fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>, TransactionError> {
         if !self.route.accepts_files {

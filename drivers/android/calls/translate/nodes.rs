@@ -26,7 +26,8 @@ impl Translation<'_> {
         Ok(translated)
     }
 
-    /// Returns the translated object, and the count that was taken for it, which the buffer is to hold.
+    /// Returns the translated object, and the count that was taken for it, which the buffer is to
+    /// hold.
     fn translated_node(
         &self,
         object: FlatObject,
@@ -117,7 +118,8 @@ impl Translation<'_> {
         Ok(as_handle(to, strength, flags))
     }
 
-    /// Asks the security modules. Whatever error they return, the sender gets `EPERM` (contract 10).
+    /// Asks the security modules. Whatever error they return, the sender gets `EPERM` (contract
+    /// 10).
     fn may_transfer_node(&self) -> Result {
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
         security::binder_transfer_binder(from, to).map_err(|_| EPERM)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that point to blocks of the sender's memory. The block is copied into the buffer, and the
-//! receiver reads the address of the copy.
+//! Objects that point to blocks of the sender's memory. The block is copied into the buffer, and
+//! the receiver reads the address of the copy.
 
 use super::Translation;
 use crate::{
@@ -17,8 +17,8 @@ use kernel::{
 
 impl Translation<'_> {
     /// Reserves room for the block of the object that is entry `index` of the array of offsets, and
-    /// writes the address of the room into the parent block, if the object has one. The block is copied
-    /// later, when it is known which of its bytes are replaced by others.
+    /// writes the address of the room into the parent block, if the object has one. The block is
+    /// copied later, when it is known which of its bytes are replaced by others.
     pub(super) fn pointer(
         &mut self,
         index: u64,
@@ -61,8 +61,8 @@ impl<'a> PagesOf<'a> {
         Self { receiver, start }
     }
 
-    /// Returns a function that copies from the calling process. It fails with `EINVAL` where the memory
-    /// is unreadable (contract 10).
+    /// Returns a function that copies from the calling process. It fails with `EINVAL` where the
+    /// memory is unreadable (contract 10).
     pub(super) fn copier(self) -> impl FnMut(Piece) -> Result + 'a {
         move |piece| {
             let source = usize::try_from(piece.source).map_err(|_| EINVAL)?;

@@ -102,8 +102,8 @@ pub(crate) fn explore<const FIRST: usize, const FEW: usize>(
     Ok(reached.len() + 1)
 }
 
-/// Visits all states with each backend alone, with both, and with all of the three places, and checks
-/// that their number is the same.
+/// Visits all states with each backend alone, with both, and with all of the three places, and
+/// checks that their number is the same.
 pub(crate) fn explore_both<const FEW: usize>(
     space: usize,
     kinds: &[CallKind],
