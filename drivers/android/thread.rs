@@ -293,9 +293,9 @@ impl Thread {
         self.task.state()
     }
 
-    /// Raises the priority of the thread as far as a call on `node` requires, of `caller` or oneway, which
-    /// is [reserved](WaitState::Reserved) for it. Returns the former priority if that changes it. No
-    /// lock may be held.
+    /// Raises the priority of the thread as far as a call on `node` requires, of `caller` or
+    /// oneway, which is [reserved](WaitState::Reserved) for it. Returns the former priority if that
+    /// changes it. No lock may be held.
     pub(crate) fn raise(&self, caller: Option<Priority>, node: &NodePriority) -> Option<Priority> {
         priority::raise_sleeper(&*self.task.task()?, caller, node)
     }

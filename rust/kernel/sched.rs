@@ -53,8 +53,8 @@ pub(crate) fn of(task: &Task) -> u32 {
     unsafe { kernel_ext_sched_of(task.as_ptr().cast()) }
 }
 
-/// Returns whether children of `task` do not inherit how it is scheduled: the flag, which the other words
-/// lack. In any context.
+/// Returns whether children of `task` do not inherit how it is scheduled: the flag, which the other
+/// words lack. In any context.
 pub(crate) fn resets_on_fork(task: &Task) -> bool {
     // SAFETY: `task` is a valid, counted task for the whole call, which reads one of its fields.
     unsafe { kernel_ext_sched_resets_on_fork(task.as_ptr().cast()) }

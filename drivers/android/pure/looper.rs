@@ -6,8 +6,8 @@ use super::pool::Pool;
 
 /// The declarations of one thread, in one byte: a thread's record has no more room.
 ///
-/// Their bits are those that the C driver shows in its logs. One bit more, which logs do not show, has
-/// its place here.
+/// Their bits are those that the C driver shows in its logs. One bit more, which logs do not show,
+/// has its place here.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Looper(u8);
 
@@ -31,8 +31,8 @@ impl Looper {
     const INVALID: u8 = 1 << 3;
     /// Polls the device.
     const POLLS: u8 = 1 << 5;
-    /// A oneway call has given the task the flag `SCHED_RESET_ON_FORK`, which the task returns with the
-    /// priority of the call.
+    /// A oneway call has given the task the flag `SCHED_RESET_ON_FORK`, which the task returns with
+    /// the priority of the call.
     const FLAG_IS_LENT: u8 = 1 << 7;
 
     /// The thread joins because the driver has requested another one (contract LOOP-3). It joins in

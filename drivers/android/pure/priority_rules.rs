@@ -192,8 +192,8 @@ impl Priority {
         }
     }
 
-    /// Returns the same change for a task whose children must not inherit how it is scheduled, or for any
-    /// other one.
+    /// Returns the same change for a task whose children must not inherit how it is scheduled, or
+    /// for any other one.
     pub(crate) const fn resetting_on_fork_if(self, resets: bool) -> Self {
         if resets {
             Self(self.0 | Self::RESET_ON_FORK)

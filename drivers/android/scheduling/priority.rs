@@ -37,10 +37,10 @@ pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     change_as_permitted(own, node.to_serve_call(caller, own), Flag::Kept)
 }
 
-/// Raises a sleeping task, for which a call of `caller` on `node` is about to be queued, or a oneway
-/// call if there is no caller that waits, to the priority for serving that call, so that no task of a
-/// priority in between keeps it from running when it is woken. Returns its former priority if that was
-/// changed. A change to a less urgent priority is left to [`begin_service`].
+/// Raises a sleeping task, for which a call of `caller` on `node` is about to be queued, or a
+/// oneway call if there is no caller that waits, to the priority for serving that call, so that no
+/// task of a priority in between keeps it from running when it is woken. Returns its former
+/// priority if that was changed. A change to a less urgent priority is left to [`begin_service`].
 #[cold]
 pub(crate) fn raise_sleeper(
     sleeper: &Task,
@@ -61,8 +61,8 @@ pub(crate) fn raise_sleeper(
 
 /// Gives the calling task the priority for serving a oneway call on `node`. It keeps that priority
 /// until it waits for the next call, see [`return_to_default`]. `raised_from` is what the task was
-/// before the sender of the call [raised](raise_sleeper) it, if so. Returns whether the flag that comes
-/// with real-time priorities is lent to the task.
+/// before the sender of the call [raised](raise_sleeper) it, if so. Returns whether the flag that
+/// comes with real-time priorities is lent to the task.
 #[inline]
 pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Priority>) -> bool {
     let own = current_priority();
@@ -92,8 +92,8 @@ pub(crate) fn return_to_default(default: Priority, flag_is_lent: bool) {
     change_as_permitted(own, own.to_default(default), flag);
 }
 
-/// Changes the calling task from `own` to `wanted`, if that is not `None`, for a oneway call. Returns
-/// whether it has the flag now, and had it not before that, and before it was raised.
+/// Changes the calling task from `own` to `wanted`, if that is not `None`, for a oneway call.
+/// Returns whether it has the flag now, and had it not before that, and before it was raised.
 #[cold]
 fn change_for_oneway(
     own: Priority,
