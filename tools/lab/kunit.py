@@ -19,6 +19,10 @@ GUEST = GUESTS[0]
 # What a driver is built with that has the suites, its numbers near their ends.
 SWITCHES = ("CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y", module.NEAR_LIMITS)
 
+# A test takes as long as the host's other work lets it: on a busy one, one that takes seconds was ended after KUnit's 300 s, and
+# insmod, which waits for it meanwhile, was called hung after 60 s. The guest as a whole has its limit.
+UNHURRIED = ("kunit.timeout=3600", "sysctl.kernel.hung_task_timeout_secs=0")
+
 
 def module_with_suites(name=GUEST):
     """Our driver as a module for guest `name` that has the suites."""

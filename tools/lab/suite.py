@@ -268,7 +268,7 @@ def kunit_suites(tally, name=kunit.GUEST):
     As a guest is there, 32-bit tasks use the driver in it: the debugging guest sees no others.
     """
     result = contract(tally, f"contract {name} rust 32-bit, with KUnit", name, "rust", only=("ioctl::",),
-                      width=32, module_file=kunit.module_with_suites(name))
+                      width=32, module_file=kunit.module_with_suites(name), boot=kunit.UNHURRIED)
     for suite, (passed, failures) in kunit.judge(result.kernel_log).items():
         for failure in failures:
             say.lines(f"    {suite}: {failure}")
