@@ -24,6 +24,8 @@ class Guest:
     fragments: tuple
     # Our driver is a part of it, and all else is as in this guest's kernel, of whose objects it is made.
     builtin: str = ""
+    # The C driver may be a part of it, too.
+    builtin_c: bool = False
     flags: tuple = ()
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
