@@ -18,7 +18,7 @@ endif
 
 # A word that nothing reads would be obeyed in silence.
 WORDS := GUEST DRIVER BUILTIN FULL ONLY ROUNDS DOCS AGAIN UPDATE STEPS SIZE WORKLOAD CODE QUICK AFRESH NEAR_LIMITS SEED COUNT MOST SLICE \
-	RECORD RESUME SECONDS_ CACHE ICOUNT CPUS READ RUN KERNEL FLAVOUR FROM TEST UNUSED PYTHON KERNEL_SRC RUST_BINDER_CACHE CARGO_HOME CI
+	RECORD RESUME SECONDS_ CACHE ICOUNT CPUS READ RUN KERNEL FLAVOUR FROM TEST SINCE UNUSED PYTHON KERNEL_SRC RUST_BINDER_CACHE CARGO_HOME CI
 UNKNOWN := $(filter-out $(WORDS),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 ifneq ($(UNKNOWN),)
 $(error nothing reads $(UNKNOWN:%=%=): there are $(WORDS); `make help` says where)
@@ -177,8 +177,8 @@ doc: $(PYTHON) ## the documentation of driver and rust/kernel, private items inc
 install: $(PYTHON) ## lay the driver into a Linux tree: make install KERNEL=/path
 	@$(LAB) install $(call one_word,$(KERNEL))
 
-patches: $(PYTHON) ## the driver as patches for git am, in build/patches (FROM='Jane Doe <jane@example.org>'; FLAVOUR=replace|beside; KERNEL=/path: for that tree; DOCS=1: the table into docs; TEST=1: a kernel after each patch, and the contract suite on the last)
-	@$(LAB) $(if $(TEST),patches-test,patches) $(if $(FLAVOUR),--flavour $(call one_word,$(FLAVOUR))) $(if $(TEST),,$(if $(FROM),--from $(call one_word,$(FROM))) $(if $(KERNEL),--tree $(call one_word,$(KERNEL))) $(if $(DOCS),--docs))
+patches: $(PYTHON) ## the driver as patches for git am, in build/patches (FROM='Jane Doe <jane@example.org>'; FLAVOUR=replace|beside; KERNEL=/path: for that tree; DOCS=1: the table into docs; TEST=1: a kernel after each patch, or from SINCE=PATCH on, and the contract suite on the last)
+	@$(LAB) $(if $(TEST),patches-test,patches) $(if $(FLAVOUR),--flavour $(call one_word,$(FLAVOUR))) $(if $(TEST),$(if $(SINCE),--since $(call one_word,$(SINCE))),$(if $(FROM),--from $(call one_word,$(FROM))) $(if $(KERNEL),--tree $(call one_word,$(KERNEL))) $(if $(DOCS),--docs))
 
 wrap: $(PYTHON) ## comments of the driver that are too long for checkpatch, wrapped
 	@$(LAB) wrap

@@ -173,6 +173,7 @@ def _parser():
     series.add_argument("--docs", action="store_true", help="the table goes into docs")
     tried = command("patches-test", _patches_test, "a kernel built after each patch, and the contract suite on the last")
     tried.add_argument("--flavour", choices=patch_list.FLAVOURS, help="this one; both, if not said")
+    tried.add_argument("--since", metavar="PATCH", help="build no kernel before this patch, by its name in packaging/patches/series.toml")
     tried.add_argument("--quick", action="store_true", help="git am, checkpatch, get_maintainer and the tree that comes out, alone")
     command("wrap", lambda _: wrap.run(), "wrap comments of the driver that are too long for checkpatch")
     install = command("install", _install, "lay the driver into a kernel tree")
@@ -398,7 +399,7 @@ def _patches_test(arguments):
     for flavour in [arguments.flavour] if arguments.flavour else patch_list.FLAVOURS:
         patches_test.quick_suite(tally, flavour)
         if not arguments.quick:
-            patches_test.built(flavour, tally)
+            patches_test.built(flavour, tally, arguments.since)
     return tally.finish()
 
 

@@ -204,7 +204,7 @@ def first_filesystem(kernel, job, token):
 
 def _modules(kernel, job):
     if job.driver == "none" or kernel.guest.builtin:
-        if job.driver not in ("none", "rust"):
+        if job.driver not in ("none", "rust", *(["c"] if kernel.guest.builtin_c else [])):
             raise say.LabError(f"guest {kernel.guest.name} has our driver built in: no DRIVER={job.driver}")
         return {}
     if job.driver == "rust":

@@ -24,6 +24,8 @@ class Guest:
     fragments: tuple
     # Our driver is a part of it, and all else is as in this guest's kernel, of whose objects it is made.
     builtin: str = ""
+    # The C driver may be a part of it, too.
+    builtin_c: bool = False
     flags: tuple = ()
     # More of what QEMU emulates than of other guests of this architecture.
     machine: tuple = ()

@@ -14,6 +14,14 @@ _KCONFIG, _ROOT, _FFI = "drivers/android/Kconfig.rust_binder", "drivers/android/
 C_DRIVER, ADDED = "drivers/android/binder.c", ("drivers/android/binder_impl.c", "drivers/android/binder_impl.h")
 _EVENT = re.compile(r"^(?:EVENT\(\w+, |\w*EVENT\()(binder_\w+)", re.M)
 
+PARAMETERS = "Documentation/admin-guide/kernel-parameters.txt"
+_PARAMETER = """\
+\tbinder.impl=\t[KNL]
+\t\t\tWhich of two drivers of Binder is used, if both are built in.
+\t\t\tFormat: { "c" | "rust" }
+\t\t\tSee Documentation/admin-guide/rust_binder.rst
+
+"""
 # What the C driver is changed by: a line, and what comes before it.
 _IN_C = (('#include "binder_internal.h"\n', '#include "binder_impl.h"\n'),
          ("\tret = binder_alloc_shrinker_init();\n", "\tif (!binder_impl_is_c())\n\t\treturn 0;\n\n"))
@@ -55,6 +63,11 @@ def c_driver(text):
     for line, before in _IN_C:
         text = _replaced(text, C_DRIVER, line, before + line)
     return text
+
+
+def documented(text):
+    """The list of the kernel's parameters with the one that chooses, at its place."""
+    return _replaced(text, PARAMETERS, "\tblkdevparts=\t", _PARAMETER + "\tblkdevparts=\t")
 
 
 def added():

@@ -29,7 +29,7 @@ _MODULES_MARK = "// The modules.\n"
 
 def touched():
     """The files of a kernel tree that are no new ones, and that the series reads or changes; folders end with a slash."""
-    return (_TREE_KCONFIG, _TREE_MAKEFILE, "rust/bindings/bindings_helper.h", _INDEX, "MAINTAINERS", patch_beside.C_DRIVER,
+    return (_TREE_KCONFIG, _TREE_MAKEFILE, "rust/bindings/bindings_helper.h", _INDEX, "MAINTAINERS", patch_beside.C_DRIVER, patch_beside.PARAMETERS,
             f"{_UPSTREAM}/")
 
 
@@ -150,6 +150,8 @@ class Stages:
             return patch_beside.c_driver(text) if choice else text
         if name == "rust/bindings/bindings_helper.h":
             return install.bindings(text) if whole else text
+        if name == patch_beside.PARAMETERS:
+            return patch_beside.documented(text) if choice else text
         if name == _INDEX:
             return _indexed(text) if self._is(number, "documentation") else text
         if name == "MAINTAINERS":

@@ -21,14 +21,18 @@ from .versions import BUILD
 SENDER = "Jane Doe <jane@example.org>"
 GUEST = "um"
 # The kernel that is built: this one with our driver in it, of whose objects it is made.
-_BUILT = dataclasses.replace(kernel.GUESTS[GUEST], name="um-patches", builtin=GUEST)
+_BUILT = dataclasses.replace(kernel.GUESTS[GUEST], name="um-patches", builtin=GUEST, builtin_c=True)
+# The drivers that the contract suite is run on, and the words by which the kernel chooses them: C by default, in our configuration.
+_DRIVERS = {"replace": {"rust": ()}, "beside": {"rust": ("binder.impl=rust",), "c": ()}}
 _CHECKPATCH = ("--strict", "--terse", "--no-summary", "--no-signoff")
 # Each patch with a new file asks for MAINTAINERS, which have ours in a patch of their own. What user space is told stays in one piece.
 _IGNORED = ("FILE_PATH_CHANGES", "NEW_TYPEDEFS", "LONG_LINE_STRING")
 # As in tools/lab/check.py.
 _ALSO_IGNORED = {"trace": ("OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT", "MACRO_ARG_PRECEDENCE", "MACRO_ARG_REUSE"),
                  # `source` of Kconfig names a folder and a file, among them the one that it stands in.
-                 "parts": ("EMBEDDED_FILENAME",), "enable": ("EMBEDDED_FILENAME",)}
+                 "parts": ("EMBEDDED_FILENAME",), "enable": ("EMBEDDED_FILENAME",),
+                 # It looks for the parameter in the tree, which the patch is not applied to; the patch itself documents it.
+                 "choice": ("UNDOCUMENTED_SETUP",)}
 # How the name of a patch's file is remembered.
 _HERE = "(patch)"
 # Of rustc, of modpost, and of clang about a file of ours.
@@ -85,7 +89,7 @@ def differences(flavour, texts, tree):
 def _beside(laid):
     """Change a tree that the driver was laid into as docs/patches.md says of this flavour."""
     edits = {"drivers/android/Kconfig": patch_beside.kconfig, "drivers/android/Makefile": patch_beside.makefile,
-             patch_beside.C_DRIVER: patch_beside.c_driver}
+             patch_beside.C_DRIVER: patch_beside.c_driver, patch_beside.PARAMETERS: patch_beside.documented}
     for name, text in patch_beside.added().items():
         (laid / name).write_text(text)
     for name in [*edits, *install.files()]:
@@ -100,8 +104,9 @@ def _contents(tree):
     return {name: (tree / name).read_bytes() for name in names if name not in ("Makefile", install.MANIFEST)}
 
 
-def built(flavour, tally):
-    """Apply the series to a whole tree, patch by patch, build a kernel after each, and run the contract suite on the last."""
+def built(flavour, tally, since=None):
+    """Apply the series to a whole tree, patch by patch, build a kernel after each, and run the contract suite on the last.
+    `since`: the patches before that one are applied, and not built."""
     made = patches.write(BUILD / "patches" / f"{flavour}-built", flavour, SENDER, patches.base())
     like, base = kernel.build(GUEST), source.tree()
     where = f"{_BUILT.name}-{flavour}-{cache.key(base.name, like.folder.name)}"
@@ -111,11 +116,16 @@ def built(flavour, tally):
         folder.mkdir(parents=True, exist_ok=True)
         kernel.copy_objects(like.folder, folder)
         patched = kernel.Kernel(_BUILT, tree, folder)
-        title = f"patches {flavour}, a kernel after each"
-        complaint = _build_each(patched, like, made)
+        names = [patch.name for patch in made.stages.patches]
+        if since and since not in names:
+            raise say.LabError(f"no patch {since}: there are {', '.join(names)}")
+        first = names.index(since) if since else 0
+        title = f"patches {flavour}, a kernel after each" + (f" since {since}" if since else "")
+        complaint = _build_each(patched, like, made, first)
         tally.nothing_wrong(title, [complaint] if complaint else differences(flavour, made.stages.base, tree))
         if not complaint:
-            _contract(tally, f"contract of the patched kernel, {flavour}", patched)
+            for driver, word in _DRIVERS[flavour].items():
+                _contract(tally, f"contract of the patched kernel, {flavour}, {driver}", patched, driver, word)
 
 
 def _clean_tree(tree, base, texts):
@@ -126,13 +136,15 @@ def _clean_tree(tree, base, texts):
     patches.Repository(tree, SENDER).commit(texts, "Linux")
 
 
-def _build_each(patched, like, made):
+def _build_each(patched, like, made, first):
     """Build a kernel after each patch; gives what went wrong first."""
     repository, configured = patches.Repository(patched.tree, SENDER), None
     for number, (patch, file) in enumerate(zip(made.stages.patches, made.files), 1):
         title = f"patch {number} of {len(made.files)}, {patch.name}"
         try:
             repository.git("am", "--quiet", file)
+            if number <= first:
+                continue
             fragments = _fragments(patched.tree)
             if fragments != configured:
                 kernel.configure(patched, fragments, like)
@@ -150,16 +162,20 @@ def _fragments(tree):
     """The configuration of the kernel with what the tree has of our driver built in."""
     lines = [line for name in _BUILT.fragments for line in kernel.fragment(name) if f"CONFIG_{patch_stages.WHOLE}=" not in line]
     symbol = patch_stages.PARTS if (tree / patch_stages.PARTS_KCONFIG).exists() else patch_stages.WHOLE
+    # As soon as both can be.
+    if symbol == patch_stages.WHOLE and (tree / patch_beside.ADDED[0]).exists():
+        lines = [line for line in lines if "CONFIG_ANDROID_BINDER_IPC=" not in line]
+        lines += ["CONFIG_ANDROID_BINDER_IPC=y", "CONFIG_ANDROID_BINDER_IMPL=y", "# CONFIG_ANDROID_BINDER_IMPL_RUST is not set"]
     return [*lines, f"CONFIG_{symbol}=y"]
 
 
-def _contract(tally, title, patched):
-    """The contract suite on a kernel that has our driver built in."""
-    argv = ["/lab/contract", "run", "--driver", "rust", "--guest", GUEST, "--patience", "15", "--timeout", "90"]
-    job = guest.Job(argv=argv, files={"/lab/contract": programs.build_for(GUEST, "tests/contract")}, timeout=2400)
+def _contract(tally, title, patched, driver, word):
+    """The contract suite on a kernel that has the driver built in, which the command line has a word for if there are two."""
+    argv = ["/lab/contract", "run", "--driver", driver, "--guest", GUEST, "--patience", "15", "--timeout", "90"]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": programs.build_for(GUEST, "tests/contract")}, timeout=2400, boot=word)
     with say.Step(title) as step:
         result = guest.run(patched, job, step.hear)
-    (BUILD / "log" / "contract-patched.log").write_text(result.output)
+    (BUILD / "log" / f"contract-patched-{driver}.log").write_text(result.output)
     found = _COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     for line in [line for line in result.output.splitlines() if " FAILED " in line] + result.problems:

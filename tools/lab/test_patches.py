@@ -6,7 +6,7 @@ import re
 import tempfile
 import unittest
 
-from . import install, patch_list, patch_modules, patch_stages, patches, patches_test, say, wrap
+from . import install, patch_beside, patch_list, patch_modules, patch_stages, patches, patches_test, say, wrap
 
 ROW = '[[patch]]\nname = "{}"\ntitle = "t"\nmessage = "m"\n'
 BASE = {
@@ -16,6 +16,8 @@ BASE = {
     "Documentation/admin-guide/index.rst": "   bcache\n   binderfs\n",
     "MAINTAINERS": "ANDROID CONFIG FRAGMENTS\nM:\tA\n\nANDROID DRIVERS\nM:\tB\n",
     "drivers/android/binder/Makefile": "upstream\n",
+    "drivers/android/binder.c": '#include "binder_internal.h"\nint binder_init(void)\n{\n\tret = binder_alloc_shrinker_init();\n}\n',
+    "Documentation/admin-guide/kernel-parameters.txt": "\tbgrt_disable\n\n\tblkdevparts=\tWords\n",
 }
 
 
@@ -153,6 +155,48 @@ class TheStages(Patches):
     def test_a_tree_without_the_entry(self):
         base = BASE | {"drivers/android/Kconfig": "menu\nendmenu\n"}
         self.refused("Kconfig", patch_stages.Stages("replace", base, "s").trees)
+
+
+class Beside(Patches):
+    """Both drivers built in, one of which is chosen at boot."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.trees = patch_stages.Stages("beside", BASE, patches_test.SENDER).trees()
+        cls.last = dict(BASE)
+        for _, changed in cls.trees:
+            cls.last.update(changed)
+
+    def test_no_trace_event_has_a_name_of_the_c_drivers(self):
+        events = self.last["drivers/android/trace/events.h"]
+        names = re.findall(r"^(?:EVENT\(\w+, |\w*EVENT\()(\w+)", events, re.M)
+        self.assertGreater(len(names), 30)
+        self.assertEqual([name for name in names if not name.startswith("rust_binder_")], [])
+        self.assertIn("binder_command_strings", events)
+
+    def test_rust_looks_for_these_names(self):
+        text = self.last["drivers/android/ffi/tracepoints.rs"]
+        self.assertEqual(text.count("__tracepoint_rust_ $name"), 2)
+        self.assertNotIn("__tracepoint_ $name", text)
+        self.assertNotIn("rust_do_trace_ $name", text)
+
+    def test_each_driver_asks_before_it_registers_anything(self):
+        self.assertIn("\tif (!binder_impl_is_c())\n\t\treturn 0;\n\n\tret = binder_alloc_shrinker_init();\n", self.last["drivers/android/binder.c"])
+        self.assertRegex(self.last[patch_modules.ROOT], r"fn init\([^)]*\) -> Result<Self> \{\n        if !is_chosen\(\)")
+
+    def test_the_word_is_documented(self):
+        self.assertRegex(self.last["Documentation/admin-guide/kernel-parameters.txt"], r"\n\n\tbinder\.impl=\t(?s:.)+\n\n\tblkdevparts=")
+        self.assertIn("binder.impl=rust", self.last[patch_stages.PAGE])
+        self.assertIn("config ANDROID_BINDER_IMPL\n", self.last["drivers/android/Kconfig"])
+
+    def test_the_other_flavour_has_none_of_it(self):
+        for patch, changed in patch_stages.Stages("replace", BASE, patches_test.SENDER).trees():
+            for name, text in changed.items():
+                self.assertNotIn("binder_impl", f"{name} {text}", patch.name)
+
+    def test_a_source_that_has_changed_is_named(self):
+        self.refused("rust_binder.rs has no", patch_beside.ours, patch_modules.ROOT, "mod entry;")
+        self.refused("binder.c has no", patch_beside.c_driver, "int x;")
 
 
 class Making(Patches):
