@@ -76,6 +76,7 @@ pub struct Activity {
     /// The numbers of those that have ended.
     pub ended: Vec<u64>,
     replaced: u64,
+    hogs: u64,
     /// What it has done.
     pub deeds: Deeds,
 }
@@ -143,13 +144,15 @@ impl Activity {
                 own.frozen.store(true, SeqCst);
                 self.running[index].state = State::Cached(self.later(20..100));
             }
-            (State::Used, 100..=101) if !has_hog => {
-                if self.random.random() {
+            (State::Used, 100..=103) if !has_hog => {
+                // Each second one feels pressure before the kernel kills it.
+                self.hogs += 1;
+                if self.hogs % 2 == 0 {
                     self.running[index].group.limit_softly()?;
                 }
                 own.hog.store(true, SeqCst);
             }
-            (State::Used, 102..=103) => {
+            (State::Used, 104..=105) => {
                 self.deeds.killed_in_use += 1;
                 self.kill(index)?;
             }
