@@ -87,9 +87,20 @@ impl Activity {
         let device = Device::open("/dev/binder").context("/dev/binder")?;
         let (random, running) = (SmallRng::seed_from_u64(seed), Vec::new());
         let pressure = Pressure::watch()?;
-        let (ended, replaced, deeds) = (Vec::new(), 0, Deeds::default());
-        let mut activity =
-            Self { shared, started, device, pressure, random, seed, running, ended, replaced, deeds };
+        let (ended, deeds) = (Vec::new(), Deeds::default());
+        let mut activity = Self {
+            shared,
+            started,
+            device,
+            pressure,
+            random,
+            seed,
+            running,
+            ended,
+            replaced: 0,
+            hogs: 0,
+            deeds,
+        };
         for id in 0..APPLICATIONS {
             let next = activity.launch(id)?;
             activity.running.push(next);
