@@ -76,6 +76,7 @@ pub struct Activity {
     /// The numbers of those that have ended.
     pub ended: Vec<u64>,
     replaced: u64,
+    hogs: u64,
     /// What it has done.
     pub deeds: Deeds,
 }
@@ -86,9 +87,20 @@ impl Activity {
         let device = Device::open("/dev/binder").context("/dev/binder")?;
         let (random, running) = (SmallRng::seed_from_u64(seed), Vec::new());
         let pressure = Pressure::watch()?;
-        let (ended, replaced, deeds) = (Vec::new(), 0, Deeds::default());
-        let mut activity =
-            Self { shared, started, device, pressure, random, seed, running, ended, replaced, deeds };
+        let (ended, deeds) = (Vec::new(), Deeds::default());
+        let mut activity = Self {
+            shared,
+            started,
+            device,
+            pressure,
+            random,
+            seed,
+            running,
+            ended,
+            replaced: 0,
+            hogs: 0,
+            deeds,
+        };
         for id in 0..APPLICATIONS {
             let next = activity.launch(id)?;
             activity.running.push(next);
@@ -143,13 +155,15 @@ impl Activity {
                 own.frozen.store(true, SeqCst);
                 self.running[index].state = State::Cached(self.later(20..100));
             }
-            (State::Used, 100..=101) if !has_hog => {
-                if self.random.random() {
+            (State::Used, 100..=103) if !has_hog => {
+                // Each second one feels pressure before the kernel kills it.
+                self.hogs += 1;
+                if self.hogs % 2 == 0 {
                     self.running[index].group.limit_softly()?;
                 }
                 own.hog.store(true, SeqCst);
             }
-            (State::Used, 102..=103) => {
+            (State::Used, 104..=105) => {
                 self.deeds.killed_in_use += 1;
                 self.kill(index)?;
             }
