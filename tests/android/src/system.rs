@@ -35,6 +35,8 @@ struct System {
     shared: &'static Shared,
     started: &'static [Started],
     known: Mutex<BTreeMap<u64, Arc<Known>>>,
+    /// Those that have died, until nothing of them comes any more.
+    leaving: Mutex<BTreeMap<u64, Arc<Known>>>,
     has_policy: bool,
 }
 
@@ -59,9 +61,16 @@ impl System {
         self.started[id as usize].attached.store(true, SeqCst);
         // It may have died meanwhile, and somebody else been told.
         if self.started[id as usize].death_told.get() > 0 {
-            self.known.lock().expect("a lock").remove(&id);
+            self.forget(thread, id);
         }
         Answer::default()
+    }
+
+    /// Gives the object of an application back that has died, as soon as that can be.
+    fn forget(&self, thread: &mut Thread, id: u64) {
+        let Some(app) = self.known.lock().expect("a lock").remove(&id) else { return };
+        self.leaving.lock().expect("a lock").insert(id, app.clone());
+        thread.leave(&app.remote, id);
     }
 }
 
@@ -95,10 +104,14 @@ impl Serve for System {
         self.shared.system_served.oneway.add();
     }
 
-    fn died(&self, cookie: u64) {
+    fn died(&self, thread: &mut Thread, cookie: u64) {
         self.started[cookie as usize].death_told.add();
-        let gone = self.known.lock().expect("a lock").remove(&cookie);
-        drop(gone);
+        self.forget(thread, cookie);
+    }
+
+    fn left(&self, cookie: u64) {
+        let gone = self.leaving.lock().expect("a lock").remove(&cookie);
+        drop(gone.expect("an application that is leaving"));
     }
 
     fn frozen(&self, cookie: u64, is_frozen: bool) {
@@ -118,8 +131,8 @@ impl System {
 /// Is the system until it is killed.
 pub fn run(shared: &'static Shared, started: &'static [Started], seed: u64) {
     let port = Port::open("/dev/binder");
-    let known = Mutex::new(BTreeMap::new());
-    let system = Arc::new(System { shared, started, known, has_policy: has_policy() });
+    let (known, leaving) = (Mutex::new(BTreeMap::new()), Mutex::new(BTreeMap::new()));
+    let system = Arc::new(System { shared, started, known, leaving, has_policy: has_policy() });
     let server: Arc<dyn Serve> = system.clone();
     aidl::add_service(&mut Thread::new(&port, &server), SYSTEM, NODE).expect("a service of the system");
     shared.system_served.ready.add();

@@ -90,7 +90,9 @@ pub trait Serve: Sync + Send {
     /// Serves a call that nobody waits for.
     fn oneway(&self, _call: &Message) {}
     /// Is told of a death.
-    fn died(&self, _cookie: u64) {}
+    fn died(&self, _thread: &mut Thread, _cookie: u64) {}
+    /// Is told that no word of freezing comes any more.
+    fn left(&self, _cookie: u64) {}
     /// Is told that a process is frozen, or no longer.
     fn frozen(&self, _cookie: u64, _is_frozen: bool) {}
 }
@@ -144,6 +146,13 @@ impl Thread {
     /// Asks to be told of the death and of the freezing of a process.
     pub fn watch(&mut self, remote: &Remote, cookie: u64) {
         self.out.request_death(remote.handle, cookie).request_freeze(remote.handle, cookie);
+        self.flush();
+    }
+
+    /// No longer asks to be told of freezing. A handle that is given back sooner takes away what another thread of the process
+    /// is about to confirm, which is an error then.
+    pub fn leave(&mut self, remote: &Remote, cookie: u64) {
+        self.out.clear_freeze(remote.handle, cookie);
         self.flush();
     }
 
@@ -202,14 +211,14 @@ impl Thread {
                 // Whoever is told may give the handle back, for which the driver is to be done with it.
                 self.out.dead_binder_done(cookie);
                 self.flush();
-                self.server.clone().died(cookie);
+                self.server.clone().died(self, cookie);
             }
             Return::FrozenBinder(state) => {
                 self.server.clone().frozen(state.cookie, state.is_frozen != 0);
                 self.out.freeze_done(state.cookie);
             }
             Return::Noop | Return::SpawnLooper | Return::Release(_) | Return::Decrefs(_) => {}
-            Return::ClearDeathNotificationDone(_) | Return::ClearFreezeNotificationDone(_) => {}
+            Return::ClearFreezeNotificationDone(cookie) => self.server.clone().left(cookie),
             other => panic!("nobody asked for {other:?}"),
         }
         None
