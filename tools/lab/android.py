@@ -17,7 +17,7 @@ DRIVERS = ("c", "rust")
 BOOT = ("lsm=selinux", "psi=1")
 _FIGURE = re.compile(r"^figure (.+): (\d+)$", re.M)
 # How long a guest may take to start and to end.
-_AROUND = 240
+_AROUND = 360
 
 
 def run(name, drivers, seconds, seed=1):

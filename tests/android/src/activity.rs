@@ -43,6 +43,15 @@ pub struct Deeds {
     pub killed_for_memory: u64,
 }
 
+impl Deeds {
+    /// Whether there were kills of all kinds that a run cannot be without.
+    pub fn is_complete(&self) -> bool {
+        [self.killed_for_call, self.killed_in_use, self.killed_for_pressure, self.killed_for_memory]
+            .iter()
+            .all(|count| *count > 0)
+    }
+}
+
 /// An application's process.
 pub struct Running {
     /// Its number in the shared memory.
