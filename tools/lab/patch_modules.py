@@ -83,8 +83,9 @@ class Modules:
 
 
 def _implemented_elsewhere(texts):
-    """(the file of a trait, a file that implements it for a type that is neither's)."""
-    traits = {trait: name for name, text in texts.items() for trait in _TRAIT.findall(text)}
+    """(the file of a trait, a file that implements it for a type that is neither's). Traits below rust/kernel/ are for types that
+    are not known there."""
+    traits = {trait: name for name, text in texts.items() if name.startswith("drivers/") for trait in _TRAIT.findall(text)}
     for name, text in texts.items():
         own = set(_TYPE.findall(text))
         for trait, of in _IMPL.findall(text):
