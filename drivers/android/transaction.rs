@@ -188,7 +188,7 @@ impl Transaction {
 
     /// Returns the code that the sender of a oneway draft reads once the draft is queued (contract
     /// TXN-16).
-    pub(crate) fn acknowledgment(&self) -> Return {
+    pub(crate) fn acknowledgement(&self) -> Return {
         match &self.content {
             Content::Draft { buffer, .. } if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
             _ => Return::TransactionComplete,

@@ -2,7 +2,8 @@
 """The tree of modules of the driver's crate, and which files a file cannot be compiled without.
 
 A file is declared by a `mod x;` in another one. It needs each file that a path in it leads to; that it declares another one is no need,
-because such a line can be left out.
+because such a line can be left out. Who uses a trait does not name the file that implements it for a type of a third file: so the file of
+the trait needs that one.
 """
 
 import pathlib
@@ -14,6 +15,8 @@ ROOT = "drivers/android/rust_binder.rs"
 # A declaration with its documentation, its attributes and the comments behind them.
 DECLARATION = re.compile(r"^((?:[ \t]*(?:///|#\[[^\n]*\])[^\n]*\n)*)[ \t]*(?:pub(?:\([\w ]+\))? )?mod (\w+);[^\n]*\n", re.M)
 _PATH = re.compile(r'#\[path = "([^"]+)"\]')
+_TRAIT, _TYPE = re.compile(r"\btrait (\w+)"), re.compile(r"\b(?:struct|enum|union|type) (\w+)")
+_IMPL = re.compile(r"^impl(?:<[^{;]*?>)? (?:\w+::)*(\w+)(?:<[^{;]*?>)? for (?:\w+::)*(\w+)", re.M)
 _USE = re.compile(r"\buse\s+([^;]*);")
 
 
@@ -57,6 +60,8 @@ class Modules:
                     self.parents.setdefault(below, name)
                     left.append(((*path, module), below))
         self.needs = {name: set() for name in self.parents}
+        for trait, name in _implemented_elsewhere({name: circles.code(texts[name]) for name in self.needs}):
+            self.needs[trait].add(name)
         for path, name in self._modules.items():
             if name != ROOT:
                 children = set(declared(name, texts[name]))
@@ -75,6 +80,17 @@ class Modules:
             if not lacking:
                 return found
             found -= lacking
+
+
+def _implemented_elsewhere(texts):
+    """(the file of a trait, a file that implements it for a type that is neither's). Traits below rust/kernel/ are for types that
+    are not known there."""
+    traits = {trait: name for name, text in texts.items() if name.startswith("drivers/") for trait in _TRAIT.findall(text)}
+    for name, text in texts.items():
+        own = set(_TYPE.findall(text))
+        for trait, of in _IMPL.findall(text):
+            if trait in traits and traits[trait] != name and of not in own and of not in _TYPE.findall(texts[traits[trait]]):
+                yield traits[trait], name
 
 
 def _paths(code):

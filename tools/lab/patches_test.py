@@ -30,7 +30,8 @@ _IGNORED = ("FILE_PATH_CHANGES", "NEW_TYPEDEFS", "LONG_LINE_STRING")
 # As in tools/lab/check.py.
 _ALSO_IGNORED = {"trace": ("OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT", "MACRO_ARG_PRECEDENCE", "MACRO_ARG_REUSE"),
                  # `source` of Kconfig names a folder and a file, among them the one that it stands in.
-                 "parts": ("EMBEDDED_FILENAME",), "enable": ("EMBEDDED_FILENAME",),
+                 # "acknowledgement", as it is written in Britain.
+                 "transactions": ("TYPO_SPELLING",), "calls": ("TYPO_SPELLING",), "parts": ("EMBEDDED_FILENAME",), "enable": ("EMBEDDED_FILENAME",),
                  # It looks for the parameter in the tree, which the patch is not applied to; the patch itself documents it.
                  "choice": ("UNDOCUMENTED_SETUP",)}
 # How the name of a patch's file is remembered.

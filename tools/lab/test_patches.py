@@ -100,6 +100,11 @@ class TheModules(unittest.TestCase):
         self.assertEqual(found.compiled({"drivers/android/a.rs", "drivers/android/a/b.rs"}), set())
         self.assertEqual(found.compiled({"drivers/android/a.rs", "drivers/c.rs"}), {"drivers/android/a.rs", "drivers/c.rs"})
 
+    def test_who_implements_a_trait_comes_with_it(self):
+        texts = {patch_modules.ROOT: "mod a;\nmod b;\nmod c;\nmod d;\n", "drivers/android/a.rs": "trait Subject {}\n", "drivers/android/b.rs": "struct Own<T>(T);\n",
+                 "drivers/android/c.rs": "impl<T> crate::a::Subject for Own<T> {}\n", "drivers/android/d.rs": "struct Mine;\nimpl Subject for Mine {}\n"}
+        self.assertEqual(patch_modules.Modules(texts).needs["drivers/android/a.rs"], {"drivers/android/c.rs"})
+
     def test_nested_declarations_lead_to_all_that_they_name(self):
         texts = {patch_modules.ROOT: "mod a;\nmod b;\nmod c;\nmod d;\n", **{f"drivers/android/{name}.rs": "" for name in "abcd"}}
         texts["drivers/android/d.rs"] = "use crate::{\n    a::{x, y},\n    b, //\n};\nuse kernel::c;\n"
@@ -134,7 +139,7 @@ class TheStages(Patches):
         tree = self.after["queue"]
         there = patch_modules.Modules({file: text for file, text in tree.items() if file.endswith(".rs")})
         self.assertIn("rust/kernel/box_queue/small.rs", there.needs)
-        self.assertEqual(self.stages.compiled_later(), {name: "transactions" for name in ("work", "nodes", "allocation", "processes")})
+        self.assertEqual(self.stages.compiled_later(), {name: "transactions" for name in ("work", "nodes", "allocation", "processes", "notifications")})
 
     def test_upstreams_driver_stays_until_ours_is_whole(self):
         before, after = self.after["entry"], self.after["enable"]

@@ -363,10 +363,10 @@ fn queue_oneway(
     transaction.describe(id, request);
     trace::transaction(|| sent(request, id, &node, 0));
     fill(&mut transaction, sender, request, node, kind)?;
-    let acknowledgment = transaction.acknowledgment();
+    let acknowledgement = transaction.acknowledgement();
     // Reported even if the sender has not asked to read it (contract NL-3).
-    if acknowledgment == Return::OnewaySpamSuspect {
-        report_queued(sender, request, target, acknowledgment);
+    if acknowledgement == Return::OnewaySpamSuspect {
+        report_queued(sender, request, target, acknowledgement);
     }
     let submitted = submit(transaction, thread, request, target, node_id, None)?;
     submitted.wake.now(target, WakeHint::Anywhere);
@@ -376,7 +376,7 @@ fn queue_oneway(
             report_queued(sender, request, target, answer);
             answer
         }
-        Admission::Accepted | Admission::Rejected => acknowledgment,
+        Admission::Accepted | Admission::Rejected => acknowledgement,
     };
     thread.queue_return_code(ticket, answer);
     Ok(())

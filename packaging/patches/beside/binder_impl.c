@@ -7,6 +7,7 @@
 
 #define pr_fmt(fmt) "binder: " fmt
 
+#include <linux/cache.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/printk.h>
