@@ -69,7 +69,7 @@ def command(kernel, job, initrd, console):
     """The call that boots a guest: it talks on our standard input and output, and its kernel writes into the file `console`."""
     machine = MACHINES[kernel.guest.arch]
     extra = [machine.counted if job.icount else machine.timed, _DEBUGGING if kernel.guest.debug else ""]
-    line = " ".join([f"console={machine.console} panic=-1 loglevel=5", *filter(None, extra), *job.boot])
+    line = " ".join([f"console={machine.console} panic=-1 loglevel=5", *filter(None, extra), *kernel.guest.boot, *job.boot])
     return [machine.program, *words(kernel, job), *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
             "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off", *machine.talk,
             "-kernel", kernel.image, "-initrd", initrd, "-append", line]

@@ -52,8 +52,7 @@ def stages(name):
     more += [] if kernel.GUESTS[name].stock else [
         stage("contract rust 32-bit", _contract, driver="rust", width=32), stage("contract c 32-bit", _contract, driver="c", width=32),
         stage("KUnit", suite.kunit_suites)]
-    if kernel.GUESTS[name].hardened:
-        more += [stage(f"the watch over the kernel's log, {what}", suite.watched, what=what) for what in ("memory", "call")]
+    more += [stage(f"the watch over the kernel's log, {what}", suite.watched, what=what) for what in kernel.GUESTS[name].watched]
     if f"{name}-builtin" in kernel.GUESTS:
         more.append(lanes.Stage(f"contract rust {name}-builtin", functools.partial(_builtin, name=f"{name}-builtin")))
     return [stage("layouts", suite.layouts), stage("contract rust", _contract, driver="rust"),
