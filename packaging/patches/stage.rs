@@ -21,6 +21,16 @@ module! {
     license: "GPL",
 }
 
+// Until the entry points are there.
+// SAFETY: No file is opened as a process yet, and the function never returns.
+#[allow(unsafe_code)]
+unsafe impl kernel_ext::descriptors::OpenedAs for process::Process {
+    fn operations() -> &'static kernel::bindings::file_operations {
+        unreachable!()
+    }
+}
+// End.
+
 /// The module, which does nothing yet.
 struct BinderModule;
 

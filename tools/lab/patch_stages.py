@@ -24,6 +24,8 @@ PARTS, WHOLE = "ANDROID_BINDER_IPC_RUST_PARTS", "ANDROID_BINDER_IPC_RUST"
 # Patches by which more than their own files change.
 _WHOLE, _SUITES, _CHOICE = "enable", "kunit", "choice"
 _OBJECT = re.compile(r"^\t(\S+)\.o(?:\t\\)?\n", re.M)
+_PROCESSES, _EDGE = "drivers/android/process.rs", "drivers/android/entry/ffi.rs"
+_OF_PROCESSES = re.compile(r"^// Until the entry points are there\.\n(.*?\n)// End\.\n\n", re.M | re.S)
 _MODULES_MARK = "// The modules.\n"
 
 
@@ -103,6 +105,9 @@ class Stages:
     def _root(self, number):
         """The crate's root before the driver is whole: the modules that can be compiled, and no initialisation."""
         text = (patch_list.FOLDER / "stage.rs").read_text()
+        # The edge to C implements a trait for processes, without which their methods do not compile.
+        compiled = self._compiled[number]
+        text = _OF_PROCESSES.sub(r"\1\n" if _PROCESSES in compiled and _EDGE not in compiled else "", text)
         declared = "".join(found[0] for found in patch_modules.DECLARATION.finditer(self._ours[patch_modules.ROOT]))
         return text.replace(_MODULES_MARK, self._with_modules(patch_modules.ROOT, declared, number))
 

@@ -141,6 +141,13 @@ class TheStages(Patches):
         self.assertIn("rust/kernel/box_queue/small.rs", there.needs)
         self.assertEqual(self.stages.compiled_later(), {name: "transactions" for name in ("work", "nodes", "allocation", "processes", "notifications")})
 
+    def test_what_the_edge_implements_is_there_once(self):
+        for name, tree in self.after.items():
+            there = "drivers/android/process.rs" in patch_modules.Modules({file: text for file, text in tree.items() if file.endswith(".rs")}).needs
+            found = sum(tree.get(file, "").count(" OpenedAs for Process") + tree.get(file, "").count("OpenedAs for process::Process")
+                        for file in (patch_modules.ROOT, "drivers/android/entry/ffi.rs"))
+            self.assertEqual(found, int(there), name)
+
     def test_upstreams_driver_stays_until_ours_is_whole(self):
         before, after = self.after["entry"], self.after["enable"]
         self.assertIn("+= binder/", before["drivers/android/Makefile"])
