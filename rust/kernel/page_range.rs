@@ -56,7 +56,7 @@
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
 //! | [`PagePool`]'s turn | reclaim, the end of a space | waits |
-//! | [`PageRange`]'s `populating` | [`populate`], which has memory | waits |
+//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), which has memory | waits |
 //! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
