@@ -21,6 +21,15 @@ pub struct Cast {
     pub handle: u32,
 }
 
+/// Node flags: real-time callers are inherited from.
+pub const INHERIT_RT: u32 = 0x800;
+/// Node flags: the minimum is a nice value of 19, so there is none.
+pub const NO_MINIMUM: u32 = 19;
+/// Node flags: the minimum is one of this policy.
+pub const FIFO: u32 = 1 << 9;
+/// See [`FIFO`].
+pub const ROUND_ROBIN: u32 = 2 << 9;
+
 /// The node, with what its flags demand.
 pub fn node(flags: u32) -> FlatBinderObject {
     FlatBinderObject::binder(0x100, 0x200).with_flags(ObjectFlags::from_bits_retain(flags))

@@ -15,6 +15,7 @@
 mod actor;
 mod agent;
 mod arena;
+mod bystander;
 mod cast;
 mod catalogue;
 mod child;

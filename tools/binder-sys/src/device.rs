@@ -109,13 +109,7 @@ impl Device {
 
     /// Writes commands and then reads returns, waiting for some unless the device is non-blocking.
     pub fn write_read(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<WriteRead> {
-        let mut argument = BinderWriteRead {
-            write_size: commands.len() as u64,
-            write_buffer: commands.as_ptr() as u64,
-            read_size: returns.len() as u64,
-            read_buffer: returns.as_mut_ptr() as u64,
-            ..Default::default()
-        };
+        let mut argument = both_halves(commands, returns);
         // SAFETY: the read buffer is borrowed mutably for the whole call.
         unsafe { self.write_read_raw(&mut argument)? };
         Ok(WriteRead { write_consumed: argument.write_consumed, read_consumed: argument.read_consumed })
@@ -124,13 +118,7 @@ impl Device {
     /// The same, and after a signal again from where the driver has stopped, as libbinder does it: a group of processes
     /// that is frozen and thawed is no reason to give up. Returns how many bytes of returns there are.
     pub fn write_read_whole(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<usize> {
-        let mut argument = BinderWriteRead {
-            write_size: commands.len() as u64,
-            write_buffer: commands.as_ptr() as u64,
-            read_size: returns.len() as u64,
-            read_buffer: returns.as_mut_ptr() as u64,
-            ..Default::default()
-        };
+        let mut argument = both_halves(commands, returns);
         loop {
             // SAFETY: the read buffer is borrowed mutably for the whole loop.
             match unsafe { self.write_read_raw(&mut argument) } {
@@ -222,6 +210,17 @@ impl Device {
     /// Gives the device the space for incoming transactions, read-only and private.
     pub fn map(&self, length: usize) -> nix::Result<Mapping> {
         Mapping::new(self, length, ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE)
+    }
+}
+
+/// What `BINDER_WRITE_READ` is given to write all of these commands, and to read as much as there is room for.
+fn both_halves(commands: &[u8], returns: &mut [u8]) -> BinderWriteRead {
+    BinderWriteRead {
+        write_size: commands.len() as u64,
+        write_buffer: commands.as_ptr() as u64,
+        read_size: returns.len() as u64,
+        read_buffer: returns.as_mut_ptr() as u64,
+        ..Default::default()
     }
 }
 

@@ -4,7 +4,7 @@
 //! calls, and a thread has it all after a call as it had it before.
 
 use crate::cases;
-use crate::cast::{cast, node};
+use crate::cast::{cast, node, FIFO, INHERIT_RT, NO_MINIMUM};
 use crate::port::{empty, introduce, Port};
 use crate::scheduling::{Attributes, Fifo, Nice, RoundRobin, Schedule};
 use crate::stage::Stage;
@@ -25,10 +25,8 @@ cases! { "attributes":
     slice_of_its_own_is_kept ["TXN-31", "TXN-12"],
 }
 
-/// Node flags: real-time callers are inherited from, and there is no minimum.
-const INHERIT: u32 = 0x800 | 19;
-/// Node flags: a real-time minimum.
-const FIFO_30: u32 = 1 << 9 | 30;
+const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
+const FIFO_30: u32 = FIFO | 30;
 
 /// Fails if a thread is not scheduled as it should be, unless the driver inherits no such priority.
 #[track_caller]

@@ -2,7 +2,7 @@
 //! What an owner's threads read of counts when several of them send the same node, read it or not, and end.
 
 use crate::actor::{patience, Actor};
-use crate::arena::counter_at;
+use crate::bystander::{has_two_cpus, Count};
 use crate::cases;
 use crate::ops::{Op, WriteReadOp};
 use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
@@ -13,7 +13,6 @@ use binder_sys::ioctl::{BINDER_GET_NODE_INFO_FOR_REF, BINDER_THREAD_EXIT};
 use binder_sys::*;
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 cases! { "count_news":
@@ -276,7 +275,7 @@ fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
 /// The news of a node wait with a thread that ends, and another thread sends the node meanwhile: it hears of
 /// them before its call is acknowledged.
 fn lesson_s22_sent_while_the_thread_with_the_news_ends(t: &Stage) {
-    if t.needs("two CPUs", has_two_cpus()) {
+    if has_two_cpus(t) {
         pin(Pid::from_raw(0), 1);
         // Once, unless the first CPU is given to others after all, which are not to starve.
         let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
@@ -294,7 +293,8 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
         port.actor.pin(cpu);
     }
     let handle = introduce(&manager, &ending, SERVICE, &caller);
-    let (counter, stop) = (caller.arena.reserve(8), caller.arena.reserve(8));
+    let count = Count::new(&caller.arena);
+    let Count { counter, stop } = count;
     caller.actor.set_schedule(Fifo(20));
     let mut commands = Commands::new();
     commands.transaction(&caller.place(handle, 0, &empty()));
@@ -305,15 +305,13 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     tell(&ending, &object(WEAK));
     let argument = 0i32.to_ne_bytes().to_vec();
     ending.actor.start(Op::Ioctl { slot: ending.slot, number: BINDER_THREAD_EXIT, argument });
-    while counter_at(counter).load(Relaxed) == 0 {
-        std::thread::yield_now();
-    }
+    count.wait();
     let strong = sender.place(0, 0, &object(STRONG));
     let strong = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..strong };
     sender.start_transaction(&strong);
     sender.wait_for(Return::TransactionComplete);
     let is_held = !ending.actor.answered(Duration::ZERO);
-    counter_at(stop).store(1, Relaxed);
+    count.stop();
     t.known_difference(
         Driver::C,
         "count requests queued to a thread are lost when it exits",
@@ -327,14 +325,10 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     is_held
 }
 
-fn has_two_cpus() -> bool {
-    std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2)
-}
-
 /// A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
 /// another thread sleeps and has been woken for it.
 fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
-    if !t.needs("two CPUs", has_two_cpus()) {
+    if !has_two_cpus(t) {
         return;
     }
     pin(Pid::from_raw(0), 1);
@@ -351,18 +345,14 @@ fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
     assert_eq!(server.data(&one), b"one");
     sleeper.park();
     // From now on the sleeper can be woken, and will not run.
-    let (counter, stop) = (client.arena.reserve(8), client.arena.reserve(8));
+    let count = Count::new(&client.arena);
     bystander.set_schedule(Fifo(20));
-    bystander.start(Op::Spin { counter, stop });
-    while counter_at(counter).load(Relaxed) == 0 {
-        std::thread::yield_now();
-    }
+    count.begin(&bystander);
     let mut commands = Commands::new();
     commands.free_buffer(one.buffer);
     server.start(&commands);
     let is_there = server.actor.answered(Duration::from_millis(300));
-    counter_at(stop).store(1, Relaxed);
-    bystander.finish();
+    count.end(&bystander);
     assert!(is_there, "the call was given to a thread that sleeps");
     let two = server.wait_call();
     assert_eq!(server.data(&two), b"two");

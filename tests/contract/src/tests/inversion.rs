@@ -3,18 +3,17 @@
 //! bystander does meanwhile is counted, and by no clock: it counts as long as it runs, and who calls looks at its count
 //! before and after.
 
-use crate::actor::{patience, Actor};
-use crate::arena::counter_at;
+use crate::actor::Actor;
+use crate::bystander::{counted, has_two_cpus, Count};
 use crate::cases;
-use crate::cast::{cast, node, Cast};
+use crate::cast::{cast, node, Cast, FIFO, INHERIT_RT, NO_MINIMUM};
 use crate::ops::{Answer, Op, Watch, WriteReadOp};
 use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice};
 use crate::stage::Stage;
 use binder_sys::*;
 use nix::unistd::Pid;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 cases! { "inversion":
     nobody_comes_between_two_hops ["TXN-31", "TXN-12"],
@@ -25,19 +24,14 @@ cases! { "inversion":
     server_that_never_sleeps_lets_others_run ["TXN-31", "TXN-12"],
 }
 
-/// Node flags: real-time callers are inherited from, and there is no minimum.
-const INHERIT: u32 = 0x800 | 19;
-/// Node flags: a real-time minimum.
-const FIFO_30: u32 = 1 << 9 | 30;
-/// Node flags: real-time callers count as nice 0.
-const PLAIN: u32 = 19;
+const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
+const FIFO_30: u32 = FIFO | 30;
 /// What a server does for a call: it copies so much.
 const WORK: usize = 1 << 16;
 
 /// Whether there are two CPUs; then the conductor is on the second.
 fn is_possible(t: &Stage) -> bool {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if !t.needs("two CPUs", cpus >= 2) {
+    if !has_two_cpus(t) {
         return false;
     }
     pin(Pid::from_raw(0), 1);
@@ -115,22 +109,17 @@ impl Chain {
     fn call(&self) -> (u64, u64) {
         let Self { cast, last, on_last, bystander } = self;
         let arena = &cast.client.arena;
-        let (counter, stop, seen) = (arena.reserve(8), arena.reserve(8), arena.reserve(16));
+        let count = Count::new(arena);
         serve(last, 1, None);
         serve(&cast.server, 1, Some(*on_last));
-        bystander.start(Op::Spin { counter, stop });
-        while counter_at(counter).load(Relaxed) == 0 {
-            std::thread::yield_now();
-        }
+        count.begin(bystander);
         let mut call = Commands::new();
         call.transaction(&cast.client.place(cast.handle, 0, &empty()));
-        let watch = Some(Watch { counter, seen });
-        let client = &cast.client;
-        client.actor.start(Op::InTurn { ops: vec![step(client, &call, ROOM, watch)] });
+        let (watch, client) = (count.watch(arena), &cast.client);
+        client.actor.start(Op::InTurn { ops: vec![step(client, &call, ROOM, Some(watch))] });
         // Where the bystander keeps a server from running, the call ends when the bystander has ended.
         let _ = client.actor.answered(Duration::from_millis(300));
-        counter_at(stop).store(1, Relaxed);
-        bystander.finish();
+        count.end(bystander);
         let is_reply = |item: &Return| matches!(item, Return::Reply(_));
         assert!(read_by(client).iter().any(is_reply), "the client has no reply");
         assert!(read_by(&cast.server).iter().any(is_reply), "the first server has no reply");
@@ -139,7 +128,7 @@ impl Chain {
             assert_eq!(server.actor.schedule(), Nice(0));
             server.forgets_acknowledgements();
         }
-        (counter_at(seen).load(Relaxed), counter_at(seen + 8).load(Relaxed))
+        counted(watch, watch)
     }
 }
 
@@ -176,25 +165,19 @@ fn nobody_comes_before_a_oneway_call(t: &Stage) {
     commands.transaction(&BinderTransactionData { flags, ..cast.client.place(cast.handle, 0, &empty()) });
     let arena = &cast.client.arena;
     for _ in 0..t.tries(20) {
-        let (counter, stop) = (arena.reserve(8), arena.reserve(8));
-        let watch = || Watch { counter, seen: arena.reserve(16) };
-        let (clients, servers) = (watch(), watch());
+        let count = Count::new(arena);
+        let (clients, servers) = (count.watch(arena), count.watch(arena));
         cast.server.start_watching(&Commands::new(), servers);
         cast.server.actor.expect_blocked();
         assert_eq!(cast.server.actor.schedule(), Nice(0));
-        bystander.start(Op::Spin { counter, stop });
-        while counter_at(counter).load(Relaxed) == 0 {
-            std::thread::yield_now();
-        }
+        count.begin(&bystander);
         cast.client.start_watching(&commands, clients);
         // A server that is not raised gets to run when the bystander has ended.
         let _ = cast.server.actor.answered(Duration::from_millis(300));
-        counter_at(stop).store(1, Relaxed);
-        bystander.finish();
+        count.end(&bystander);
         cast.client.wait_for(Return::TransactionComplete);
         cast.server.free(&cast.server.wait_call());
-        let (sent, received) = (counter_at(clients.seen), counter_at(servers.seen + 8));
-        let (sent, received) = (sent.load(Relaxed), received.load(Relaxed));
+        let (sent, received) = counted(clients, servers);
         let why =
             format!("the bystander counted from {sent} to {received} while a oneway call was on its way");
         if !t.ours_alone(&why, sent == received) {
@@ -209,7 +192,7 @@ fn one_who_does_not_inherit_lets_others_between(t: &Stage) {
     if !is_possible(t) {
         return;
     }
-    let chain = Chain::new(t, PLAIN);
+    let chain = Chain::new(t, NO_MINIMUM);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 }
@@ -230,25 +213,20 @@ fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize]) -> (u64, u64) {
         serve(port, *calls, None);
     }
     let (client, arena) = (&cast.client, &cast.client.arena);
-    let (counter, stop) = (arena.reserve(8), arena.reserve(8));
-    bystander.start(Op::Spin { counter, stop });
-    while counter_at(counter).load(Relaxed) == 0 {
-        std::thread::yield_now();
-    }
+    let count = Count::new(arena);
+    count.begin(&bystander);
     let mut call = Commands::new();
     call.transaction(&client.place(cast.handle, 0, &empty()));
-    let watches = [(); 2].map(|()| Watch { counter, seen: arena.reserve(16) });
+    let watches = [(); 2].map(|()| count.watch(arena));
     let ops = watches.map(|watch| step(client, &call, ROOM, Some(watch))).into();
     client.actor.start(Op::InTurn { ops });
     // If a server is kept from running, it goes on when the bystander has ended.
     let _ = client.actor.answered(Duration::from_millis(300));
-    counter_at(stop).store(1, Relaxed);
-    bystander.finish();
+    count.end(&bystander);
     let replies = read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_)));
     assert_eq!(replies.count(), 2);
     threads.iter().for_each(|port| drop(read_by(port)));
-    let [first, second] = watches;
-    (counter_at(first.seen).load(Relaxed), counter_at(second.seen + 8).load(Relaxed))
+    counted(watches[0], watches[1])
 }
 
 /// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
@@ -284,22 +262,14 @@ fn server_that_never_sleeps_lets_others_run(t: &Stage) {
     }
     cast.call(Fifo(50));
     let arena = &cast.client.arena;
-    let (of_server, of_other, stop) = (arena.reserve(8), arena.reserve(8), arena.reserve(8));
-    cast.server.actor.start(Op::Spin { counter: of_server, stop });
-    while counter_at(of_server).load(Relaxed) == 0 {
-        std::thread::yield_now();
-    }
+    let (of_server, of_other) = (Count::new(arena), Count::new(arena));
+    of_server.begin(&cast.server.actor);
     let seen = cast.server.actor.schedule();
     t.ours_alone(&format!("{seen:?} instead of Fifo(50): no inheritance"), seen == Fifo(50));
-    other.start(Op::Spin { counter: of_other, stop });
-    let deadline = Instant::now() + patience();
-    while counter_at(of_other).load(Relaxed) == 0 {
-        assert!(Instant::now() < deadline, "a server of a real-time caller has the CPU to itself");
-        std::thread::yield_now();
-    }
-    counter_at(stop).store(1, Relaxed);
-    other.finish();
-    cast.server.actor.finish();
+    // A server that had the CPU to itself would not let it begin.
+    of_other.begin(&other);
+    of_other.end(&other);
+    of_server.end(&cast.server.actor);
     cast.answer();
     assert_eq!((cast.server.actor.schedule(), cast.client.actor.schedule()), (Nice(0), Fifo(50)));
 }

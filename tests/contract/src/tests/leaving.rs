@@ -5,6 +5,7 @@
 //! work by then; in C it may still lie where any thread can take it.
 
 use crate::cases;
+use crate::cast::{INHERIT_RT, NO_MINIMUM};
 use crate::freezer::Freezer;
 use crate::port::{bytes, empty, Port};
 use crate::scheduling::Schedule::{Fifo, Nice};
@@ -41,8 +42,6 @@ cases! { "leaving":
 }
 
 const COOKIE: u64 = 0x99;
-/// Node flags: real-time callers are inherited from.
-const INHERIT: u32 = 0x800;
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 
 fn exit(port: &Port) {
@@ -268,7 +267,7 @@ fn exit_wakes_who_waits(t: &Stage) {
 
 fn exit_of_one_who_was_made_urgent(t: &Stage) {
     // Real-time ones are raised by who calls, before they have read of the call.
-    let real_time = (Fifo(20), INHERIT | 19);
+    let real_time = (Fifo(20), INHERIT_RT | NO_MINIMUM);
     for (caller, minimum) in [(Nice(-10), 19), (Nice(5), 19), (Nice(0), 0), real_time] {
         let scene = scene(t);
         let node = FlatBinderObject::binder(0x50, 0).with_flags(ObjectFlags::from_bits_retain(minimum));

@@ -6,6 +6,7 @@
 //! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
 //! then: in some rounds of a busy guest.
 
+use crate::bystander::has_two_cpus;
 use crate::cases;
 use crate::port::{empty, introduce, Port};
 use crate::scheduling::{allow, pin};
@@ -31,8 +32,7 @@ const COOKIE: u64 = 0x10;
 
 /// Whether there are two CPUs; then all that a test starts is on the first.
 fn is_possible(t: &Stage) -> bool {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if !t.needs("two CPUs", cpus >= 2) {
+    if !has_two_cpus(t) {
         return false;
     }
     pin(Pid::from_raw(0), 0);

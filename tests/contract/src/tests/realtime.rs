@@ -3,17 +3,16 @@
 //! the C driver nor the kernel's Rust driver does that; there each test is an expected difference.
 
 use crate::actor::{patience, Actor};
-use crate::arena::counter_at;
+use crate::bystander::{counted, has_two_cpus, Count};
 use crate::cases;
-use crate::cast::{cast, cast_with, node, opened_at, Cast};
-use crate::ops::{Op, Watch, WriteReadOp};
+use crate::cast::{cast, cast_with, node, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM, ROUND_ROBIN};
+use crate::ops::{Op, WriteReadOp};
 use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
 use crate::stage::Stage;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
 use binder_sys::*;
 use nix::unistd::Pid;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 cases! { "realtime":
@@ -40,14 +39,6 @@ cases! { "realtime":
     death_does_not_come_between ["TXN-31", "TXN-26"],
     undelivered_call_restores ["TXN-31", "TXN-27"],
 }
-
-/// Node flags: real-time callers are inherited from.
-const INHERIT: u32 = 0x800;
-/// Node flags: the minimum is a nice value of 19, so there is none.
-const ANY: u32 = 19;
-/// Node flags: the minimum is one of this policy.
-const FIFO: u32 = 1 << 9;
-const ROUND_ROBIN: u32 = 2 << 9;
 
 /// Fails if a thread of ours is not scheduled as it should be; other drivers do nothing of this.
 #[track_caller]
@@ -115,14 +106,14 @@ impl Cast {
 }
 
 fn call_is_served_at_the_callers(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     for caller in [Fifo(10), RoundRobin(7), Fifo(1), Fifo(99), RoundRobin(99), Nice(5), Nice(-5)] {
         cast.served(t, caller, caller);
     }
 }
 
 fn counts_as_nice_zero_unless_wanted(t: &Stage) {
-    let cast = cast(t, ANY);
+    let cast = cast(t, NO_MINIMUM);
     cast.client.actor.set_schedule(Nice(5));
     cast.client.actor.set_policy(libc::SCHED_FIFO, 10);
     cast.client.start_call(cast.handle, 0, &empty());
@@ -149,7 +140,7 @@ fn node_demands_a_minimum_for_oneway_calls(t: &Stage) {
 }
 
 fn more_urgent_of_two_wins(t: &Stage) {
-    let mut cast = cast(t, ANY);
+    let mut cast = cast(t, NO_MINIMUM);
     for (flags, caller, served) in [
         (FIFO | 10, Fifo(50), Fifo(50)),
         (FIFO | 10, RoundRobin(50), RoundRobin(50)),
@@ -158,7 +149,7 @@ fn more_urgent_of_two_wins(t: &Stage) {
         (FIFO | 10, RoundRobin(10), Fifo(10)),
         (ROUND_ROBIN | 10, Fifo(10), Fifo(10)),
     ] {
-        cast.retarget(INHERIT | flags);
+        cast.retarget(INHERIT_RT | flags);
         cast.served(t, caller, served);
         // The caller's counts as nice 0: the minimum is more.
         let minimum = if flags & FIFO != 0 { Fifo(10) } else { RoundRobin(10) };
@@ -168,7 +159,7 @@ fn more_urgent_of_two_wins(t: &Stage) {
 }
 
 fn impossible_minimum_is_a_nice_value(t: &Stage) {
-    let mut cast = cast(t, INHERIT | FIFO);
+    let mut cast = cast(t, INHERIT_RT | FIFO);
     cast.served(t, Nice(10), Nice(0));
     cast.served(t, Fifo(10), Fifo(10));
     // So is one beyond the highest, which is also beyond the last nice value.
@@ -178,24 +169,24 @@ fn impossible_minimum_is_a_nice_value(t: &Stage) {
 
 fn manager_inherits(t: &Stage) {
     let (manager, client) = (t.server(), t.client());
-    manager.set_context_manager_ext(node(INHERIT | ANY)).expect("become context manager");
+    manager.set_context_manager_ext(node(INHERIT_RT | NO_MINIMUM)).expect("become context manager");
     let server = manager.clone();
     let cast = Cast { manager, server, client, handle: 0 };
     cast.served(t, RoundRobin(30), RoundRobin(30));
 }
 
 fn oneway_is_not_inherited(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.client.actor.set_schedule(Fifo(40));
     assert_eq!(cast.told(), Nice(0));
 }
 
 fn chain_inherits(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let (middle, last) = (t.server(), t.server());
-    let on_middle = introduce(&cast.manager, &middle, node(INHERIT | ANY), &cast.server);
+    let on_middle = introduce(&cast.manager, &middle, node(INHERIT_RT | NO_MINIMUM), &cast.server);
     // One that is not interested is between the third and the fourth.
-    let on_last = introduce(&cast.manager, &last, node(ANY), &middle);
+    let on_last = introduce(&cast.manager, &last, node(NO_MINIMUM), &middle);
     middle.settle_counts();
     last.settle_counts();
     cast.call(Fifo(20));
@@ -216,8 +207,8 @@ fn chain_inherits(t: &Stage) {
 }
 
 fn call_back_inherits(t: &Stage) {
-    let cast = cast(t, INHERIT | FIFO | 60);
-    let back = introduce(&cast.manager, &cast.client, node(INHERIT | ANY), &cast.server);
+    let cast = cast(t, INHERIT_RT | FIFO | 60);
+    let back = introduce(&cast.manager, &cast.client, node(INHERIT_RT | NO_MINIMUM), &cast.server);
     cast.client.settle_counts();
     cast.call(Nice(3));
     // The node's minimum travels on as if the server had it of its own.
@@ -233,7 +224,7 @@ fn call_back_inherits(t: &Stage) {
 }
 
 fn reply_restores_whatever_happened(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     for meanwhile in [Nice(15), RoundRobin(3), Fifo(90)] {
         cast.call(Fifo(5));
         cast.server.actor.set_schedule(meanwhile);
@@ -243,7 +234,7 @@ fn reply_restores_whatever_happened(t: &Stage) {
 }
 
 fn exit_of_the_server_restores(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.call(Fifo(5));
     cast.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
@@ -251,7 +242,7 @@ fn exit_of_the_server_restores(t: &Stage) {
 }
 
 fn restores_what_was_real_time(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     // What it has while it waits is what it gets back, flag and all.
     cast.server.park();
     cast.server.actor.set_policy(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 12);
@@ -276,7 +267,7 @@ fn waiting_for_the_pool_resets(t: &Stage) {
 /// While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it
 /// from children.
 fn lesson_s15_policy_is_inherited_by_one_thread_alone(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     for (caller, policy) in [(Fifo(5), libc::SCHED_FIFO), (RoundRobin(6), libc::SCHED_RR)] {
         cast.call(caller);
         expect(t, &cast.server, caller);
@@ -291,20 +282,20 @@ fn lesson_s15_policy_is_inherited_by_one_thread_alone(t: &Stage) {
 }
 
 fn limit_of_the_server(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.server.actor.restrict(0, 5);
     cast.served(t, Fifo(50), Fifo(5));
     cast.served(t, RoundRobin(3), RoundRobin(3));
 }
 
 fn server_without_a_limit_gets_the_best_it_may(t: &Stage) {
-    let some = cast(t, INHERIT | ANY);
+    let some = cast(t, INHERIT_RT | NO_MINIMUM);
     some.server.actor.restrict(-5, 0);
     some.served(t, Fifo(50), Nice(-5));
 }
 
 fn server_keeps_what_it_has(t: &Stage) {
-    let cast = cast_with(t, opened_at(t, Fifo(30)), INHERIT | ANY);
+    let cast = cast_with(t, opened_at(t, Fifo(30)), INHERIT_RT | NO_MINIMUM);
     cast.server.actor.restrict(20, 0);
     for (caller, served) in [(Fifo(50), Fifo(30)), (RoundRobin(10), Fifo(10)), (Nice(7), Nice(0))] {
         cast.call(caller);
@@ -317,40 +308,33 @@ fn server_keeps_what_it_has(t: &Stage) {
 /// Client and server share a CPU with a thread that would run before the server as it is, but not
 /// before the client: it must not get to run between the two.
 fn server_is_raised_before_it_runs(t: &Stage) {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if !t.needs("two CPUs", cpus >= 2) {
+    if !has_two_cpus(t) {
         return;
     }
     pin(Pid::from_raw(0), 1);
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();
     for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
         actor.pin(0);
     }
     let arena = cast.client.arena.clone();
-    let watch = || Watch { counter: arena.reserve(8), seen: arena.reserve(16) };
-    let (clients, stop) = (watch(), arena.reserve(8));
-    let servers = Watch { counter: clients.counter, ..watch() };
+    let count = Count::new(&arena);
+    let (clients, servers) = (count.watch(&arena), count.watch(&arena));
 
     cast.server.start_watching(&Commands::new(), servers);
     cast.server.actor.expect_blocked();
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
-    bystander.start(Op::Spin { counter: clients.counter, stop });
-    while counter_at(clients.counter).load(Relaxed) == 0 {
-        std::thread::yield_now();
-    }
+    count.begin(&bystander);
     let mut commands = Commands::new();
     commands.transaction(&cast.client.place(cast.handle, 0, &empty()));
     cast.client.start_watching(&commands, clients);
     // A server that is not raised gets to run when the bystander has ended.
     let _ = cast.server.actor.answered(Duration::from_millis(300));
-    counter_at(stop).store(1, Relaxed);
-    bystander.finish();
+    count.end(&bystander);
     cast.server.wait_call();
     cast.answer();
-    let (sent, received) = (counter_at(clients.seen), counter_at(servers.seen + 8));
-    let (sent, received) = (sent.load(Relaxed), received.load(Relaxed));
+    let (sent, received) = counted(clients, servers);
     assert!(sent > 0);
     let why = format!("the bystander counted from {sent} to {received} while a call was on its way");
     t.ours_alone(&why, sent == received);
@@ -359,7 +343,7 @@ fn server_is_raised_before_it_runs(t: &Stage) {
 /// Between being chosen for a call and getting it the server is woken by something else, and ends if it
 /// can.
 fn signals_do_not_come_between(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.client.actor.set_schedule(Fifo(20));
     for _ in 0..t.tries(300) {
         if !cast.server.actor.is_busy() {
@@ -381,7 +365,7 @@ fn signals_do_not_come_between(t: &Stage) {
 /// waits for. It is told of one first, and of the other afterwards: a call back that comes late is not for it.
 fn death_does_not_come_between(t: &Stage) {
     let (last, first) = (t.manager(), t.server());
-    let on_first = crate::port::give_in_a_call(&last, &first, node(INHERIT | ANY));
+    let on_first = crate::port::give_in_a_call(&last, &first, node(INHERIT_RT | NO_MINIMUM));
     first.settle_counts();
     let other = first.looper();
     for round in 0..10 {
@@ -424,7 +408,7 @@ fn death_does_not_come_between(t: &Stage) {
 
 /// A call that cannot be written to the server leaves it as it was.
 fn undelivered_call_restores(t: &Stage) {
-    let cast = cast(t, INHERIT | ANY);
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.client.actor.set_schedule(Fifo(20));
     let read_buffer = Some(BAD_ADDRESS);
     cast.server.start_raw(WriteReadOp { room: ROOM, read_buffer, read_consumed: 4, ..Default::default() });

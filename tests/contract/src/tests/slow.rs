@@ -224,7 +224,11 @@ impl Trace {
         }
         let instance = root.join("instances/slow");
         std::fs::create_dir(&instance).expect("make a buffer of traces");
-        std::fs::write(instance.join("events/binder").join(event).join("enable"), "1").expect("turn on");
+        // Built in beside the C driver, ours have names of their own (docs/patches.md).
+        let of_event = |name: String| instance.join("events/binder").join(name);
+        let named = [event.to_owned(), format!("rust_{event}")].map(of_event);
+        let found = named.iter().find(|folder| folder.exists()).expect("the event");
+        std::fs::write(found.join("enable"), "1").expect("turn on");
         Some(Self(instance))
     }
 

@@ -3,6 +3,7 @@
 
 use super::super::{failed, NO_HANDLE};
 use super::{oneway, tell};
+use crate::bystander::has_two_cpus;
 use crate::cases;
 use crate::freezer::Freezer;
 use crate::logs::{only, Logs};
@@ -117,8 +118,7 @@ fn last_ones_in_their_order(t: &Stage) {
 }
 
 fn last_ones_of_two_cpus(t: &Stage) {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if !t.needs("two CPUs", cpus >= 2) {
+    if !has_two_cpus(t) {
         return;
     }
     let logs = Logs::of(t);

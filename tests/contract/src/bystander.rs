@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A thread that has its CPU to itself and counts as long as it runs: who looks at the count before and after knows whether
+//! it ran in between, by no clock.
+
+use crate::actor::{patience, Actor};
+use crate::arena::{counter_at, Arena};
+use crate::ops::{Op, Watch};
+use crate::stage::Stage;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// Whether there are two CPUs, one for the bystander and one for the conductor.
+pub fn has_two_cpus(t: &Stage) -> bool {
+    t.needs("two CPUs", std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2))
+}
+
+/// Where a thread counts, and where it is told to stop.
+#[derive(Clone, Copy)]
+pub struct Count {
+    /// The count.
+    pub counter: u64,
+    /// Not zero once it is to stop.
+    pub stop: u64,
+}
+
+impl Count {
+    /// A count that nobody counts yet.
+    pub fn new(arena: &Arena) -> Self {
+        Self { counter: arena.reserve(8), stop: arena.reserve(8) }
+    }
+
+    /// What notes the count before and after a step.
+    pub fn watch(&self, arena: &Arena) -> Watch {
+        Watch { counter: self.counter, seen: arena.reserve(16) }
+    }
+
+    /// Has a thread count, and waits until it does.
+    pub fn begin(&self, actor: &Actor) {
+        actor.start(Op::Spin { counter: self.counter, stop: self.stop });
+        self.wait();
+    }
+
+    /// Waits until somebody counts.
+    pub fn wait(&self) {
+        let deadline = Instant::now() + patience();
+        while counter_at(self.counter).load(Relaxed) == 0 {
+            assert!(Instant::now() < deadline, "a thread that is to count does not run");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Tells who counts to stop.
+    pub fn stop(&self) {
+        counter_at(self.stop).store(1, Relaxed);
+    }
+
+    /// The same, and waits until it has.
+    pub fn end(&self, actor: &Actor) {
+        self.stop();
+        actor.finish();
+    }
+}
+
+/// The count before the step of the first watch, and after that of the second.
+pub fn counted(first: Watch, second: Watch) -> (u64, u64) {
+    (counter_at(first.seen).load(Relaxed), counter_at(second.seen + 8).load(Relaxed))
+}
