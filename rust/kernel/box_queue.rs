@@ -188,8 +188,7 @@ impl<T: Queued> BoxQueue<T> {
 
     /// Returns the value that was queued first.
     pub(crate) fn front(&self) -> Option<View<'_, T>> {
-        // SAFETY: By the type invariant this is a link of the queue, which is not changed
-        // meanwhile.
+        // SAFETY: By the type invariant this is a link of the queue, which does not change now.
         self.first.map(|first| unsafe { Self::view(first) })
     }
 
@@ -232,8 +231,7 @@ impl<T: Queued> BoxQueue<T> {
         Ok(())
     }
 
-    /// Claims the link of an object for a queue of this number. Returns the object if the link is
-    /// not free.
+    /// Claims the link of an object for a queue of this number. Returns the object if it is taken.
     ///
     /// # Safety
     ///

@@ -175,8 +175,7 @@ pub struct PageRange {
     /// How many bytes from the start of the mapping are backed by pages without interruption, or
     /// [`NEVER`], or [`GONE`].
     ///
-    /// Raised with release ordering after the slots that it covers. What else is stored stands
-    /// alone.
+    /// Raised with release ordering after the slots that it covers. All else stands alone.
     frontier: Atomic<isize>,
     /// The start of the mapping, in the process's address space; 0 if it was never made.
     address: Atomic<usize>,
@@ -222,8 +221,7 @@ impl Drop for Space {
         };
         // All other slots have never held a page.
         let used = &mapping.slots[..mapping.highest.load(ordering::Relaxed)];
-        // With the turn held, no other thread has taken a record off the list, so all of them are
-        // on it.
+        // With the turn held, no other thread has a record off the list, so all are on it.
         let turn = self.pool.turn();
         for slot in used {
             // SAFETY: No other thread takes records out any more: a record would have to be off the
@@ -235,8 +233,7 @@ impl Drop for Space {
         }
         drop(turn);
         for slot in used {
-            // SAFETY: As above; nothing uses the space any more, and no record of it is on the
-            // list.
+            // SAFETY: As above; nothing uses the space any more; no record of it is on the list.
             drop(unsafe { slot.take() });
         }
     }
@@ -342,8 +339,7 @@ impl PageRange {
         Ok(pages << PAGE_SHIFT)
     }
 
-    /// Returns the start of the mapping in the process's address space, also after the mapping is
-    /// gone.
+    /// Returns where the mapping starts in the process's address space, or started before its end.
     pub fn address(&self) -> Option<usize> {
         let address = self.address.load(ordering::Relaxed);
         (address != 0).then_some(address)

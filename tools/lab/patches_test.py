@@ -27,13 +27,14 @@ _DRIVERS = {"replace": {"rust": ()}, "beside": {"rust": ("binder.impl=rust",), "
 _CHECKPATCH = ("--strict", "--terse", "--no-summary", "--no-signoff")
 # Each patch with a new file asks for MAINTAINERS, which have ours in a patch of their own. What user space is told stays in one piece.
 _IGNORED = ("FILE_PATH_CHANGES", "NEW_TYPEDEFS", "LONG_LINE_STRING")
-# As in tools/lab/check.py.
-_ALSO_IGNORED = {"trace": ("OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT", "MACRO_ARG_PRECEDENCE", "MACRO_ARG_REUSE"),
-                 # `source` of Kconfig names a folder and a file, among them the one that it stands in.
-                 # "acknowledgement", as it is written in Britain.
-                 "transactions": ("TYPO_SPELLING",), "calls": ("TYPO_SPELLING",), "parts": ("EMBEDDED_FILENAME",), "enable": ("EMBEDDED_FILENAME",),
-                 # It looks for the parameter in the tree, which the patch is not applied to; the patch itself documents it.
-                 "choice": ("UNDOCUMENTED_SETUP",)}
+# Of single patches: as in tools/lab/check.py; "acknowledgement", as it is written in Britain; `source` of Kconfig, which names the file
+# that it stands in; the parameter, which checkpatch looks for in a tree that the patch, which documents it, is not applied to.
+_ALSO_IGNORED = {
+    "trace": ("OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT", "MACRO_ARG_PRECEDENCE", "MACRO_ARG_REUSE"),
+    "transactions": ("TYPO_SPELLING",), "calls": ("TYPO_SPELLING",),
+    "parts": ("EMBEDDED_FILENAME",), "enable": ("EMBEDDED_FILENAME",),
+    "choice": ("UNDOCUMENTED_SETUP",),
+}
 # How the name of a patch's file is remembered.
 _HERE = "(patch)"
 # Of rustc, of modpost, and of clang about a file of ours.

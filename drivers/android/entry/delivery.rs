@@ -124,18 +124,29 @@ pub(super) fn deliver_call<'a>(
             let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
             deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
-            drop(transaction);
-            let mut process = lock_after_transaction(thread);
-            if flag_is_lent {
-                thread.state(&mut process).looper.lend_flag();
-            }
-            return Ok(drop_pending_call(thread, process));
+            return Ok(end_oneway_call(thread, transaction, flag_is_lent));
         }
         _ => {}
     }
     let mut process = thread.process.lock_state();
     thread.state(&mut process).serve(transaction);
     Ok(process)
+}
+
+/// Ends the transaction of a oneway call, which nobody waits for, and notes that the call has lent
+/// the flag `SCHED_RESET_ON_FORK` to the task, if so. Returns the locked state.
+#[inline(always)] // It has one caller.
+fn end_oneway_call(
+    thread: &Arc<Thread>,
+    transaction: TransactionBox,
+    flag_is_lent: bool,
+) -> StateGuard<'_> {
+    drop(transaction);
+    let mut process = lock_after_transaction(thread);
+    if flag_is_lent {
+        thread.state(&mut process).looper.lend_flag();
+    }
+    drop_pending_call(thread, process)
 }
 
 /// Adds a call to the read buffer, with the address of the sender's security context if its buffer

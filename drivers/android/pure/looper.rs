@@ -6,8 +6,8 @@ use super::pool::Pool;
 
 /// The declarations of one thread, in one byte: a thread's record has no more room.
 ///
-/// Their bits are those that the C driver shows in its logs. One bit more, which logs do not show,
-/// has its place here.
+/// Their bits are those that the C driver shows in its logs. A bit more is what the thread has
+/// borrowed, which is no declaration, and which logs do not show: it is here for want of a byte.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Looper(u8);
 
