@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import android, aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patches, patches_test, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
+from . import android, aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -397,9 +397,9 @@ def _purge(arguments):
 def _patches_test(arguments):
     tally = Tally()
     for flavour in [arguments.flavour] if arguments.flavour else patch_list.FLAVOURS:
-        patches_test.quick_suite(tally, flavour)
+        patch_suite.quick_suite(tally, flavour)
         if not arguments.quick:
-            patches_test.built(flavour, tally, arguments.since)
+            patch_suite.built(flavour, tally, arguments.since)
     return tally.finish()
 
 

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from . import bench, bench_lines, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, litmus, module, observed, packages, patch_list, patches_test, proc, programs, recall, say, stock, times, tracing, turns, unload
+from . import bench, bench_lines, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, litmus, module, observed, packages, patch_list, patch_suite, proc, programs, recall, say, stock, times, tracing, turns, unload
 from .tally import COUNTS, Tally, last_words, run
 from .versions import BUILD, ROOT
 
@@ -112,7 +112,7 @@ def stages(afresh=False):
     stage("check", checks)
     stage("litmus tests", litmus.run, needs="")
     for flavour in patch_list.FLAVOURS:
-        stage(f"patches {flavour}", functools.partial(patches_test.quick_suite, flavour=flavour), needs="")
+        stage(f"patches {flavour}", functools.partial(patch_suite.quick_suite, flavour=flavour), needs="")
     stage("host tests", host_tests.of_crates, needs="")
     stage("tests of the tools", host_tests.of_tools, needs="")
     stage(f"KUnit {kunit.GUEST}", kunit_suites)

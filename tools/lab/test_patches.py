@@ -6,7 +6,7 @@ import re
 import tempfile
 import unittest
 
-from . import install, patch_beside, patch_list, patch_modules, patch_stages, patches, patches_test, say, wrap
+from . import install, patch_beside, patch_list, patch_modules, patch_stages, patch_suite, patches, say, wrap
 
 ROW = '[[patch]]\nname = "{}"\ntitle = "t"\nmessage = "m"\n'
 BASE = {
@@ -114,7 +114,7 @@ class TheModules(unittest.TestCase):
 class TheStages(Patches):
     @classmethod
     def setUpClass(cls):
-        cls.stages = patch_stages.Stages("replace", BASE, patches_test.SENDER)
+        cls.stages = patch_stages.Stages("replace", BASE, patch_suite.SENDER)
         cls.trees = cls.stages.trees()
         cls.after, now = {}, dict(BASE)
         for patch, changed in cls.trees:
@@ -162,7 +162,7 @@ class TheStages(Patches):
 
     def test_the_sender_is_in_maintainers(self):
         self.assertRegex(self.after["maintainers"]["MAINTAINERS"],
-                         rf"ANDROID BINDER DRIVER IN RUST\nM:\t{patches_test.SENDER}\n(?:.+\n)+\nANDROID DRIVERS\n")
+                         rf"ANDROID BINDER DRIVER IN RUST\nM:\t{patch_suite.SENDER}\n(?:.+\n)+\nANDROID DRIVERS\n")
 
     def test_a_tree_without_the_entry(self):
         base = BASE | {"drivers/android/Kconfig": "menu\nendmenu\n"}
@@ -174,7 +174,7 @@ class Beside(Patches):
 
     @classmethod
     def setUpClass(cls):
-        cls.trees = patch_stages.Stages("beside", BASE, patches_test.SENDER).trees()
+        cls.trees = patch_stages.Stages("beside", BASE, patch_suite.SENDER).trees()
         cls.last = dict(BASE)
         for _, changed in cls.trees:
             cls.last.update(changed)
@@ -202,7 +202,7 @@ class Beside(Patches):
         self.assertIn("config ANDROID_BINDER_IMPL\n", self.last["drivers/android/Kconfig"])
 
     def test_the_other_flavour_has_none_of_it(self):
-        for patch, changed in patch_stages.Stages("replace", BASE, patches_test.SENDER).trees():
+        for patch, changed in patch_stages.Stages("replace", BASE, patch_suite.SENDER).trees():
             for name, text in changed.items():
                 self.assertNotIn("binder_impl", f"{name} {text}", patch.name)
 
@@ -231,9 +231,9 @@ class Making(Patches):
     def test_equal_input_gives_equal_patches_that_git_takes(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            first, second = (patches.write(folder / name, "replace", patches_test.SENDER, BASE) for name in "ab")
+            first, second = (patches.write(folder / name, "replace", patch_suite.SENDER, BASE) for name in "ab")
             self.assertEqual([file.read_bytes() for file in first.files], [file.read_bytes() for file in second.files])
-            repository = patches.Repository(folder, patches_test.SENDER)
+            repository = patches.Repository(folder, patch_suite.SENDER)
             repository.commit(BASE, "Linux")
             repository.git("am", "--quiet", *first.files)
             subjects = repository.git("log", "--format=%s", "--reverse").splitlines()
@@ -244,7 +244,7 @@ class Making(Patches):
             folder = pathlib.Path(folder)
             (folder / "other").write_text("original")
             (folder / "file").hardlink_to(folder / "other")
-            patches.Repository(folder, patches_test.SENDER).commit({"file": "changed"}, "m")
+            patches.Repository(folder, patch_suite.SENDER).commit({"file": "changed"}, "m")
             self.assertEqual((folder / "other").read_text(), "original")
 
     def test_sizes(self):
@@ -258,7 +258,7 @@ class WhatTheScriptsSay(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "patch"
             file.write_text(f"+++ b/{name}\n+{line}\n")
-            return patches_test.told(f"(patch):2: {words}\n", patch_list.Patch("p", "t", "m"), file)
+            return patch_suite.told(f"(patch):2: {words}\n", patch_list.Patch("p", "t", "m"), file)
 
     def test_a_long_comment(self):
         self.assertEqual(self.told("a.rs", "    // " + "x" * 100), ["p:2: WARNING: line length of 120 exceeds 100 columns"])
