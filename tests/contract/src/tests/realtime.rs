@@ -6,7 +6,7 @@ use crate::actor::{patience, Actor};
 use crate::bystander::{counted, has_two_cpus, Count};
 use crate::cases;
 use crate::cast::{cast, cast_with, node, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM, ROUND_ROBIN};
-use crate::ops::{Op, WriteReadOp};
+use crate::ops::WriteReadOp;
 use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
 use crate::stage::Stage;
