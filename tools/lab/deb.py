@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Debian packages: the driver as source for DKMS, and the tools."""
 
+import re
 import shutil
 import subprocess
 
@@ -14,9 +15,39 @@ TOOLS = ("tools/binderctl", "tools/binder-bench")
 def build():
     """Make the packages from this tree, and have lintian look at them; their paths."""
     packages.ensure("rust", "deb")
+    tree = _tree(OUT)
+    proc.logged("building the packages", "deb", ["dpkg-buildpackage", "--build=binary", "--no-sign"], cwd=tree,
+                env=proc.environment())
+    proc.output("rm", "-rf", tree)
+    found = sorted(OUT.glob("*.deb"))
+    _lint(found)
+    return found
+
+
+def build_next(version, edits):
+    """The driver's package as it is made of a later version of its source, in which `edits` says what a file has in place of
+    what; its path."""
+    tree = _tree(OUT / "next")
+    for name, (old, new) in edits.items():
+        text = (tree / name).read_text()
+        if text.count(old) != 1:
+            raise say.LabError(f"{name} has {text.count(old)} times {old!r}, which a later version is to have otherwise")
+        (tree / name).write_text(text.replace(old, new))
+    log = tree / "debian/changelog"
+    first = log.read_text()
+    log.write_text(re.sub(r"\(.*?\)", f"({version})", first, count=1) + "\n" + first)
+    proc.logged("building the package of a later version", "deb-next",
+                ["dpkg-buildpackage", "--build=all", "--no-sign"], cwd=tree, env=proc.environment())
+    proc.output("rm", "-rf", tree)
+    [found] = (OUT / "next").glob("*.deb")
+    return found
+
+
+def _tree(out):
+    """The source of the packages with the tools, laid out as Debian's programs want it, alone in the folder `out`."""
     made = [programs.build(crate, profile="release") for crate in TOOLS]
-    tree = OUT / "tree"
-    proc.output("rm", "-rf", OUT)
+    tree = out / "tree"
+    proc.output("rm", "-rf", out)
     tree.mkdir(parents=True)
     for name in ("drivers/android", "include", "rust", "packaging", "docs/packages.md"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -25,12 +56,7 @@ def build():
     (tree / "programs").mkdir()
     for program in made:
         shutil.copy2(program, tree / "programs")
-    proc.logged("building the packages", "deb", ["dpkg-buildpackage", "--build=binary", "--no-sign"], cwd=tree,
-                env=proc.environment())
-    proc.output("rm", "-rf", tree)
-    found = sorted(OUT.glob("*.deb"))
-    _lint(found)
-    return found
+    return tree
 
 
 def _lint(found):

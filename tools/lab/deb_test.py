@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The life of our packages on Debian machines: installed, used, brought to another kernel, locked out, purged."""
 
+import contextlib
 import pathlib
 import re
 import tempfile
@@ -22,22 +23,32 @@ find / -xdev \( -path /proc -o -path /dev -o -path /lab -o -path /srv -o -path /
     grep -v '^/var/lib/dkms/mok\|^/etc/.*-$' | sort
 """
 MACHINES = ("sid", "trixie")
+# The version that is installed over the first one.
+_LATER = "0.1+later"
 
 
 def run(names=MACHINES):
     """Every step in its order, on each machine; whether all went well."""
     packages.ensure("um", "deb_test")
     made = {f"lab/{path.name}": path for path in deb.build()}
+    later = deb.build_next(_LATER, {"drivers/android/rust_binder.rs": ('description: "Android Binder"', f'description: "Android Binder {_LATER}"')})
     steps = _Steps()
     for pin in (releases(PINNED["machine"][name]) for name in names):
         base = machine.debian_of(pin["suites"], _versions(pin, pin["release"], "image", "headers"), _PACKAGES)
-        with tempfile.TemporaryDirectory(prefix="life-", dir=base.parent) as folder:
-            disk = pathlib.Path(folder) / "disk"
-            proc.output("cp", "--sparse=always", base, disk)
-            _life(machine.Machine(disk), steps, pin, made)
+        with _copy_of(machine.Machine(base)) as box:
+            _life(box, steps, pin, made, later)
     print("\n".join(steps.lines))
     print(f"\n{steps.passed} passed, {steps.failed} failed")
     return 1 if steps.failed else 0
+
+
+@contextlib.contextmanager
+def _copy_of(box):
+    """A machine like that one, which stays as it is."""
+    with tempfile.TemporaryDirectory(prefix="life-", dir=box.disk.parent) as folder:
+        disk = pathlib.Path(folder) / "disk"
+        proc.output("cp", "--sparse=always", box.disk, disk)
+        yield machine.Machine(disk)
 
 
 def releases(pin):
@@ -71,17 +82,21 @@ class _Steps:
         self.lines += [f"{name}: {'yes' if good else 'no'}", *([] if good else words.splitlines()[-15:])]
 
 
-def _life(box, steps, pin, made):
+def _life(box, steps, pin, made, later):
     """Of the packages on one machine."""
     before = _files(box)
     last = pin.get("later", pin["release"])
     _install(box, steps, pin, made)
-    box.put({f"lab/{name}": _SCRIPTS / name for name in ("check", "used", "purged", "locked")} | _clients())
+    scripts = ("check", "used", "purged", "locked", "upgraded")
+    box.put({f"lab/{name}": _SCRIPTS / name for name in scripts} | _clients())
+    _lock(box, steps, pin["release"])
     if last != pin["release"]:
-        _use(box, steps, pin["release"])
-        _upgrade(box, steps, pin)
+        with _copy_of(box) as other:
+            _use(other, steps, pin["release"], ". /lab/purged")
+        _upgrade_kernel(box, steps, pin)
         _lock(box, steps, last)
-    _use(box, steps, last, ". /lab/purged")
+    _upgrade(box, steps, last, later)
+    _use(box, steps, last, ". /lab/upgraded\n. /lab/purged")
     left = sorted(path for path in _files(box) - before if last not in path and "linux-" not in path)
     steps.check(f"nothing is left on {last}", not left, "\n".join(left))
 
@@ -104,12 +119,26 @@ def _use(box, steps, release, more=""):
     steps.add(f"used on {release}", box.on(f"starting it with {release}", release, f". /lab/used\n{more}\nend", timeout=1200))
 
 
-def _upgrade(box, steps, pin):
+def _upgrade_kernel(box, steps, pin):
     first, later = pin["release"], pin["later"]
     words = box.off(f"installing {later}, and compiling for it", f"{_APT}$install "
                     f"{' '.join(_versions(pin, later, 'image', 'headers', 'source'))}\n"
                     f"modinfo -k {later} binder_rust; modinfo -k {first} binder_rust")
     steps.check(f"the module is compiled for {later} as that is installed", words.count("vermagic") == 2, words)
+
+
+def _upgrade(box, steps, release, later):
+    """To a later version of the package, with the module of the first one kept aside."""
+    words = box.off("installing a later version of the package", f"""{_APT}
+module() {{ modinfo -k {release} "$@" binder_rust; }}
+xz -dc "$(module -n)" >first.ko
+$install ./{later.name}
+echo "described: $(module -F description)"
+dkms status -m rust-binder
+! ls -d /usr/src/rust-binder-0.1 /var/lib/dkms/rust-binder/0.1
+""", {f"lab/{later.name}": later})
+    good = f"described: Android Binder {_LATER}\n" in words and "rust-binder/0.1," not in words
+    steps.check(f"a later version of the package takes the place of the first on {release}", good, words)
 
 
 def _lock(box, steps, release):

@@ -100,7 +100,7 @@ def build(crate, profile=None, kind="static", flags=None, target=""):
         argv += ["--target-dir", made_in]
         done = subprocess.run([str(a) for a in argv], cwd=tree / crate, env=env, text=True, stdout=subprocess.PIPE)
         if done.returncode:
-            raise say.LabError(f"building {crate} failed, see above")
+            raise say.LabError(f"building {crate} failed, see above" + _of_missing_crates(tree / crate, target, env))
         made = [pathlib.Path(m["executable"]) for m in map(json.loads, done.stdout.splitlines())
                 if m.get("reason") == "compiler-artifact" and m.get("executable")]
         if not made:
@@ -111,6 +111,15 @@ def build(crate, profile=None, kind="static", flags=None, target=""):
         shutil.copy2(made[-1], part)
         part.rename(copy)
     return copy
+
+
+def _of_missing_crates(folder, target, env):
+    """What to do if cargo failed because it has not got all crates that it builds with."""
+    argv = [CARGO, "fetch", "--locked", "--offline", "--target", target or "host-tuple"]
+    if subprocess.run(argv, cwd=folder, env=env, capture_output=True).returncode == 0:
+        return ""
+    return (": not all crates are here that it depends on. Check the network, and what cargo's configuration says of a mirror; "
+            "then run this again: it goes on with what is there")
 
 
 def _programs_of(crate):

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -117,6 +118,40 @@ class Mirrors(unittest.TestCase):
         self.serve()
         with self.assertRaisesRegex(say.LabError, r"tried trixie-backports \(.*no.*Release file.*\), experimental \(.*, sid \("):
             source._download(self.folder)
+
+
+class Crates(unittest.TestCase):
+    """Cargo's home is empty."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = pathlib.Path(folder.name)
+        self.enterContext(mock.patch.dict("os.environ", {"CARGO_HOME": folder.name, "RUST_BINDER_CACHE": f"{folder.name}/cache"}))
+        self.enterContext(contextlib.redirect_stdout(io.StringIO()))
+
+    def test_without_network_it_is_told_what_to_do(self):
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            (self.home / "config.toml").write_text(f'''
+[source.crates-io]
+replace-with = "nobody"
+[source.nobody]
+registry = "sparse+http://127.0.0.1:{nobody.getsockname()[1]}/"
+[net]
+retry = 0
+''')
+            with self.assertRaisesRegex(say.LabError, "failed, see above: not all crates are here .* Check the network.* run this again"):
+                # Not what this run has built already.
+                programs.build.__wrapped__("tools/binderctl")
+
+    def test_what_fails_with_all_crates_is_not_the_network(self):
+        crate = self.home / "crate"
+        (crate / "src").mkdir(parents=True)
+        (crate / "src/main.rs").write_text("not Rust")
+        (crate / "Cargo.toml").write_text('[package]\nname = "alone"\n[workspace]\n')
+        (crate / "Cargo.lock").write_text('version = 3\n[[package]]\nname = "alone"\nversion = "0.0.0"\n')
+        self.assertEqual(programs._of_missing_crates(crate, "", programs.environment()), "")
 
 
 class Downloads(unittest.TestCase):
