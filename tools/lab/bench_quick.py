@@ -10,7 +10,7 @@ import functools
 import json
 import threading
 
-from . import bench, bench_series, bench_summary, kernel, lanes, module, operations, packages, programs, say, stock, toolchain
+from . import bench, bench_kernels, bench_series, bench_summary, kernel, lanes, module, operations, packages, programs, say, stock, toolchain
 from .versions import BUILD, PINNED
 
 DRIVERS = ("c", "rust")
@@ -36,7 +36,10 @@ def run(name=stock.NAMES[0], again=False, to_docs=False):
     if to_docs:
         from report import headline
 
-        headline.write(ours, base)
+        # The figure of README is of what people have.
+        if kernel.GUESTS[name].stock:
+            headline.write(ours, base)
+        bench_kernels.into_docs()
     print()
     bench_summary.show(bench_summary.end(bench_summary.headline(ours, base, profiles), page, NEXT))
     return 0
