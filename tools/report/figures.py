@@ -180,7 +180,8 @@ def _label_ends(axes, ends, gap=9.5):
 
 def dots(rows, drivers, xlabel, extent):
     """A function that draws ratios to C: `rows` are (label, {who: (ratio, low, high, sure)}), C is the line
-    at 1. An interval that was not sure is drawn pale; one that leaves the extent of the axis is cut there."""
+    at 1. An interval that was not sure is drawn pale; one that leaves the extent of the axis is cut there. An extent that holds 0,
+    of which there is no logarithm, is drawn as it is."""
 
     def draw(axes):
         for index, (_, ratios) in enumerate(rows):
@@ -202,7 +203,7 @@ def dots(rows, drivers, xlabel, extent):
         axes.set_title(axes.get_title("left"), pad=18)
         axes.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)])
         axes.set_ylim(-0.6, len(rows) - 0.4)
-        if extent[1] > 2 * extent[0]:
+        if 0 < 2 * extent[0] < extent[1]:
             axes.set_xscale("log")
             axes.xaxis.set_major_locator(ticker.FixedLocator([0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]))
             axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
