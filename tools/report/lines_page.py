@@ -13,8 +13,9 @@ _MOVED = ("of a call", "C", "ours", "upstream", "ours ÷ C", "driver's own: C", 
           "turns of spinning: C", "ours", "upstream")
 _HELD = ("of a call", "spin locks taken: C", "ours", "upstream", "instructions until given back, on average: C", "ours", "upstream",
          "longest in all: C", "ours")
-_NOTE = ("How many spin locks the driver's code takes, and how many instructions its CPU executes on average until it gives one back; *longest in all*: the "
-         "function that has locks for the most instructions, how often it takes one, and for how long on average. Mutexes are left out.")
+_NOTE = ("How many spin locks the driver's code takes, and how many instructions its CPU executes on average until it gives one back; "
+         "*longest in all*: the function that has locks for the most instructions, how often it takes one, and for how long on average. "
+         "Mutexes are left out.")
 
 
 def write(by_driver, when):

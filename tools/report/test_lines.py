@@ -147,7 +147,7 @@ class InDocs(unittest.TestCase):
             lines_page.replaced("no marks", "new")
 
     def test_when_is_the_first_day_and_of_which_drivers_all_of_them(self):
-        known = [{"began": "2026-01-02 03:04", "commit": "b"}, {"began": "2026-01-01 23:59", "commit": "a"}, {"began": "2026-01-03 00:00", "commit": "b"}]
+        known = [{"began": f"2026-01-{when}", "commit": commit} for when, commit in (("02 03:04", "b"), ("01 23:59", "a"), ("03 00:00", "b"))]
         self.assertEqual(bench_lines.measured(known), "2026-01-01, our driver of `a` / `b`")
 
 
