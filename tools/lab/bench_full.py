@@ -38,6 +38,8 @@ def run(stages, rounds=3, extra=(), to_docs=False, again=False):
         print()
         bench_summary.show(_lines(stage, program))
     page = _page(program, to_docs) if "report" in stages else None
+    if to_docs and "lines" in stages:
+        bench_lines.into_docs()
     print()
     bench_summary.show(_end(page, program))
     return 0
@@ -101,7 +103,8 @@ def _lines(stage, program):
     if stage == "mesh":
         return bench_summary.columns(bench_mesh.HEADERS, bench_mesh.rows())
     if stage == "lines":
-        return bench_summary.columns(bench_lines.HEADERS, bench_lines.rows())
+        return [*bench_summary.columns(bench_lines.HEADERS, bench_lines.rows()), "",
+                *bench_summary.columns(bench_lines.HELD_HEADERS, bench_lines.held_rows())]
     if stage == "pressure":
         return ["calls while memory is taken back: in the page"]
     if stage == "profile":
@@ -174,6 +177,10 @@ def _more(sections, program):
             "those that the driver's own code moves; locked operations on a line that another CPU was the last to write; turns "
             "of the kernel's loops that wait for a lock. CPUs with private caches, in a model; exact.",
             [], sections.Table(list(bench_lines.HEADERS), moved)))
+        found.append(sections.Section(
+            "holds", "How long spin locks are held",
+            "How many spin locks the driver's code takes in a call, and how many instructions its CPU executes on average until it gives one back. "
+            "Mutexes are left out.", [], sections.Table(list(bench_lines.HELD_HEADERS), bench_lines.held_rows())))
     pressure = [path for stage in ("pressure", "pressure-time") for path in [bench.results(stage)] if path]
     if pressure:
         texts = [subprocess.run([program, "report", "--markdown", *map(str, paths)], check=False, text=True,

@@ -33,6 +33,7 @@ _TAKES = {2: 60, 4: 60, 8: 90}
 _SOURCES = ("lines.c", "caches.h", "decode.h", "marks.h", "plugin.h", "stacks.h", "windows.h", "counted.py", "lines.py",
             "profile.py", "symbols.py")
 HEADERS = ("of a call", "moved: C", "ours", "÷ C", "driver: C", "ours", "locked: C", "ours", "turns: C", "ours")
+HELD_HEADERS = ("of a call", "spin locks: C", "ours", "held, instructions: C", "ours")
 # What each call of the workload `sharing` does to lines: how many move by being read and by being written, how many locked operations
 # are on what the other CPU wrote last, and how many different lines move.
 KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "counters in lines of their own": (2, 2, 0, 1),
@@ -82,8 +83,35 @@ def found(paths):
 
 def rows():
     """The table's lines: ours next to C's, of all that was measured on both."""
+    return [row(*each) for each in _on_both()]
+
+
+def held_rows():
+    """The same of spin locks: how many the driver takes, and for how many instructions it has one on average."""
+    from report import lines_page
+
+    found = [(title, [lines_page.held(data) for data in (base, ours)]) for title, ours, base in _on_both()]
+    return [[title, *(f"{times:.1f}" for times, _, _ in both), *(f"{mean:.0f}" if times else "–" for times, mean, _ in both)]
+            for title, both in found]
+
+
+def _on_both():
     by_driver = found(last())
-    return [row(title, by_driver["rust"][title], base) for title, base in by_driver["c"].items() if title in by_driver["rust"]]
+    return [(title, by_driver["rust"][title], base) for title, base in by_driver["c"].items() if title in by_driver["rust"]]
+
+
+def into_docs():
+    """The last results go into docs/performance.md."""
+    from report import lines_page
+
+    paths = last()
+    lines_page.write(found(paths), measured([bench_series.known(path) for path in paths["rust"].values()]))
+
+
+def measured(known):
+    """When, and of which driver, by what is known of results of ours."""
+    commits = " / ".join(f"`{commit}`" for commit in sorted({about["commit"] for about in known}))
+    return f"{min(about['began'] for about in known)[:10]}, our driver of {commits}"
 
 
 def row(title, ours, base):

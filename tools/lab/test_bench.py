@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from . import bench_full, bench_mesh, bench_quick, bench_series, bench_summary, operations, say
+from . import bench_full, bench_lines, bench_mesh, bench_quick, bench_series, bench_summary, operations, say
 
 
 class Clock:
@@ -197,8 +197,31 @@ class Printed(unittest.TestCase):
         self.assert_fits(bench_summary.columns(bench_mesh.HEADERS, [bench_mesh.row(load, "upstream", "3", outcome)
                                                                     for load in bench_mesh.LOADS]))
 
+    def test_lines_and_locks_fit(self):
+        data = {"unit": dict.fromkeys(("read", "write", "locked", "pause"), 999.9), "owners": {},
+                "holds": [{"by": "f", "times": 999.9, "mean": 99999.0, "longest": 0}]}
+        found = {who: {title: data for loads in bench_lines.LOADS.values() for title, _ in loads} for who in ("c", "rust")}
+        with mock.patch.object(bench_lines, "last"), mock.patch.object(bench_lines, "found", return_value=found):
+            shown = bench_full._lines("lines", None)
+        self.assert_fits(shown)
+        self.assertIn("99999", shown[-1])
+
     def test_what_is_too_long_is_cut(self):
         self.assertEqual(len(bench_summary.fit("x" * 300)), bench_summary.COLUMNS)
+
+
+class Documents(unittest.TestCase):
+    def test_lines_go_into_docs_when_they_were_asked_for(self):
+        names = ("_announce", "_steps", "_lines", "_end", "_page", "packages", "programs", "bench_series", "bench_summary")
+        for stages, to_docs, times in ((["lines"], True, 1), (["lines"], False, 0), (["memory"], True, 0)):
+            with contextlib.ExitStack() as stack:
+                for name in names:
+                    stack.enter_context(mock.patch.object(bench_full, name))
+                bench_full._steps.return_value = []
+                into = stack.enter_context(mock.patch.object(bench_lines, "into_docs"))
+                stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+                bench_full.run(stages, to_docs=to_docs)
+                self.assertEqual(into.call_count, times)
 
 
 if __name__ == "__main__":

@@ -24,14 +24,14 @@ PALETTE = {
 }
 NAMES = {"c": "C", "rust": "Rust Binder", "upstream": "upstream Rust"}
 _MARKS = {"c": "o", "rust": "s", "upstream": "^"}
-_WIDTH = 3.9
+_WIDTH, _SMALL_WIDTH = 3.9, 2.45
 # What is in a `style`, and of that the colours.
 _STYLE = re.compile(r'style="([^"]*)"')
 _COLOUR = re.compile(r"\b(fill|stroke): (#[0-9a-f]{6})(?=;|$)")
 
-# title and caption are text; draw takes axes; height in inches.
+# title and caption are text; draw takes axes; height in inches. Of many small panels so many `columns` are in a row.
 Panel = collections.namedtuple("Panel", "title draw height", defaults=(2.7,))
-Figure = collections.namedtuple("Figure", "name caption panels")
+Figure = collections.namedtuple("Figure", "name caption panels columns", defaults=(None,))
 
 matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "binder", "font.family": "sans-serif", "font.size": 8,
@@ -52,10 +52,14 @@ def colour(who):
     return PALETTE.get(who, PALETTE["yardstick"])[0]
 
 
-def svg(panels, alone=False, drivers=tuple(NAMES)):
-    """The panels in a row. With `alone` it brings its colours for light and dark along, and says which of the drivers is which."""
+def mark(who):
+    return _MARKS.get(who, "")
+
+
+def svg(panels, alone=False, drivers=tuple(NAMES), columns=None):
+    """The panels in a row, or in rows of so many small ones. With `alone` it brings its colours for light and dark along, and says which of the drivers is which."""
     out = io.BytesIO()
-    drawn = _drawn(panels, drivers if alone else ())
+    drawn = _drawn(panels, drivers if alone else (), columns)
     drawn.savefig(out, format="svg", transparent=not alone, metadata={"Date": None, "Creator": None})
     pyplot.close(drawn)
     text = out.getvalue().decode()
@@ -81,10 +85,10 @@ def _dark():
     return f"@media (prefers-color-scheme:dark){{{rules}}}"
 
 
-def png(panels):
+def png(panels, columns=None):
     """The same in the light colours."""
     out = io.BytesIO()
-    drawn = _drawn(panels, tuple(NAMES))
+    drawn = _drawn(panels, tuple(NAMES), columns)
     drawn.savefig(out, format="png", dpi=160)
     pyplot.close(drawn)
     return out.getvalue()
@@ -96,16 +100,9 @@ def theme(selector):
     return f"{selector}{{{light}}}@media(prefers-color-scheme:dark){{{selector}{{{dark}}}}}"
 
 
-def _drawn(panels, named):
-    """A picture of the panels, each as high as it wants to be, their tops aligned, with the names of these drivers."""
-    height = max(panel.height for panel in panels)
-    picture = pyplot.figure(figsize=(_WIDTH * len(panels), height), constrained_layout=True)
-    for place, panel in zip(picture.add_gridspec(1, len(panels)), panels):
-        if panel.height < height:
-            place = place.subgridspec(2, 1, height_ratios=(panel.height, height - panel.height))[0]
-        axes = picture.add_subplot(place)
-        axes.set_title(panel.title)
-        panel.draw(axes)
+def _drawn(panels, named, columns=None):
+    """A picture of the panels, with the names of these drivers."""
+    picture = _in_rows(panels, columns) if columns else _in_a_row(panels)
     if named:
         picture.suptitle(" ")  # the layout leaves room for it, and not for a legend
         key = picture.legend(handles=[patches.Patch(color=colour(who), label=NAMES[who]) for who in named],
@@ -113,6 +110,31 @@ def _drawn(panels, named):
         for who, text in zip(named, key.get_texts()):
             text.set_color(colour(who))
     return picture
+
+
+def _in_a_row(panels):
+    """Each as high as it wants to be, their tops aligned."""
+    height = max(panel.height for panel in panels)
+    picture = pyplot.figure(figsize=(_WIDTH * len(panels), height), constrained_layout=True)
+    for place, panel in zip(picture.add_gridspec(1, len(panels)), panels):
+        if panel.height < height:
+            place = place.subgridspec(2, 1, height_ratios=(panel.height, height - panel.height))[0]
+        _put(panel, picture.add_subplot(place))
+    return picture
+
+
+def _in_rows(panels, columns):
+    """All as high as the highest."""
+    rows = -(-len(panels) // columns)
+    picture = pyplot.figure(figsize=(_SMALL_WIDTH * columns, max(panel.height for panel in panels) * rows), constrained_layout=True)
+    for place, panel in zip(picture.add_gridspec(rows, columns), panels):
+        _put(panel, picture.add_subplot(place))
+    return picture
+
+
+def _put(panel, axes):
+    axes.set_title(panel.title)
+    panel.draw(axes)
 
 
 def curves(lines, xlabel, xs, xnames, log=False):
@@ -129,7 +151,7 @@ def curves(lines, xlabel, xs, xnames, log=False):
             across = [place[x] for x in there]
             middle, low, high = zip(*(points[x] for x in there))
             yardstick = who not in NAMES
-            axes.plot(across, middle, color=colour(who), marker=_MARKS.get(who, ""), clip_on=False,
+            axes.plot(across, middle, color=colour(who), marker=mark(who), clip_on=False,
                       linewidth=1.0 if yardstick else 1.6, linestyle=(0, (4, 2)) if yardstick else "-",
                       zorder=2 if yardstick else 3 + (who == "rust"))
             if any(l < h for l, h in zip(low, high)):
@@ -180,7 +202,8 @@ def _label_ends(axes, ends, gap=9.5):
 
 def dots(rows, drivers, xlabel, extent):
     """A function that draws ratios to C: `rows` are (label, {who: (ratio, low, high, sure)}), C is the line
-    at 1. An interval that was not sure is drawn pale; one that leaves the extent of the axis is cut there."""
+    at 1. An interval that was not sure is drawn pale; one that leaves the extent of the axis is cut there. An extent that holds 0,
+    of which there is no logarithm, is drawn as it is."""
 
     def draw(axes):
         for index, (_, ratios) in enumerate(rows):
@@ -202,7 +225,7 @@ def dots(rows, drivers, xlabel, extent):
         axes.set_title(axes.get_title("left"), pad=18)
         axes.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)])
         axes.set_ylim(-0.6, len(rows) - 0.4)
-        if extent[1] > 2 * extent[0]:
+        if 0 < 2 * extent[0] < extent[1]:
             axes.set_xscale("log")
             axes.xaxis.set_major_locator(ticker.FixedLocator([0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]))
             axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))

@@ -8,6 +8,8 @@ _FOLDER = ROOT / "docs/figures"
 _DRIVERS = ("c", "rust")
 # What of the scenes of two drivers in one kernel, and as what.
 _SCENES = {"one CPU": "one CPU", "free": "two CPUs"}
+# Of fewer lines in a call of C's there is no ratio.
+LEAST_MOVED = 0.5
 
 
 def instructions(goals):
@@ -28,6 +30,15 @@ def time(found):
             rows.append((f"{_SCENES[scene]}, {size} bytes", {"rust": (*ratio, ratio[2] < 1 or ratio[1] > 1)}))
     _write("front-time", figures.Panel("Time of a call ÷ C", figures.dots(
         rows, ("rust",), "÷ C in the same kernel, lower is better", _with_intervals(rows)), 0.9 + 0.3 * len(rows)))
+
+
+def lines(found):
+    """From {case: (lines that move in a call through C, through ours)}; where next to nothing moves through C, there is no ratio."""
+    rows = [(case, {"rust": (ours / base,) * 3 + (True,)}) for case, (base, ours) in found.items() if base >= LEAST_MOVED]
+    # Ours may move none at all, so the axis begins a bit before 0.
+    most = max([ratio for _, ratios in rows for ratio, *_ in ratios.values()] + [1.0])
+    _write("front-lines", figures.Panel("Lines that move ÷ C", figures.dots(
+        rows, ("rust",), "÷ C, lower is better", (-0.04 * most, 1.06 * most)), 0.9 + 0.17 * len(rows)))
 
 
 def _with_intervals(rows):

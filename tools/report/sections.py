@@ -4,7 +4,7 @@
 import collections
 import statistics
 
-from . import data, figures
+from . import data, figures, growth_curves
 
 # A table is (headers, rows of texts, which columns are words and not numbers).
 Table = collections.namedtuple("Table", "headers rows words", defaults=((0,),))
@@ -248,9 +248,12 @@ def growth_of(growth):
     rivals = [d for d in drivers if d != data.BASE]
     rows = {cell: {who: growth.growth[cell, who] for who in drivers if (cell, who) in growth.growth} for cell in cells}
     ratios = _ratios_of_quantities(rows)
-    panels = [figures.Panel("Instructions ÷ C", figures.dots(ratios, rivals, "÷ C, lower is better",
-                                                                             figures.extent(ratios)),
-                            0.9 + 0.17 * len(ratios))] if ratios else []
+    drawn = [curves] if (curves := growth_curves.figure({cell.case: found for cell, found in rows.items()})) else []
+    if ratios:
+        dots = figures.dots(ratios, rivals, "÷ C, lower is better", figures.extent(ratios))
+        drawn.append(figures.Figure(
+            "growth", "Instructions with the most of everything, geometric mean of all phases of a quantity, divided by the C driver's",
+            [figures.Panel("Instructions ÷ C", dots, 0.9 + 0.17 * len(ratios))]))
     table = [[cell.case, *(text for who in drivers for text in _grown(found.get(who), _most(found))),
               *(_ratio(found.get(who)) for who in rivals), "; ".join(found.get("rust", {}).get("faults", []))]
              for cell, found in rows.items()]
@@ -259,9 +262,10 @@ def growth_of(growth):
                *(f"{figures.NAMES.get(r, r)} ÷ C" for r in rivals), "faults of ours"]
     note = ("Guest instructions with more and more of everything that user space can have: of each of them, with the most "
             "(or fewer where a driver stops earlier), what one costs taken off; the power of N with which all of them grow; and "
-            "the longest stretches with preemption off and with interrupts off that the driver executes, in instructions. The figure has the geometric mean of all phases of a quantity.")
-    figure = [figures.Figure("growth", "Instructions with the most of everything, ratio to the C driver", panels)] if panels else []
-    return Section("growth", "How costs grow", note, figure, Table(headers, table, (0, len(headers) - 1)))
+            "the longest stretches with preemption off and with interrupts off that the driver executes, in instructions. "
+            "Curves: instructions of one operation over how many there are, and the power of N with which that grows; dots: the geometric "
+            "mean of all phases of a quantity.")
+    return Section("growth", "How costs grow", note, drawn, Table(headers, table, (0, len(headers) - 1)))
 
 
 def _ratios_of_quantities(rows):

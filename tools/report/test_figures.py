@@ -83,6 +83,22 @@ class FirstPage(unittest.TestCase):
             self.assertIn(row, text)
         self.assertNotIn("two CPUs, 0 bytes", text)
 
+    def test_lines_that_do_not_move_with_ours_are_a_row_and_without_a_figure_of_c_there_is_none(self):
+        text = self.drawn(front.lines, {"null call": (176.0, 94.0), "8 pairs": (45.3, 0.0), "one process": (0.2, 0.1)})
+        for row in ("null call", "8 pairs", ">0.0<", ">1.0<"):
+            self.assertIn(row, text)
+        self.assertNotIn("one process", text)
+
+    def test_nothing_that_was_measured_is_left_of_the_axis(self):
+        seen = {}
+        with unittest.mock.patch.object(figures, "dots", lambda rows, drivers, xlabel, extent: seen.update(rows=rows, extent=extent)), \
+                unittest.mock.patch.object(front, "_write"):
+            front.lines({"none": (40.0, 0.0), "more": (10.0, 25.0)})
+        self.assertEqual([ratios["rust"][0] for _, ratios in seen["rows"]], [0.0, 2.5])
+        least, most = seen["extent"]
+        self.assertLess(least, 0.0)
+        self.assertGreater(most, 2.5)
+
 
 if __name__ == "__main__":
     unittest.main()

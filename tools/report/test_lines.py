@@ -7,7 +7,7 @@
 import unittest
 
 from lab import bench_lines, goals, say
-from . import counted, lines, profile, symbols
+from . import counted, lines, lines_page, profile, symbols
 
 FUNCTION = symbols.Function
 IOCTL = FUNCTION(0xffffffff80000100, "binder_ioctl", "binder_linux")
@@ -108,6 +108,47 @@ class Known(unittest.TestCase):
         self.assertEqual(bench_lines.judge_pairs([apart]), [])
         self.assertEqual(len(bench_lines.judge_pairs([apart, together])), 1)
         self.assertEqual(bench_lines.judge_pairs([]), ["pairs were not measured"])
+
+
+class InDocs(unittest.TestCase):
+    HOLDS = [{"by": "push", "times": 2.0, "mean": 100.0, "longest": 900}, {"by": "take", "times": 1.0, "mean": 400.0, "longest": 500}]
+
+    def data(self, moved, holds=()):
+        unit = {"read": moved, "write": 0.0, "locked": 1.0, "pause": 0.5}
+        return {"unit": unit, "owners": {profile.DRIVER: unit | {"read": 2.0}}, "holds": list(holds)}
+
+    def made(self):
+        by_driver = {who: {"a call": self.data(moved, holds), "known to some": self.data(1.0)}
+                     for who, moved, holds in (("c", 8.0, self.HOLDS), ("rust", 4.0, self.HOLDS[:1]), ("upstream", 6.0, ()))}
+        del by_driver["upstream"]["known to some"]
+        return lines_page.made(by_driver, "2026-01-01, our driver of `abc`")
+
+    def test_holds_are_summed_up(self):
+        self.assertEqual(lines_page.held(self.data(1.0, self.HOLDS)), (3.0, 200.0, self.HOLDS[1]))
+        self.assertEqual(lines_page.held(self.data(1.0)), (0, 0.0, None))
+
+    def test_there_is_a_line_in_each_table_for_what_all_drivers_have(self):
+        made = self.made()
+        self.assertIn("| a call | 8.0 | 4.0 | 6.0 | **0.50** | 2.0 | 2.0 | 2.0 | 1.0 | 1.0 | 0.5 | 0.5 | 0.5 |", made)
+        self.assertIn("| a call | 3.0 | 2.0 | 0.0 | 200 | 100 | – | `take` 1.0 × 400 | `push` 2.0 × 100 |", made)
+        self.assertTrue(made.startswith("2026-01-01, our driver of `abc`.\n\n| of a call | C |"))
+        self.assertNotIn("known to some", made)
+
+    def test_the_document_has_marks_and_the_same_columns(self):
+        text = lines_page.DOCUMENT.read_text()
+        replaced = lines_page.replaced(text, self.made())
+        self.assertIn("| a call | 8.0 |", replaced)
+        self.assertNotIn("| null call to another CPU |", replaced[replaced.index("<!-- begin: lines"):replaced.index("<!-- end: lines")])
+        head = next(line for line in self.made().splitlines() if line.startswith("| of a call"))
+        self.assertIn(head, text)
+
+    def test_a_document_without_marks_is_a_fault(self):
+        with self.assertRaises(AssertionError):
+            lines_page.replaced("no marks", "new")
+
+    def test_when_is_the_first_day_and_of_which_drivers_all_of_them(self):
+        known = [{"began": f"2026-01-{when}", "commit": commit} for when, commit in (("02 03:04", "b"), ("01 23:59", "a"), ("03 00:00", "b"))]
+        self.assertEqual(bench_lines.measured(known), "2026-01-01, our driver of `a` / `b`")
 
 
 class Goals(unittest.TestCase):

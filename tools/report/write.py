@@ -36,8 +36,8 @@ def report(program, paths, profiles, facts, out, locked=None, compilers="", more
         (part / f"flame-{driver}.svg").write_text(text)
     for section in shown:
         for figure in section.figures:
-            (part / f"{figure.name}.svg").write_text(figures.svg(figure.panels, alone=True))
-            (part / f"{figure.name}.png").write_bytes(figures.png(figure.panels))
+            (part / f"{figure.name}.svg").write_text(figures.svg(figure.panels, alone=True, columns=figure.columns))
+            (part / f"{figure.name}.png").write_bytes(figures.png(figure.panels, figure.columns))
         if section.table:
             (part / f"{section.anchor}.md").write_text(page.markdown(section.table))
     for kind, results in measured.items():
