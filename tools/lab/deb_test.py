@@ -12,6 +12,9 @@ from .versions import PINNED, ROOT
 _PACKAGES = PINNED["machine"]["packages"]
 _SCRIPTS = ROOT / "tests/packages"
 _LINE = re.compile(r"^(not )?ok \d+ - .*(?:\n# .*)*", re.M)
+_PLAN = re.compile(r"^1\.\.(\d+)$", re.M)
+# What systemd tells a terminal when a service begins, on the line of its first words.
+_ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
 # What a script that runs in the machine's root finds there.
 _APT = "set -eu\ncd /lab\ninstall='apt-get install -y --no-install-recommends'\n"
 # All files but those that other packages, programs and the test itself write.
@@ -70,11 +73,15 @@ class _Steps:
 
     def add(self, where, words):
         """The checks among the words of a script."""
+        words = _ESCAPES.sub("", words)
         found = [match.group() for match in _LINE.finditer(words)]
         wrong = [line for line in found if line.startswith("not")]
-        self.passed += len(found) - len(wrong)
-        self.failed += len(wrong)
-        self.lines += [f"{where}: {len(found) - len(wrong)} of {len(found)}", *wrong]
+        planned = int(_PLAN.search(words).group(1))
+        if len(found) != planned:
+            wrong.append(f"of {planned} checks {len(found)} are told: {words[:300]!r}")
+        good = sum(not line.startswith("not") for line in found)
+        self.passed, self.failed = self.passed + good, self.failed + len(wrong)
+        self.lines += [f"{where}: {good} of {planned}", *wrong]
 
     def check(self, name, good, words=""):
         """One check of its own."""
