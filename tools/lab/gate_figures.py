@@ -34,6 +34,8 @@ MORE_BYTES_OTHERWISE = 0.05
 # A line that moves once more in each call on two CPUs is 1.06 % of ours; boots whose memory was filled otherwise, and another order of
 # what is measured, made 0.07 % (2026-11-25). With 8 clients on 8 CPUs it is 1.7 %, and 4 % for spins, for 38 s of CPU: not held here.
 MORE_LINES = 0.01
+# A figure that is exactly at its tolerance is within.
+_ROUNDED = 1e-9
 # The objects that goals.toml has.
 _OBJECTS = ("--objects", "process,mapped-process,thread,node,reference,death-request,call")
 
@@ -69,10 +71,6 @@ class Kind:
     def recorded(self, row, was, now):
         """What an update records of a figure that was recorded before."""
         return was if self.scatters(row) and not self.judged(row, was, now) else now
-
-
-# A figure that is exactly at its tolerance is within.
-_ROUNDED = 1e-9
 
 
 def instructions(name=GUEST):
