@@ -191,3 +191,5 @@ LINES = Kind(
     "record it with the reason")
 # What is recorded of each guest, in the order of the file.
 KINDS = {GUEST: (INSTRUCTIONS, LOCKED, MEMORY, LINES), "arm64": (INSTRUCTIONS,)}
+# What `make test` judges with a boot of its own, by stage; lines come out of that of their known cases.
+STAGES = {"instructions next to C's": (INSTRUCTIONS, LOCKED), "memory next to C's": (MEMORY,)}

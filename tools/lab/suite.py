@@ -167,9 +167,8 @@ def stages(afresh=False):
         stage(f"binderctl in terminals um {driver}", functools.partial(observed.terminals, driver=driver))
     for driver in ("c", "upstream", "rust"):
         stage(f"binderctl um {driver}", functools.partial(observed.binderctl, driver=driver))
-    stage("instructions next to C's", needs="x86_64",
-          run=functools.partial(_held, kinds=(gate_figures.INSTRUCTIONS, gate_figures.LOCKED)))
-    stage("memory next to C's", functools.partial(_held, kinds=(gate_figures.MEMORY,)), needs="x86_64")
+    for title, kinds in gate_figures.STAGES.items():
+        stage(title, functools.partial(_held, kinds=kinds), needs="x86_64")
     stage("traced calls next to C's", needs="x86_64",
           run=functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
     stage("growth next to C's", needs="x86_64",
@@ -469,8 +468,7 @@ def _held(tally, kinds):
     """Our figures of some kinds that the gate holds, row by row."""
     for kind in kinds:
         rows, failures = gate.judge(kind, gate.read()[kind.table], kind.measure())
-        for line in [*rows, *(f"error: {failure}" for failure in failures)]:
-            say.lines(f"    {line}")
+        say.lines(*(f"    {line}" for line in [*rows, *(f"error: {failure}" for failure in failures)]))
         tally.add(kind.title, len(rows) - 1 - len(failures), len(failures))
 
 
