@@ -51,7 +51,7 @@ many: $(PYTHON) ## calls a second of many clients at once through C and ours in 
 retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
 	@$(LAB) retention
 
-bench-gate: $(PYTHON) ## exact instructions against the recorded ratios to C (UPDATE='why' records new ones; GUEST=arm64: those of arm64)
+bench-gate: $(PYTHON) ## exact instructions, locked operations, memory and lines that move, against what is recorded (UPDATE='why' records new ones; GUEST=arm64: instructions on arm64)
 	@$(LAB) bench-gate $(NAMED) $(if $(filter-out undefined,$(origin UPDATE)),--update $(call one_word,$(UPDATE)))
 
 goals: $(PYTHON) ## what ours is to reach next to C, row by row, and whether it does (AGAIN=1: counted anew; DOCS=1: into docs); fails while a goal is not met or not measured

@@ -146,7 +146,7 @@ def _parser():
     many.add_argument("--seconds", type=float, default=0.3, help="for each case and round, in a boot")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = guest_option(command("bench-gate", lambda a: gate.run(a.update, a.guest),
-                                        "instructions next to C's, against the record"), gate.GUEST)
+                                        "instructions, memory ... next to C's, against the record"), gate.GUEST)
     gate_options.add_argument("--update", metavar="WHY", help="record what is measured, with the reason")
     reached = command("goals", lambda a: goals.run(a.docs, a.again), "what ours is to reach next to C, and where it is")
     reached.add_argument("--docs", action="store_true", help="tables and figure go into docs")

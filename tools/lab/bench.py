@@ -104,8 +104,8 @@ def series(stage, name, rounds, drivers, program, extra=()):
     return made
 
 
-def measure(title, name, driver, program, stage, extra=()):
-    """The result file of one boot; `extra` are more options of binder-bench."""
+def measure(title, name, driver, program, stage, extra=(), qemu=()):
+    """The result file of one boot; `extra` are more options of binder-bench, `qemu` of QEMU."""
     built = kernel.build(name)
     argv = ["/lab/binder-bench", *arguments(stage, extra), "--driver", driver, "--output", "/out/result.json", *extra]
     # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
@@ -115,7 +115,7 @@ def measure(title, name, driver, program, stage, extra=()):
         # The only one that can be unloaded.
         argv += ["--module", f"/lab/{guest.MODULES[driver]}.ko"]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
-                    icount=stage not in TIMED, timeout=1500, boot=boot)
+                    icount=stage not in TIMED, timeout=1500, boot=boot, qemu=qemu)
     with say.Step(title) as step:
         result = guest.run(built, job, step.hear)
     if not result.good or "result.json" not in result.files:

@@ -15,11 +15,13 @@ HOME = bench.HOME / "lines"
 _GUEST = "x86_64"
 # Pairs of processes that have nothing to do with each other, each on a CPU of its own.
 _PAIRS = "throughput --sizes 0 --pairs 2 --placement same"
+_NULL = ("null call to another CPU", "throughput --sizes 0 --pairs 1 --placement other")
+_TWO_PAIRS = ("2 pairs, a CPU each", _PAIRS)
 # On how many CPUs: what is measured, and words for binder-bench.
 LOADS = {
-    2: (("null call to another CPU", "throughput --sizes 0 --pairs 1 --placement other"),
+    2: (_NULL,
         ("oneway to another CPU", "oneway --sizes 0 --senders 1 --placement other"),
-        ("2 pairs, a CPU each", _PAIRS),
+        _TWO_PAIRS,
         ("2 clients, 2 threads", "fanin --clients 2 --threads 2 --placement same")),
     4: (("4 pairs, a CPU each", "throughput --sizes 0 --pairs 4 --placement same"),
         ("4 clients, 4 threads", "fanin --clients 4 --threads 4 --placement same"),
@@ -38,6 +40,11 @@ HELD_HEADERS = ("of a call", "spin locks: C", "ours", "held, instructions: C", "
 # are on what the other CPU wrote last, and how many different lines move.
 KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "counters in lines of their own": (2, 2, 0, 1),
          "a line that both read": (2, 2, 0, 1), "one counter, locked": (2, 4, 2, 2)}
+# What `make test` and the gate measure, in one boot of two CPUs: what is known beforehand, and what is held.
+_SHARING = "sharing --placement other --windows 10,20"
+_HELD_LOADS = (_TWO_PAIRS, _NULL)
+# By which names of `figures` that is held.
+HELD = ("pair on two CPUs: lines", "independent pairs: shared lines")
 
 
 def steps():
@@ -56,16 +63,20 @@ def _steps():
 
 
 def _step(built, driver, cpus, program):
-    inputs = [LOADS[cpus], bench.identity(_GUEST, driver, program, timed=False),
-              cache.content(*(ROOT / "tools/report" / name for name in _SOURCES))]
+    inputs = [LOADS[cpus], bench.identity(_GUEST, driver, program, timed=False), _sources()]
     return bench_series.Step(f"lines that move, {driver}, {cpus} CPUs", HOME / f"{driver}-{cpus}.json", inputs,
                              functools.partial(_measure, built, driver, cpus, program), _TAKES[cpus], bench.conditions)
 
 
-def _measure(built, driver, cpus, program):
+def _sources():
+    return cache.content(*(ROOT / "tools/report" / name for name in _SOURCES))
+
+
+def _measure(built, driver, cpus, program, loads=None):
     from report import lines
 
-    return json.dumps(lines.measure(built, driver, program, [words for _, words in LOADS[cpus]], cpus)).encode()
+    words = loads or [words for _, words in LOADS[cpus]]
+    return json.dumps(lines.measure(built, driver, program, words, cpus)).encode()
 
 
 def last():
@@ -124,8 +135,8 @@ def row(title, ours, base):
     return [title, *(f"{value:.1f}" for value in moved), ratio, *(f"{value:.1f}" for pair in (drivers, locked, turns) for value in pair)]
 
 
-def figures(by_driver):
-    """Figures by name, for goals: of pairs that have nothing to do with each other, how many lines of the driver move in a call."""
+def figures(by_driver, pairs="8 pairs, a CPU each"):
+    """Figures by name, for goals: of `pairs` that have nothing to do with each other, how many lines of the driver move in a call."""
     from report import lines
 
     figures = {}
@@ -135,21 +146,45 @@ def figures(by_driver):
             figures[f"{name}: lines"] = lines.moved(ours[title]) / lines.moved(base[title])
             turns = [data[title]["unit"][lines.PAUSE] for data in (ours, base)]
             figures[f"{name}: spins"] = turns[0] / turns[1] if turns[1] else turns[0]
-    if "8 pairs, a CPU each" in ours:
-        figures["independent pairs: shared lines"] = _shared(ours["8 pairs, a CPU each"])
+    if pairs in ours:
+        figures["independent pairs: shared lines"] = _shared(ours[pairs])
     return figures
 
 
 def known_cases():
     """Whether the plugin counts what is known beforehand, and pairs of ours that have nothing to do with each other share no line, for
     `make test`: (how many cases, what is wrong)."""
-    from report import lines
-
-    words = ["sharing --placement other --windows 10,20", _PAIRS]
-    measured = lines.measure(kernel.build(_GUEST), "rust", programs.build(bench.CRATE), words, 2)
+    measured = _short()
     known = [data for data in measured if data["workload"] == "sharing"]
-    pairs = [data for data in measured if data["workload"] == "throughput"]
-    return len(KNOWN) + 1, judge(known) + judge_pairs(pairs)
+    return len(KNOWN) + 1, judge(known) + judge_pairs(measured[len(known):][:1])
+
+
+def held():
+    """Figures of `HELD`, of ours next to C's."""
+    titles = [title for title, _ in _HELD_LOADS]
+    ours = dict(zip(titles, _short()[-len(titles):]))
+    (base,) = json.loads(_base().read_text())
+    found = figures({"rust": ours, "c": {_NULL[0]: base}}, pairs=_TWO_PAIRS[0])
+    return {name: found[name] for name in HELD}
+
+
+def _short():
+    """What one boot of ours on two CPUs came to. It is exact, so one of the same driver, kernel, binder-bench and plugin is kept."""
+    built, program = kernel.build(_GUEST), programs.build(bench.CRATE)
+    loads = [_SHARING, *(words for _, words in _HELD_LOADS)]
+    step = bench_series.Step("lines that move, ours", bench.HOME / "gate" / "lines-rust.json",
+                             [loads, bench.identity(_GUEST, "rust", program, timed=False), _sources()],
+                             functools.partial(_measure, built, "rust", 2, program, loads), 20, bench.conditions)
+    if not step.kept():
+        bench_series.keep(step)
+    return json.loads(step.path.read_text())
+
+
+def _base():
+    """A null call of C's, which changes with the kernel, binder-bench and the plugin only."""
+    built, program, loads = kernel.build(_GUEST), programs.build(bench.CRATE), [_NULL[1]]
+    key = cache.key(loads, bench.identity(_GUEST, "c", program, timed=False), _sources())
+    return cache.entry(f"bench/c-lines-{key}.json", lambda part: part.write_bytes(_measure(built, "c", 2, program, loads)))
 
 
 def judge_pairs(measured):

@@ -1,33 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bench-gate`: our driver's exact instructions, as a ratio to the C driver's, may not grow unnoticed.
+"""`make bench-gate`: our driver's exact figures, most of them as a ratio to the C driver's, may not get worse unnoticed.
 
-Counts under `-icount` are the same in every run, so a hundredth is no noise. The ratios are recorded in
-tools/binder-bench/gate.toml, with when and why they were changed; those of arm64 in gate-arm64.toml.
+What is held, and how much of it is no change, is in gate_figures.py. The figures are recorded in tools/binder-bench/gate.toml, with when
+and why they were changed; those of arm64 in gate-arm64.toml.
 """
 
 import datetime
-import functools
 import json
 import tomllib
 
-from . import bench, bench_series, cache, kernel, programs, say
+from . import bench, gate_figures, programs, say
+from .gate_figures import GUEST, GUESTS, KINDS
 from .versions import ROOT
 
-# Where it is counted, and what is recorded of that. `make test` counts on the first.
-GUESTS = ("x86_64", "arm64")
-GUEST = GUESTS[0]
-# How much a ratio may exceed the recorded one, and how far exact counts of one driver may lie apart.
-TOLERANCE = 0.01
-# The same where nodes are found among many: the shape of their tree is made by where the allocator puts them, which is elsewhere with
-# each build of kernel or driver. Six builds of 2026-11-23 were 0.6948 to 0.7150 of C with 1 000 refs.
-AMONG_MANY = 0.03
+# How far exact counts of one driver may lie apart.
 EXACT = 0.001
 _HEAD = """\
 # SPDX-License-Identifier: GPL-2.0
-# Exact instructions of one operation{of}, our driver's divided by the C driver's. `{command}` fails when one is
-# exceeded by more than 1 %, or by 3 % where nodes are found among many; `{command} UPDATE='why'` records what is
-# measured, and why, here.
+# What our driver takes{of}, for `{command}`, which fails when one of these is exceeded by more than its tolerance
+# (tools/lab/gate_figures.py has them, with what they are from). `{command} UPDATE='why'` records what is measured, and
+# why, here. `ratios` are exact instructions of one operation, ours divided by the C driver's{others}.
 """
+_OTHERS = ("; `locked` are locked\n# operations of ours; `memory` is kernel memory of one more object, ours divided by C's; "
+           "`lines` are cache lines that move\n# between CPUs, ours divided by C's, or those that both of two pairs write")
 
 
 def record(name=GUEST):
@@ -36,24 +31,33 @@ def record(name=GUEST):
 
 
 def run(update, name=GUEST):
-    """Measure both drivers in guest `name` and judge, or record with the reason `update`; the exit status."""
+    """Measure guest `name` and judge, or record with the reason `update`; the exit status."""
     if name not in GUESTS:
-        raise say.LabError(f"instructions are recorded of {' and '.join(GUESTS)}, not of {name}")
+        raise say.LabError(f"figures are recorded of {' and '.join(GUESTS)}, not of {name}")
     if update is not None and len(update.split()) < 3:
-        raise say.LabError("say why the ratios change, in some words: make bench-gate UPDATE='nodes are found by hash'")
-    ratios, file = measure(name), record(name)
+        raise say.LabError("say why the figures change, in some words: make bench-gate UPDATE='nodes are found by hash'")
+    file = record(name)
+    if update is None and not file.exists():
+        raise say.LabError(f"nothing is recorded yet: {command(name)} UPDATE='the first measurement'")
+    measured = {kind.table: kind.measure(name) for kind in KINDS[name]}
     if update is not None:
-        old = read(name) if file.exists() else {"ratios": {}, "changes": []}
-        file.write_text(write(ratios, [_change(old["ratios"], ratios, update), *old["changes"]], name))
+        file.write_text(write(*updated(read(name), measured, update, name), name))
         say.note(f"recorded in {file.relative_to(ROOT)}; commit it with what it is about")
         return 0
-    if not file.exists():
-        raise say.LabError(f"no ratios are recorded yet: {command(name)} UPDATE='the first measurement'")
-    rows, failures = judge(read(name)["ratios"], ratios, name)
-    print("\n" + "\n".join(rows))
+    return _judged(read(name), measured, name)
+
+
+def _judged(recorded, measured, name):
+    """Print what became of each figure; the exit status."""
+    count, failures = 0, []
+    for kind in KINDS[name]:
+        rows, wrong = judge(kind, recorded[kind.table], measured[kind.table], name)
+        print("\n" + "\n".join(rows))
+        count, failures = count + len(rows) - 1, failures + wrong
+    print()
     for failure in failures:
         print(f"error: {failure}")
-    print(f"\n{len(ratios) - len(failures)} passed, {len(failures)} failed")
+    print(f"\n{count - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 
@@ -62,92 +66,66 @@ def command(name):
     return "make bench-gate" + ("" if name == GUEST else f" GUEST={name}")
 
 
-def measure(name=GUEST):
-    """{operation: our instructions ÷ the C driver's}"""
-    from report import data
-
-    program = programs.build_for(name, bench.CRATE)
-    ours = step(program, name)
-    if not ours.kept():
-        bench_series.keep(ours)
-    return ratios_of(data.load(programs.build(bench.CRATE), [base(program, name), ours.path]))
-
-
-def step(program, name=GUEST):
-    """The boot in which ours is counted. Counts are exact, so those of the same driver, kernel and binder-bench are kept."""
-    title = f"gate: counting instructions, {name}, rust"
-    inputs = [bench.identity(name, "rust", program, timed=False), bench.arguments("count")]
-    return bench_series.Step(title, bench.HOME / "gate" / f"{name}-rust.json", inputs,
-                             functools.partial(bench.measure, title, name, "rust", program, "count"), 30, bench.conditions)
-
-
-def base(program, name=GUEST):
-    """The C driver's counts, which change with the kernel and with binder-bench only."""
-    key = cache.key(str(kernel.build(name).folder), cache.content(program))
-
-    def make(part):
-        part.write_bytes(bench.measure(f"gate: counting instructions, {name}, c", name, "c", program, "count"))
-
-    return cache.entry(f"bench/c-{key}.json", make)
-
-
-def ratios_of(results):
-    return {cell.name: row["ratio"] for (cell, who), row in sorted(results.counts.items())
-            if who == "rust" and row["ratio"]}
-
-
-def judge(recorded, measured, name=GUEST):
-    """A line for each operation, and what is wrong."""
+def judge(kind, recorded, measured, name=GUEST):
+    """A line for each figure of a kind, and what is wrong."""
     rows, failures = [], []
     for case in sorted(recorded.keys() | measured.keys()):
         was, now = recorded.get(case), measured.get(case)
-        text = f"  {case:<48} {_shown(was):>9} {_shown(now):>9}"
+        text = f"  {case:<48} {kind.shown(was):>9} {kind.shown(now):>9}"
         if was is None:
-            failures.append(f"{case} is not recorded: {command(name)} UPDATE='why it is measured now'")
+            failures.append(f"{case}: {kind.what} not recorded: {command(name)} UPDATE='why it is measured now'")
         elif now is None:
-            failures.append(f"{case} is recorded and was not measured: is it gone from binder-bench?")
+            failures.append(f"{case}: {kind.what} recorded and not measured: is it gone from binder-bench?")
         else:
-            text += f" {(now / was - 1) * 100:+8.2f} %"
-            tolerance = _tolerance(case)
-            if now > was * (1 + tolerance):
-                failures.append(f"{case} takes {now:.4f} times the C driver's instructions, recorded is {was:.4f}: make it "
-                                "cheaper (`make profile` shows where it goes), or record it with the reason")
-            elif now < was * (1 - tolerance):
-                text += "  cheaper: record it, so that it stays (UPDATE='why')"
+            text += f" {(now / was - 1) * 100:+8.2f} %" if was else ""
+            judged = kind.judged(case, was, now)
+            if judged > 0:
+                failures.append(f"{case} {kind.worse.format(now=kind.shown(now), was=kind.shown(was))} "
+                                f"({command(name)} UPDATE='why')")
+            elif judged < 0:
+                text += "  better: record it, so that it stays (UPDATE='why')"
         rows.append(text)
-    return [f"  {'÷ C':<48} {'recorded':>9} {'now':>9}", *rows], failures
+    return [f"  {f'{kind.what} {kind.unit}'.strip():<48} {'recorded':>9} {'now':>9}", *rows], failures
 
 
-def _tolerance(case):
-    return AMONG_MANY if case.startswith("handles ") and not case.endswith(" refs=0") else TOLERANCE
+def updated(old, measured, why, name=GUEST):
+    """What is to be recorded in place of `old`, and the changes to it, the latest first."""
+    new, moved = {}, []
+    for kind in KINDS[name]:
+        was = old[kind.table]
+        now = {case: kind.recorded(case, was[case], figure) if case in was else figure for case, figure in measured[kind.table].items()}
+        new[kind.table] = now
+        moved += _moved(kind, was, now)
+    change = {"date": datetime.date.today(), "why": " ".join(why.split()), "moved": moved}
+    return new, [change, *old["changes"]]
 
 
-def _shown(ratio):
-    return "–" if ratio is None else f"{ratio:.4f}"
-
-
-def _change(old, new, why):
-    """What the record says about one update."""
-    both = sorted(old.keys() & new.keys())
-    moved = [f"{name} {old[name]:.4f} -> {new[name]:.4f}" for name in both if abs(new[name] / old[name] - 1) > 0.0005]
-    moved += [f"{name} {new[name]:.4f}, new" for name in sorted(new.keys() - old.keys()) if old]
-    moved += [f"{name} gone" for name in sorted(old.keys() - new.keys())]
-    return {"date": datetime.date.today(), "why": " ".join(why.split()), "moved": moved}
+def _moved(kind, old, new):
+    """What the record says of one update about a kind."""
+    before = "" if kind is gate_figures.INSTRUCTIONS else f"{kind.table}: "
+    both = [name for name in sorted(old.keys() & new.keys()) if abs(new[name] - old[name]) > 0.0005 * old[name]]
+    moved = [f"{before}{name} {kind.shown(old[name])} -> {kind.shown(new[name])}" for name in both]
+    moved += [f"{before}{name} {kind.shown(new[name])}, new" for name in sorted(new.keys() - old.keys()) if old]
+    return moved + [f"{before}{name} gone" for name in sorted(old.keys() - new.keys())]
 
 
 def read(name=GUEST):
-    found = tomllib.loads(record(name).read_text())
-    return {"ratios": found.get("ratios", {}), "changes": found.get("change", [])}
+    """What is recorded: {table: {row: figure}}, and the `changes`."""
+    found = tomllib.loads(record(name).read_text()) if record(name).exists() else {}
+    return {**{kind.table: found.get(kind.table, {}) for kind in KINDS[name]}, "changes": found.get("change", [])}
 
 
-def write(ratios, changes, name=GUEST):
+def write(figures, changes, name=GUEST):
     """The record as TOML."""
-    head = _HEAD.format(command=command(name), of="" if name == GUEST else f" on {name}")
-    lines = [head, "[ratios]", *(f"{json.dumps(name)} = {ratio:.4f}" for name, ratio in sorted(ratios.items()))]
+    arm = name != GUEST
+    lines = [_HEAD.format(command=command(name), of=f" on {name}" if arm else "", others="" if arm else _OTHERS)]
+    for kind in KINDS[name]:
+        lines += [f"[{kind.table}]", *(f"{json.dumps(row)} = {kind.shown(figure)}"
+                                       for row, figure in sorted(figures[kind.table].items())), ""]
     for change in changes:
-        lines += ["", "[[change]]", f"date = {change['date']}", f"why = {json.dumps(change['why'], ensure_ascii=False)}",
-                  "moved = [", *(f"    {json.dumps(text)}," for text in change["moved"]), "]"]
-    return "\n".join(lines) + "\n"
+        lines += ["[[change]]", f"date = {change['date']}", f"why = {json.dumps(change['why'], ensure_ascii=False)}",
+                  "moved = [", *(f"    {json.dumps(text)}," for text in change["moved"]), "]", ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def exact(rounds=3):

@@ -10,7 +10,7 @@ import re
 import statistics
 import tomllib
 
-from . import bench, bench_full, bench_lines, bench_paired, bench_series, bench_summary, gate, growth, kernel, operations, programs
+from . import bench, bench_full, bench_lines, bench_paired, bench_series, bench_summary, gate_figures, growth, kernel, operations, programs
 from .versions import ROOT
 
 GOALS = ROOT / bench.CRATE / "goals.toml"
@@ -148,14 +148,12 @@ def measure(again=False):
     built = kernel.build(_GUEST)
     main = {driver: operations.step(built, driver, program) for driver in _DRIVERS}
     memory = bench_full.boots("memory", _GUEST, 1, _DRIVERS, program)
-    bench_series.run([gate.step(program), *main.values(), *memory], again)
-    locked = {data.Cell.of(fields).name: count for fields, count in operations.load(main["rust"].path)["locked"]}
-    weighed = data.load(program, [step.path for step in memory]).memory
+    bench_series.run([gate_figures.step(program), *main.values(), *memory], again)
     faults = growth.faults_kept()
     return {
-        "instructions": gate.measure(),
-        "locked": locked,
-        "memory": {cell.case: row["ratio"] for (cell, who), row in weighed.items() if who == "rust" and row["ratio"]},
+        "instructions": gate_figures.instructions(),
+        "locked": operations.locked_by_name(operations.load(main["rust"].path)["locked"]),
+        "memory": gate_figures.weighed(data.load(program, [step.path for step in memory])),
         "time": times({guest: bench_paired.found_before(guest) for guest in _GUESTS_OF_TIME}),
         "lines": bench_lines.figures(bench_lines.found(bench_lines.kept())),
         "growth": {} if faults is None else {"faults": len(faults)},

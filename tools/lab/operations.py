@@ -63,6 +63,13 @@ def load(path):
     return json.loads(path.read_bytes())
 
 
+def locked_by_name(several):
+    """{name of a cell: locked operations}, of what counted.Boot.locked() gives."""
+    from report import data
+
+    return {data.Cell.of(fields).name: count for fields, count in several}
+
+
 def rows(content):
     """{title: (instructions, locked operations)} in their order."""
     counted = [cell["measured"]["count"]["instructions"] for cell in content["result"]["cells"]]

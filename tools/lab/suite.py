@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from . import bench, bench_lines, callbacks, check, clients, frames, gate, growth, guest, host_tests, kernel, kunit, lanes, litmus, module, observed, packages, patch_list, patch_suite, proc, programs, recall, say, stock, times, tracing, turns, unload
+from . import bench, bench_lines, callbacks, check, clients, frames, gate, gate_figures, growth, guest, host_tests, kernel, kunit, lanes, litmus, module, observed, packages, patch_list, patch_suite, proc, programs, recall, say, stock, times, tracing, turns, unload
 from .tally import COUNTS, Tally, last_words, run
 from .versions import BUILD, ROOT
 
@@ -167,13 +167,13 @@ def stages(afresh=False):
         stage(f"binderctl in terminals um {driver}", functools.partial(observed.terminals, driver=driver))
     for driver in ("c", "upstream", "rust"):
         stage(f"binderctl um {driver}", functools.partial(observed.binderctl, driver=driver))
-    stage("instructions next to C's", _gate, needs="x86_64")
+    for title, kinds in gate_figures.STAGES.items():
+        stage(title, functools.partial(_held, kinds=kinds), needs="x86_64")
     stage("traced calls next to C's", needs="x86_64",
           run=functools.partial(_next_to_c, title="instructions of a traced call next to C's", judge=tracing.cost_next_to_c))
     stage("growth next to C's", needs="x86_64",
           run=functools.partial(_next_to_c, title="growth next to C's", judge=growth.short))
-    stage("lines that move, in known cases", needs="x86_64",
-          run=functools.partial(_next_to_c, title="lines that move, in known cases", judge=bench_lines.known_cases))
+    stage("lines that move, in known cases", _lines, needs="x86_64")
     stage("memory kept", needs="x86_64",
           run=functools.partial(_next_to_c, title="memory kept", judge=bench.retention_of_few))
     for driver in ("c", "rust"):
@@ -464,13 +464,18 @@ def _bench_errors(tally):
         tally.one(title, result.good)
 
 
-def _gate(tally):
-    """Our instructions next to the C driver's, operation by operation."""
-    title = "instructions next to C's"
-    rows, failures = gate.judge(gate.read()["ratios"], gate.measure())
-    for line in [*rows, *(f"error: {failure}" for failure in failures)]:
-        say.lines(f"    {line}")
-    tally.add(title, len(rows) - 1 - len(failures), len(failures))
+def _held(tally, kinds):
+    """Our figures of some kinds that the gate holds, row by row."""
+    for kind in kinds:
+        rows, failures = gate.judge(kind, gate.read()[kind.table], kind.measure())
+        say.lines(*(f"    {line}" for line in [*rows, *(f"error: {failure}" for failure in failures)]))
+        tally.add(kind.title, len(rows) - 1 - len(failures), len(failures))
+
+
+def _lines(tally):
+    """Lines that move: of what is known beforehand, and what the gate holds of them. One boot tells both."""
+    _next_to_c(tally, title="lines that move, in known cases", judge=bench_lines.known_cases)
+    _held(tally, (gate_figures.LINES,))
 
 
 def _mutants(tally):
