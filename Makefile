@@ -18,7 +18,7 @@ endif
 
 # A word that nothing reads would be obeyed in silence.
 WORDS := GUEST DRIVER BUILTIN FULL ONLY ROUNDS DOCS AGAIN UPDATE STEPS SIZE WORKLOAD CODE QUICK AFRESH NEAR_LIMITS SEED COUNT MOST SLICE \
-	RECORD RESUME SECONDS_ CACHE ICOUNT CPUS READ RUN KERNEL FLAVOUR FROM TEST SINCE UNUSED PYTHON KERNEL_SRC RUST_BINDER_CACHE CARGO_HOME CI
+	RECORD RESUME SECONDS_ CACHE ICOUNT CPUS BUSY HANDOFF READ RUN KERNEL FLAVOUR FROM TEST SINCE UNUSED PYTHON KERNEL_SRC RUST_BINDER_CACHE CARGO_HOME CI
 UNKNOWN := $(filter-out $(WORDS),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 ifneq ($(UNKNOWN),)
 $(error nothing reads $(UNKNOWN:%=%=): there are $(WORDS); `make help` says where)
@@ -42,8 +42,11 @@ help: ## this list
 bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|lines|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
 	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(NAMED)
 
-paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; DOCS=1: into docs)
-	@$(LAB) paired $(WHERE) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
+# Guests in which nothing is pinned.
+scenes = $(if $(CPUS),--cpus $(call one_word,$(CPUS))) $(if $(BUSY),--busy $(call one_word,$(BUSY))) $(if $(HANDOFF),--handoff $(call one_word,$(HANDOFF)))
+
+paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; CPUS=1,2,4 BUSY=0,1 HANDOFF=0,1,2, or some of them: nothing pinned, on so many CPUs, beside a process that computes; DOCS=1: into docs)
+	@$(LAB) paired $(WHERE) $(scenes) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
 many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3)
 	@$(LAB) many $(WHERE) $(if $(CPUS),--cpus $(CPUS)) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_))
