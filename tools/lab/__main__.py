@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import android, aosp, aosp_bench, bench, bench_free, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
+from . import android, aosp, aosp_bench, bench, bench_free, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, placement, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -138,6 +138,10 @@ def _parser():
     paired.add_argument("--boots", type=_count, default=5, help="of each scene")
     paired.add_argument("--seconds", type=_count, default=10, help="for each size and driver, in a boot")
     paired.add_argument("--docs", action="store_true", help="the table goes into docs")
+    placed = _scenes(guest_option(command("placement", _placement, "where the two of a call run, and who moves them")))
+    placed.add_argument("--boots", type=_count, default=3, help="of each scene")
+    placed.add_argument("--seconds", type=_count, default=1, help="for each driver, in a boot")
+    placed.add_argument("--docs", action="store_true", help="the table goes into docs")
     many = guest_option(command("many", lambda a: bench_many.run(a.guest, a.cpus, a.boots, a.seconds),
                                 "calls a second of many clients at once, through C and ours in one kernel"))
     many.add_argument("--cpus", type=int, choices=range(1, 9), default=2, help="of the guest; 4 at most in User Mode Linux")
@@ -392,6 +396,13 @@ def _paired(arguments):
     if arguments.docs:
         bench_free.must_be_all(cpus, busy)
     return bench_free.run(arguments.guest, bench_free.scenes(cpus, busy, handoff), arguments.boots, arguments.seconds, arguments.docs)
+
+
+def _placement(arguments):
+    if arguments.docs:
+        bench_free.must_be_all(arguments.cpus, arguments.busy)
+    asked = bench_free.scenes(arguments.cpus, arguments.busy, arguments.handoff)
+    return placement.run(arguments.guest, asked, arguments.boots, arguments.seconds, arguments.docs)
 
 
 def _growth(arguments):

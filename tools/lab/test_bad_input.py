@@ -62,6 +62,7 @@ class Words(unittest.TestCase):
             (("paired", "CPUS=1,two"), "error: argument --cpus: two is none of 1, 2, 4"),
             (("paired", "BUSY=2"), "error: argument --busy: 2 is none of 0, 1"),
             (("paired", "CPUS=2", "DOCS=1"), "error: the table in docs has all guests: DOCS=1 CPUS=1,2,4 BUSY=0,1"),
+            (("placement", "HANDOFF=3"), "error: argument --handoff: 3 is none of 0, 1, 2"),
             (("mutations", "ONLY=tidy,nonsense"), "error: no mutation has"),
             (("deb-test", "ONLY=nonsense"), "invalid choice: 'nonsense' (choose from 'sid', 'trixie')"),
             (("install", "KERNEL=/nonexistent"), "error: /nonexistent is no kernel tree"),
