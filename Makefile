@@ -48,7 +48,7 @@ scenes = $(if $(CPUS),--cpus $(call one_word,$(CPUS))) $(if $(BUSY),--busy $(cal
 paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; CPUS=1,2,4 BUSY=0,1 HANDOFF=0,1,2, or some of them: nothing pinned, on so many CPUs, beside a process that computes; DOCS=1: into docs)
 	@$(LAB) paired $(WHERE) $(scenes) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
-placement: $(PYTHON) ## where client and server of a call run that nobody pins, through C and ours, and who moves them (CPUS=1,2,4 BUSY=0,1 HANDOFF=0,1,2, or some of them; ROUNDS=3 SECONDS_=1; DOCS=1: into docs)
+placement: $(PYTHON) ## where client and server of a call run that nobody pins, through C and ours, and who moves them (CPUS=1,2,4 BUSY=0,1 HANDOFF=0,1,2, or some of them; ROUNDS=3 SECONDS_=2; DOCS=1: into docs)
 	@$(LAB) placement $(WHERE) $(scenes) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
 many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3)

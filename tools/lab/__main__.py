@@ -140,7 +140,7 @@ def _parser():
     paired.add_argument("--docs", action="store_true", help="the table goes into docs")
     placed = _scenes(guest_option(command("placement", _placement, "where the two of a call run, and who moves them")))
     placed.add_argument("--boots", type=_count, default=3, help="of each scene")
-    placed.add_argument("--seconds", type=_count, default=1, help="for each driver, in a boot")
+    placed.add_argument("--seconds", type=_count, default=2, help="for which calls are traced, in a boot")
     placed.add_argument("--docs", action="store_true", help="the table goes into docs")
     many = guest_option(command("many", lambda a: bench_many.run(a.guest, a.cpus, a.boots, a.seconds),
                                 "calls a second of many clients at once, through C and ours in one kernel"))

@@ -18,10 +18,18 @@ from . import bench_beside, bench_free, bench_paired, guest, kernel, say
 # Of an empty call binder-bench would measure what nobody can save as well, by futexes of the same client.
 SIZE = 8
 DRIVERS = ("c", "rust")
+# The scheduler remembers for some seconds that a thread has woken several others, as all do when they start, and leaves whom it wakes
+# where they were.
+SETTLED = 5
 _SCRIPT = """
-tracing=/sys/kernel/tracing
-mount -t tracefs tracefs $tracing && cd $tracing && mkdir instances/c instances/rust || exit
-for tracer in . instances/c instances/rust; do
+tracers=". instances/c instances/rust"
+trace() {{
+	for tracer in $tracers; do
+		echo $1 >$tracer/tracing_on || exit
+	done
+}}
+mount -t tracefs tracefs /sys/kernel/tracing && cd /sys/kernel/tracing && mkdir instances/c instances/rust && trace 0 || exit
+for tracer in $tracers; do
 	echo counter >$tracer/trace_clock && echo 32768 >$tracer/buffer_size_kb || exit
 done
 for event in binder_transaction binder_transaction_received; do
@@ -30,10 +38,13 @@ done
 for event in waking wakeup migrate_task switch; do
 	echo 1 >events/sched/sched_$event/enable || exit
 done
-{calls} >/tmp/said || exit
-echo 0 >tracing_on
+{calls} >/tmp/said &
+calls=$!
+sleep {settled} && trace 1 && sleep {seconds} && trace 0
+kill -0 $calls || exit
+wait $calls || exit
 grep busy /tmp/said
-for tracer in . instances/c instances/rust; do
+for tracer in $tracers; do
 	echo "== $tracer"
 	cat $tracer/per_cpu/cpu*/stats $tracer/trace
 done | gzip | base64
@@ -42,7 +53,7 @@ _SECTION = re.compile(r"^== (?:\.|instances/(\w+))$")
 _LOST = re.compile(r"^(?:overrun|dropped events): (?!0$)(\d+)$", re.M)
 #                      TASK-PID    CPU#      flags  order    event  what it says
 _EVENT = re.compile(r"^ *.+-(\d+) +\[(\d+)\] \S+ +(\d+): (\w+): (.*)$")
-_NUMBER = re.compile(r"\b(pid|next_pid|dest_cpu|transaction|reply)=(\d+)")
+_NUMBER = re.compile(r"\b(pid|prev_pid|next_pid|dest_cpu|transaction|reply)=(\d+)")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -75,22 +86,26 @@ class Counts:
 
 
 def run(name, asked, boots, seconds, into_docs=False):
-    """Some boots of each scene in turns, `seconds` for each driver, and a table."""
+    """Some boots of each scene in turns, in each of which calls are traced for so many `seconds`, and a table."""
     bench_beside.say_if_too_many(max(scene.cpus for scene in asked))
     built = kernel.build(name)
     there = bench_beside.files(built)
     found = {scene: [] for scene in asked}
     for boot in range(1, boots + 1):
         for scene in asked:
-            calls = scene.script(bench_paired.script("free", (SIZE,), seconds))
-            said = scene.output(built, there, f"placement, boot {boot},", _SCRIPT.format(calls=calls, **guest.MODULES), memory=1536,
-                                timeout=60 * seconds + 240)
+            said = scene.output(built, there, f"placement, boot {boot},", script(scene, seconds), memory=1536, timeout=60 * seconds + 240)
             found[scene].append(count(*unpacked(said)))
     text = table(found)
     print("\n" + text)
     if into_docs:
         bench_free.put_into_docs("placement", name, text)
     return 0
+
+
+def script(scene, seconds):
+    """What traces calls for so long in a guest. They begin before, and end after that."""
+    calls = scene.script(bench_paired.script("free", (SIZE,), (SETTLED + seconds) // len(DRIVERS) + 2))
+    return _SCRIPT.format(calls=calls, settled=SETTLED, seconds=seconds, **guest.MODULES)
 
 
 def unpacked(said):
@@ -144,7 +159,7 @@ def count(text, busy=None):
         elif event.name == "sched_migrate_task" and whom in pair:
             kind = "balancer" if whom not in wakers else "waking" if wakers[whom] in pair else "others"
             setattr(now, kind, getattr(now, kind) + 1)
-        if busy and busy in (event.says.get("next_pid"), whom if event.name == "sched_migrate_task" else None):
+        if busy and busy in (event.says.get("prev_pid"), event.says.get("next_pid"), whom if event.name == "sched_migrate_task" else None):
             busy_on = event.says.get("dest_cpu", event.cpu)
     return found
 

@@ -66,6 +66,16 @@ class Reading(unittest.TestCase):
         c = Counts(calls=2, woken=2, same=1, busy=1, waking=2, balancer=1)
         self.assertEqual(placement.count(TOLD, 74), {"c": c, "rust": OURS})
 
+    def test_the_busy_one_is_where_it_was_taken_off_a_cpu(self):
+        found = placement.count(TOLD.replace("prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=sh next_pid=74",
+                                             "prev_comm=sh prev_pid=74 prev_prio=120 prev_state=R ==> next_comm=swapper/2 next_pid=0"), 74)
+        self.assertEqual([found[driver].busy for driver in placement.DRIVERS], [1, 1])
+
+    def test_calls_go_on_while_they_are_traced(self):
+        for seconds in (1, 2, 9):
+            each = int(placement.script(bench_free.Scene(2, 0), seconds).partition("--seconds ")[2].split()[0])
+            self.assertGreater(len(placement.DRIVERS) * each, placement.SETTLED + seconds)
+
     def test_nobody_is_busy(self):
         found = placement.count(TOLD)
         self.assertEqual([found[driver].busy for driver in placement.DRIVERS], [0, 0])
