@@ -18,8 +18,7 @@ from . import bench_beside, bench_free, bench_paired, guest, kernel, say
 # Of an empty call binder-bench would measure what nobody can save as well, by futexes of the same client.
 SIZE = 8
 DRIVERS = ("c", "rust")
-# The scheduler remembers for some seconds that a thread has woken several others, as all do when they start, and leaves whom it wakes
-# where they were.
+# Whom threads have woken as they started the scheduler takes into account for some seconds (`wakee_flips` in kernel/sched/fair.c).
 SETTLED = 5
 _SCRIPT = """
 tracers=". instances/c instances/rust"
