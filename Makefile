@@ -18,7 +18,7 @@ endif
 
 # A word that nothing reads would be obeyed in silence.
 WORDS := GUEST DRIVER BUILTIN FULL ONLY ROUNDS DOCS AGAIN UPDATE STEPS SIZE WORKLOAD CODE QUICK AFRESH NEAR_LIMITS SEED COUNT MOST SLICE \
-	RECORD RESUME SECONDS_ CACHE ICOUNT CPUS READ RUN KERNEL FLAVOUR FROM TEST SINCE UNUSED PYTHON KERNEL_SRC RUST_BINDER_CACHE CARGO_HOME CI
+	RECORD RESUME SECONDS_ CACHE ICOUNT CPUS BUSY HANDOFF READ RUN KERNEL FLAVOUR FROM TEST SINCE UNUSED PYTHON KERNEL_SRC RUST_BINDER_CACHE CARGO_HOME CI
 UNKNOWN := $(filter-out $(WORDS),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 ifneq ($(UNKNOWN),)
 $(error nothing reads $(UNKNOWN:%=%=): there are $(WORDS); `make help` says where)
@@ -33,7 +33,7 @@ NAMED := $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench paired many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens android aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install patches wrap cache clean purge
+.PHONY: help bench paired placement many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens android aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install patches wrap cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|arm64|arm64-16k|arm64-64k|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -42,8 +42,14 @@ help: ## this list
 bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|lines|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
 	@$(LAB) bench $(if $(FULL),--full) $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again) $(NAMED)
 
-paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; DOCS=1: into docs)
-	@$(LAB) paired $(WHERE) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
+# Guests in which nothing is pinned.
+scenes = $(if $(CPUS),--cpus $(call one_word,$(CPUS))) $(if $(BUSY),--busy $(call one_word,$(BUSY))) $(if $(HANDOFF),--handoff $(call one_word,$(HANDOFF)))
+
+paired: $(PYTHON) ## time of round trips through C and ours in one kernel, in turns, by the same processes (ROUNDS=5 SECONDS_=10; CPUS=1,2,4 BUSY=0,1 HANDOFF=0,1,2, or some of them: nothing pinned, on so many CPUs, beside a process that computes; DOCS=1: into docs)
+	@$(LAB) paired $(WHERE) $(scenes) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
+
+placement: $(PYTHON) ## where client and server of a call run that nobody pins, through C and ours, and who moves them (CPUS=1,2,4 BUSY=0,1 HANDOFF=0,1,2, or some of them; ROUNDS=3 SECONDS_=2; DOCS=1: into docs)
+	@$(LAB) placement $(WHERE) $(scenes) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
 many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3)
 	@$(LAB) many $(WHERE) $(if $(CPUS),--cpus $(CPUS)) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_))

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import android, aosp, aosp_bench, bench, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
+from . import android, aosp, aosp_bench, bench, bench_free, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, placement, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -134,11 +134,14 @@ def _parser():
     measured.add_argument("--docs", action="store_true", help="copy the figures to docs/figures; of lines, the tables go into docs, too")
     measured.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
     command("traced", _traced, "trace events next to the C driver's, and a tracer that stays while the driver goes")
-    paired = guest_option(command("paired", lambda a: bench_paired.run(a.guest, a.boots, a.seconds, a.docs),
-                                  "round trips through C and ours in one kernel, in turns"))
+    paired = _scenes(guest_option(command("paired", _paired, "round trips through C and ours in one kernel, in turns")))
     paired.add_argument("--boots", type=_count, default=5, help="of each scene")
     paired.add_argument("--seconds", type=_count, default=10, help="for each size and driver, in a boot")
     paired.add_argument("--docs", action="store_true", help="the table goes into docs")
+    placed = _scenes(guest_option(command("placement", _placement, "where the two of a call run, and who moves them")))
+    placed.add_argument("--boots", type=_count, default=3, help="of each scene")
+    placed.add_argument("--seconds", type=_count, default=2, help="for which calls are traced, in a boot")
+    placed.add_argument("--docs", action="store_true", help="the table goes into docs")
     many = guest_option(command("many", lambda a: bench_many.run(a.guest, a.cpus, a.boots, a.seconds),
                                 "calls a second of many clients at once, through C and ours in one kernel"))
     many.add_argument("--cpus", type=int, choices=range(1, 9), default=2, help="of the guest; 4 at most in User Mode Linux")
@@ -376,6 +379,30 @@ def _bench(arguments):
     if unknown:
         raise say.LabError(f"no stage {', '.join(map(repr, sorted(unknown)))}: there are {', '.join(bench_full.STAGES)}")
     return bench_full.run(stages, arguments.rounds, arguments.extra, arguments.docs, arguments.again)
+
+
+def _scenes(sub):
+    """Options of what runs where the scheduler puts it."""
+    sub.add_argument("--cpus", type=bench_free.chosen(*bench_free.CPUS), metavar="N,...", help="of guests: some of 1, 2, 4")
+    sub.add_argument("--busy", type=bench_free.chosen(*bench_free.BUSY), metavar="N,...", help="1: beside a process that computes; 0: alone")
+    sub.add_argument("--handoff", type=bench_free.chosen(*bench_free.HANDOFF), metavar="N,...", help="our driver's parameter: some of 0, 1, 2")
+    return sub
+
+
+def _paired(arguments):
+    cpus, busy, handoff = arguments.cpus, arguments.busy, arguments.handoff
+    if not (cpus or busy or handoff):
+        return bench_paired.run(arguments.guest, arguments.boots, arguments.seconds, arguments.docs)
+    if arguments.docs:
+        bench_free.must_be_all(cpus, busy)
+    return bench_free.run(arguments.guest, bench_free.scenes(cpus, busy, handoff), arguments.boots, arguments.seconds, arguments.docs)
+
+
+def _placement(arguments):
+    if arguments.docs:
+        bench_free.must_be_all(arguments.cpus, arguments.busy)
+    asked = bench_free.scenes(arguments.cpus, arguments.busy, arguments.handoff)
+    return placement.run(arguments.guest, asked, arguments.boots, arguments.seconds, arguments.docs)
 
 
 def _growth(arguments):

@@ -5,10 +5,9 @@ Where its CPUs wait for each other is where a driver's locks are; that takes CPU
 """
 
 import json
-import os
 import statistics
 
-from . import bench_beside, kernel, say
+from . import bench_beside, kernel
 
 ROUNDS = 3
 # What they are called, and what binder-bench is told; `{}` in a name is how many there are.
@@ -35,8 +34,7 @@ done
 
 def run(name, cpus, boots, seconds):
     """Some boots with so many CPUs, `seconds` for each case and round, and a table."""
-    if cpus > (os.cpu_count() or 1):
-        say.note(f"{cpus} CPUs of the guest are more than this machine has: what waits for a CPU of the host then is no figure of a driver's")
+    bench_beside.say_if_too_many(cpus)
     built = kernel.build(name)
     there = bench_beside.files(built)
     texts = [_boot(built, there, cpus, boot, seconds) for boot in range(1, boots + 1)]

@@ -55,13 +55,27 @@ def _key(name, program):
 
 def _boot(built, there, scene, boot, seconds):
     title, placement, pin, parameters = scene
-    script = _SCRIPT.format(placement=placement, seconds=seconds, sizes=",".join(map(str, SIZES)))
-    said = bench_beside.output(built, there, f"paired {built.guest.name}, {title}, boot {boot}", script, parameters,
+    said = bench_beside.output(built, there, f"paired {built.guest.name}, {title}, boot {boot}", script(placement, SIZES, seconds), parameters,
                                pin=pin if built.guest.arch == "um" else None, timeout=len(SIZES) * seconds * 3 + 60)
+    return rows_of(said)
+
+
+def script(placement, sizes, seconds):
+    """What measures both in a guest, `seconds` for each size and driver."""
+    return _SCRIPT.format(placement=placement, seconds=seconds, sizes=",".join(map(str, sizes)))
+
+
+def rows_of(said):
+    """What came out, for each size: of what the script printed, the last line."""
     return json.loads(said.strip().splitlines()[-1])["rows"]
 
 
 def table(found):
+    """What both take, and what they add to an empty call."""
+    return "\n".join(ratios(found) + added(found)) + "\n"
+
+
+def ratios(found):
     """A line for each scene and size: of each boot's figures the middle one, and of the ratios also the ends."""
     lines = ["| where they run | bytes | C, µs | ours, µs | ours ÷ C, median | of each boot | average |", "|---|--:|--:|--:|--:|---|--:|"]
     for (scene, size), rows in found.items():
@@ -72,7 +86,7 @@ def table(found):
         unsure = max((row["median"]["high"] - row["median"]["low"]) / 2 for row in rows)
         lines.append(f"| {scene} | {size} | {first:.1f} | {second:.1f} | **{middle(medians):.3f}** | {medians[0]:.3f} to {medians[-1]:.3f}, "
                      f"± {unsure:.3f} | {middle(row['average']['point'] for row in rows):.3f} |")
-    return "\n".join(lines + added(found)) + "\n"
+    return lines
 
 
 def added(found):

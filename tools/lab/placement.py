@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make placement`: where client and server of a call run that nobody has pinned, and who moves them, as the scheduler's trace events say.
+
+Calls are made through C and ours in turns, as in `make paired`. Who calls whom, and on which CPU, the drivers' own events say, each
+driver's in an instance of the tracer; the scheduler's are in the tracer itself. The clock of all counts events: so they have one order.
+"""
+
+import base64
+import collections
+import dataclasses
+import functools
+import gzip
+import operator
+import re
+
+from . import bench_beside, bench_free, bench_paired, guest, kernel, say
+
+# Of an empty call binder-bench would measure what nobody can save as well, by futexes of the same client.
+SIZE = 8
+DRIVERS = ("c", "rust")
+# Whom threads have woken as they started the scheduler takes into account for some seconds (`wakee_flips` in kernel/sched/fair.c).
+SETTLED = 5
+_SCRIPT = """
+tracers=". instances/c instances/rust"
+trace() {{
+	for tracer in $tracers; do
+		echo $1 >$tracer/tracing_on || exit
+	done
+}}
+mount -t tracefs tracefs /sys/kernel/tracing && cd /sys/kernel/tracing && mkdir instances/c instances/rust && trace 0 || exit
+for tracer in $tracers; do
+	echo counter >$tracer/trace_clock && echo 32768 >$tracer/buffer_size_kb || exit
+done
+for event in binder_transaction binder_transaction_received; do
+	echo binder:$event:mod:{c} >>instances/c/set_event && echo binder:$event:mod:{rust} >>instances/rust/set_event || exit
+done
+for event in waking wakeup migrate_task switch; do
+	echo 1 >events/sched/sched_$event/enable || exit
+done
+{calls} >/tmp/said &
+calls=$!
+sleep {settled} && trace 1 && sleep {seconds} && trace 0
+kill -0 $calls || exit
+wait $calls || exit
+grep busy /tmp/said
+for tracer in $tracers; do
+	echo "== $tracer"
+	cat $tracer/per_cpu/cpu*/stats $tracer/trace
+done | gzip | base64
+"""
+_SECTION = re.compile(r"^== (?:\.|instances/(\w+))$")
+_LOST = re.compile(r"^(?:overrun|dropped events): (?!0$)(\d+)$", re.M)
+#                      TASK-PID    CPU#      flags  order    event  what it says
+_EVENT = re.compile(r"^ *.+-(\d+) +\[(\d+)\] \S+ +(\d+): (\w+): (.*)$")
+_NUMBER = re.compile(r"\b(pid|prev_pid|next_pid|dest_cpu|transaction|reply)=(\d+)")
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Event:
+    """What was told, in this order, on `cpu` while thread `pid` ran; by `driver`, or the scheduler if that is empty."""
+
+    order: int
+    driver: str
+    cpu: int
+    pid: int
+    name: str
+    says: dict = dataclasses.field(compare=False)
+
+
+@dataclasses.dataclass
+class Counts:
+    """Calls, those for which the server was woken, because it slept, those which it took on the caller's CPU, and on that of the busy
+    process; how often client or server was moved as the other one woke it, by nobody's waking it, and as somebody else woke it."""
+
+    calls: int = 0
+    woken: int = 0
+    same: int = 0
+    busy: int = 0
+    waking: int = 0
+    balancer: int = 0
+    others: int = 0
+
+    def __add__(self, other):
+        return Counts(*map(sum, zip(dataclasses.astuple(self), dataclasses.astuple(other))))
+
+
+def run(name, asked, boots, seconds, into_docs=False):
+    """Some boots of each scene in turns, in each of which calls are traced for so many `seconds`, and a table."""
+    bench_beside.say_if_too_many(max(scene.cpus for scene in asked))
+    built = kernel.build(name)
+    there = bench_beside.files(built)
+    found = {scene: [] for scene in asked}
+    for boot in range(1, boots + 1):
+        for scene in asked:
+            said = scene.output(built, there, f"placement, boot {boot},", script(scene, seconds), memory=1536, timeout=60 * seconds + 240)
+            found[scene].append(count(*unpacked(said)))
+    text = table(found)
+    print("\n" + text)
+    if into_docs:
+        bench_free.put_into_docs("placement", name, text)
+    return 0
+
+
+def script(scene, seconds):
+    """What traces calls for so long in a guest. They begin before, and end after that."""
+    calls = scene.script(bench_paired.script("free", (SIZE,), (SETTLED + seconds) // len(DRIVERS) + 2))
+    return _SCRIPT.format(calls=calls, settled=SETTLED, seconds=seconds, **guest.MODULES)
+
+
+def unpacked(said):
+    """(what the tracers have told, the process that was busy, if one was) of what a guest has printed."""
+    busy = re.match(r"busy (\d+)\n", said)
+    packed = said[busy.end():] if busy else said
+    return gzip.decompress(base64.b64decode(packed)).decode(), int(busy[1]) if busy else None
+
+
+def events(text):
+    """All that was told, in its order."""
+    lost = sum(map(int, _LOST.findall(text)))
+    if lost:
+        raise say.LabError(f"the tracer has lost {lost} events: take fewer SECONDS_")
+    found, driver = [], ""
+    for line in text.splitlines():
+        if section := _SECTION.match(line):
+            driver = section[1] or ""
+        elif event := _EVENT.match(line):
+            pid, cpu, order, name, words = event.groups()
+            found.append(Event(int(order), driver, int(cpu), int(pid), name, {key: int(value) for key, value in _NUMBER.findall(words)}))
+    return sorted(found)
+
+
+def count(text, busy=None):
+    """The counts of each driver; `busy` is the process that computes."""
+    told = events(text)
+    pairs = {driver: _pair(told, driver) for driver in DRIVERS}
+    found = {driver: Counts() for driver in DRIVERS}
+    # Of calls that are under way, the caller's CPU. Of threads that are being woken, by whom. Which driver's turn it is, and whether
+    # its server was woken since the call.
+    sent, wakers, turn, woken, busy_on = {}, {}, None, False, None
+    for event in told:
+        pair, now = pairs.get(event.driver or turn, ()), found.get(event.driver or turn)
+        whom = event.says.get("pid")
+        if event.name == "binder_transaction" and event.pid == pair[0] and not event.says["reply"]:
+            turn, woken = event.driver, False
+            sent[turn, event.says["transaction"]] = event.cpu
+        elif event.name == "binder_transaction_received" and event.pid == pair[1]:
+            caller = sent.pop((event.driver, event.says["transaction"]), None)
+            if caller is not None:
+                now.calls += 1
+                now.woken += woken
+                now.same += caller == event.cpu
+                now.busy += busy_on == event.cpu
+        elif event.name == "sched_waking" and whom in pair:
+            wakers[whom] = event.pid
+            woken |= whom == pair[1]
+        elif event.name == "sched_wakeup":
+            wakers.pop(whom, None)
+        elif event.name == "sched_migrate_task" and whom in pair:
+            kind = "balancer" if whom not in wakers else "waking" if wakers[whom] in pair else "others"
+            setattr(now, kind, getattr(now, kind) + 1)
+        if busy and busy in (event.says.get("prev_pid"), event.says.get("next_pid"), whom if event.name == "sched_migrate_task" else None):
+            busy_on = event.says.get("dest_cpu", event.cpu)
+    return found
+
+
+def _pair(told, driver):
+    """(client, server): the threads that have most calls through a driver."""
+    senders = {}
+    pairs = collections.Counter()
+    for event in told:
+        if event.driver != driver:
+            continue
+        number = event.says["transaction"]
+        if event.name == "binder_transaction" and not event.says["reply"]:
+            senders[number] = event.pid
+        elif event.name == "binder_transaction_received" and number in senders:
+            pairs[senders.pop(number), event.pid] += 1
+    if not pairs:
+        raise say.LabError(f"the tracer has seen no call through {driver}")
+    return pairs.most_common(1)[0][0]
+
+
+def table(found):
+    """A line for each scene, of which there are the counts of some boots: C's and ours next to each other, and of shares each boot's
+    ends. What is moved is said of 1 000 calls."""
+    lines = ["| guest | calls: C, ours | % with the server on the caller's CPU: C, of each boot | ours, of each boot | % for which it was woken: C, ours "
+             "| % on the busy one's CPU: C, ours | moved, of 1 000 calls: C, ours | of these, as one woke the other | by the balancer "
+             "| as somebody else woke it |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    return "\n".join(lines + [_line(scene, boots) for scene, boots in found.items()]) + "\n"
+
+
+def _line(scene, boots):
+    total = [functools.reduce(operator.add, (counts[driver] for counts in boots)) for driver in DRIVERS]
+    shares = []
+    for driver, counts in zip(DRIVERS, total):
+        each = sorted(100 * one[driver].same / one[driver].calls for one in boots)
+        shares.append(f"{100 * counts.same / counts.calls:.0f}, {each[0]:.0f} to {each[-1]:.0f}")
+
+    def both(parts, figure):
+        return ", ".join(f"{parts * figure(one) / one.calls:.1f}" for one in total)
+
+    words = [scene.title, ", ".join(str(one.calls) for one in total), *shares, both(100, lambda one: one.woken), both(100, lambda one: one.busy) if scene.busy else "–",
+             f"**{both(1000, lambda one: one.waking + one.balancer + one.others)}**", both(1000, lambda one: one.waking),
+             both(1000, lambda one: one.balancer), both(1000, lambda one: one.others)]
+    return f"| {' | '.join(words)} |"
