@@ -13,6 +13,8 @@ from . import bench_beside, bench_paired, kernel, say
 # What there is to choose from: CPUs of the guest; how many processes compute beside the two; what our driver is told.
 CPUS, BUSY, HANDOFF = (1, 2, 4), (0, 1), (0, 1, 2)
 SIZES = (0, 4096)
+# The marks of the table in the document.
+_TITLE = "free placement"
 # An empty call has two more series, of what nobody can save.
 _SERIES = 2 * len(SIZES) + 2
 
@@ -70,6 +72,8 @@ def must_be_all(cpus, busy):
 
 def run(name, asked, boots, seconds, into_docs=False):
     """Some boots of each scene in turns, `seconds` for each size and driver, and a table."""
+    if into_docs:
+        place_in_docs(_TITLE, name)
     bench_beside.say_if_too_many(max(scene.cpus for scene in asked))
     built = kernel.build(name)
     there = bench_beside.files(built)
@@ -84,15 +88,20 @@ def run(name, asked, boots, seconds, into_docs=False):
     text = "\n".join(bench_paired.ratios(found)) + "\n"
     print("\n" + text)
     if into_docs:
-        put_into_docs("free placement", name, text)
+        put_into_docs(_TITLE, name, text)
     return 0
 
 
 def put_into_docs(title, name, table):
     """Lay a table between the marks that the document has for one of this title in this guest."""
+    text = place_in_docs(title, name).sub(lambda _: table, bench_paired.DOCUMENT.read_text())
+    bench_paired.DOCUMENT.write_text(text)
+
+
+def place_in_docs(title, name):
+    """The pattern of what is between those marks, which must be there."""
     mark = title if name == "um" else f"{title} {name}"
     place = re.compile(rf"(?<=<!-- begin: {mark} -->\n).*?(?=<!-- end: {mark} -->)", re.S)
-    text, times = place.subn(lambda _: table, bench_paired.DOCUMENT.read_text())
-    if not times:
+    if not place.search(bench_paired.DOCUMENT.read_text()):
         raise say.LabError(f"{bench_paired.DOCUMENT.name} has no place for `{mark}`")
-    bench_paired.DOCUMENT.write_text(text)
+    return place

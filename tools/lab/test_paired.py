@@ -60,6 +60,11 @@ class Scenes(unittest.TestCase):
             with self.assertRaisesRegex(say.LabError, "DOCS=1 CPUS=1,2,4 BUSY=0,1"):
                 self.asked(*words, "--docs")
 
+    def test_a_guest_that_the_documents_have_no_place_for_is_told_before_anything_is_measured(self):
+        with mock.patch.object(bench_free.kernel, "build") as build, self.assertRaisesRegex(say.LabError, "no place for `free placement arm64`"):
+            bench_free.run("arm64", bench_free.scenes((1,), None, None), 1, 1, into_docs=True)
+        build.assert_not_called()
+
     def test_a_table_has_the_scene_first(self):
         row = {"median_us": [10.0, 8.0], "median": {"point": 0.8, "low": 0.79, "high": 0.81}, "average": {"point": 0.9}, "added": {}}
         lines = bench_paired.ratios({(bench_free.Scene(1, 1).title, 0): [row]})
