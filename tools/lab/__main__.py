@@ -131,7 +131,7 @@ def _parser():
                           help=f"of the full measurement: {', '.join(bench_full.STAGES)}; the others keep their last results")
     measured.add_argument("--again", action="store_true", help="measure what was measured already, too")
     measured.add_argument("--rounds", type=_count, default=3, help="boots of each driver for times")
-    measured.add_argument("--docs", action="store_true", help="copy the figures to docs/figures; of lines, the tables go into docs, too")
+    measured.add_argument("--docs", action="store_true", help="figures and tables go into docs")
     measured.add_argument("extra", nargs="*", help="more options of binder-bench run, for times")
     command("traced", _traced, "trace events next to the C driver's, and a tracer that stays while the driver goes")
     paired = _scenes(guest_option(command("paired", _paired, "round trips through C and ours in one kernel, in turns")))

@@ -145,7 +145,7 @@ def _end(page, program):
 
 
 def _page(program, to_docs):
-    from report import sections, write
+    from report import results_page, sections, write
 
     paths = {stage: bench.results(stage) for stage in write.MEASURED}
     found = _operations()
@@ -155,11 +155,12 @@ def _page(program, to_docs):
         profiles[-1].parent.mkdir(parents=True, exist_ok=True)
         profiles[-1].write_text(json.dumps(content["profile"]))
     locked = {driver: content["locked"] for driver, content in found.items()}
+    facts = _facts(paths, found)
     with say.Step("drawing the page"):
-        shown = write.report(program, paths, profiles, _facts(paths, found), BUILD / "report", locked,
-                             more=_more(sections, program))
+        shown = write.report(program, paths, profiles, facts, BUILD / "report", locked, more=_more(sections, program))
         if to_docs:
             write.docs(BUILD / "report", ROOT / "docs/figures")
+            results_page.write(BUILD / "report", facts)
     return shown
 
 

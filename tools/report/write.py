@@ -38,8 +38,8 @@ def report(program, paths, profiles, facts, out, locked=None, compilers="", more
         for figure in section.figures:
             (part / f"{figure.name}.svg").write_text(figures.svg(figure.panels, alone=True, columns=figure.columns))
             (part / f"{figure.name}.png").write_bytes(figures.png(figure.panels, figure.columns))
-        if section.table:
-            (part / f"{section.anchor}.md").write_text(page.markdown(section.table))
+        if section.table or section.text:
+            (part / f"{section.anchor}.md").write_text(page.markdown(section.table) if section.table else section.text)
     for kind, results in measured.items():
         raw |= {f"{kind}-{path.name}": path.read_bytes() for path in results.paths}
     tiles = _tiles(times, counts, profiles)
