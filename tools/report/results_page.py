@@ -23,7 +23,7 @@ def write(report, facts):
 
 def when(stage):
     """When a stage was measured, and of what."""
-    words = f"{stage['began'][:10]}, our driver of `{stage['commit'].removesuffix(' and changes')}`"
+    words = f"{stage['began'][:10]}, our driver of `{stage['commit']}`"
     if stage["rounds"] > 1:
         words += f", {stage['rounds']} boots of each driver, load {min(stage['loads']):.1f} to {max(stage['loads']):.1f}"
     return words

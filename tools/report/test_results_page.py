@@ -27,7 +27,7 @@ class Document(unittest.TestCase):
         (self.report / "breakdown.md").write_text("| of a stage that nobody measured |\n")
         results_page.write(self.report, FACTS)
         text = self.document.read_text()
-        self.assertIn("<!-- begin: instructions -->\n2026-11-25, our driver of `abc1234`.\n\n| a \\1 |\n<!-- end: instructions -->", text)
+        self.assertIn("<!-- begin: instructions -->\n2026-11-25, our driver of `abc1234 and changes`.\n\n| a \\1 |\n<!-- end: instructions -->", text)
         self.assertIn("2026-11-24, our driver of `abc1234`, 3 boots of each driver, load 1.0 to 2.0.\n\n| b |\n<!-- end: time -->", text)
         for name in ("breakdown", "rfc"):
             self.assertIn(f"old {name}\n", text)
