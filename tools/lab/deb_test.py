@@ -13,8 +13,8 @@ _PACKAGES = PINNED["machine"]["packages"]
 _SCRIPTS = ROOT / "tests/packages"
 _LINE = re.compile(r"^(not )?ok \d+ - .*(?:\n# .*)*", re.M)
 _PLAN = re.compile(r"^1\.\.(\d+)$", re.M)
-# What systemd tells a terminal when a service begins, on the line of its first words.
-_ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
+# What systemd tells and asks a terminal when a service begins, on the line of its first words.
+_ESCAPES = re.compile(r"\x1b(?:[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
 # What a script that runs in the machine's root finds there.
 _APT = "set -eu\ncd /lab\ninstall='apt-get install -y --no-install-recommends'\n"
 # All files but those that other packages, programs and the test itself write.

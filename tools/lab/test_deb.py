@@ -18,7 +18,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(lines, ["here: 2 of 3", "not ok 2 - two\n# why"])
 
     def test_what_systemd_tells_the_terminal_is_no_part_of_a_line(self):
-        begun = "\x1b]3008;start=1;unit=lab.service\x1b\\\x1b[0m\x1b]104\x07\x1b[!p"
+        begun = "\x1b]3008;start=1;unit=lab.service\x1b\\\x1b[0m\x1b]104\x07\x1b[!p\x1bP+q6E616D65\x1b\\"
         self.assertEqual(self.of(f"{begun}not ok 1 - one\nok 2 - two\n1..2\n")[:2], (1, 1))
 
     def test_a_check_that_is_not_told_has_failed(self):
