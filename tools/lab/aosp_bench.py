@@ -11,13 +11,12 @@ import json
 import re
 import statistics
 
-from . import aosp, bench, bench_series, bench_summary, gate, guest, kernel, say
+from . import aosp, bench, bench_series, bench_summary, gate, guest, kernel, marked, say
 from .versions import ROOT
 
 DRIVERS = bench.DRIVERS
 HOME = bench.HOME / "aosp"
 DOCUMENT = ROOT / "docs/performance.md"
-_MARKED = re.compile(r"(?<=<!-- begin: aosp-bench -->\n).*?(?=<!-- end: aosp-bench -->)", re.S)
 # (bytes, pairs of client and server) of binderThroughputTest.
 POINTS = ((0, 1), (4096, 1), (65536, 1), (0, 4))
 # What binderRpcBenchmark calls its transports, and what they are called here; RPC is over Unix sockets.
@@ -78,7 +77,7 @@ def run(only="", rounds=3, into_docs=False, again=False):
         print()
         bench_summary.show(bench_summary.columns(*rpc_table(found[name], SCENES[name])))
     if into_docs:
-        DOCUMENT.write_text(_MARKED.sub(lambda _: markdown(found), DOCUMENT.read_text()))
+        marked.put(DOCUMENT, "aosp-bench", markdown(found))
     return 0
 
 

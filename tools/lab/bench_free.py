@@ -6,9 +6,8 @@ beside a process that computes all the time. Where that is, and who moves them, 
 import argparse
 import dataclasses
 import itertools
-import re
 
-from . import bench_beside, bench_paired, kernel, say
+from . import bench_beside, bench_paired, kernel, marked, say
 
 # What there is to choose from: CPUs of the guest; how many processes compute beside the two; what our driver is told.
 CPUS, BUSY, HANDOFF = (1, 2, 4), (0, 1), (0, 1, 2)
@@ -73,7 +72,7 @@ def must_be_all(cpus, busy):
 def run(name, asked, boots, seconds, into_docs=False):
     """Some boots of each scene in turns, `seconds` for each size and driver, and a table."""
     if into_docs:
-        place_in_docs(_TITLE, name)
+        must_have_place(_TITLE, name)
     bench_beside.say_if_too_many(max(scene.cpus for scene in asked))
     built = kernel.build(name)
     there = bench_beside.files(built)
@@ -93,15 +92,14 @@ def run(name, asked, boots, seconds, into_docs=False):
 
 
 def put_into_docs(title, name, table):
-    """Lay a table between the marks that the document has for one of this title in this guest."""
-    text = place_in_docs(title, name).sub(lambda _: table, bench_paired.DOCUMENT.read_text())
-    bench_paired.DOCUMENT.write_text(text)
+    """Lay a table into the place that the document has for one of this title in this guest."""
+    marked.put(bench_paired.DOCUMENT, _place(title, name), table)
 
 
-def place_in_docs(title, name):
-    """The pattern of what is between those marks, which must be there."""
-    mark = title if name == "um" else f"{title} {name}"
-    place = re.compile(rf"(?<=<!-- begin: {mark} -->\n).*?(?=<!-- end: {mark} -->)", re.S)
-    if not place.search(bench_paired.DOCUMENT.read_text()):
-        raise say.LabError(f"{bench_paired.DOCUMENT.name} has no place for `{mark}`")
-    return place
+def must_have_place(title, name):
+    """Fail if the document has no such place."""
+    marked.must_have(bench_paired.DOCUMENT, _place(title, name))
+
+
+def _place(title, name):
+    return title if name == "um" else f"{title} {name}"

@@ -4,9 +4,7 @@
 Each kernel has been measured by `make bench`; a result of another driver than the one of now is not taken.
 """
 
-import re
-
-from . import bench_series, kernel, operations, programs, say, stock
+from . import bench_series, kernel, marked, operations, programs, say, stock
 from .bench import CRATE
 from .bench_summary import number, ratio
 from .versions import ROOT
@@ -15,7 +13,6 @@ DOCUMENT = ROOT / "docs/performance.md"
 KERNELS = (stock.NAMES[0], "x86_64")
 # What a driver decides: its own code, and what it has the kernel lock, allocate and search. The kernel does the rest for any driver.
 _OWN = ("driver", "locks", "memory", "trees")
-_TABLE = re.compile(r"(?<=<!-- begin: kernels -->\n).*?(?=<!-- end: kernels -->)", re.S)
 
 
 def into_docs():
@@ -26,8 +23,7 @@ def into_docs():
     if lacking:
         say.note(f"docs/performance.md keeps its tables of two kernels: run `make bench GUEST={lacking[0]} DOCS=1` for them")
         return
-    text = tables(*(found[name] for name in KERNELS))
-    DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
+    marked.put(DOCUMENT, "kernels", tables(*(found[name] for name in KERNELS)))
 
 
 def _measured(built, program):

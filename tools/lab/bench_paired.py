@@ -4,10 +4,9 @@ from the next by is in both then; some boots show what is left of it.
 """
 
 import json
-import re
 import statistics
 
-from . import bench, bench_beside, bench_series, cache, kernel, programs, say
+from . import bench, bench_beside, bench_series, cache, kernel, marked, programs, say
 from .versions import BUILD, ROOT
 
 HOME = BUILD / "bench/paired"
@@ -16,7 +15,6 @@ SIZES = (0, 4096, 65536)
 # What they are called; where client and server run, and on which of the host's CPUs; what our driver is told.
 SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""), ("free, `handoff=2`", "free", None, "handoff=2"))
 _SCRIPT = "/lab/binder-bench paired c=/dev/binderfs rust=/tmp/ours --placement {placement} --sizes {sizes} --seconds {seconds} --quiet --output -"
-_TABLE = re.compile(r"(?<=<!-- begin: paired -->\n).*?(?=<!-- end: paired -->)", re.S)
 
 
 def run(name, boots, seconds, into_docs=False):
@@ -37,7 +35,7 @@ def run(name, boots, seconds, into_docs=False):
         from report import front
 
         front.time({key: [tuple(row["median"][end] for end in ("point", "low", "high")) for row in rows] for key, rows in found.items()})
-        DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
+        marked.put(DOCUMENT, "paired", text)
     return 0
 
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import time
 
-from . import cache, packages, proc, say
+from . import cache, marked, packages, proc, say
 from .commands import of_clean_machine
 from .versions import BUILD, ROOT
 
@@ -26,7 +26,6 @@ _TYPED = {"make boot": "ls /dev/binderfs; cat /proc/mounts; exit\n"}
 # Whose certificates this machine accepts beside Debian's list: its network may have a proxy of its own.
 _TRUSTED = pathlib.Path("/usr/local/share/ca-certificates")
 _TIMEOUT = 3 * 3600
-_TABLE = re.compile(r"(?<=<!-- begin: clean machine -->\n).*?(?=<!-- end: clean machine -->)", re.S)
 # Mounts of a namespace of their own, which ends with the command.
 _ENTER = """
 root=$1; shift
@@ -66,7 +65,7 @@ def run(only=(), everything=False, with_cache=False, into_docs=False):
     text = table(rows, with_cache)
     print("\n" + text)
     if into_docs:
-        DOCUMENT.write_text(_TABLE.sub(lambda _: text, DOCUMENT.read_text()))
+        marked.put(DOCUMENT, "clean machine", text)
     print(f"{len(rows) - len(failed)} passed, {len(failed)} failed; logs are in {HOME.relative_to(ROOT)}")
     return 1 if failed else 0
 

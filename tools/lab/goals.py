@@ -6,11 +6,10 @@ of that the last figures count, if they are of this driver, kernel and machine; 
 """
 
 import dataclasses
-import re
 import statistics
 import tomllib
 
-from . import bench, bench_full, bench_lines, bench_paired, bench_series, bench_summary, gate_figures, growth, kernel, operations, programs
+from . import bench, bench_full, bench_lines, bench_paired, bench_series, bench_summary, gate_figures, growth, kernel, marked, operations, programs
 from .versions import ROOT
 
 GOALS = ROOT / bench.CRATE / "goals.toml"
@@ -125,8 +124,7 @@ def documented(text, tables, when):
     short = [dataclasses.replace(table, goals=[goal for goal in table.goals if goal.short]) for table in tables]
     for name, shown in (("goals in short", short), ("goals", tables)):
         made = f"{when}: {summary(tables)}.\n\n{markdown(shown)}"
-        marked = re.compile(rf"(?<=<!-- begin: {name} -->\n).*?(?=<!-- end: {name} -->)", re.S)
-        text = marked.sub(lambda _: made, text)
+        text = marked.replaced(text, name, made, DOCUMENT.name)
     return text
 
 

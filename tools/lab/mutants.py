@@ -13,7 +13,7 @@ import json
 import random
 import tomllib
 
-from . import kernel, kunit, mutant_debug, mutant_module, mutant_runs, programs, say
+from . import kernel, kunit, marked, mutant_debug, mutant_module, mutant_runs, programs, say
 from .versions import BUILD, ROOT
 
 HOME = ROOT / "tests/mutants"
@@ -26,7 +26,6 @@ _QUICKLY, _WHOLLY, _EVERYWHERE = "survived some tests", "survived User Mode Linu
 _TOGETHER = 20
 RESULTS = BUILD / "mutants"
 DOCS = ROOT / "docs/mutants.md"
-_BEGIN, _END = "<!-- survivors -->\n", "<!-- end -->\n"
 
 
 def run(seed, count, most, keys=()):
@@ -107,10 +106,7 @@ def record(seed):
         row["why"] = row["why"][:80]
     SAMPLE.parent.mkdir(parents=True, exist_ok=True)
     SAMPLE.write_text("".join(json.dumps(row) + "\n" for row in sorted(rows.values(), key=_place)))
-    text = DOCS.read_text()
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    DOCS.write_text(before + begin + "\n".join(_table()) + "\n" + end + after)
+    marked.put(DOCS, "survivors", "\n".join(_table()) + "\n")
     return len(unjudged())
 
 

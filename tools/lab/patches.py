@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 
-from . import install, patch_list, patch_stages, proc, say, source
+from . import install, marked, patch_list, patch_stages, proc, say, source
 from .versions import BUILD, ROOT
 
 DOCUMENT = "docs/patches.md"
@@ -136,7 +136,5 @@ def _from_git():
 
 
 def _document(flavour, rows):
-    path, name = ROOT / DOCUMENT, f"patches {flavour}"
-    marked = re.compile(rf"(?<=<!-- begin: {name} -->\n).*?(?=<!-- end: {name} -->)", re.S)
-    path.write_text(marked.sub(lambda _: "".join(f"{row}\n" for row in rows), path.read_text()))
+    marked.put(ROOT / DOCUMENT, f"patches {flavour}", "".join(f"{row}\n" for row in rows))
     say.note(f"{DOCUMENT} has the table")

@@ -87,7 +87,7 @@ class Counts:
 def run(name, asked, boots, seconds, into_docs=False):
     """Some boots of each scene in turns, in each of which calls are traced for so many `seconds`, and a table."""
     if into_docs:
-        bench_free.place_in_docs("placement", name)
+        bench_free.must_have_place("placement", name)
     bench_beside.say_if_too_many(max(scene.cpus for scene in asked))
     built = kernel.build(name)
     there = bench_beside.files(built)

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import resource
 import subprocess
 import threading
@@ -31,7 +30,6 @@ _TAKES_HEAD = """# SPDX-License-Identifier: GPL-2.0
 # Seconds that the stages of `make test` took beside each other, the longest first: `make times DOCS=1` writes this.
 """
 _TICK = os.sysconf("SC_CLK_TCK")
-_TABLE = re.compile(r"(?<=<!-- begin: times -->\n).*?(?=<!-- end: times -->)", re.S)
 _own = threading.local()
 
 
@@ -172,7 +170,10 @@ def show(into_docs):
     if not into_docs:
         print(table(told), end="")
         return
-    DOCUMENT.write_text(_TABLE.sub(lambda _: table(told), DOCUMENT.read_text()))
+    # It tells of failures by `say`, which measures by this file.
+    from . import marked
+
+    marked.put(DOCUMENT, "times", table(told))
     seconds = {stage["title"]: round(stage["wall"]) for stage in told["stages"] if stage["wall"] >= WORTH}
     seconds = dict(sorted(seconds.items(), key=lambda item: -item[1]))
     TAKES.write_text(_TAKES_HEAD + "".join(f"{json.dumps(title)} = {took}\n" for title, took in seconds.items()))

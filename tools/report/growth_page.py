@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The table and the figures of docs/growth.md, from result files of `make growth`."""
 
+from lab import marked
 from lab.versions import ROOT
 from . import data, figures, page, sections
 
@@ -10,7 +11,6 @@ FIGURES = ROOT / "docs/figures"
 _SAID = {"growth-curves": "Instructions of one operation, over how many there are; above each panel the power of N with which one becomes dearer, "
                           "for C, ours and upstream: 0 is a flat line. Where there are N operations, the table has the power for all of them, "
                           "which is one more.\n\n"}
-_MARKS = "<!-- made by make growth DOCS=1: begin -->", "<!-- end -->"
 
 
 def write(program, paths, date, commit):
@@ -18,19 +18,10 @@ def write(program, paths, date, commit):
     section = sections.growth_of(data.load(program, paths))
     for figure in section.figures:
         (FIGURES / f"{figure.name}.svg").write_text(figures.svg(figure.panels, alone=True, columns=figure.columns))
-    PAGE.write_text(replaced(PAGE.read_text(), made(section, f"{date}, our driver of `{commit}`")))
+    marked.put(PAGE, "growth", made(section, f"{date}, our driver of `{commit}`"))
 
 
 def made(section, when):
     """What is between the marks."""
     images = "".join(f"![{figure.caption}](figures/{figure.name}.svg)\n\n{_SAID.get(figure.name, '')}" for figure in section.figures)
     return f"{when}.\n\n{images}{page.markdown(section.table)}"
-
-
-def replaced(text, made):
-    """The page with `made` between its marks."""
-    begin, end = _MARKS
-    before, _, rest = text.partition(begin)
-    _, found, after = rest.partition(end)
-    assert found, "docs/growth.md has lost its marks"
-    return f"{before}{begin}\n{made}{end}{after}"

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """What docs/performance.md has of lines that move between CPUs and of locks that are held, from results of `make bench ONLY=lines`."""
 
-import re
-
+from lab import marked
 from lab.versions import ROOT
 from . import front, lines, page, profile, sections
 
 DOCUMENT = ROOT / "docs/performance.md"
 DRIVERS = ("c", "rust", "upstream")
-_MADE = re.compile(r"(?<=<!-- begin: lines -->\n).*?(?=<!-- end: lines -->)", re.S)
 _MOVED = ("of a call", "C", "ours", "upstream", "ours ÷ C", "driver's own: C", "ours", "upstream", "locked elsewhere last: C", "ours",
           "turns of spinning: C", "ours", "upstream")
 _HELD = ("of a call", "spin locks taken: C", "ours", "upstream", "instructions until given back, on average: C", "ours", "upstream",
@@ -20,15 +18,8 @@ _NOTE = ("How many spin locks the driver's code takes, and how many instructions
 
 def write(by_driver, when):
     """Put tables and figure of {driver: {case: figures}} in place of the last ones."""
-    DOCUMENT.write_text(replaced(DOCUMENT.read_text(), made(by_driver, when)))
+    marked.put(DOCUMENT, "lines", made(by_driver, when))
     front.lines({case: tuple(lines.moved(by_driver[who][case]) for who in ("c", "rust")) for case in _cases(by_driver)})
-
-
-def replaced(text, new):
-    """The document with `new` between its marks."""
-    text, times = _MADE.subn(lambda _: new, text)
-    assert times == 1, "docs/performance.md has lost its marks"
-    return text
 
 
 def made(by_driver, when):

@@ -2,8 +2,7 @@
 """What docs/performance.md has of the results of `make bench FULL=1`: the report's tables between marks, each with when it was
 measured and of what."""
 
-import re
-
+from lab import marked
 from lab.versions import ROOT
 
 DOCUMENT = ROOT / "docs/performance.md"
@@ -17,7 +16,7 @@ def write(report, facts):
     for name, stage in TABLES.items():
         table = report / f"{name}.md"
         if table.exists() and stage in facts:
-            text = replaced(text, name, f"{when(facts[stage])}.\n\n{table.read_text().strip()}\n")
+            text = marked.replaced(text, name, f"{when(facts[stage])}.\n\n{table.read_text().strip()}\n", DOCUMENT.name)
     DOCUMENT.write_text(text)
 
 
@@ -27,10 +26,3 @@ def when(stage):
     if stage["rounds"] > 1:
         words += f", {stage['rounds']} boots of each driver, load {min(stage['loads']):.1f} to {max(stage['loads']):.1f}"
     return words
-
-
-def replaced(text, name, new):
-    """The document with `new` between the marks of this name."""
-    text, times = re.subn(rf"(?<=<!-- begin: {name} -->\n).*?(?=<!-- end: {name} -->)", lambda _: new, text, flags=re.S)
-    assert times == 1, f"docs/performance.md has lost its marks of {name}"
-    return text

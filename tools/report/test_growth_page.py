@@ -77,7 +77,7 @@ class Curves(unittest.TestCase):
 
 class Document(unittest.TestCase):
     def test_figures_and_table_are_written_and_named(self):
-        begin, end = growth_page._MARKS
+        begin, end = "<!-- begin: growth -->", "<!-- end: growth -->"
         with tempfile.TemporaryDirectory() as name, unittest.mock.patch.object(data, "load", return_value=made_up(EACH)):
             folder = pathlib.Path(name)
             (folder / "growth.md").write_text(f"before\n{begin}\nold\n{end}\nafter\n")

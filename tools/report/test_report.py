@@ -8,7 +8,7 @@ import re
 import unittest
 
 from lab import bench_summary
-from . import data, figures, growth_page, headline, page, sections
+from . import data, figures, headline, page, sections
 
 DRIVERS = ("c", "rust", "upstream")
 SIZES, PAIRS = (0, 4096, 65536), (1, 4)
@@ -141,11 +141,6 @@ class Figures(unittest.TestCase):
         for found in ("null call", "Locked operations", ">50<", ">25<", figures.NAMES["rust"]):
             self.assertIn(found, text)
         self.assertNotIn(figures.NAMES["upstream"], text)
-
-    def test_what_was_made_before_is_replaced(self):
-        begin, end = growth_page._MARKS
-        page = growth_page.replaced(f"a\n{begin}\nold\n{end}\nb\n", "new\n")
-        self.assertEqual(page, f"a\n{begin}\nnew\n{end}\nb\n")
 
     def test_no_colour_stands_for_two_roles(self):
         light = [pair[0] for pair in figures.PALETTE.values()]
