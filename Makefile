@@ -33,7 +33,7 @@ NAMED := $(if $(filter command line,$(origin GUEST)),--guest $(GUEST))
 
 .DEFAULT_GOAL := help
 CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units client-gbinder
-.PHONY: help bench paired placement many retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens android aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install patches wrap cache clean purge
+.PHONY: help bench paired placement many boots retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens android aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install patches wrap cache clean purge
 
 help: ## this list
 	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|arm64|arm64-16k|arm64-64k|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
@@ -53,6 +53,9 @@ placement: $(PYTHON) ## where client and server of a call run that nobody pins, 
 
 many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3)
 	@$(LAB) many $(WHERE) $(if $(CPUS),--cpus $(CPUS)) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_))
+
+boots: $(PYTHON) ## how far boots of C and of ours lie apart in the time of a null call (ROUNDS=20 SECONDS_=3; DOCS=1: into docs)
+	@$(LAB) boots $(WHERE) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
 retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
 	@$(LAB) retention

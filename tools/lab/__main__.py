@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import android, aosp, aosp_bench, bench, bench_free, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, placement, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
+from . import android, aosp, aosp_bench, bench, bench_boots, bench_free, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, placement, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -147,6 +147,10 @@ def _parser():
     many.add_argument("--cpus", type=int, choices=range(1, 9), default=2, help="of the guest; 4 at most in User Mode Linux")
     many.add_argument("--boots", type=_count, default=3)
     many.add_argument("--seconds", type=float, default=0.3, help="for each case and round, in a boot")
+    boots = guest_option(command("boots", lambda a: bench_boots.run(a.guest, a.boots, a.seconds, a.docs), "how far boots of one driver lie apart"))
+    boots.add_argument("--boots", type=_count, default=20, help="of each driver")
+    boots.add_argument("--seconds", type=float, default=3, help="of null calls in each")
+    boots.add_argument("--docs", action="store_true", help="the table goes into docs")
     command("retention", lambda _: bench.retention(), "what stays of what has ended, next to the C driver's")
     gate_options = guest_option(command("bench-gate", lambda a: gate.run(a.update, a.guest),
                                         "instructions, memory ... next to C's, against the record"), gate.GUEST)

@@ -22,9 +22,9 @@ DRIVERS = ("c", "rust", "upstream")
 SECONDS = 0.25
 # What binder-bench is told in each series. Memory is weighed where one run is like the next, too.
 _WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"],
-          "retention": ["retention"],
+          "retention": ["retention"], "boots": ["throughput"],
           "pressure": ["pressure", "--count"], "pressure-time": ["pressure"]}
-TIMED = ("time", "pressure-time")
+TIMED = ("time", "pressure-time", "boots")
 # Only our driver can charge the pages of buffers to the cgroup of their owner, by a parameter: its name then, and
 # what to load and to boot with.
 CHARGED = {"rust-charged": ("rust", ("parameters=charge_buffers=1",))}

@@ -134,35 +134,66 @@ def events(text):
 def count(text, busy=None):
     """The counts of each driver; `busy` is the process that computes."""
     told = events(text)
-    pairs = {driver: _pair(told, driver) for driver in DRIVERS}
-    found = {driver: Counts() for driver in DRIVERS}
-    # Of calls that are under way, the caller's CPU. Of threads that are being woken, by whom. Which driver's turn it is, and whether
-    # its server was woken since the call.
-    sent, wakers, turn, woken, busy_on = {}, {}, None, False, None
+    calls = _Calls({driver: _pair(told, driver) for driver in DRIVERS}, busy)
     for event in told:
-        pair, now = pairs.get(event.driver or turn, ()), found.get(event.driver or turn)
-        whom = event.says.get("pid")
-        if event.name == "binder_transaction" and event.pid == pair[0] and not event.says["reply"]:
-            turn, woken = event.driver, False
-            sent[turn, event.says["transaction"]] = event.cpu
-        elif event.name == "binder_transaction_received" and event.pid == pair[1]:
-            caller = sent.pop((event.driver, event.says["transaction"]), None)
-            if caller is not None:
-                now.calls += 1
-                now.woken += woken
-                now.same += caller == event.cpu
-                now.busy += busy_on == event.cpu
-        elif event.name == "sched_waking" and whom in pair:
-            wakers[whom] = event.pid
-            woken |= whom == pair[1]
-        elif event.name == "sched_wakeup":
-            wakers.pop(whom, None)
-        elif event.name == "sched_migrate_task" and whom in pair:
-            kind = "balancer" if whom not in wakers else "waking" if wakers[whom] in pair else "others"
+        calls.take(event)
+    return calls.counts
+
+
+class _Calls:
+    """Calls of (client, server) of each driver, as events are taken in their order."""
+
+    def __init__(self, pairs, busy):
+        self.counts = {driver: Counts() for driver in DRIVERS}
+        self._pairs = pairs
+        # Of calls that are under way, the caller's CPU; of threads that are being woken, by whom.
+        self._sent, self._wakers = {}, {}
+        # Whose turn it is, and whether its server was woken since the call.
+        self._turn, self._woken = None, False
+        # The process that computes, and where it is.
+        self._busy, self._busy_on = busy, None
+        self._takes = {"binder_transaction": self._call, "binder_transaction_received": self._receipt, "sched_waking": self._waking,
+                       "sched_wakeup": self._wakeup, "sched_migrate_task": self._move}
+
+    def take(self, event):
+        """Count what this one says. The scheduler's are of the driver that has called last."""
+        driver = event.driver or self._turn
+        if event.name in self._takes:
+            self._takes[event.name](event, self._pairs.get(driver, ()), self.counts.get(driver))
+        self._follow_busy(event)
+
+    def _call(self, event, pair, _):
+        if event.pid == pair[0] and not event.says["reply"]:
+            self._turn, self._woken = event.driver, False
+            self._sent[event.driver, event.says["transaction"]] = event.cpu
+
+    def _receipt(self, event, pair, now):
+        caller = self._sent.pop((event.driver, event.says["transaction"]), None) if event.pid == pair[1] else None
+        if caller is not None:
+            now.calls += 1
+            now.woken += self._woken
+            now.same += caller == event.cpu
+            now.busy += self._busy_on == event.cpu
+
+    def _waking(self, event, pair, _):
+        whom = event.says["pid"]
+        if whom in pair:
+            self._wakers[whom] = event.pid
+            self._woken |= whom == pair[1]
+
+    def _wakeup(self, event, _pair, _now):
+        self._wakers.pop(event.says["pid"], None)
+
+    def _move(self, event, pair, now):
+        whom = event.says["pid"]
+        if whom in pair:
+            kind = "balancer" if whom not in self._wakers else "waking" if self._wakers[whom] in pair else "others"
             setattr(now, kind, getattr(now, kind) + 1)
-        if busy and busy in (event.says.get("prev_pid"), event.says.get("next_pid"), whom if event.name == "sched_migrate_task" else None):
-            busy_on = event.says.get("dest_cpu", event.cpu)
-    return found
+
+    def _follow_busy(self, event):
+        moved = event.says["pid"] if event.name == "sched_migrate_task" else None
+        if self._busy and self._busy in (event.says.get("prev_pid"), event.says.get("next_pid"), moved):
+            self._busy_on = event.says.get("dest_cpu", event.cpu)
 
 
 def _pair(told, driver):
