@@ -12,6 +12,7 @@ import time
 import typing
 
 from . import cache, say
+from .versions import ROOT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +49,13 @@ def known(path):
 
 
 def run(steps, again=False, clock=time.monotonic):
-    """Go through the steps that have no result yet (`again`: through all), and say how far it is; how many were made."""
+    """Go through the steps that have no result yet (`again`: through all), and say how far it is; how many were made. Two of a
+    tree at the same time would measure each other, and the same: the second waits, and finds what the first has left."""
+    with cache.lock(f"measurements in {ROOT}"):
+        return _run(steps, again, clock)
+
+
+def _run(steps, again, clock):
     todo = [step for step in steps if again or not step.kept()]
     if todo:
         kept = len(steps) - len(todo)

@@ -5,9 +5,12 @@
 """
 
 import contextlib
+import dataclasses
 import io
+import os
 import pathlib
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -29,6 +32,10 @@ class Kept(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+        # Where its locks are: a measurement of this tree does not wait for this test.
+        locks = mock.patch.dict(os.environ, RUST_BINDER_CACHE=folder.name)
+        locks.start()
+        self.addCleanup(locks.stop)
         self.made, self.clock = [], Clock()
 
     def step(self, name, inputs="kernel", fails=False, seconds=10, takes=10):
@@ -79,6 +86,30 @@ class Kept(unittest.TestCase):
         with self.assertRaises(say.LabError):
             self.run_steps(self.step("a", fails=True), again=True)
         self.assertEqual(self.run_steps(self.step("a"))[0], 0)
+
+    def test_two_at_once_do_not_measure_the_same(self):
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slow():
+            begun.set()
+            go_on.wait(10)
+            self.made.append("a")
+            return b"a"
+
+        step = self.step("a")
+        first = threading.Thread(target=lambda: bench_series.run([dataclasses.replace(step, make=slow)]))
+        second = threading.Thread(target=lambda: bench_series.run([step]))
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            first.start()
+            begun.wait(10)
+            second.start()
+            while "waiting for another session that makes measurements in" not in said.getvalue() and second.is_alive():
+                second.join(0.01)
+            go_on.set()
+            first.join()
+            second.join()
+        self.assertIn("waiting", said.getvalue())
+        self.assertEqual(self.made, ["a"])
 
     def test_conditions_are_written_down(self):
         self.run_steps(self.step("a"))
