@@ -116,7 +116,7 @@ def summary(tables):
     """How many are met."""
     goals = [goal for table in tables for goal in table.goals]
     met, unknown = sum(goal.met for goal in goals), sum(goal.figure is None for goal in goals)
-    return f"{met} of {len(goals)} goals are met, {len(goals) - met - unknown} are not, {unknown} are not measured"
+    return f"{met} of {len(goals)} goals are met; not met: {len(goals) - met - unknown}; not measured: {unknown}"
 
 
 def documented(text, tables, when):

@@ -55,7 +55,7 @@ class Shown(unittest.TestCase):
         lines = goals.lines(goals.filled(NAMED, changed("instructions", call=0.651)))
         (line,) = [line for line in lines if "0.620" in line]
         self.assertEqual(line.split(), ["null", "call", "0.620", "0.651", "not", "met,", "+5.0", "%"])
-        self.assertEqual(lines[-1].strip(), "2 of 3 goals are met, 1 are not, 0 are not measured")
+        self.assertEqual(lines[-1].strip(), "2 of 3 goals are met; not met: 1; not measured: 0")
 
 
     def test_docs_have_all_rows_and_the_short_ones_before(self):
