@@ -406,19 +406,18 @@ impl Node {
     /// The same if there may be something to do.
     #[inline(never)]
     fn update(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
-        if self.link.is_used() {
-            // The update that is queued already shows the counts of the time when it is read.
-            return None;
-        }
         let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
+            // Nobody has read of it, so an update that is queued goes with it, as in the C driver.
             state.counts.life = Life::Forgotten;
+            self.unqueue_update(owner, None);
             return Some(AfterCountChange {
                 wake: Wake::Nobody,
                 _removed: owner.nodes.take(self),
             });
         }
-        if !state.counts.has_update() {
+        // An update that is queued already shows the counts of the time when it is read.
+        if self.link.is_used() || !state.counts.has_update() {
             return None;
         }
         Some(AfterCountChange {
@@ -443,18 +442,24 @@ impl Node {
         } else {
             owner_has_weak
         };
-        let is_queued = self.link.is_used();
-        if is_held_by_owner || (is_queued && !strong) {
+        if is_held_by_owner || (self.link.is_used() && !strong) {
             return;
         }
-        // The queued work is a reference to this node, and not the last one, since `self` is
-        // another.
-        match state.updated_thread.replace(sender.clone()) {
-            Some(thread) => thread.state(owner).take_update(self),
-            None if is_queued => drop(owner.work.take_object(&**self)),
-            None => {}
-        }
+        self.unqueue_update(owner, Some(sender.clone()));
         // Deferred work wakes no thread, and the sender is running.
         let _ = owner.push_object_to_thread(sender, Work::Node(self.clone()), Urgency::Deferred);
+    }
+
+    /// Takes the node update out of whichever queue it is in, if it is in one. `next` is the thread
+    /// for which the update is to be queued now, if for any.
+    fn unqueue_update(&self, owner: &mut ProcessState, next: Option<Arc<Thread>>) {
+        let state = self.state.access_mut(owner);
+        // The queued work is a reference to this node, and not the last one, since the caller has
+        // another.
+        match core::mem::replace(&mut state.updated_thread, next) {
+            Some(thread) => thread.state(owner).take_update(self),
+            None if self.link.is_used() => drop(owner.work.take_object(self)),
+            None => {}
+        }
     }
 }

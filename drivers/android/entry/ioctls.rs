@@ -252,7 +252,8 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
         return Err(EINVAL);
     }
     let vacancy = process.context.vacancy(opened.credential)?;
-    let node = process.pin_node(name, flags)?;
+    // The cookie is not compared, as in the C driver: the node keeps the one that it has.
+    let node = process.pin_node_of_pointer(name, flags)?;
     let counted = node.become_manager(&mut process.lock_state());
     if counted.is_ok() {
         vacancy.fill(node.clone());

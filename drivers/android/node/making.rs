@@ -104,20 +104,30 @@ impl Process {
         drop(before);
     }
 
-    /// Returns the node of this name, pinned. Makes it with these flags if the process has not sent
-    /// it before.
+    /// Returns the node of this pointer, pinned. Makes it with this name and these flags if the
+    /// process has not sent it before.
     ///
-    /// Fails with `EINVAL` if it was sent with another cookie or a count is full, with `ENOMEM`
-    /// also if the process has as many nodes as its limit allows.
+    /// Fails with `EINVAL` if a count is full, with `ENOMEM` also if the process has as many nodes
+    /// as its limit allows.
+    pub(crate) fn pin_node_of_pointer(
+        self: &Arc<Self>,
+        name: NodeName,
+        flags: NodeFlags,
+    ) -> Result<Arc<Node>> {
+        match self.pin_without_memory(name, flags)? {
+            Some(node) => Ok(node),
+            None => self.pin_new_node(name, flags),
+        }
+    }
+
+    /// The same for an object that is sent: fails with `EINVAL` also if the node has another cookie
+    /// (contract NODE-1).
     pub(crate) fn pin_node(
         self: &Arc<Self>,
         name: NodeName,
         flags: NodeFlags,
     ) -> Result<Arc<Node>> {
-        let node = match self.pin_without_memory(name, flags)? {
-            Some(node) => node,
-            None => self.pin_new_node(name, flags)?,
-        };
+        let node = self.pin_node_of_pointer(name, flags)?;
         if node.name.cookie != name.cookie {
             node.unpin();
             return Err(EINVAL);

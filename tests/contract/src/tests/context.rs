@@ -4,7 +4,7 @@
 use super::{dead, failed};
 use crate::cases;
 use crate::ops::Op;
-use crate::port::{bytes, empty, Port};
+use crate::port::{bytes, empty, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR, BINDER_SET_CONTEXT_MGR_EXT};
@@ -25,6 +25,7 @@ cases! { "context":
     plain_node_is_zero ["CTX-2", "TXN-29"],
     extended_node_is_delivered ["CTX-1", "IOCTL-SET_CONTEXT_MGR_EXT", "TXN-29"],
     extended_fault ["IOCTL-SET_CONTEXT_MGR_EXT"],
+    node_that_is_known_becomes_it ["CTX-1", "NODE-1"],
     death_frees_the_place ["CTX-5"],
     old_handle_zero_stays_with_the_dead ["CTX-5", "NODE-3"],
     devices_have_managers_of_their_own ["BFS-14", "CTX-1"],
@@ -154,6 +155,26 @@ fn extended_node_is_delivered(t: &Stage) {
     let info = manager.node_debug_info(0);
     assert_eq!((info.ptr, info.cookie), (0xabc0, 0xdef0));
     assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1));
+}
+
+/// A manager's pointer may be one that it has sent before: that node is it, with the cookie that it has.
+fn node_that_is_known_becomes_it(t: &Stage) {
+    let (old, next) = (t.manager(), t.client());
+    next.start_call(0, 0, &object(FlatBinderObject::binder(0, 5)));
+    let call = old.wait_call();
+    old.reply(&empty());
+    // Its counts stay unconfirmed, so the node stays when nobody holds it any more.
+    next.free(&next.wait_reply());
+    old.free(&call);
+    old.kill();
+    next.set_context_manager().expect("the cookie of the object does not matter");
+    next.enter_looper();
+    let client = t.client();
+    client.start_call(0, 0, &empty());
+    let call = next.wait_call();
+    assert_eq!((call.target, call.cookie), (0, 5));
+    next.reply(&empty());
+    client.wait_reply();
 }
 
 fn extended_fault(t: &Stage) {

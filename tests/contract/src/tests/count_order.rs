@@ -21,6 +21,8 @@ cases! { "count_order":
     weak_told_to_one_that_exits ["NODE-8", "TREL-2"],
     sent_and_let_go_unread ["NODE-6", "NODE-5"],
     sent_weakly_and_let_go_unread ["NODE-6", "NODE-5"],
+    let_go_with_what_was_to_be_told ["NODE-1", "NODE-5", "NODE-6"],
+    let_go_after_the_sender_has_exited ["NODE-6", "TREL-2"],
     released_and_sent_again_unread ["NODE-6", "NODE-7"],
     released_and_sent_again_weakly_unread ["NODE-6", "NODE-7"],
     released_to_one_and_sent_again_by_another ["NODE-6", "NODE-7"],
@@ -218,6 +220,28 @@ fn sent_weakly_and_let_go_unread(t: &Stage) {
     assert_eq!(s.x.drain(), [Complete]);
     assert_eq!(s.y.drain(), [Complete]);
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
+}
+
+/// Nobody was told of the node, so nothing of it is left: the pointer may stand for another object before anybody reads.
+fn let_go_with_what_was_to_be_told(t: &Stage) {
+    let s = scene(t);
+    s.frees(&s.sends(&s.x, strong(ID)));
+    assert_eq!(s.x.node_debug_info(0).ptr, 0);
+    let new = BinderPtrCookie { cookie: 1, ..ID };
+    s.keeps(&s.sends(&s.y, weak(new)));
+    assert_eq!(s.y.drain(), [Increfs(new), Complete], "it is told of its own object, not of the other");
+    assert_eq!(s.x.drain(), [Complete]);
+}
+
+/// Who comes after a thread that has exited finds nothing to read.
+fn let_go_after_the_sender_has_exited(t: &Stage) {
+    let s = scene(t);
+    let call = s.sends(&s.x, strong(ID));
+    exit(&s.x);
+    s.frees(&call);
+    assert_eq!(s.y.node_debug_info(0).ptr, 0);
+    assert_eq!(s.y.poll(0), 0);
+    assert_eq!(s.y.drain(), []);
 }
 
 /// The manager has the node strongly by one call, which is given; the owner knows and has confirmed it.
