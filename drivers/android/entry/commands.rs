@@ -177,7 +177,19 @@ impl Source {
         let address = self.address.checked_add(self.consumed).ok_or(EFAULT)?;
         let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
         self.start = 0;
-        self.piece.read_user(address, readable)
+        let is_read = self.piece.read_user(address, readable);
+        is_read.or_else(|_| self.read_no_further(address, size))
+    }
+
+    /// Reads `size` bytes, behind which something may be unreadable that the next command does not
+    /// need. If they are unreadable themselves, reads the code of the command, which is counted.
+    #[cold]
+    fn read_no_further(&mut self, address: UserPtr, size: usize) -> Result {
+        let is_read = self.piece.read_user(address, size);
+        if is_read.is_err() {
+            let _ = self.piece.read_user(address, size_of::<u32>());
+        }
+        is_read
     }
 
     /// Advances behind `command`, which has run.

@@ -22,6 +22,7 @@ cases! { "write_read":
     fatal_error_skips_the_read ["WR-3"],
     unreadable_commands ["WR-3"],
     unreadable_transaction_payload ["WR-3", "TXN-1"],
+    commands_before_an_unreadable_one_run ["WR-2", "WR-3"],
     lesson_c15_unwritable_returns ["WR-12"],
     lesson_c15_unwritable_error ["WR-12", "WR-3"],
     returns_beyond_the_last_address ["WR-12"],
@@ -176,6 +177,21 @@ fn unreadable_transaction_payload(t: &Stage) {
     let outcome =
         client.raw(WriteReadOp { write_buffer: Some(address), write_size: Some(68), ..Default::default() });
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, 0));
+    client.round_trip(0, &manager, &empty(), &empty());
+}
+
+fn commands_before_an_unreadable_one_run(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.send(|c| c.increfs(0));
+    // The arena's last bytes: a whole command, behind which nothing is readable.
+    let commands = { let mut c = Commands::new(); c.acquire(0); c.as_bytes().to_vec() };
+    let address = client.arena.end() - commands.len() as u64;
+    client.arena.poke(address, &commands);
+    let size = commands.len() as u64 + 8;
+    let outcome = client.raw(WriteReadOp { write_buffer: Some(address), write_size: Some(size), ..Default::default() });
+    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, commands.len() as u64));
+    // It has run: the count is there to be dropped, once.
+    client.send(|c| c.release(0));
     client.round_trip(0, &manager, &empty(), &empty());
 }
 
