@@ -15,6 +15,7 @@ use crate::{
         stats::{next_debug_id, Counted, Kind}, //
     },
     defs::{NodeInfoForRef, Strength},
+    kernel_ext::sched,
     node::Node,
     notification::{CancelledDeath, CancelledFreeze, DeathNotification, FreezeNotification},
     process::Process,
@@ -306,6 +307,8 @@ impl Process {
             let reference = &mut removed.value;
             reference.cancel_notifications(&mut notifications);
             reference.node.release(true, reference.strong > 0);
+            // The number of handles is limited only by memory.
+            sched::cond_resched();
         }
     }
 }

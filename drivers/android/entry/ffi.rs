@@ -19,7 +19,7 @@ use crate::{
         descriptors::{Descriptors, OpenedAs},
         versions::this_module,
     },
-    lifecycle::{code_sums, registry, teardown::end_process, threads},
+    lifecycle::{code_sums, freeze, registry, teardown::end_process, threads},
     logs::{Log, Reader},
     node::Node,
     process::{Pid, Process},
@@ -77,6 +77,8 @@ impl Devices {
         // only processes that have a device open use it, and no device exists before the call
         // below.
         unsafe { registry::OPENED.init() };
+        // SAFETY: As above.
+        unsafe { freeze::CHANGING.init() };
         // SAFETY: As above; this lock, too, is used only by processes that open a device.
         unsafe { space::POOL.init() };
         // SAFETY: As above; besides, by readers of log files, which do not exist yet either.

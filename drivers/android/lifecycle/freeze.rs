@@ -9,9 +9,11 @@
 //! 1. each process stops taking calls that wait for a reply;
 //! 2. the calling task waits until the transactions that are outstanding for the processes have
 //!    ended;
-//! 3. only if all processes are idle at the same time, each of them is frozen.
+//! 3. only if each process was found idle, all of them are frozen.
 //!
-//! The states of a process meanwhile are those of [`crate::pure::freeze_state`].
+//! The states of a process meanwhile are those of [`crate::pure::freeze_state`]. Several tasks may
+//! freeze and thaw the same pid: all its processes see their requests in one order, because a
+//! request changes them under [`CHANGING`]. It waits, and notifies others, without that lock.
 //!
 //! The calling task need not have anything to do with the processes, nor have a thread record
 //! in the driver (lesson R17).
@@ -22,8 +24,8 @@ use crate::{
     notifications::freeze::notify_all,
     process::{Pid, Process, ProcessState},
     pure::{
-        freeze_state::{Attempt, FreezeProgress}, //
-        one_or_many::OneOrMany,
+        freeze_state::{Attempt, FreezeEvent, FreezeProgress},
+        one_or_many::OneOrMany, //
     }, //
 };
 use kernel::{
@@ -36,40 +38,74 @@ use kernel::{
     time::{msecs_to_jiffies, Jiffies}, //
 };
 
+kernel::sync::global_lock! {
+    /// Held while a request changes the processes of a pid.
+    // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
+    pub(crate) unsafe(uninit) static CHANGING: Mutex<()> = ();
+}
+
 /// Runs `BINDER_FREEZE`. Sleeps; no lock may be held.
 ///
 /// Fails with `EINVAL` when the pid has opened no device, with `EAGAIN` when its processes are not
 /// idle in time, and with `ERESTARTSYS` on a signal. In the last two cases they are not frozen.
 pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
-    if !request.is_enabled {
-        for process in opened_by(request.pid, Arc::clone)?.as_slice() {
-            thaw(process);
+    let mut targets = opened_by(request.pid, FreezeTarget::new)?;
+    let targets = targets.as_mut_slice();
+    let result = if request.is_enabled {
+        freeze(targets, request.timeout_ms)
+    } else {
+        thaw(targets);
+        Ok(())
+    };
+    for FreezeTarget { process, event, .. } in targets {
+        if let Some(event) = event.take() {
+            notify_all(process, event);
         }
-        return Ok(());
     }
-    let mut candidates = opened_by(request.pid, FreezeTarget::new)?;
-    let candidates = candidates.as_mut_slice();
-    for candidate in &mut *candidates {
-        candidate.attempt = begin_freeze(&candidate.process);
+    result
+}
+
+/// Freezes all processes or none of them.
+fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
+    let changing = CHANGING.lock();
+    for target in &mut *targets {
+        target.attempt = begin_freeze(&target.process);
     }
-    let became_idle = wait_until_idle(candidates, request.timeout_ms);
-    for FreezeTarget { process, attempt } in candidates {
-        let Some(attempt) = attempt.take() else {
+    drop(changing);
+    let waited = wait_for_transactions(targets, timeout_ms);
+    let changing = CHANGING.lock();
+    let became_idle = waited.and_then(|()| check_idle(targets));
+    for target in targets {
+        let Some(attempt) = target.attempt.take() else {
             continue;
         };
-        match became_idle {
-            Ok(()) => complete_freeze(process, attempt),
-            Err(_) => give_up_freeze(process, attempt),
-        }
+        target.event = match became_idle {
+            Ok(()) => complete_freeze(&target.process, attempt),
+            Err(_) => target.process.lock_state().freeze.give_up(attempt),
+        };
     }
+    drop(changing);
     became_idle
 }
 
-/// A process that is to be frozen.
+/// Thaws all processes.
+fn thaw(targets: &mut [FreezeTarget]) {
+    let changing = CHANGING.lock();
+    for FreezeTarget { process, event, .. } in targets {
+        let (change, wake) = process.lock_state().freeze.thaw();
+        *event = change;
+        process.wake_freezers(wake);
+    }
+    drop(changing);
+}
+
+/// A process that is to be frozen or thawed.
 struct FreezeTarget {
     process: Arc<Process>,
     /// The attempt that has begun. `None` if the process has ended, and therefore takes no calls.
     attempt: Option<Attempt>,
+    /// The change of which the holders of freeze notifications are to be notified.
+    event: Option<FreezeEvent>,
 }
 
 impl FreezeTarget {
@@ -77,6 +113,7 @@ impl FreezeTarget {
         Self {
             process: process.clone(),
             attempt: None,
+            event: None,
         }
     }
 
@@ -116,23 +153,28 @@ fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T
 }
 
 /// Waits until no process has outstanding transactions, for at most `timeout_ms`. Calls that the
-/// processes make themselves are not waited for, and none may be left afterwards.
+/// processes make themselves are not waited for.
 ///
-/// Fails with `EAGAIN` when a process is not idle afterwards, or its attempt is superseded, and
-/// with `ERESTARTSYS` on a signal. No lock may be held.
-fn wait_until_idle(candidates: &[FreezeTarget], timeout_ms: u32) -> Result {
+/// Fails with `EAGAIN` when an attempt is superseded, and with `ERESTARTSYS` on a signal. No lock
+/// may be held.
+fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
     let mut left = msecs_to_jiffies(timeout_ms);
     loop {
         let mut waited = false;
-        for (process, attempt) in candidates.iter().filter_map(FreezeTarget::begun) {
+        for (process, attempt) in targets.iter().filter_map(FreezeTarget::begun) {
             waited |= wait_for_process(process, attempt, &mut left)?;
         }
         // A process that was idle before the last wait may not be idle any more.
         if !waited || left == 0 {
-            break;
+            return Ok(());
         }
     }
-    let mut begun = candidates.iter().filter_map(FreezeTarget::begun);
+}
+
+/// Fails with `EAGAIN` when a process has transactions left, makes calls itself, or its attempt is
+/// superseded. Takes the state locks.
+fn check_idle(targets: &[FreezeTarget]) -> Result {
+    let mut begun = targets.iter().filter_map(FreezeTarget::begun);
     if begun.all(|(process, attempt)| is_idle_for(process, attempt)) {
         Ok(())
     } else {
@@ -198,29 +240,9 @@ fn is_idle_for(process: &Process, attempt: &Attempt) -> bool {
     }
 }
 
-/// Freezes the process, and queues freeze notifications if that is a change. No lock may be held.
-fn complete_freeze(process: &Process, attempt: Attempt) {
+/// Freezes the process. Returns the event of that, if it is a change. No spinlock may be held.
+fn complete_freeze(process: &Process, attempt: Attempt) -> Option<FreezeEvent> {
     let (event, wake) = process.lock_state().freeze.complete(attempt);
     process.wake_freezers(wake);
-    if let Some(event) = event {
-        notify_all(process, event);
-    }
-}
-
-/// Gives up an attempt to freeze the process, and queues freeze notifications if that thaws it. No
-/// lock may be held.
-fn give_up_freeze(process: &Process, attempt: Attempt) {
-    let event = process.lock_state().freeze.give_up(attempt);
-    if let Some(event) = event {
-        notify_all(process, event);
-    }
-}
-
-/// Thaws the process, and queues freeze notifications if that is a change. No lock may be held.
-fn thaw(process: &Process) {
-    let (event, wake) = process.lock_state().freeze.thaw();
-    process.wake_freezers(wake);
-    if let Some(event) = event {
-        notify_all(process, event);
-    }
+    event
 }

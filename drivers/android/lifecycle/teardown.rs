@@ -202,6 +202,8 @@ pub(crate) fn end_process(process: &Arc<Process>) {
     orphan_nodes(process);
     while let Some((work, ticket)) = pop_work(process) {
         Leftover::Work(work, ticket).end(process);
+        // As in `orphan_nodes`.
+        sched::cond_resched();
     }
     process.close_handles();
     drop(take_notifications_and_spares(process));

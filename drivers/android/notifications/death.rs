@@ -8,7 +8,7 @@
 use crate::{
     common::stats::Kind,
     defs::Return,
-    kernel_ext::{linked_tree::Keyed, park::WakeHint},
+    kernel_ext::{linked_tree::Keyed, park::WakeHint, sched},
     node::{FirstToNotify, Node},
     notification::{DeathNotification, Notification, SpareDeath, Subject},
     process::{Process, ProcessState},
@@ -215,6 +215,8 @@ pub(crate) fn notify_all(node: &Node, first: Option<FirstToNotify>) {
         next = if is_last {
             None
         } else {
+            // The number of holders is limited only by memory.
+            sched::cond_resched();
             node.pop_death_registration()
         };
     }

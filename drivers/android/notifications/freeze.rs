@@ -11,7 +11,7 @@
 use crate::{
     common::stats::Kind,
     defs::Return,
-    kernel_ext::park::WakeHint,
+    kernel_ext::{park::WakeHint, sched},
     notification::{FreezeNotification, Notification, Subject},
     process::{Process, ProcessState},
     pure::{
@@ -203,6 +203,8 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
         if is_only {
             return;
         }
+        // The number of registrations is limited only by memory.
+        sched::cond_resched();
         from = (Registrations::key(&*notification).0, 1);
     }
 }

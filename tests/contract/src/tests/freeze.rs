@@ -4,7 +4,7 @@
 use super::NO_ERROR;
 use crate::cases;
 use crate::freezer::{Freezer, LONG};
-use crate::port::{bytes, empty, object, Port};
+use crate::port::{bytes, empty, give_in_a_reply, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::codes::BR_FROZEN_REPLY;
@@ -43,6 +43,7 @@ cases! { "freeze":
     unmapped_while_queued ["TXN-24"],
     all_devices_of_the_pid ["FRZ-1"],
     lesson_c19_all_devices_or_none ["FRZ-1"],
+    lesson_c19_one_freezes_all_and_another_thaws_all ["FRZ-1", "FRZ-3"],
     frozen_again_with_work_pending ["FRZ-2"],
     two_freezers ["FRZ-2"],
     one_of_two_freezers_gives_up ["FRZ-2"],
@@ -563,6 +564,32 @@ fn lesson_c19_all_devices_or_none(t: &Stage) {
         }
         assert_eq!(freezer.thaw(), Ok(()));
     }
+}
+
+/// Who thaws tells the holders of links of the first device before it comes to the second: time for another to freeze both.
+fn lesson_c19_one_freezes_all_and_another_thaws_all(t: &Stage) {
+    let devices = two_devices(t);
+    let (freezer, rival) = (Freezer::of(t, &devices[0].0), Freezer::of(t, &devices[0].0));
+    let (server, holder) = (&devices[0].0, t.client());
+    for node in 1..=64u64 {
+        let handle = give_in_a_reply(server, &holder, FlatBinderObject::binder(node << 4, node));
+        holder.send(|c| c.request_freeze(handle, node));
+    }
+    server.settle_counts();
+    let mut alike = true;
+    for _ in 0..40 {
+        assert_eq!(freezer.freeze(0), Ok(()));
+        rival.start_to_thaw();
+        assert_eq!(freezer.freeze(0).or_else(|e| if e == Errno::EAGAIN { Ok(()) } else { Err(e) }), Ok(()));
+        assert_eq!(rival.finish(), Ok(()));
+        let frozen = devices.each_ref().map(|(_, client)| tell(client, b"x") == Return::TransactionPendingFrozen);
+        alike &= frozen[0] == frozen[1];
+        assert_eq!(freezer.thaw(), Ok(()));
+        for (server, _) in &devices {
+            hear(server, b"x");
+        }
+    }
+    t.known_difference(Driver::C, "one device is frozen and another is not, after both requests", alike);
 }
 
 fn frozen_again_with_work_pending(t: &Stage) {
