@@ -3,14 +3,15 @@
 //! The sums of the counters of codes ([`crate::common::code_counts`]): those of a process, and
 //! those of all processes since the module was loaded.
 //!
-//! Counters are added up while threads and processes come and go. From one reader to the next the
-//! sum of all processes does not decrease: a process that ends meanwhile is in it once, either
-//! because the reader has come past it, or because it is added to what the reader misses.
+//! Counters are added up while threads and processes come and go. A process that ends meanwhile is
+//! in the sum once, either because the reader has come past it, or because it is added to what the
+//! reader misses. A thread that ends meanwhile may be in it twice, if its process has more threads
+//! than are visited at once ([`of_process`]): the next sum is smaller then.
 
 use crate::{
     common::code_counts::CodeSum,
     kernel_ext::sched,
-    lifecycle::registry::{self, Key},
+    lifecycle::registry::{self, Key, OpenedUntil},
     process::{Pid, Process},
     thread::WaitState, //
 };
@@ -98,14 +99,15 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
     sums
 }
 
-/// Returns the sums of all processes, and how many there are. Of processes that have ended others
+/// Returns the sums of all processes that are open, and how many there are. Of processes that have ended others
 /// may keep the records, which are not counted. No lock may be held.
 pub(crate) fn of_all() -> (ThreadSums, u32) {
     let _one_at_a_time = READING.lock();
     let (mut sums, mut processes) = (ThreadSums::new(), 0);
     sums.codes = begin();
+    let opened = OpenedUntil::now();
     let mut next = registry::FIRST_KEY;
-    while let Some(process) = registry::first_from(next) {
+    while let Some(process) = opened.first_from(next) {
         let of_process = of_process(&process);
         next = registry::key_behind(&process);
         if pass(&process, next) {

@@ -8,6 +8,7 @@
 use crate::{
     common::debug::binder_debug,
     context::Context,
+    kernel_ext::sched,
     node::Node,
     process::{Pid, Process},
     pure::{numbers::FIRST_LONG_NUMBER, one_or_many::OneOrMany}, //
@@ -80,11 +81,37 @@ pub(crate) fn remove(process: &Process, and: impl FnOnce()) {
     drop(node);
 }
 
-/// Returns the first process whose key is not less than `from`.
+/// Returns the first process whose key is not less than `from`. Not for walks: see
+/// [`OpenedUntil`].
 pub(crate) fn first_from(from: Key) -> Option<Arc<Process>> {
     let opened = OPENED.lock();
     let cursor = (*opened).as_ref()?.cursor_lower_bound(&from)?;
     Some(cursor.current().1.clone())
+}
+
+/// The processes that had been opened at some moment. A walk over them ends, whatever is opened
+/// meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenedUntil(i64);
+
+impl OpenedUntil {
+    /// Returns those that have been opened now.
+    pub(crate) fn now() -> Self {
+        Self(LAST_OPENING.load(Relaxed))
+    }
+
+    /// Returns the first of them whose key is not less than `from`. No lock may be held.
+    pub(crate) fn first_from(self, mut from: Key) -> Option<Arc<Process>> {
+        loop {
+            let process = first_from(from)?;
+            if process.opening < self.0 {
+                return Some(process);
+            }
+            // So are all that follow of its pid, since they are in the order of opening.
+            from = (process.pid().checked_add(1)?, i64::MIN);
+            sched::cond_resched();
+        }
+    }
 }
 
 /// Calls `with`, under the lock of the registry, with whether `process` has not been removed.

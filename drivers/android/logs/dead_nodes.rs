@@ -9,11 +9,10 @@
 use super::{
     nodes::{self, Holders},
     pointers::Pointer,
-    processes::{self, Key}, //
+    processes::{self, Key, OpenedUntil}, //
 };
 use crate::{
     kernel_ext::sched,
-    lifecycle::registry,
     node::Node,
     process::Process, //
 };
@@ -54,7 +53,12 @@ impl Place {
 }
 
 /// Writes a record. Returns the next one.
-pub(super) fn show(place: &Place, pointer: Pointer, out: &SeqFile) -> Option<Place> {
+pub(super) fn show(
+    place: &Place,
+    opened: OpenedUntil,
+    pointer: Pointer,
+    out: &SeqFile,
+) -> Option<Place> {
     if let Some((handle, id, holders)) = &place.line {
         let holder = processes::of_key(place.process);
         let node = holder.and_then(|holder| node_of(&holder, *handle, *id));
@@ -71,7 +75,7 @@ pub(super) fn show(place: &Place, pointer: Pointer, out: &SeqFile) -> Option<Pla
             ..*place
         });
     }
-    let holder = registry::first_from(place.process)?;
+    let holder = opened.first_from(place.process)?;
     let key = processes::key(&holder);
     let from = if key == place.process {
         place.handle
@@ -89,7 +93,7 @@ pub(super) fn show(place: &Place, pointer: Pointer, out: &SeqFile) -> Option<Pla
         },
         Err(_) => place.of_process(processes::behind(key)),
     };
-    if let Some((handle, node)) = found.filter(|(_, node)| is_first_holder(key, node)) {
+    if let Some((handle, node)) = found.filter(|(_, node)| is_first_holder(key, node, opened)) {
         if !after.is_headed {
             seq_print!(out, "dead nodes:\n");
             after.is_headed = true;
@@ -127,10 +131,10 @@ fn node_of(holder: &Process, handle: u32, id: u32) -> Option<Arc<Node>> {
     (node.debug_id == id).then_some(node)
 }
 
-/// Whether no process before this one has a handle on a node.
-fn is_first_holder(holder: Key, node: &Arc<Node>) -> bool {
+/// Whether no process before this one, of those that were `opened`, has a handle on a node.
+fn is_first_holder(holder: Key, node: &Arc<Node>, opened: OpenedUntil) -> bool {
     let mut key = processes::FIRST;
-    while let Some(process) = registry::first_from(key) {
+    while let Some(process) = opened.first_from(key) {
         key = processes::key(&process);
         if key >= holder {
             break;

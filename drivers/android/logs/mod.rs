@@ -29,6 +29,7 @@ mod work;
 
 use crate::{
     kernel_ext::sched,
+    lifecycle::registry::OpenedUntil,
     process::Pid, //
 };
 use kernel::{
@@ -98,6 +99,8 @@ enum Place {
 /// A place in a log file.
 pub(crate) struct Reader {
     log: Log,
+    /// The processes that it shows: it has an end, whatever is opened while it is read.
+    opened: OpenedUntil,
     /// The record that is to be written; none at the end.
     here: Option<Place>,
     /// The record behind it, once it is written.
@@ -109,6 +112,7 @@ impl Reader {
     pub(crate) fn new(log: Log) -> Self {
         Self {
             log,
+            opened: OpenedUntil::now(),
             here: None,
             next: None,
         }
@@ -116,6 +120,7 @@ impl Reader {
 
     /// Goes to the first record.
     pub(crate) fn rewind(&mut self) {
+        self.opened = OpenedUntil::now();
         self.here = Some(self.log.start());
     }
 
@@ -138,8 +143,10 @@ impl Reader {
         }
         self.next = match &self.here {
             None => None,
-            Some(Place::State(place)) => state::show(self.log, place, out).map(Place::State),
-            Some(Place::Stats(place)) => stats::show(place, out).map(Place::Stats),
+            Some(Place::State(place)) => {
+                state::show(self.log, place, self.opened, out).map(Place::State)
+            }
+            Some(Place::Stats(place)) => stats::show(place, self.opened, out).map(Place::Stats),
             Some(Place::Transactions) => {
                 transaction_log::show(self.log, out)?;
                 None

@@ -4,14 +4,13 @@
 
 use super::{
     pointers::Pointer,
-    processes::{self, Key},
+    processes::{self, Key, OpenedUntil},
     queue,
     state::Record,
     transactions::Party,
     work::Prefixes,
 };
 use crate::{
-    lifecycle::registry,
     node::Node,
     process::Process, //
 };
@@ -140,6 +139,7 @@ pub(super) fn write_start(node: &Node, pointer: Pointer, out: &SeqFile) -> Holde
         counts.pins()
     );
     Holders {
+        opened: OpenedUntil::now(),
         from: processes::FIRST,
         missing: refs,
         is_begun: false,
@@ -149,6 +149,7 @@ pub(super) fn write_start(node: &Node, pointer: Pointer, out: &SeqFile) -> Holde
 /// The rest of the line of a node: the processes that hold it.
 #[derive(Clone, Copy)]
 pub(super) struct Holders {
+    opened: OpenedUntil,
     /// The first process that may be one.
     from: Key,
     /// How many are yet to be found, as far as the node knows.
@@ -167,7 +168,7 @@ impl Holders {
             let next = if rest.missing == 0 {
                 None
             } else {
-                registry::first_from(rest.from)
+                rest.opened.first_from(rest.from)
             };
             let Some(process) = next else {
                 seq_print!(out, "\n");

@@ -9,7 +9,7 @@ use crate::{
 };
 use kernel::sync::Arc;
 
-pub(super) use registry::{key, Key, FIRST_KEY as FIRST};
+pub(super) use registry::{key, Key, OpenedUntil, FIRST_KEY as FIRST};
 
 /// Returns the key of the first process that a log may show.
 pub(super) fn first_key(log: Log) -> Key {
@@ -19,9 +19,10 @@ pub(super) fn first_key(log: Log) -> Key {
     }
 }
 
-/// Returns the first process that a log shows and whose key is not less than `from`.
-pub(super) fn first_from(log: Log, from: Key) -> Option<Arc<Process>> {
-    let process = registry::first_from(from)?;
+/// Returns the first process that a log shows, of those that were `opened`, and whose key is not
+/// less than `from`.
+pub(super) fn first_from(log: Log, opened: OpenedUntil, from: Key) -> Option<Arc<Process>> {
+    let process = opened.first_from(from)?;
     match log {
         Log::Process(pid) if process.pid() != pid => None,
         _ => Some(process),

@@ -4,7 +4,7 @@
 //! data of a call are that a thread serves.
 
 use super::{
-    processes,
+    processes::{self, OpenedUntil},
     transactions::{Data, Line, Party},
 };
 use crate::{
@@ -30,8 +30,9 @@ pub(super) fn call(caller: &Arc<Thread>, frame: FrameId, target: Pid) -> Option<
     let is_it = |call: &Transaction| {
         Arc::ptr_eq(&call.caller, caller) && call.frame().serial == frame.serial
     };
+    let (log, opened) = (super::Log::Process(target), OpenedUntil::now());
     let mut key = (target, i64::MIN);
-    while let Some(process) = processes::first_from(super::Log::Process(target), key) {
+    while let Some(process) = processes::first_from(log, opened, key) {
         if let Some(line) = call_at(&process, &is_it) {
             return Some(line);
         }

@@ -9,7 +9,7 @@
 use super::{
     dead_nodes,
     pointers::Pointer,
-    processes::{self, Key},
+    processes::{self, Key, OpenedUntil},
     Log,
 };
 use crate::{
@@ -121,15 +121,15 @@ impl Record<'_> {
 
 /// Writes a record. Returns the next one.
 #[inline(never)] // Or all that is written has one stack frame.
-pub(super) fn show(log: Log, place: &Place, out: &SeqFile) -> Option<Place> {
+pub(super) fn show(log: Log, place: &Place, opened: OpenedUntil, out: &SeqFile) -> Option<Place> {
     match place {
         Place::Title => Some(show_title(log, out)),
-        Place::DeadNodes(place) => Some(match dead_nodes::show(place, pointer(log), out) {
+        Place::DeadNodes(place) => Some(match dead_nodes::show(place, opened, pointer(log), out) {
             Some(next) => Place::DeadNodes(next),
             None => Place::Process(processes::first_key(log)),
         }),
         Place::Process(from) => {
-            let process = processes::first_from(log, *from)?;
+            let process = processes::first_from(log, opened, *from)?;
             if let Log::Process(_) = log {
                 seq_print!(out, "binder proc state:\n");
             }

@@ -3,7 +3,7 @@
 //! `stats`: how often each command and return code has occurred, how many objects there are and
 //! were, and what each process has (contract, section 15).
 
-use super::processes::{self, Key};
+use super::processes::{self, Key, OpenedUntil};
 use crate::{
     common::{
         code_counts::CodeSum,
@@ -31,14 +31,14 @@ pub(super) enum Place {
 
 /// Writes a record. Returns the next one.
 #[inline(never)] // Or all that is written has one stack frame.
-pub(super) fn show(place: &Place, out: &SeqFile) -> Option<Place> {
+pub(super) fn show(place: &Place, opened: OpenedUntil, out: &SeqFile) -> Option<Place> {
     match *place {
         Place::Sums => {
             show_sums(out);
             Some(Place::Process(processes::FIRST))
         }
         Place::Process(from) => {
-            let process = processes::first_from(super::Log::Stats, from)?;
+            let process = processes::first_from(super::Log::Stats, opened, from)?;
             show_process(&process, out);
             Some(Place::Process(processes::behind(processes::key(&process))))
         }

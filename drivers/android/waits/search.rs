@@ -8,7 +8,7 @@
 use crate::{
     context::Context,
     kernel_ext::sched,
-    lifecycle::registry,
+    lifecycle::registry::{self, OpenedUntil},
     node::Node,
     process::{Pid, Process, ProcessState},
     pure::{
@@ -88,9 +88,10 @@ pub(super) fn may_be_stuck(process: &Process) -> bool {
 /// Adds the processes of a pid that have opened this device.
 fn add_processes(graph: &mut Graph, pid: Pid, context: &Arc<Context<Node>>) -> Result {
     graph.begin_process(pid)?;
+    let opened = OpenedUntil::now();
     let mut from = (pid, i64::MIN);
     while !graph.is_full() {
-        let Some(process) = registry::first_from(from).filter(|found| found.pid() == pid) else {
+        let Some(process) = opened.first_from(from).filter(|found| found.pid() == pid) else {
             break;
         };
         from = registry::key_behind(&process);

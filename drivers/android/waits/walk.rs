@@ -10,7 +10,7 @@
 use crate::{
     common::slow_calls,
     kernel_ext::{sched, ticks::Ticks},
-    lifecycle::registry,
+    lifecycle::registry::{self, OpenedUntil},
     process::{Pid, Process},
     pure::wait_graph::{Activity, Call},
     thread::Thread,
@@ -52,8 +52,9 @@ pub(crate) fn walk(round: u8) -> u64 {
 fn walk_all(limit_ms: u32, round: u8) -> Result {
     let mut slow = KVec::with_capacity(SLICE, GFP_KERNEL)?;
     let mut left = MOST_TOLD;
+    let opened = OpenedUntil::now();
     let mut from = registry::FIRST_KEY;
-    while let Some(process) = registry::first_from(from) {
+    while let Some(process) = opened.first_from(from) {
         from = registry::key_behind(&process);
         let mut next = Some(Pid::MIN);
         while let Some(thread) = next {
