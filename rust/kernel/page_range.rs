@@ -395,7 +395,6 @@ impl PageRange {
         let Some((mm, mut pages)) = self.missing(start, end)? else {
             return Ok(());
         };
-        let _charge = self.pool.charge(&mm);
         let result = pages.try_for_each(|index| self.add_page(&mm, index, observer));
         self.advance_frontier();
         result
@@ -433,7 +432,10 @@ impl PageRange {
     fn add_missing_page(&self, mm: &MmWithUser, index: usize) -> Result {
         // With no lock held: where memory is short, reclaim may take idle pages of this very range
         // (lesson S17).
+        let charge = self.pool.charge(mm);
         let record = OwnedRecord::new(&self.pool, self, index)?;
+        // Page tables are charged to the calling task: the OOM killer may be called for one.
+        drop(charge);
         let _populating = self.populating.lock();
         if self.has_page(index) {
             return Ok(());

@@ -53,10 +53,9 @@ pub struct PagePool {
     #[pin]
     list: List,
     cache: RecordCache,
-    /// Held by a thread that takes records off the list, which waits for nothing meanwhile. The
-    /// value is how many were asked for since one was found idle.
+    /// Held by a thread that takes records off the list, which waits for nothing meanwhile.
     #[pin]
-    turn: Mutex<c_ulong>,
+    turn: Mutex<InVain>,
     charges_owner: bool,
 }
 
@@ -77,7 +76,7 @@ impl PagePool {
                 list <- List::new(&shrinker),
                 shrinker,
                 cache,
-                turn <- new_mutex!(0, "PagePool::turn"),
+                turn <- new_mutex!(InVain::default(), "PagePool::turn"),
                 charges_owner,
             }),
             GFP_KERNEL,
@@ -155,22 +154,54 @@ impl PagePool {
 /// The right to take records off the list of a pool.
 pub(super) struct Turn<'a> {
     pool: &'a PagePool,
-    in_vain: Guard<'a, c_ulong, MutexBackend>,
+    in_vain: Guard<'a, InVain, MutexBackend>,
+}
+
+/// How many pages of one list were asked for since one of them was idle. The list of a pool is one
+/// for each node and memory cgroup.
+#[derive(Default)]
+pub(super) struct InVain {
+    /// The node and the cgroup. A cgroup that is where another one was before begins with the
+    /// other's number, which only makes its first call end sooner.
+    list: (i32, usize),
+    asked: c_ulong,
+}
+
+impl InVain {
+    /// Returns the number of this list: 0 if another was asked since.
+    pub(super) fn of(&self, list: (i32, usize)) -> c_ulong {
+        if self.list == list {
+            self.asked
+        } else {
+            0
+        }
+    }
+
+    /// Records whether a page of this list was idle.
+    pub(super) fn note(&mut self, list: (i32, usize), is_idle: bool) {
+        self.asked = if is_idle {
+            0
+        } else {
+            self.of(list).saturating_add(1)
+        };
+        self.list = list;
+    }
+}
+
+/// Which list a call of the shrinker is about.
+fn list_of(control: &bindings::shrink_control) -> (i32, usize) {
+    (control.nid, control.memcg.addr())
 }
 
 impl Turn<'_> {
-    /// Returns how many pages of the pool were asked for since one was idle.
-    pub(super) fn in_vain(&self) -> c_ulong {
-        *self.in_vain
+    /// Returns how many pages of a list were asked for since one was idle.
+    pub(super) fn in_vain(&self, control: &bindings::shrink_control) -> c_ulong {
+        self.in_vain.of(list_of(control))
     }
 
-    /// Records whether the page that was asked for was idle.
-    pub(super) fn has_found(&mut self, is_idle: bool) {
-        *self.in_vain = if is_idle {
-            0
-        } else {
-            self.in_vain.saturating_add(1)
-        };
+    /// Records whether the page of a list that was asked for was idle.
+    pub(super) fn has_found(&mut self, control: &bindings::shrink_control, is_idle: bool) {
+        self.in_vain.note(list_of(control), is_idle);
     }
 
     /// Takes the first record off the list of a node and cgroup.

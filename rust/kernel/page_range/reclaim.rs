@@ -113,8 +113,8 @@ impl PagePool {
             if asked == listed && freed < budget {
                 rounds = 2;
             }
-            // If nothing was idle in two rounds, nothing is in a third.
-            let is_hopeful = asked < rounds * listed && turn.in_vain() < 2 * listed;
+            // If nothing of this list was idle in two rounds, nothing is in a third.
+            let is_hopeful = asked < rounds * listed && turn.in_vain(control) < 2 * listed;
             if asked >= budget && !(freed < wanted && is_hopeful) {
                 break;
             }
@@ -123,7 +123,7 @@ impl PagePool {
             };
             asked += 1;
             let evicted = record.range().evict(record);
-            turn.has_found(evicted.is_some());
+            turn.has_found(control, evicted.is_some());
             drop(turn);
             freed += c_ulong::from(evicted.is_some());
         }

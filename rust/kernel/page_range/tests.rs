@@ -8,7 +8,10 @@ mod scene;
 
 use scene::{put, seen, Mapped, Scene};
 
-use super::slots::{OwnedRecord, Slot};
+use super::{
+    pool::InVain,
+    slots::{OwnedRecord, Slot}, //
+};
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
 use kernel::{page::PAGE_SIZE, prelude::*, sync::atomic::ordering, uaccess::UserPtr};
 
@@ -43,6 +46,20 @@ mod suite {
             Err(EFAULT)
         );
         ensure_eq!(scene.reclaim(1), None);
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_asked_for_in_vain_is_told_of_one_list() -> Result<(), Failed> {
+        let (one, other) = ((0, 1), (0, 2));
+        let mut in_vain = InVain::default();
+        in_vain.note(one, false);
+        in_vain.note(one, false);
+        ensure_eq!((in_vain.of(one), in_vain.of(other)), (2, 0));
+        in_vain.note(other, false);
+        ensure_eq!((in_vain.of(one), in_vain.of(other)), (0, 1));
+        in_vain.note(other, true);
+        ensure_eq!(in_vain.of(other), 0);
         Ok(())
     }
 

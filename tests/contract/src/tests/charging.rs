@@ -18,6 +18,7 @@ cases! { "charging":
     limit_of_the_receiver_is_kept ["ALLOC-5", "TXN-19"],
     reclaim_of_one_cgroup ["ALLOC-5"],
     lesson_s17_a_space_gives_up_its_own_idle_pages ["ALLOC-5", "TXN-19", "lesson S17"],
+    nobody_is_killed_for_a_page_table ["ALLOC-5", "TXN-19"],
     nobody_pays_by_default ["ALLOC-5"],
 }
 
@@ -146,6 +147,29 @@ fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
     assert!(third.buffer > middle.buffer);
     assert!(cgroup.charged() <= limit);
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
+}
+
+/// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
+fn nobody_is_killed_for_a_page_table(t: &Stage) {
+    if !charges(t) {
+        return;
+    }
+    let (manager, client) = (t.manager_with(4 << 20), t.client());
+    let cgroup = Cgroup::of(t, &manager);
+    let limit = cgroup.charged();
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let call = BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"something")) };
+    let was_sent = (0..200u64).any(|pages| {
+        std::fs::write(cgroup.0.join("memory.max"), (limit + pages * 4096).to_string()).expect("set a limit");
+        client.start_transaction(&call);
+        let answer = client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item));
+        assert!(matches!(answer, Return::TransactionComplete | Return::FailedReply), "{answer:?}");
+        answer == Return::TransactionComplete
+    });
+    assert!(was_sent);
+    assert!(cgroup.read("memory.events").contains("oom_kill 0"), "{}", cgroup.read("memory.events"));
+    std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
+    manager.free(&manager.wait_call());
 }
 
 fn nobody_pays_by_default(t: &Stage) {
