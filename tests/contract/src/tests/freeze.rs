@@ -582,7 +582,8 @@ fn lesson_c19_one_freezes_all_and_another_thaws_all(t: &Stage) {
         rival.start_to_thaw();
         assert_eq!(freezer.freeze(0).or_else(|e| if e == Errno::EAGAIN { Ok(()) } else { Err(e) }), Ok(()));
         assert_eq!(rival.finish(), Ok(()));
-        let frozen = devices.each_ref().map(|(_, client)| tell(client, b"x") == Return::TransactionPendingFrozen);
+        let frozen =
+            devices.each_ref().map(|(_, client)| tell(client, b"x") == Return::TransactionPendingFrozen);
         alike &= frozen[0] == frozen[1];
         assert_eq!(freezer.thaw(), Ok(()));
         for (server, _) in &devices {

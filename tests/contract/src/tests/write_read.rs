@@ -184,11 +184,16 @@ fn commands_before_an_unreadable_one_run(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.increfs(0));
     // The arena's last bytes: a whole command, behind which nothing is readable.
-    let commands = { let mut c = Commands::new(); c.acquire(0); c.as_bytes().to_vec() };
+    let commands = {
+        let mut c = Commands::new();
+        c.acquire(0);
+        c.as_bytes().to_vec()
+    };
     let address = client.arena.end() - commands.len() as u64;
     client.arena.poke(address, &commands);
     let size = commands.len() as u64 + 8;
-    let outcome = client.raw(WriteReadOp { write_buffer: Some(address), write_size: Some(size), ..Default::default() });
+    let outcome =
+        client.raw(WriteReadOp { write_buffer: Some(address), write_size: Some(size), ..Default::default() });
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, commands.len() as u64));
     // It has run: the count is there to be dropped, once.
     client.send(|c| c.release(0));
