@@ -14,6 +14,8 @@
 pub(crate) enum Told {
     #[default]
     Nothing,
+    /// Nothing, but the thread that makes it has queued it, and looks for a cycle.
+    Queued,
     /// That it is slow.
     Slow,
     /// That it is part of a cycle.
@@ -41,7 +43,12 @@ impl Watch {
         }
         let pauses = self.seen;
         self.seen = pauses.saturating_add(1);
-        (self.told == Told::Nothing).then_some(pauses)
+        (self.told <= Told::Queued).then_some(pauses)
+    }
+
+    /// Whether the thread that makes the call has recorded that it is queued.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.told != Told::Nothing
     }
 
     /// Records that the call is about to be told. Returns `false`, and changes nothing, if as much

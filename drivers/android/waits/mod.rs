@@ -18,7 +18,10 @@ pub(crate) mod walk;
 use crate::{
     common::slow_calls,
     process::Process,
-    pure::wait_graph::{Activity, Verdict},
+    pure::{
+        wait_graph::{Activity, Verdict},
+        watch::Told, //
+    },
     thread::Thread, //
 };
 use kernel::{prelude::*, sync::Arc};
@@ -39,11 +42,14 @@ fn tell_cycle(thread: &Arc<Thread>) -> Result {
     let state = thread.state(&mut process);
     // A thread that makes a call has no newer record than that of the call.
     let id = state.extended_error.id;
-    let activity = search::activity(state);
-    drop(process);
-    let Activity::Waits(call) = activity else {
+    let Activity::Waits(call) = search::activity(state) else {
         return Ok(());
     };
+    // Of two threads that close a cycle at the same time, one sees this of the other.
+    if let Some(watch) = state.stack.watch(call.frame) {
+        watch.tell(Told::Queued);
+    }
+    drop(process);
     let (graph, verdict) = search::follow(thread, call)?;
     match verdict {
         Verdict::Cycle => report::tell(&graph, verdict, id, 0),

@@ -3,10 +3,10 @@
 //! Tells what a search has found: the chain of threads that wait for each other.
 //!
 //! The observations of a search are not one moment's. Before anything is told, each thread of the
-//! chain must still wait for the same call; of a cycle, each thread on which it depends. These
-//! threads have then all waited at the moment at which the last one was observed, and a thread that
-//! waits takes no call and replies to none: so the cycle existed at that moment, and therefore
-//! still does.
+//! chain must still wait for the same call; of a cycle, each thread on which it depends, with no
+//! other call to serve, and for a call that is [queued or served](is_stuck). These threads have
+//! then all waited at the moment at which the last one was observed, and a thread that waits takes
+//! no call and replies to none: so the cycle existed at that moment, and therefore still does.
 
 use crate::{
     common::{
@@ -78,13 +78,17 @@ struct Last {
 /// Fails with `ENOMEM`. No lock may be held.
 pub(super) fn tell(graph: &Graph, verdict: Verdict, id: u32, waited_ms: u64) -> Result {
     let chain = graph.chain()?;
-    let depends_on = match verdict {
-        Verdict::Cycle => graph.reached(),
-        Verdict::Moves | Verdict::Stuck | Verdict::Unknown => &chain[..],
-    };
-    if !depends_on.iter().all(|reached| waits(graph, reached)) {
+    let is_cycle = verdict == Verdict::Cycle;
+    let verdict = if is_cycle && graph.reached().iter().all(|reached| is_stuck(graph, reached)) {
+        Verdict::Cycle
+    } else if !chain.iter().all(|reached| waits(graph, reached)) || is_cycle && waited_ms == 0 {
         return Ok(());
-    }
+    } else if is_cycle {
+        // The call is slow, and what becomes of it is not known.
+        Verdict::Moves
+    } else {
+        verdict
+    };
     let report = Report::new(graph, verdict, &chain, id, waited_ms)?;
     let text = CString::try_from_fmt(fmt!("{}", report))?;
     if claim(graph, verdict, &chain) {
@@ -106,6 +110,22 @@ fn waits(graph: &Graph, reached: &Reached) -> bool {
     };
     let mut process = waiter.thread.process.lock_state();
     waiter.waits(&mut process)
+}
+
+/// Whether a thread still waits for a call and has no other one to serve, and the call is served or
+/// queued. A thread has a frame for a call already while it copies the data, before it queues the
+/// call for whichever thread may take it then. Takes the state lock of the thread's process.
+fn is_stuck(graph: &Graph, reached: &Reached) -> bool {
+    let (thread, frame) = (thread(graph, reached), reached.call.frame);
+    let mut process = thread.process.lock_state();
+    let state = thread.state(&mut process);
+    let is_innermost = state.stack.depth() == frame.place as usize + 1;
+    let is_queued = !is_innermost
+        || matches!(reached.found, Found::ServedBy { .. })
+        || state.wait_state != WaitState::Awake
+        || state.stack.watch(frame).is_some_and(|watch| watch.is_queued());
+    let has_others = is_innermost && state.pending_calls > 0;
+    state.stack.waits_for(frame) && is_queued && !has_others
 }
 
 /// Records that the chain is told. Returns `false` if another thread has told it, or a part of it

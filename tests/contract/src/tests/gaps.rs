@@ -53,7 +53,7 @@ fn of_page(absent: &Absent, handle: u32, code: u32) -> BinderTransactionData {
 }
 
 /// Makes a call of a missing page, and waits until the driver waits for that.
-fn start_absent(port: &Port, absent: &Absent, handle: u32, code: u32) {
+pub(super) fn start_absent(port: &Port, absent: &Absent, handle: u32, code: u32) {
     port.start_transaction(&of_page(absent, handle, code));
     assert_eq!(absent.wait(), 0);
 }

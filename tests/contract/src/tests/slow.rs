@@ -5,8 +5,8 @@
 //! whatever is not to be told is followed by something that is.
 
 use super::limits::Limit;
-use super::messages;
 use super::nested::couple;
+use super::{gaps, messages};
 use crate::actor::patience;
 use crate::cases;
 use crate::freezer::{Freezer, LONG};
@@ -41,6 +41,7 @@ cases! { "slow":
     cycle_of_three_is_told_at_once ["LOOP-3", "TXN-10"],
     cycle_of_pools_is_told_when_the_last_thread_waits ["LOOP-3", "TXN-10"],
     cycle_is_told_once ["TXN-10"],
+    call_back_that_is_being_made_is_no_cycle ["TXN-10", "TXN-11"],
     who_waits_behind_a_cycle_is_not_part_of_it ["TXN-10"],
     on_and_off_under_load ["TXN-10"],
 }
@@ -610,6 +611,35 @@ fn cycle_is_told_once(t: &Stage) {
     told.nothing_of(t, &[&c, &d]);
     c.kill();
     d.wait_refusal();
+}
+
+/// A server calls its client back, and its data are long in coming: nobody waits in vain.
+fn call_back_that_is_being_made_is_no_cycle(t: &Stage) {
+    let (manager, a, b, on_b, on_a) = couple(t);
+    let begin = || {
+        a.start_call(on_b, 1, &empty());
+        b.wait_call();
+    };
+    let end = || {
+        a.wait_call();
+        a.reply(&empty());
+        b.wait_reply();
+        b.reply(&empty());
+        a.wait_reply();
+    };
+    // What a thread keeps of its last calls makes the next one known before its data are copied.
+    begin();
+    b.start_call(on_a, 2, &empty());
+    end();
+    let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
+    let Some(absent) = gaps::absent(t, &b, 1) else { return };
+    begin();
+    gaps::start_absent(&b, &absent, on_a, 2);
+    told.limit.change(SOON);
+    let report = told.about(t, &[&a, &b]);
+    assert!(!report.is_cycle, "{report:?}");
+    absent.provide(0, b"");
+    end();
 }
 
 fn who_waits_behind_a_cycle_is_not_part_of_it(t: &Stage) {
