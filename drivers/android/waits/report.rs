@@ -78,16 +78,14 @@ struct Last {
 /// Fails with `ENOMEM`. No lock may be held.
 pub(super) fn tell(graph: &Graph, verdict: Verdict, id: u32, waited_ms: u64) -> Result {
     let chain = graph.chain()?;
-    let is_cycle = verdict == Verdict::Cycle;
-    let verdict = if is_cycle && graph.reached().iter().all(|reached| is_stuck(graph, reached)) {
-        Verdict::Cycle
-    } else if !chain.iter().all(|reached| waits(graph, reached)) || is_cycle && waited_ms == 0 {
-        return Ok(());
-    } else if is_cycle {
+    let verdict = match verdict {
+        Verdict::Cycle if are_stuck(graph) => verdict,
+        _ if !chain.iter().all(|reached| waits(graph, reached)) => return Ok(()),
+        // Of a call that has just been made only a cycle is told.
+        Verdict::Cycle if waited_ms == 0 => return Ok(()),
         // The call is slow, and what becomes of it is not known.
-        Verdict::Moves
-    } else {
-        verdict
+        Verdict::Cycle => Verdict::Moves,
+        Verdict::Moves | Verdict::Stuck | Verdict::Unknown => verdict,
     };
     let report = Report::new(graph, verdict, &chain, id, waited_ms)?;
     let text = CString::try_from_fmt(fmt!("{}", report))?;
@@ -112,6 +110,14 @@ fn waits(graph: &Graph, reached: &Reached) -> bool {
     waiter.waits(&mut process)
 }
 
+/// Whether all threads that the search has reached are [stuck](is_stuck).
+fn are_stuck(graph: &Graph) -> bool {
+    graph
+        .reached()
+        .iter()
+        .all(|reached| is_stuck(graph, reached))
+}
+
 /// Whether a thread still waits for a call and has no other one to serve, and the call is served or
 /// queued. A thread has a frame for a call already while it copies the data, before it queues the
 /// call for whichever thread may take it then. Takes the state lock of the thread's process.
@@ -120,10 +126,10 @@ fn is_stuck(graph: &Graph, reached: &Reached) -> bool {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     let is_innermost = state.stack.depth() == frame.place as usize + 1;
-    let is_queued = !is_innermost
-        || matches!(reached.found, Found::ServedBy { .. })
-        || state.wait_state != WaitState::Awake
-        || state.stack.watch(frame).is_some_and(|watch| watch.is_queued());
+    let is_noted = matches!(state.stack.watch(frame), Some(watch) if watch.is_queued());
+    let is_served = matches!(reached.found, Found::ServedBy { .. });
+    let sleeps = state.wait_state != WaitState::Awake;
+    let is_queued = !is_innermost || is_served || sleeps || is_noted;
     let has_others = is_innermost && state.pending_calls > 0;
     state.stack.waits_for(frame) && is_queued && !has_others
 }
