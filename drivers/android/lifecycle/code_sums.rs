@@ -99,8 +99,8 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
     sums
 }
 
-/// Returns the sums of all processes that are open, and how many there are. Of processes that have ended others
-/// may keep the records, which are not counted. No lock may be held.
+/// Returns the sums of all processes that are open, and how many there are. Of processes that have
+/// ended others may keep the records, which are not counted. No lock may be held.
 pub(crate) fn of_all() -> (ThreadSums, u32) {
     let _one_at_a_time = READING.lock();
     let (mut sums, mut processes) = (ThreadSums::new(), 0);

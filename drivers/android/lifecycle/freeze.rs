@@ -13,7 +13,8 @@
 //!
 //! The states of a process meanwhile are those of [`crate::pure::freeze_state`]. Several tasks may
 //! freeze and thaw the same pid: all its processes see their requests in one order, because a
-//! request changes them under [`static@CHANGING`]. It waits, and notifies others, without that lock.
+//! request changes them under [`static@CHANGING`]. It waits, and notifies others, without that
+//! lock.
 //!
 //! The calling task need not have anything to do with the processes, nor have a thread record
 //! in the driver (lesson R17).
