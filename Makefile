@@ -54,8 +54,8 @@ placement: $(PYTHON) ## where client and server of a call run that nobody pins, 
 many: $(PYTHON) ## calls a second of many clients at once through C and ours in one kernel, on CPUS=2 (ROUNDS=3 SECONDS_=0.3)
 	@$(LAB) many $(WHERE) $(if $(CPUS),--cpus $(CPUS)) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_))
 
-boots: $(PYTHON) ## how far boots of C and of ours lie apart in the time of a null call (ROUNDS=20 SECONDS_=3; DOCS=1: into docs)
-	@$(LAB) boots $(WHERE) $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
+boots: $(PYTHON) ## how far boots of C and of ours in User Mode Linux lie apart in the time of a null call (ROUNDS=20 SECONDS_=3; DOCS=1: into docs)
+	@$(LAB) boots $(if $(ROUNDS),--boots $(ROUNDS)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(DOCS),--docs)
 
 retention: $(PYTHON) ## memory that stays of processes, threads, calls ... that have ended, next to the C driver's
 	@$(LAB) retention

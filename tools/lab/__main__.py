@@ -147,7 +147,7 @@ def _parser():
     many.add_argument("--cpus", type=int, choices=range(1, 9), default=2, help="of the guest; 4 at most in User Mode Linux")
     many.add_argument("--boots", type=_count, default=3)
     many.add_argument("--seconds", type=float, default=0.3, help="for each case and round, in a boot")
-    boots = guest_option(command("boots", lambda a: bench_boots.run(a.guest, a.boots, a.seconds, a.docs), "how far boots of one driver lie apart"))
+    boots = command("boots", lambda a: bench_boots.run(a.boots, a.seconds, a.docs), "how far boots of one driver lie apart, in User Mode Linux")
     boots.add_argument("--boots", type=_count, default=20, help="of each driver")
     boots.add_argument("--seconds", type=float, default=3, help="of null calls in each")
     boots.add_argument("--docs", action="store_true", help="the table goes into docs")

@@ -36,7 +36,7 @@ class Boots(unittest.TestCase):
             return written(1000)
 
         with mock.patch.object(bench, "measure", measure), mock.patch.object(programs, "build"), mock.patch("builtins.print"):
-            bench_boots.run("um", 3, 1)
+            bench_boots.run(3, 1)
         self.assertEqual(order, ["c", "rust", "rust", "c", "c", "rust"])
 
 
