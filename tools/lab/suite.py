@@ -234,7 +234,7 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         # A test takes ten seconds at most, unless other lanes are busy with the slowest of all.
         argv += ["--timeout", "90"]
         # A step of one that keeps both CPUs busy took over four seconds once, on an otherwise busy machine.
-        argv += ["--patience", "15"] if part and part.cpus > 1 else []
+        argv += ["--patience", "15"] if (part.cpus if part else 2) > 1 else []
     if policy:
         argv += ["--policy", "/lab/policy"]
         files["/lab/policy"] = compiled_policy()

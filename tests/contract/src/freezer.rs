@@ -86,4 +86,15 @@ impl Freezer {
             std::thread::yield_now();
         }
     }
+
+    /// Waits until the process is not found any more, and what it leaves behind has been seen to. C does that with one
+    /// process after the other, each of which is not found from the beginning of that.
+    #[track_caller]
+    pub fn wait_released(&self, t: &Stage) {
+        self.wait_gone();
+        let next = t.opened();
+        let freezer = Self::of(t, &next);
+        next.kill();
+        freezer.wait_gone();
+    }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// The device that everybody uses, in the binderfs of the guest.
 pub const DEVICE: &str = "binder";
 /// For what must come true, but not at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Open the device for this process, with a pool of up to `threads` more threads than the first.
 pub fn join_binder(threads: u32) -> Result<()> {

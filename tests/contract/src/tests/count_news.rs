@@ -351,7 +351,7 @@ fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
     let mut commands = Commands::new();
     commands.free_buffer(one.buffer);
     server.start(&commands);
-    let is_there = server.actor.answered(Duration::from_millis(300));
+    let is_there = server.actor.answered(patience() / 2);
     count.end(&bystander);
     assert!(is_there, "the call was given to a thread that sleeps");
     let two = server.wait_call();

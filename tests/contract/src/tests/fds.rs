@@ -3,6 +3,7 @@
 //! something goes wrong.
 
 use super::{failed, NO_ERROR};
+use crate::actor::patience;
 use crate::cases;
 use crate::freezer::Freezer;
 use crate::ops::WriteReadOp;
@@ -12,9 +13,10 @@ use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
-use nix::poll::{poll, PollFd, PollFlags};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::unistd::{pipe, write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 cases! { "fds":
     arrive_in_a_call ["OBJ-2", "OBJ-FD", "TXN-32"],
@@ -80,17 +82,17 @@ impl Line {
         Self { ours, theirs }
     }
 
-    /// Whether somebody still has the writing end. Files are let go of when a task goes back to user
-    /// space, which we cannot see, so this waits a little for the end.
+    /// Fails if somebody still has the writing end. Files are let go of when a task goes back to user
+    /// space, which we cannot see, so this waits for the end.
     #[track_caller]
     pub fn expect_cut(&self, what: &str) {
-        assert!(self.is_cut(), "{what}: somebody still has the file");
+        assert!(self.is_cut_within(patience()), "{what}: somebody still has the file");
     }
 
-    /// The same without a failure.
-    pub fn is_cut(&self) -> bool {
+    /// Whether nobody has the writing end any more, within some time.
+    pub fn is_cut_within(&self, time: Duration) -> bool {
         let mut fds = [PollFd::new(self.ours.as_fd(), PollFlags::empty())];
-        poll(&mut fds, 2000u16) == Ok(1)
+        poll(&mut fds, PollTimeout::try_from(time).expect("a short time")) == Ok(1)
     }
 
     #[track_caller]

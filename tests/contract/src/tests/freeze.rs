@@ -405,7 +405,7 @@ fn if_woken(t: &Stage) -> u32 {
     if t.driver == Driver::Rust {
         LONG
     } else {
-        500
+        1500
     }
 }
 

@@ -346,7 +346,7 @@ fn lesson_r09_the_last_notification_is_the_final_state(t: &Stage) {
 fn owner_is_dead(t: &Stage) {
     let (server, holder, freezer) = cast(t);
     server.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     assert_eq!(holder.refused(&holder.place(0, 0, &empty())), Return::DeadReply);
     holder.ignore_passed();
     holder.send(|c| c.request_freeze(0, COOKIE));

@@ -26,7 +26,7 @@ fn if_woken(t: &Stage) -> u32 {
     if t.driver == Driver::Rust {
         LONG
     } else {
-        300
+        1500
     }
 }
 

@@ -254,7 +254,10 @@ fn node_line(log: &str) -> (&str, BTreeSet<u32>) {
 fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
     let mut log = Vec::new();
     let mut file = File::open(path).expect("open");
-    while !log.ends_with(b" tr 0 proc ") && !log.ends_with(b" tr 1 proc ") {
+    // The title of the log has the word, too.
+    while !log.ends_with(b" proc ")
+        || !log.rsplit(|byte| *byte == b' ').nth(3).is_some_and(|word| word == b"tr")
+    {
         let mut byte = [0];
         assert_eq!(file.read(&mut byte).expect("read"), 1, "no holders: {}", String::from_utf8_lossy(&log));
         log.push(byte[0]);

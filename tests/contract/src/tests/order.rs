@@ -86,7 +86,9 @@ fn acknowledgement_before_a_call_back_before_the_refusal(t: &Stage) {
     b.wait_call();
     b.start_call(on_a, 2, &empty());
     b.actor.expect_blocked();
+    let freezer = Freezer::of(t, &b);
     b.kill();
+    freezer.wait_released(t);
     let told = all_in_one(&a);
     assert!(matches!(told[..], [Return::Noop, Complete, Return::Transaction(_)]), "{told:?}");
     a.reply(&empty());
@@ -109,7 +111,7 @@ fn outer_dies(t: &Stage) -> Port {
     a.free(&a.wait_call());
     let freezer = Freezer::of(t, &b);
     b.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     a
 }
 
@@ -189,7 +191,7 @@ fn death_before_its_clear(t: &Stage) {
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     server.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     client.send(|c| c.clear_death(0, COOKIE));
     assert_eq!(client.drain(), [DeadBinder(COOKIE)], "the clear waits until it is confirmed");
     client.send(|c| c.dead_binder_done(COOKIE));
@@ -202,7 +204,7 @@ fn clear_before_the_new_links_death(t: &Stage) {
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     client.send(|c| c.clear_death(0, COOKIE).request_death(0, COOKIE));
     server.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(COOKIE)]);
 }
 
@@ -218,7 +220,7 @@ fn frozen_before_its_clear(t: &Stage) {
     assert_eq!(freezer.freeze(0), Ok(()));
     client.send(|c| c.clear_freeze(0, COOKIE));
     server.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     assert_eq!(client.drain(), [], "the clear waits until what was told is confirmed");
     client.send(|c| c.freeze_done(COOKIE));
     assert_eq!(client.drain(), [Return::ClearFreezeNotificationDone(COOKIE)]);
@@ -232,7 +234,7 @@ fn last_frozen_before_the_death(t: &Stage) {
     client.send(|c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
     server.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     assert_eq!(client.drain(), [frozen(1), DeadBinder(1)]);
 }
 
@@ -261,7 +263,7 @@ fn oneway_acknowledgements_in_order(t: &Stage) {
     assert_eq!(freezer.freeze(0), Ok(()));
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"2")));
     server.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     let mut commands = Commands::new();
     commands.transaction(&oneway_data(&client, 0, b"3"));
     client.try_write(&commands);
@@ -305,7 +307,7 @@ fn oneway_call_before_the_release_of_its_node(t: &Stage) {
     }
     let freezer = Freezer::of(t, &holder);
     holder.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     for word in [b"1", b"2"] {
         let call = owner.wait_call();
         assert_eq!(owner.data(&call), word);
@@ -344,7 +346,7 @@ fn deaths_in_order_of_request_of_the_dead(t: &Stage) {
         .collect();
     let freezer = Freezer::of(t, &owner);
     owner.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     for at in [2, 0, 1] {
         holder.send(|c| c.request_death(handles[at], at as u64));
     }
@@ -358,7 +360,7 @@ fn pending_acknowledgement_before_the_death(t: &Stage) {
     assert_eq!(freezer.freeze(0), Ok(()));
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
     server.kill();
-    freezer.wait_gone();
+    freezer.wait_released(t);
     let told = client.drain();
     assert_eq!(told, [Return::TransactionPendingFrozen, DeadBinder(COOKIE)]);
 }

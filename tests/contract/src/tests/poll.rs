@@ -28,7 +28,7 @@ cases! { "poll":
 }
 
 const IN: u64 = libc::POLLIN as u64;
-const PATIENCE_MS: u16 = 3000;
+const PATIENCE_MS: u16 = 60_000;
 
 fn ready(port: &Port) -> bool {
     port.poll(0) & IN != 0

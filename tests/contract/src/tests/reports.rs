@@ -197,7 +197,9 @@ fn of_a_reply_to_the_dead(t: &Stage) {
     let (manager, client, listener) = (t.manager(), t.client(), joined());
     client.start_call(0, 1, &empty());
     manager.wait_call();
+    let freezer = Freezer::of(t, &client);
     client.kill();
+    freezer.wait_released(t);
     let data = manager.place(0, 9, &bytes(b"too late"));
     manager.reply_with(&data);
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::DeadReply) };

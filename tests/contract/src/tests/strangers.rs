@@ -31,7 +31,7 @@ cases! { "strangers":
 }
 
 const IN: u64 = libc::POLLIN as u64;
-const PATIENCE_MS: u16 = 3000;
+const PATIENCE_MS: u16 = 60_000;
 
 /// How a thread came to its looper state.
 const STATES: [(&str, &[u32]); 7] = [

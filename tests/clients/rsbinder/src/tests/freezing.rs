@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Frozen processes.
 
-use crate::stage::{eventually, Service};
+use crate::stage::{eventually, Service, PATIENCE};
 use crate::workshop::lock;
 use crate::workshop_aidl::IWorkshop::IWorkshop;
 use anyhow::{bail, ensure, Result};
 use nix::sys::signal::Signal;
 use rsbinder::{FrozenState, FrozenStateChangeCallback, ProcessState, WIBinder};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 #[derive(Default)]
 struct Diary(Mutex<Vec<FrozenState>>);
@@ -21,7 +20,7 @@ impl FrozenStateChangeCallback for Diary {
 
 fn freeze(service: &Service, enable: bool) -> Result<()> {
     let state = ProcessState::as_self();
-    Ok(state.freeze_process(service.process.pid(), enable, Duration::from_millis(500))?)
+    Ok(state.freeze_process(service.process.pid(), enable, PATIENCE)?)
 }
 
 pub fn a_frozen_service() -> Result<String> {

@@ -40,6 +40,8 @@ fn debugfs_says_the_same(t: &Stage) {
     client.refused(&client.place(77, 1, &empty()));
     client.start_call(handle, 2, &bytes(b"question"));
     owner.wait_call();
+    // All looks are to find it asleep.
+    client.actor.expect_blocked();
     for port in [&manager, &owner, &client] {
         let wanted = at_any_time(mount.process(port));
         assert_eq!(at_any_time(there.process(port)), wanted);

@@ -71,6 +71,8 @@ fn file_of_a_process(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     client.start_call(0, 0, &empty());
     server.wait_call();
+    // Both logs are to find it asleep.
+    client.actor.expect_blocked();
     for port in [&server, &client] {
         let name = format!("proc/{}", t.global_pid(port));
         assert_eq!(logs.path(&name).metadata().expect("its file").permissions().mode() & 0o7777, 0o444);
@@ -113,10 +115,14 @@ fn file_of_a_process_with_two_devices(t: &Stage) {
 fn file_of_a_process_that_is_gone(t: &Stage) {
     let logs = Logs::of(t);
     let client = t.client();
-    let path = logs.path(&format!("proc/{}", t.global_pid(&client)));
+    let pid = t.global_pid(&client) as i32;
+    let path = logs.path(&format!("proc/{pid}"));
     let mut open = std::fs::File::open(&path).expect("its file");
     client.kill();
     until("the file goes", || (!path.exists()).then_some(()));
+    // C has not taken it from its list then.
+    let is_gone = || logs.state().processes.iter().all(|block| block.pid != pid);
+    until("the process goes", || is_gone().then_some(()));
     let mut text = Vec::new();
     // What was opened before says what there is, which is nothing.
     if open.read_to_end(&mut text).is_ok() {
