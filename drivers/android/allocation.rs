@@ -264,7 +264,12 @@ impl Process {
         };
         let end = offset + size;
         match self.pages.populate_observed(offset, end, &*self.buffers) {
-            Ok(()) => Ok(buffer),
+            Ok(()) => {
+                if buffer.is_cleared {
+                    self.pages.begin_secret();
+                }
+                Ok(buffer)
+            }
             Err(error) => {
                 self.buffers.abort(offset, size, &self.pages);
                 Err(error_of_reservation(error))
@@ -283,6 +288,7 @@ impl Process {
     /// Delivers `buffer`: this process may free it from now on.
     #[inline(always)] // As a function of its own it would copy the buffer.
     pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
+        let is_cleared = buffer.is_cleared;
         let (node, is_oneway) = match purpose {
             Purpose::Call(node) => (Some(node), false),
             Purpose::Oneway(node) => (Some(node), true),
@@ -291,7 +297,7 @@ impl Process {
         let delivered = Delivered {
             node,
             is_oneway,
-            is_cleared: buffer.is_cleared,
+            is_cleared,
             named: buffer.named,
         };
         let offset = buffer.offset as usize;
@@ -301,6 +307,9 @@ impl Process {
         };
         debug_assert!(unknown.is_ok());
         drop(unknown);
+        if is_cleared {
+            self.pages.end_secret();
+        }
     }
 
     /// Takes back a buffer that was not delivered, and releases the objects that its data names so
@@ -317,7 +326,8 @@ impl Process {
         let offset = offset as usize;
         if is_cleared {
             // Fails only for pages that are absent, which hold nothing to be zeroed.
-            let _ = self.pages.zero(offset, layout.total as usize);
+            let _ = self.pages.zero(offset, layout.size());
+            self.pages.end_secret();
         }
         self.buffers.abort(offset, layout.size(), &self.pages);
     }

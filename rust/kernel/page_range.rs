@@ -21,8 +21,9 @@
 //!       └────────────────────────┴───────────────────────────────────┘
 //! ```
 //!
-//! A page is zeroed when it is allocated and never again: until it is freed, the process only finds
-//! its own old data in it, and after it is freed, no process finds them.
+//! A page is zeroed when it is allocated: until it is freed, the process only finds its own old
+//! data in it, and after it is freed, no process finds them. Data that shall not even be left in
+//! free memory are [secret](PageRange::begin_secret).
 //!
 //! A page is on the list from the moment it appears until it is removed, in use or not. Therefore
 //! using it costs nothing for the list. Reclaim finds out what is idle, by asking the range's
@@ -47,8 +48,8 @@
 //!
 //! This file: making a mapping and making pages appear. [`slots`]: what a present page is.
 //! [`present`]: which pages are. [`access`]: reading and writing. [`reclaim`]: how a page is
-//! removed. [`pool`]: what ranges have in common. [`vma_ops`]: the functions that the kernel calls
-//! when a process changes its mapping.
+//! removed. [`space`]: what ends with the process. [`pool`]: what ranges have in common.
+//! [`vma_ops`]: the functions that the kernel calls when a process changes its mapping.
 //!
 //! # Locks, outermost first
 //!
@@ -73,19 +74,19 @@
 //! (operations, private data, position in the file) are accessed in [`vma_ops`] and nowhere else.
 
 use super::closable::Closable;
-use core::{marker::PhantomPinned, ops::Range};
+use core::ops::Range;
 use kernel::{
     mm::{
         virt::{VmaNew, VmaRef},
         Mm, MmWithUser, MmWithUserAsync,
     },
     new_mutex,
-    page::{PAGE_SHIFT, PAGE_SIZE},
+    page::PAGE_SHIFT,
     prelude::*,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, Mutex, SetOnce,
+        Arc, Mutex,
     },
 };
 
@@ -99,6 +100,8 @@ mod present;
 mod reclaim;
 #[path = "page_range/slots.rs"]
 mod slots;
+#[path = "page_range/space.rs"]
+mod space;
 #[cfg(kunit_suites)]
 #[path = "page_range/tests.rs"]
 mod tests;
@@ -108,6 +111,7 @@ mod vma_ops;
 pub use pool::PagePool;
 pub use reclaim::Owner;
 use slots::{OwnedRecord, Slot};
+use space::{Mapping, Space};
 
 /// An address space in which pages can be mapped.
 type Reached = ARef<MmWithUserAsync>;
@@ -197,88 +201,11 @@ pub struct PageRange {
     pool: Arc<PagePool>,
 }
 
-/// The part of a range that belongs to a living process.
-///
-/// # Invariants
-///
-/// - Before it changes anything, its drop waits for the pool's turn.
-/// - Its drop frees the records in its slots.
-struct Space {
-    /// The address space of the process. Pinned as a structure (`mmgrab`), not as a living address
-    /// space (`mmget`): this must not keep the memory of a dead process.
-    mm: ARef<Mm>,
-    /// The pages, after the process has made its mapping.
-    mapping: SetOnce<Mapping>,
-    pool: Arc<PagePool>,
-    /// Reclaim may hold a reference while the drop waits.
-    _pin: PhantomPinned,
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        let Some(mapping) = self.mapping.as_ref() else {
-            return;
-        };
-        // All other slots have never held a page.
-        let used = &mapping.slots[..mapping.highest.load(ordering::Relaxed)];
-        // With the turn held, no other thread has a record off the list, so all are on it.
-        let turn = self.pool.turn();
-        for slot in used {
-            // SAFETY: No other thread takes records out any more: a record would have to be off the
-            // list for that.
-            if let Some(record) = unsafe { slot.record() } {
-                // SAFETY: The record is on the list.
-                unsafe { turn.remove(record) };
-            }
-        }
-        drop(turn);
-        for slot in used {
-            // SAFETY: As above; nothing uses the space any more; no record of it is on the list.
-            drop(unsafe { slot.take() });
-        }
-    }
-}
-
-/// The pages of a mapping.
-struct Mapping {
-    /// The start of the mapping, in the process's address space.
-    address: usize,
-    slots: KVVec<Slot>,
-    /// One more than the highest index of a page that was ever present. Written under `populating`,
-    /// before the slot of that page is filled.
-    highest: Atomic<usize>,
-}
-
-impl Mapping {
-    fn size(&self) -> usize {
-        self.slots.len() << PAGE_SHIFT
-    }
-
-    /// Returns the indices of the pages that have a byte in `start..end`. `EFAULT` if the mapping
-    /// does not cover all of them.
-    fn pages_of(&self, start: usize, end: usize) -> Result<Range<usize>> {
-        if start > end || end > self.size() {
-            return Err(EFAULT);
-        }
-        Ok(start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE))
-    }
-
-    /// Returns the address of the page at `index`.
-    fn address_of(&self, index: usize) -> usize {
-        self.address + (index << PAGE_SHIFT)
-    }
-}
-
 impl PageRange {
     /// Creates a range for a mapping that will be made in `mm`. `owner` is asked which bytes are
     /// idle when the pool has to return pages to the kernel.
     pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
-        let space = Space {
-            mm: ARef::from(mm),
-            mapping: SetOnce::new(),
-            pool: pool.clone(),
-            _pin: PhantomPinned,
-        };
+        let space = Space::new(mm, pool.clone());
         // INVARIANT: No mapping exists yet, and no slots.
         pin_init!(Self {
             frontier: Atomic::new(NEVER),
@@ -314,16 +241,7 @@ impl PageRange {
 
         let address = vma.start();
         let pages = usize::min(vma.end() - address, limit) >> PAGE_SHIFT;
-        let mut slots = KVVec::with_capacity(pages, GFP_KERNEL)?;
-        for _ in 0..pages {
-            slots.push(Slot::new(), GFP_KERNEL)?;
-        }
-        let mapping = Mapping {
-            address,
-            slots,
-            highest: Atomic::new(0),
-        };
-        if !space.mapping.populate(mapping) {
+        if !space.mapping.populate(Mapping::new(address, pages)?) {
             return Err(EBUSY);
         }
         self.address.store(address, ordering::Relaxed);
@@ -393,6 +311,7 @@ impl PageRange {
     #[cold]
     fn populate_slow(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
         let Some((mm, mut pages)) = self.missing(start, end)? else {
+            self.restore_frontier();
             return Ok(());
         };
         let result = pages.try_for_each(|index| self.add_page(&mm, index, observer));
@@ -472,6 +391,14 @@ impl PageRange {
         let vma = vma.as_mixedmap_vma().ok_or(ESRCH)?;
         vma.vm_insert_page(address, &record.page())
             .map_err(|_| ENOMEM)
+    }
+
+    /// Raises the frontier that reclaim has lowered for a page which it could not take in the end.
+    fn restore_frontier(&self) {
+        let frontier = usize::try_from(self.frontier.load(ordering::Relaxed));
+        if frontier.is_ok_and(|present| self.has_page(present >> PAGE_SHIFT)) {
+            self.advance_frontier();
+        }
     }
 
     /// Moves the frontier to the first page that is not present.

@@ -20,7 +20,7 @@ use crate::kernel_ext::closable::Open;
 use kernel::{
     bindings,
     ffi::c_void,
-    page::{PAGE_SHIFT, PAGE_SIZE},
+    page::{BorrowedPage, PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
     uaccess::UserPtr,
 };
@@ -174,6 +174,24 @@ impl MissedPart {
             Err(EFAULT)
         }
     }
+
+    /// Zeroes the part.
+    fn zero(&self) {
+        // SAFETY: `to` is valid for writes of `len` bytes, which are inside one page.
+        let zero = |to: *mut c_void| unsafe { bindings::memset(to, 0, self.len) };
+        // SAFETY: `self` holds a reference to the page, and `start` lies in it. `memset` makes no
+        // mappings.
+        unsafe { with_pointer_into(self.page.as_ptr(), self.start, zero) };
+    }
+}
+
+/// Zeroes a page.
+pub(super) fn zero_page(page: &BorrowedPage<'_>) {
+    // SAFETY: `to` is valid for writes of a page.
+    let zero = |to: *mut c_void| unsafe { bindings::memset(to, 0, PAGE_SIZE) };
+    // SAFETY: The page is valid as long as it is borrowed, and 0 lies in it. `memset` makes no
+    // mappings.
+    unsafe { with_pointer_into(page.as_ptr(), 0, zero) };
 }
 
 impl Drop for MissedPart {
@@ -197,7 +215,13 @@ impl PageRange {
             let Some(missed) = self.copy_resident(offset + done, from, len - done)? else {
                 return Ok(());
             };
-            missed.copy_from_user(from.wrapping_byte_add(missed.done))?;
+            let copied = missed.copy_from_user(from.wrapping_byte_add(missed.done));
+            if self.space.open().is_none() {
+                // The page was freed meanwhile by all others, and could not be zeroed by them.
+                missed.zero();
+                return Err(EFAULT);
+            }
+            copied?;
             done += missed.done + missed.len;
         }
     }

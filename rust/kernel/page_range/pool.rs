@@ -151,25 +151,39 @@ impl PagePool {
     }
 }
 
-/// The right to take records off the list of a pool.
-pub(super) struct Turn<'a> {
-    pool: &'a PagePool,
-    in_vain: Guard<'a, InVain, MutexBackend>,
+/// Which of a pool's lists: it has one for each node and memory cgroup.
+///
+/// A cgroup that is where another one was before has the other's.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ListId {
+    pub(super) node: i32,
+    /// The address of the cgroup, or 0.
+    pub(super) cgroup: usize,
 }
 
-/// How many pages of one list were asked for since one of them was idle. The list of a pool is one
-/// for each node and memory cgroup.
+impl ListId {
+    /// Returns the list that a call of the shrinker is about.
+    fn of(control: &bindings::shrink_control) -> Self {
+        Self {
+            node: control.nid,
+            cgroup: control.memcg.addr(),
+        }
+    }
+}
+
+/// How many pages of one list were asked for since one of them was idle.
+///
+/// A cgroup that has another one's [`ListId`] begins with the other's number, which only makes its
+/// first call end sooner.
 #[derive(Default)]
 pub(super) struct InVain {
-    /// The node and the cgroup. A cgroup that is where another one was before begins with the
-    /// other's number, which only makes its first call end sooner.
-    list: (i32, usize),
+    list: ListId,
     asked: c_ulong,
 }
 
 impl InVain {
     /// Returns the number of this list: 0 if another was asked since.
-    pub(super) fn of(&self, list: (i32, usize)) -> c_ulong {
+    pub(super) fn of(&self, list: ListId) -> c_ulong {
         if self.list == list {
             self.asked
         } else {
@@ -178,7 +192,7 @@ impl InVain {
     }
 
     /// Records whether a page of this list was idle.
-    pub(super) fn note(&mut self, list: (i32, usize), is_idle: bool) {
+    pub(super) fn note(&mut self, list: ListId, is_idle: bool) {
         self.asked = if is_idle {
             0
         } else {
@@ -188,20 +202,21 @@ impl InVain {
     }
 }
 
-/// Which list a call of the shrinker is about.
-fn list_of(control: &bindings::shrink_control) -> (i32, usize) {
-    (control.nid, control.memcg.addr())
+/// The right to take records off the list of a pool.
+pub(super) struct Turn<'a> {
+    pool: &'a PagePool,
+    in_vain: Guard<'a, InVain, MutexBackend>,
 }
 
 impl Turn<'_> {
     /// Returns how many pages of a list were asked for since one was idle.
     pub(super) fn in_vain(&self, control: &bindings::shrink_control) -> c_ulong {
-        self.in_vain.of(list_of(control))
+        self.in_vain.of(ListId::of(control))
     }
 
     /// Records whether the page of a list that was asked for was idle.
     pub(super) fn has_found(&mut self, control: &bindings::shrink_control, is_idle: bool) {
-        self.in_vain.note(list_of(control), is_idle);
+        self.in_vain.note(ListId::of(control), is_idle);
     }
 
     /// Takes the first record off the list of a node and cgroup.

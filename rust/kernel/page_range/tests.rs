@@ -9,7 +9,7 @@ mod scene;
 use scene::{put, seen, Mapped, Scene};
 
 use super::{
-    pool::InVain,
+    pool::{InVain, ListId},
     slots::{OwnedRecord, Slot}, //
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
@@ -51,7 +51,7 @@ mod suite {
 
     #[test]
     fn what_was_asked_for_in_vain_is_told_of_one_list() -> Result<(), Failed> {
-        let (one, other) = ((0, 1), (0, 2));
+        let [one, other] = [1, 2].map(|cgroup| ListId { node: 0, cgroup });
         let mut in_vain = InVain::default();
         in_vain.note(one, false);
         in_vain.note(one, false);
@@ -249,6 +249,22 @@ mod suite {
     }
 
     #[test]
+    fn the_frontier_comes_back_after_reclaim_in_vain() -> Result<(), Failed> {
+        let scene = Scene::mapped(2)?;
+        let range = &scene.range;
+        range.populate(0, 2 * PAGE_SIZE)?;
+        {
+            let _reads = range.space.open();
+            ensure_eq!(scene.reclaim(2), Some((2, 0)));
+        }
+        ensure_eq!(range.frontier.load(ordering::Relaxed), 0);
+        range.populate(0, 2 * PAGE_SIZE)?;
+        let all = 2 * PAGE_SIZE as isize;
+        ensure_eq!(range.frontier.load(ordering::Relaxed), all);
+        Ok(())
+    }
+
+    #[test]
     fn lesson_s21_who_cannot_wait_is_given_what_was_used_lately() -> Result<(), Failed> {
         let scene = Scene::mapped(3)?;
         scene.range.populate(0, 3 * PAGE_SIZE)?;
@@ -379,6 +395,25 @@ mod suite {
         ensure_eq!(scene.reclaim(2), Some((1, 1)));
         ensure_eq!(seen(mapped.address), Ok(*b"theirs"));
         ensure_eq!(seen(mapped.address + PAGE_SIZE), Ok(*b"too"));
+        Ok(())
+    }
+
+    #[test]
+    fn secrets_do_not_outlive_a_closed_range() -> Result<(), Failed> {
+        for begins in [1, 2] {
+            let scene = Scene::mapped(2)?;
+            let range = &scene.range;
+            range.populate(0, 2 * PAGE_SIZE)?;
+            for _ in 0..begins {
+                range.begin_secret();
+            }
+            range.write(PAGE_SIZE - 1, b"se")?;
+            range.end_secret();
+            range.close();
+            // The process's page table still has the pages.
+            let kept = if begins == 2 { [0; 2] } else { *b"se" };
+            ensure_eq!(seen::<2>(scene.address() + PAGE_SIZE - 1), Ok(kept));
+        }
         Ok(())
     }
 

@@ -178,6 +178,7 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         | Op::Advise { .. }
         | Op::Fill { .. }
         | Op::Touch { .. }
+        | Op::IntoPipe { .. }
         | Op::Copy { .. } => memory(op)?,
         Op::Watch { address, length, mode, features } => {
             Answer::Number(crate::userfault::watch(address, length, mode, features)?.into_raw_fd() as u64)
@@ -380,6 +381,14 @@ fn memory(op: Op) -> nix::Result<Answer> {
         Op::Touch { address } => {
             // SAFETY: the address lies in a mapping; if it has no page, the process ends, as ordered.
             u64::from(unsafe { (address as *const u8).read_volatile() })
+        }
+        Op::IntoPipe { address, length } => {
+            let (read, write) = nix::unistd::pipe()?;
+            let range = libc::iovec { iov_base: address as *mut c_void, iov_len: length };
+            // SAFETY: the range lies in a mapping, and the kernel only looks for its pages.
+            let put = Errno::result(unsafe { libc::vmsplice(write.as_raw_fd(), &range, 1, 0) })?;
+            assert_eq!(put, length as isize);
+            read.into_raw_fd() as u64
         }
         Op::Copy { from, to, length } => {
             // SAFETY: the source lies in a mapping, the target in the arena, cut off for this copy.

@@ -76,6 +76,8 @@ pub enum Op {
     SpinAfter { op: Box<Op>, counter: u64, stop: u64 },
     /// Do these one after another, without a word in between. Answers with [`Answer::All`].
     InTurn { ops: Vec<Op> },
+    /// Put the pages of a range into a pipe, which keeps them. Answers the number of the end to read from.
+    IntoPipe { address: u64, length: usize },
     /// Copy memory into the arena.
     Copy { from: u64, to: u64, length: usize },
     /// `BINDER_WRITE_READ`. Answers what came of it.

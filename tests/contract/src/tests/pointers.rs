@@ -3,6 +3,7 @@
 
 use super::{failed, pattern, NO_HANDLE};
 use crate::cases;
+use crate::freezer::{Freezer, LONG};
 use crate::pages::page;
 use crate::port::{bytes, empty, Port};
 use crate::sg::{pointer_object, refused, SgParcel, EINVAL};
@@ -42,6 +43,7 @@ cases! { "pointers":
     refused_call_undoes_what_was_done ["OBJ-10", "lesson C06"],
     wiped_when_asked_for ["ALLOC-6"],
     lesson_r21_wiped_when_refused ["OBJ-10", "ALLOC-6", "lesson R21"],
+    wiped_when_refused_without_data ["OBJ-10", "ALLOC-6"],
     lesson_c17_command_must_lie_in_the_buffer ["WR-4", "lesson C17"],
     room_counts_as_space ["ALLOC-2", "ALLOC-1"],
     space_comes_back ["OBJ-12", "ALLOC-1"],
@@ -614,6 +616,27 @@ fn lesson_r21_wiped_when_refused(t: &Stage) {
         let wiped = server.memory(between.buffer, size) == vec![0; size];
         t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);
     }
+}
+
+/// A buffer without data has some bytes all the same.
+fn wiped_when_refused_without_data(t: &Stage) {
+    let (server, client) = (t.manager(), t.client());
+    let kept = [1, 2, 3].map(|byte| {
+        client.start_call(0, 0, &bytes(&[byte; 8]));
+        let call = server.wait_call();
+        server.reply(&empty());
+        client.free(&client.wait_reply());
+        call
+    });
+    server.free(&kept[1]);
+    let freezer = Freezer::of(t, &server);
+    assert_eq!(freezer.freeze(LONG), Ok(()));
+    let flags = TransactionFlags::CLEAR_BUF.bits();
+    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
+    assert_eq!(client.refused(&call), Return::FrozenReply);
+    let wiped = server.memory(kept[1].buffer, 8) == [0; 8];
+    t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);
+    assert_eq!(freezer.thaw(), Ok(()));
 }
 
 fn lesson_c17_command_must_lie_in_the_buffer(t: &Stage) {

@@ -11,12 +11,15 @@ use crate::stage::{Stage, SPACE};
 use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
 use binder_sys::*;
 use nix::errno::Errno;
+use std::fs::File;
+use std::io::Read;
 
 cases! { "userfault":
     space_cannot_be_watched ["MMAP-2", "MMAP-5"],
     sender_waits_while_pages_are_reclaimed ["TXN-1", "ALLOC-5"],
     offsets_are_waited_for ["TXN-1", "ALLOC-5"],
     target_dies_meanwhile ["REL-2", "ALLOC-5", "TXN-1"],
+    secret_does_not_outlive_its_target ["OBJ-10", "ALLOC-6", "REL-2"],
     target_unmaps_meanwhile ["MMAP-7", "ALLOC-5"],
     sender_dies_meanwhile ["REL-2", "ALLOC-1"],
     receiver_waits_for_its_own_memory ["REL-2", "ALLOC-5"],
@@ -40,9 +43,13 @@ fn absent(t: &Stage, port: &Port, pages: usize) -> Option<(Absent, Shrinker)> {
 
 /// Sends a call whose data are the pages that are missing, and waits until the driver waits for the first.
 fn send_absent(client: &Port, absent: &Absent, pages: usize) {
+    send_absent_with(client, absent, pages, TransactionFlags::empty());
+}
+
+fn send_absent_with(client: &Port, absent: &Absent, pages: usize, flags: TransactionFlags) {
+    let (buffer, data_size) = (absent.start, (pages * page()) as u64);
     let call = client.place(0, 0, &empty());
-    let call = BinderTransactionData { buffer: absent.start, data_size: (pages * page()) as u64, ..call };
-    client.start_transaction(&call);
+    client.start_transaction(&BinderTransactionData { buffer, data_size, flags: flags.bits(), ..call });
     assert_eq!(absent.wait(), 0);
     assert!(!client.actor.answered(std::time::Duration::ZERO), "came back without the data");
 }
@@ -125,6 +132,26 @@ fn target_dies_meanwhile(t: &Stage) {
     }
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     client.round_trip(0, &next, &bytes(b"question"), &empty());
+}
+
+fn secret_does_not_outlive_its_target(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    let Some((absent, _)) = absent(t, &client, 2) else { return };
+    send_absent_with(&client, &absent, 2, TransactionFlags::CLEAR_BUF);
+    let secret = pattern(page(), 1);
+    absent.provide(0, &secret);
+    assert_eq!(absent.wait(), 1);
+    // The first buffer of a space is where the space begins.
+    let (start, _) = manager.space.expect("a space");
+    assert_eq!(manager.memory(start, page()), secret);
+    let pipe = manager.actor.number(Op::IntoPipe { address: start, length: 2 * page() }).expect("a pipe");
+    let mut kept = File::from(manager.actor.share(pipe as i32));
+    manager.kill();
+    absent.provide(1, &secret);
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    let mut left = vec![1; 2 * page()];
+    kept.read_exact(&mut left).expect("both pages");
+    assert!(left.iter().all(|byte| *byte == 0), "the data are still in the pages");
 }
 
 fn target_unmaps_meanwhile(t: &Stage) {
