@@ -81,9 +81,14 @@ pub(crate) fn remove(process: &Process, and: impl FnOnce()) {
     drop(node);
 }
 
-/// Returns the first process whose key is not less than `from`. Not for walks: see
-/// [`OpenedUntil`].
-pub(crate) fn first_from(from: Key) -> Option<Arc<Process>> {
+/// Returns the process of a key, unless it has ended.
+pub(crate) fn of_key(key: Key) -> Option<Arc<Process>> {
+    let opened = OPENED.lock();
+    (*opened).as_ref()?.get(&key).cloned()
+}
+
+/// Returns the first process whose key is not less than `from`.
+fn first_from(from: Key) -> Option<Arc<Process>> {
     let opened = OPENED.lock();
     let cursor = (*opened).as_ref()?.cursor_lower_bound(&from)?;
     Some(cursor.current().1.clone())

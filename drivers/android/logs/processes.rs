@@ -9,7 +9,7 @@ use crate::{
 };
 use kernel::sync::Arc;
 
-pub(super) use registry::{key, Key, OpenedUntil, FIRST_KEY as FIRST};
+pub(super) use registry::{key, of_key, Key, OpenedUntil, FIRST_KEY as FIRST};
 
 /// Returns the key of the first process that a log may show.
 pub(super) fn first_key(log: Log) -> Key {
@@ -27,11 +27,6 @@ pub(super) fn first_from(log: Log, opened: OpenedUntil, from: Key) -> Option<Arc
         Log::Process(pid) if process.pid() != pid => None,
         _ => Some(process),
     }
-}
-
-/// Returns the process of a key, unless it has ended.
-pub(super) fn of_key(wanted: Key) -> Option<Arc<Process>> {
-    registry::first_from(wanted).filter(|process| key(process) == wanted)
 }
 
 /// Returns the least key that is greater.

@@ -22,7 +22,8 @@ use crate::{
         wait_graph::{Activity, Verdict},
         watch::Told, //
     },
-    thread::Thread, //
+    thread::Thread,
+    waits::report::Suspect, //
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -52,7 +53,7 @@ fn tell_cycle(thread: &Arc<Thread>) -> Result {
     drop(process);
     let (graph, verdict) = search::follow(thread, call)?;
     match verdict {
-        Verdict::Cycle => report::tell(&graph, verdict, id, 0),
+        Verdict::Cycle => report::tell(&graph, verdict, Suspect::Made(id)),
         Verdict::Moves | Verdict::Stuck | Verdict::Unknown => Ok(()),
     }
 }

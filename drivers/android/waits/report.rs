@@ -36,6 +36,14 @@ use kernel::{
     sync::Arc, //
 };
 
+/// Why a call is looked at.
+pub(super) enum Suspect {
+    /// Its thread has just made it. This is its debug id.
+    Made(u32),
+    /// It has waited for so many milliseconds at least.
+    Waited(u64),
+}
+
 /// How many calls of a chain are told.
 const LONGEST: usize = 12;
 
@@ -73,21 +81,21 @@ struct Last {
 }
 
 /// Tells a call that is slow or closes a cycle, unless it has ended or has been told meanwhile.
-/// `id` is its debug id, or 0, and `waited_ms` the time for which its thread has waited at least.
-///
 /// Fails with `ENOMEM`. No lock may be held.
-pub(super) fn tell(graph: &Graph, verdict: Verdict, id: u32, waited_ms: u64) -> Result {
+pub(super) fn tell(graph: &Graph, verdict: Verdict, suspect: Suspect) -> Result {
     let chain = graph.chain()?;
     let verdict = match verdict {
         Verdict::Cycle if are_stuck(graph) => verdict,
         _ if !chain.iter().all(|reached| waits(graph, reached)) => return Ok(()),
-        // Of a call that has just been made only a cycle is told.
-        Verdict::Cycle if waited_ms == 0 => return Ok(()),
-        // The call is slow, and what becomes of it is not known.
-        Verdict::Cycle => Verdict::Moves,
+        Verdict::Cycle => match suspect {
+            // Of a call that has just been made only a cycle is told.
+            Suspect::Made(_) => return Ok(()),
+            // The call is slow, and what becomes of it is not known.
+            Suspect::Waited(_) => Verdict::Moves,
+        },
         Verdict::Moves | Verdict::Stuck | Verdict::Unknown => verdict,
     };
-    let report = Report::new(graph, verdict, &chain, id, waited_ms)?;
+    let report = Report::new(graph, verdict, &chain, suspect)?;
     let text = CString::try_from_fmt(fmt!("{}", report))?;
     if claim(graph, verdict, &chain) {
         debug::print_of_others(fmt!("{}", &*text));
@@ -166,14 +174,12 @@ fn record(graph: &Graph, reached: &Reached, what: Told) -> bool {
 }
 
 impl Report {
-    fn new(
-        graph: &Graph,
-        verdict: Verdict,
-        chain: &[Reached],
-        id: u32,
-        waited_ms: u64,
-    ) -> Result<Self> {
+    fn new(graph: &Graph, verdict: Verdict, chain: &[Reached], suspect: Suspect) -> Result<Self> {
         let shown = chain.len().min(LONGEST);
+        let (id, waited_ms) = match suspect {
+            Suspect::Made(id) => (id, 0),
+            Suspect::Waited(milliseconds) => (0, milliseconds),
+        };
         let mut report = Self {
             id,
             waited_ms,

@@ -14,7 +14,10 @@ use crate::{
     process::{Pid, Process},
     pure::wait_graph::{Activity, Call},
     thread::Thread,
-    waits::{report, search}, //
+    waits::{
+        report::{self, Suspect},
+        search, //
+    }, //
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -103,5 +106,5 @@ fn look(
 
 fn tell(thread: &Arc<Thread>, call: Call, limit_ms: u32) -> Result {
     let (graph, verdict) = search::follow(thread, call)?;
-    report::tell(&graph, verdict, 0, limit_ms.into())
+    report::tell(&graph, verdict, Suspect::Waited(limit_ms.into()))
 }
