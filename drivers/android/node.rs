@@ -221,11 +221,12 @@ impl Node {
         AfterCountChange::finish(after, self.owner());
     }
 
-    /// Confirms a count: the owner has read of it and answers.
-    pub(crate) fn confirm(self: &Arc<Self>, strength: Strength) {
-        self.lower(|counts| {
-            counts.confirm(strength);
-        });
+    /// Confirms a count: the owner has read of it and answers. Returns `false` if no confirmation
+    /// was pending.
+    pub(crate) fn confirm(self: &Arc<Self>, strength: Strength) -> bool {
+        let mut is_pending = false;
+        self.lower(|counts| is_pending = counts.confirm(strength));
+        is_pending
     }
 
     /// Takes the node update, which the owner reads: returns what to write for it and, if the node

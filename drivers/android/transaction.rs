@@ -424,11 +424,12 @@ impl TransactionBox {
         let mut process = caller.process.lock_state();
         and(&caller, &process);
         let state = caller.state(&mut process);
-        if caller.has_ended.load(Relaxed) || !state.end_innermost_call(self.frame()) {
-            return self.return_to_outer_call(process, &caller);
-        }
+        // Also of one that waits for something else first, and that has ended and does not ask.
         if let Some((id, error)) = error {
             state.set_error_if_none(id, error);
+        }
+        if caller.has_ended.load(Relaxed) || !state.end_innermost_call(self.frame()) {
+            return self.return_to_outer_call(process, &caller);
         }
         self.count_as_queued(&mut process);
         let wake = process.push_object_to_thread(&caller, Work::Outcome(self), Urgency::Now);

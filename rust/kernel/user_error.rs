@@ -34,13 +34,18 @@ pub(crate) fn happened() {
 /// signal. Sleeps; no lock may be held.
 #[inline(always)]
 pub(crate) fn wait_while_stopped() -> Result {
-    // SAFETY: The variable is a static key of C, with a layout as above, and lives as long as the
-    // module.
-    if unsafe { kernel::jump_label::static_branch_unlikely!(kernel_ext_user_error, Key, is_armed) }
-    {
+    if is_armed() {
         return wait();
     }
     Ok(())
+}
+
+/// Whether the parameter is not 0, or is being changed.
+#[inline(always)]
+pub(crate) fn is_armed() -> bool {
+    // SAFETY: The variable is a static key of C, with a layout as above, and lives as long as the
+    // module.
+    unsafe { kernel::jump_label::static_branch_unlikely!(kernel_ext_user_error, Key, is_armed) }
 }
 
 #[cold]

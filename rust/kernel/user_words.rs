@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A few words of 64 bits in the memory of the calling process.
+//! A few words of 64 bits, or one of 32, in the memory of the calling process.
 //!
 //! To copy some bytes takes a call, checks for every size, and a loop. Words whose number is known
 //! are read and written by an instruction each.
@@ -20,6 +20,7 @@ extern "C" {
         two: usize,
         second: u64,
     ) -> bool;
+    fn kernel_ext_put_u32(to: *mut u32, value: u32) -> bool;
 }
 
 /// Reads six words. `EFAULT` if they cannot be read. May sleep.
@@ -42,6 +43,16 @@ pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) 
     let to = to.as_mut_ptr().cast();
     // SAFETY: The target may be any address at all.
     match unsafe { kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1) } {
+        true => Ok(()),
+        false => Err(EFAULT),
+    }
+}
+
+/// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.
+#[inline]
+pub(crate) fn write_u32(to: UserPtr, value: u32) -> Result {
+    // SAFETY: The target may be any address at all.
+    match unsafe { kernel_ext_put_u32(to.as_mut_ptr().cast(), value) } {
         true => Ok(()),
         false => Err(EFAULT),
     }

@@ -40,3 +40,8 @@ fault:
 	user_write_access_end();
 	return false;
 }
+
+bool kernel_ext_put_u32(u32 __user *to, u32 value)
+{
+	return !put_user(value, to);
+}

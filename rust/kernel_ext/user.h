@@ -15,4 +15,7 @@ bool kernel_ext_get_six_words(u64 *to, const u64 __user *from);
 bool kernel_ext_put_two_of_six_words(u64 __user *to, size_t one, u64 first,
 				     size_t two, u64 second);
 
+/* Writes a value of 32 bits to user space. Returns false if that fails. May sleep. */
+bool kernel_ext_put_u32(u32 __user *to, u32 value);
+
 #endif /* _KERNEL_EXT_USER_H */

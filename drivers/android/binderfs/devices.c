@@ -224,14 +224,14 @@ int rust_binderfs_init(void)
 	if (ret)
 		return ret;
 
-	rust_binder_debugfs_init();
 	ret = binder_misc_add_all();
 	if (ret) {
-		rust_binder_debugfs_exit();
 		rust_binderfs_unregister();
 		binder_wait_for_refused();
 		return ret;
 	}
+	/* Its files can be opened at once, and cannot be waited for. */
+	rust_binder_debugfs_init();
 	/*
 	 * Pairs with rust_binder_is_ready(): who reads true finds what was made above, also what
 	 * was made after the filesystem was registered.

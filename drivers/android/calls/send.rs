@@ -166,7 +166,7 @@ enum Expectation {
 /// Checks that the thread may make a call now (contract TXN-10), and finds the thread of the target
 /// that waits for the outcome of this chain of calls (TXN-11). No lock may be held.
 ///
-/// Fails with `EPROTO` when the thread waits for a reply, or has a call to serve first.
+/// Fails with `EPROTO` when the thread waits for a reply, or has a call or a reply to read first.
 fn begin_call(
     thread: &Arc<Thread>,
     target: &Arc<Process>,
@@ -176,9 +176,13 @@ fn begin_call(
     let id = process.debug_ids.next();
     let state = thread.state(&mut process);
     state.extended_error = ExtendedError::none(id);
-    if matches!(state.work.front().as_deref(), Some(Work::Call(_))) {
-        let error = TransactionError::failed(Reason::CallToServe, EPROTO);
-        return Err(Failure::early(id, error));
+    let unread = match state.work.front().as_deref() {
+        Some(Work::Call(_)) => Some(Reason::CallToServe),
+        Some(Work::Outcome(outcome)) if outcome.is_reply() => Some(Reason::ReplyUnread),
+        _ => None,
+    };
+    if let Some(reason) = unread {
+        return Err(Failure::early(id, TransactionError::failed(reason, EPROTO)));
     }
     let caller = match state.stack.innermost() {
         None => None,

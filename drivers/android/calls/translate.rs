@@ -55,10 +55,8 @@ pub(crate) fn copy_in(
     buffer: &mut Buffer,
 ) -> Result<(), TransactionError> {
     let data = usize::try_from(request.data).map_err(|_| unreadable(EFAULT))?;
-    if request.buffers_size % size_of::<u64>() as u64 != 0 {
-        return Err(TransactionError::failed(Reason::OddPointers, EINVAL));
-    }
     if buffer.layout.offsets_size() == 0 {
+        check_buffers_size(request)?;
         let size = buffer.layout.data_size();
         if size != 0 {
             let data = UserPtr::from_addr(data);
@@ -72,6 +70,16 @@ pub(crate) fn copy_in(
     copy_objects(request, data, route, buffer)
 }
 
+/// Fails if the size of the pointer area is no multiple of that of a pointer. Offsets are looked at
+/// before that (contract 9.4).
+#[inline(always)]
+fn check_buffers_size(request: &TransactionRequest) -> Result<(), TransactionError> {
+    if request.buffers_size % size_of::<u64>() as u64 != 0 {
+        return Err(TransactionError::failed(Reason::OddPointers, EINVAL));
+    }
+    Ok(())
+}
+
 /// The same for data with objects, which is at `data` in the calling process.
 #[inline(never)]
 fn copy_objects(
@@ -81,6 +89,7 @@ fn copy_objects(
     buffer: &mut Buffer,
 ) -> Result<(), TransactionError> {
     let offsets = Offsets::copy(request, route.receiver, buffer)?;
+    check_buffers_size(request)?;
     let (start, end) = buffer.layout.pointers();
     let mut writer = Writer {
         receiver: route.receiver,

@@ -39,6 +39,7 @@ reasons! {
         OwnManager: "handle 0 is a node of the caller's own process; call it without Binder";
         NoHandle: "the caller has no such strong handle; keep a count on it (BC_ACQUIRE) as long as it is called";
         CallToServe: "the thread has been given a call to serve; read it before making another call";
+        ReplyUnread: "the thread has not read the reply to its last call; read it before making another call";
         ReplyAwaited: "the thread waits for a reply; read it before making another call, or call from another thread";
         NoCallToReplyTo: "the thread serves no call; reply once to each call that waits for a reply, from the thread that read it";
         UnreadableData: "the data cannot be read at the address that was given";

@@ -121,13 +121,11 @@ impl Source {
     #[cold]
     fn tell_malformed(&self) {
         match self.bytes(0).map(|code| u32::from_ne_bytes(*code)) {
-            Ok(code) if Command::from_code(code).is_none() => refusals::command(
-                "write buffer",
+            Ok(code) if Command::from_code(code).is_none() => refusals::malformed(
                 self.consumed,
                 fmt!("{code:#x} is no command, or none any more; commands before it have run"),
             ),
-            _ => refusals::command(
-                "write buffer",
+            _ => refusals::malformed(
                 self.consumed,
                 fmt!(
                     "of {} bytes is unreadable, or ends within a command",
@@ -346,7 +344,13 @@ fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Res
             );
             return Err(EINVAL);
         }
-        if process.hold_node(&node, strength, None).is_ok() {
+        if let Ok(handle) = process.hold_node(&node, strength, None) {
+            if handle != 0 {
+                source.refuse(
+                    command,
+                    fmt!("the process knows the context manager as handle {handle}, which has the count now"),
+                );
+            }
             return Ok(());
         }
     }
@@ -379,20 +383,28 @@ fn drop_count(process: &Process, source: &Source, strength: Strength) -> Result 
 
 /// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
 fn confirm(process: &Process, source: &Source, strength: Strength) -> Result {
-    let name = NodeName::decode(source.payload()?);
-    match process.node(name.ptr) {
-        Some(node) if node.name.cookie == name.cookie => node.confirm(strength),
-        _ => {
-            let command = match strength {
-                Strength::Strong => Command::AcquireDone,
-                Strength::Weak => Command::IncRefsDone,
-            };
-            let (ptr, cookie) = (name.ptr, name.cookie);
-            source.refuse(
-                command,
-                fmt!("the process has no node {ptr:#x} with cookie {cookie:#x}; send back what was read"),
-            );
+    let NodeName { ptr, cookie } = NodeName::decode(source.payload()?);
+    let command = match strength {
+        Strength::Strong => Command::AcquireDone,
+        Strength::Weak => Command::IncRefsDone,
+    };
+    match process.node(ptr) {
+        Some(node) if node.name.cookie == cookie => {
+            if !node.confirm(strength) {
+                source.refuse(
+                    command,
+                    fmt!(
+                        "node {ptr:#x} waits for no such answer; answer once to each that was read"
+                    ),
+                );
+            }
         }
+        _ => source.refuse(
+            command,
+            fmt!(
+                "the process has no node {ptr:#x} with cookie {cookie:#x}; send back what was read"
+            ),
+        ),
     }
     Ok(())
 }

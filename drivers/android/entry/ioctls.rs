@@ -4,6 +4,7 @@
 
 use crate::{
     calls::sender::Sender,
+    common::debug,
     defs::{
         ioctl,
         ExtendedError,
@@ -21,7 +22,11 @@ use crate::{
     kernel_ext::{
         callers::Operation, descriptors::Descriptors, park::WakeHint, user_error, user_words,
     },
-    lifecycle::{freeze, teardown::end_thread, threads::current_thread},
+    lifecycle::{
+        freeze,
+        teardown::end_thread,
+        threads::{current_thread, has_returned}, //
+    },
     process::Process,
     pure::node_counts::Uncounted,
     thread::Thread,
@@ -78,9 +83,16 @@ fn dispatch(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     dispatch_other(opened, command, argument)
 }
 
-/// Runs any ioctl but `BINDER_WRITE_READ`.
+/// Runs any ioctl but `BINDER_WRITE_READ`. The thread has returned to user space then (contract
+/// IOCTL-3).
 #[inline(never)]
 fn dispatch_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
+    let result = run_other(opened, command, argument);
+    has_returned(opened.operation.opened());
+    result
+}
+
+fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
     let process = opened.operation.opened();
     match command {
         ioctl::SET_MAX_THREADS => set_max_threads(&process, argument),
@@ -157,7 +169,9 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
             &found
         }
     };
-    let mut io = WriteRead::decode(&user_words::read_six(argument.place())?);
+    let words = user_words::read_six(argument.place());
+    let words = words.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
+    let mut io = WriteRead::decode(&words);
     let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
     user_words::write_two(
@@ -267,13 +281,20 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
 fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     let info = NodeInfoForRef::decode(&argument.get()?);
     if info.strong_count != 0 || info.weak_count != 0 || info.reserved != [0; 3] {
+        debug::user_error_happened();
         return Err(EINVAL);
     }
     let manager = process.context.manager();
     if !manager.is_some_and(|node| core::ptr::eq(&**node.owner(), process)) {
         return Err(EPERM);
     }
-    argument.put(&process.node_info(info.handle)?.encode())
+    let found = process.node_info(info.handle).inspect_err(|_| {
+        // The handle is held weakly.
+        if process.debug_id_of_handle(info.handle).is_some() {
+            debug::user_error_happened();
+        }
+    });
+    argument.put(&found?.encode())
 }
 
 /// Runs `BINDER_GET_EXTENDED_ERROR`. The error is returned once: it is reset even if the answer

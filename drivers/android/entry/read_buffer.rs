@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The read buffer of the calling process. Items (a `BR_*` code and its payload) are gathered in
-//! the kernel, and written to user space in one piece.
+//! The read buffer of the calling process. After its first code, items (a `BR_*` code and its
+//! payload) are gathered in the kernel, and written to user space in one piece.
 
 use crate::{
     common::code_counts::Counter,
     defs::{Return, WriteRead, LARGEST_RETURN},
-    kernel_ext::stack_bytes::StackBytes,
+    kernel_ext::{stack_bytes::StackBytes, user_words},
     thread::Thread,
     trace, //
 };
 use kernel::{
     prelude::*,
-    uaccess::{UserPtr, UserSlice}, //
+    uaccess::UserPtr, //
 };
 
 /// How many bytes are gathered before they are written: more than one read usually returns.
@@ -33,18 +33,29 @@ pub(crate) struct ReadBuffer<'a> {
 }
 
 impl<'a> ReadBuffer<'a> {
-    /// Returns the read buffer of `reader` that `io` describes. Fails with `EFAULT` when it has no
-    /// room for a single code, or when more of it is consumed than it has.
-    pub(crate) fn new(reader: &'a Thread, io: &WriteRead) -> Result<Self> {
+    /// Returns the read buffer of `reader` that `io` describes. If nothing of it is consumed,
+    /// writes the code that a read begins with, which is neither counted nor traced: so a buffer
+    /// that cannot be written is noticed before anything is taken out for it, or waited for
+    /// (contract WR-12).
+    ///
+    /// Fails with `EFAULT` when that cannot be written, when the buffer has no room for a single
+    /// code, or when more of it is consumed than it has.
+    #[inline(always)]
+    pub(crate) fn begin(reader: &'a Thread, io: &WriteRead) -> Result<Self> {
         let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
-        if io.read_consumed == 0 && room < size_of::<u32>() as u64 {
-            return Err(EFAULT);
+        let mut flushed = io.read_consumed;
+        if flushed == 0 {
+            if room < size_of::<u32>() as u64 {
+                return Err(EFAULT);
+            }
+            user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+            flushed = size_of::<u32>() as u64;
         }
         Ok(Self {
             reader,
             address: io.read_buffer,
             size: io.read_size,
-            flushed: io.read_consumed,
+            flushed,
             piece: StackBytes::new(),
         })
     }
@@ -62,11 +73,6 @@ impl<'a> ReadBuffer<'a> {
     /// Whether another item might not fit without a flush.
     pub(crate) fn is_piece_full(&self) -> bool {
         self.piece.room() < LARGEST_RETURN
-    }
-
-    /// Adds the code that a read begins with, which is neither counted nor traced.
-    pub(crate) fn put_placeholder(&mut self) {
-        self.push(Return::Noop, &[]);
     }
 
     /// Adds an item, and counts it. The piece must have room for it.
@@ -90,11 +96,7 @@ impl<'a> ReadBuffer<'a> {
 
     /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
     pub(crate) fn put_first(&mut self, code: Return) -> Result {
-        let bytes = code.code().to_ne_bytes();
-        match self.piece.as_mut_slice().first_chunk_mut() {
-            Some(first) if self.flushed == 0 => *first = bytes,
-            _ => write(self.address, &bytes)?,
-        }
+        user_words::write_u32(place(self.address)?, code.code())?;
         self.reader.count(Counter::of_return(code));
         trace::return_code(code.code());
         Ok(())
@@ -105,8 +107,7 @@ impl<'a> ReadBuffer<'a> {
         let piece = self.piece.as_slice();
         if !piece.is_empty() {
             let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            let address = usize::try_from(address).map_err(|_| EFAULT)?;
-            self.piece.write_user(UserPtr::from_addr(address))?;
+            self.piece.write_user(place(address)?)?;
             self.flushed += piece.len() as u64;
             self.piece.clear();
         }
@@ -122,10 +123,9 @@ pub(crate) fn transaction_delivered(reader: &Thread, id: u32, code: Return) {
     trace::return_code(code.code());
 }
 
-/// Writes to the memory of the calling process. Fails with `EFAULT`.
-fn write(address: u64, bytes: &[u8]) -> Result {
-    let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
-    UserSlice::new(address, bytes.len())
-        .writer()
-        .write_slice(bytes)
+/// Returns the place in the memory of the calling process that has this address. Fails with
+/// `EFAULT`.
+fn place(address: u64) -> Result<UserPtr> {
+    let address = usize::try_from(address).map_err(|_| EFAULT)?;
+    Ok(UserPtr::from_addr(address))
 }

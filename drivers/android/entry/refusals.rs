@@ -16,6 +16,17 @@ pub(super) fn command(name: &str, at: u64, why: fmt::Arguments<'_>) {
     debug::user_error(fmt!("{name} at offset {at} of the write buffer: {why}"));
 }
 
+/// Tells of a write buffer whose command at offset `at` does not exist or cannot be read. That is
+/// no error of user space in the sense of `stop_on_user_error`: nor is it with the C driver. No
+/// lock may be held.
+#[cold]
+pub(super) fn malformed(at: u64, why: fmt::Arguments<'_>) {
+    binder_debug!(
+        UserError,
+        "write buffer at offset {at} of the write buffer: {why}"
+    );
+}
+
 /// Tells of an ioctl that fails. No lock may be held.
 #[cold]
 pub(super) fn ioctl(process: &Process, command: u32, argument: usize, error: Error) {

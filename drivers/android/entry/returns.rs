@@ -12,7 +12,10 @@ use crate::{
         delivery::{deliver_call, deliver_reply, fail_delivery, prepare},
         read_buffer::ReadBuffer, //
     },
-    kernel_ext::park::{self, WakeHint},
+    kernel_ext::{
+        park::{self, WakeHint},
+        user_error, //
+    },
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
     process::{ProcessState, StateGuard},
@@ -38,10 +41,7 @@ use kernel::{
 /// and with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
-    let mut output = ReadBuffer::new(thread, io)?;
-    if io.read_consumed == 0 {
-        output.put_placeholder();
-    }
+    let mut output = ReadBuffer::begin(thread, io)?;
     let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
         let mut process = match write_all_work(thread, process, &mut output, takes_common_work)? {
@@ -75,14 +75,11 @@ pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
 
 /// Writes the completion of a reply to user space, without a look at the thread's work. There must
 /// be [room](has_room_for_completion) for it. Fails with `EFAULT` when the buffer cannot be
-/// written. No lock may be held.
+/// written; if nothing of it can, the thread reads the completion later. No lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
     let mut output =
-        ReadBuffer::new(thread, io).inspect_err(|_| withdraw_request(thread, sent.request))?;
-    if io.read_consumed == 0 {
-        output.put_placeholder();
-    }
+        ReadBuffer::begin(thread, io).inspect_err(|_| queue_completion(thread, sent.request))?;
     trace::wait_for_work(|| Waiting {
         takes_common_work: false,
         has_calls: thread.is_calling(&thread.process.lock_state()),
@@ -118,6 +115,9 @@ fn finish(
 /// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal.
 /// No lock may be held.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
+    if user_error::is_armed() {
+        stop_outside_of_pool(thread);
+    }
     let mut process = thread.process.lock_state();
     let mut takes_common_work = thread.state(&mut process).is_available();
     trace::wait_for_work(|| {
@@ -159,6 +159,22 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
             thread.process.waiters.wait(&mut process);
         }
         process.stop_waiting(thread);
+    }
+}
+
+/// Stops those who use a device if the thread takes the work of its process without having joined
+/// the pool, which is an error of user space although it is done as well as by others (contract
+/// LOOP-6).
+#[cold]
+fn stop_outside_of_pool(thread: &Thread) {
+    let mut process = thread.process.lock_state();
+    let own = thread.state(&mut process);
+    let is_error = own.is_available() && !own.looper.is_in_pool();
+    drop(process);
+    if is_error {
+        user_error::happened();
+        // A signal ends the wait, and is noticed by whoever waits for work.
+        let _ = user_error::wait_while_stopped();
     }
 }
 
@@ -247,6 +263,20 @@ fn write_all_work<'a>(
             }
         }
         process = thread.process.lock_state();
+    }
+}
+
+/// Queues the completion of a reply that was to be read at once, in the place that the thread has
+/// kept for it, and withdraws the request for a thread.
+#[cold]
+fn queue_completion(thread: &Arc<Thread>, request: Option<u32>) {
+    withdraw_request(thread, request);
+    let mut process = thread.process.lock_state();
+    let ticket = thread.state(&mut process).spare_ticket.take();
+    let wake = ticket.map(|ticket| thread.complete_reply(&mut process, ticket));
+    drop(process);
+    if let Some(wake) = wake {
+        wake.now(thread, WakeHint::Anywhere);
     }
 }
 

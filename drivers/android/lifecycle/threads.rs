@@ -42,6 +42,17 @@ pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thre
     }
 }
 
+/// Records that the calling task is about to return to user space, as it may have been
+/// [made to](flush). No lock may be held.
+pub(crate) fn has_returned(process: ArcBorrow<'_, Process>) {
+    let state = process.lock_state();
+    if let Some(thread) = state.threads.get(&current!().pid()) {
+        if thread.is_current() {
+            thread.must_return.store(false, Relaxed);
+        }
+    }
+}
+
 /// Makes a record of the calling task and adds it to `process`. Ends records of exited threads if
 /// there are as many as the limit allows; fails with `ENOMEM` if there are none of them.
 fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {

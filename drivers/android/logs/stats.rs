@@ -193,7 +193,10 @@ impl Space {
             space.free_oneway = ranges.free_oneway_space();
             space.buffers = ranges.in_use();
         }
-        let pages = process.pages.size() / PAGE_SIZE;
+        // Without a mapping none are counted, as by the C driver.
+        let is_mapped = process.pages.is_mapped();
+        let size = if is_mapped { process.pages.size() } else { 0 };
+        let pages = size / PAGE_SIZE;
         for first in (0..pages).step_by(PAGES_AT_ONCE) {
             space.count_pages(process, first..pages.min(first + PAGES_AT_ONCE));
         }

@@ -77,7 +77,8 @@ static const char *const binder_return_strings[] = {
 #define KEPT_NAMES 16
 
 static char kept_names[KEPT_NAMES][BINDERFS_MAX_NAME + 1];
-static DEFINE_SPINLOCK(kept_names_lock);
+/* Taken by whoever traces, who may be preempted nowhere. */
+static DEFINE_RAW_SPINLOCK(kept_names_lock);
 
 /* A copy of a device's name that stays; names beyond the first few share one. */
 static const char *kept_name(const char *name)
@@ -85,7 +86,7 @@ static const char *kept_name(const char *name)
 	const char *kept = "(another device)";
 	int i;
 
-	spin_lock(&kept_names_lock);
+	raw_spin_lock(&kept_names_lock);
 	for (i = 0; i < KEPT_NAMES; i++) {
 		if (!kept_names[i][0])
 			strscpy(kept_names[i], name);
@@ -94,7 +95,7 @@ static const char *kept_name(const char *name)
 			break;
 		}
 	}
-	spin_unlock(&kept_names_lock);
+	raw_spin_unlock(&kept_names_lock);
 	return kept;
 }
 

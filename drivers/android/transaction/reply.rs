@@ -22,6 +22,11 @@ pub(crate) struct ArrivedReply {
 }
 
 impl Transaction {
+    /// Whether it is on its way back, with a reply.
+    pub(crate) fn is_reply(&self) -> bool {
+        matches!(self.content, Content::Reply { .. })
+    }
+
     /// Returns the caller, and the buffer of a reply to it.
     #[inline(always)]
     pub(crate) fn reply(&mut self) -> Option<(&Arc<Thread>, &mut Buffer)> {

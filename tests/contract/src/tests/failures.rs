@@ -156,6 +156,15 @@ pub(super) fn wrong_content(port: &Port) -> Vec<Row<'static>> {
         ("half an offset", with_offsets(port, &two, &[0], 4), FailedReply, EINVAL),
         ("buffers that are not a multiple of 8", sg(12), FailedReply, EINVAL),
         (
+            "unreadable offsets, and buffers that are not a multiple of 8",
+            Request {
+                data: BinderTransactionData { offsets: void, offsets_size: 8, ..place(&two) },
+                ..sg(12)
+            },
+            FailedReply,
+            EFAULT,
+        ),
+        (
             "unreadable data",
             plain(BinderTransactionData { buffer: void, data_size: 8, ..none.data }),
             FailedReply,

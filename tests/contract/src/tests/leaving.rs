@@ -7,6 +7,7 @@
 use crate::cases;
 use crate::cast::{INHERIT_RT, NO_MINIMUM};
 use crate::freezer::Freezer;
+use crate::ops::WriteReadOp;
 use crate::port::{bytes, empty, Port};
 use crate::scheduling::Schedule::{Fifo, Nice};
 use crate::stage::Stage;
@@ -33,6 +34,7 @@ cases! { "leaving":
     call_with_news_of_freezing ["TXN-10", "LOOP-9", "FRZN-2"],
     call_with_a_death ["TXN-10", "LOOP-9", "DN-2"],
     call_with_a_call_unread ["TXN-10"],
+    call_with_a_reply_unread ["TXN-10", "WR-8"],
     oneway_call_with_a_call_unread ["TXN-10", "TXN-16"],
     call_with_a_oneway_call_unread ["TXN-10"],
     death_with_everything_unread ["REL-2", "TREL-1"],
@@ -365,6 +367,30 @@ fn call_with_a_call_unread(t: &Stage) {
     assert_eq!(scene.thread.read_once(), [Return::FailedReply]);
     scene.thread.reply(&empty());
     scene.manager.wait_reply();
+}
+
+fn call_with_a_reply_unread(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    manager.wait_call();
+    manager.reply(&bytes(b"answer"));
+    // There is room for the acknowledgement, and not for the reply.
+    let outcome = client.raw(WriteReadOp { room: 80, ..Default::default() });
+    assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
+    let mut commands = Commands::new();
+    commands.transaction(&client.place(0, 1, &empty()));
+    assert_eq!(client.try_write(&commands).errno, Errno::from_raw(0));
+    let is_refused = client.extended_error() == super::failed(Errno::EPROTO);
+    if !t.known_difference(Driver::Upstream, "the call is made", is_refused) {
+        return;
+    }
+    // It is acknowledged by its refusal, which comes after the reply to the first one.
+    client.forgets_acknowledgements();
+    let told = client.read_once();
+    let [Return::Reply(reply)] = told[..] else { panic!("{told:?}") };
+    assert_eq!(client.data(&reply), b"answer");
+    assert_eq!(client.read_once(), [Return::FailedReply]);
+    assert_eq!(manager.drain(), []);
 }
 
 fn oneway_call_with_a_call_unread(t: &Stage) {

@@ -3,7 +3,7 @@
 
 use crate::cases;
 use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{empty, introduce, Port};
+use crate::port::{empty, introduce, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_GET_NODE_DEBUG_INFO, BINDER_SET_CONTEXT_MGR, BINDER_VERSION};
@@ -30,6 +30,10 @@ cases! { "messages":
     user_errors_stop_everybody ["PARAM-5"],
     stopped_callers_heed_signals ["PARAM-5"],
     what_is_no_user_error_stops_nobody ["PARAM-5"],
+    reader_outside_of_the_pool_stops_everybody ["PARAM-5", "LOOP-6"],
+    answer_that_nobody_waits_for_stops_everybody ["PARAM-5", "NODE-8"],
+    wrong_question_about_a_handle_stops_everybody ["PARAM-5"],
+    malformed_commands_stop_nobody ["PARAM-5", "WR-3"],
     // Who comes after it has to wait until something may be said again.
     lesson_r24_a_flood_is_cut ["PARAM-3"],
 }
@@ -424,4 +428,74 @@ fn what_is_no_user_error_stops_nobody(t: &Stage) {
     assert_eq!(stop.get(), "2");
     stop.set(0);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
+}
+
+/// The port has begun something that is an error of user space, and stops there.
+#[track_caller]
+fn expect_stop(stop: &Mask, port: &Port) {
+    port.actor.expect_blocked();
+    assert_eq!(stop.get(), "2");
+    stop.set(0);
+}
+
+fn reader_outside_of_the_pool_stops_everybody(t: &Stage) {
+    let port = t.client();
+    assert_eq!(port.drain(), []);
+    let Some(stop) = stops_on_user_error(t) else { return };
+    port.nonblocking(true);
+    stop.set(1);
+    port.start_read();
+    expect_stop(&stop, &port);
+    assert_eq!(port.finish_raw().errno, Errno::EAGAIN);
+    port.enter_looper();
+    stop.set(1);
+    assert_eq!(port.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno, Errno::EAGAIN);
+    assert_eq!(stop.get(), "1");
+    stop.set(0);
+}
+
+fn answer_that_nobody_waits_for_stops_everybody(t: &Stage) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
+    owner.settle_counts();
+    let Some(stop) = stops_on_user_error(t) else { return };
+    for code in [codes::BC_ACQUIRE_DONE, codes::BC_INCREFS_DONE] {
+        stop.set(1);
+        let mut commands = Commands::new();
+        commands.command(code, &[0x10u64, 0x20]);
+        owner.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+        expect_stop(&stop, &owner);
+        assert_eq!(owner.finish_raw().errno, Errno::from_raw(0));
+    }
+}
+
+fn wrong_question_about_a_handle_stops_everybody(t: &Stage) {
+    let manager = t.manager();
+    let Some(stop) = stops_on_user_error(t) else { return };
+    let ask = |question: BinderNodeInfoForRef| {
+        stop.set(1);
+        let (slot, argument) = (manager.slot, question.as_bytes().to_vec());
+        manager.actor.start(Op::Ioctl { slot, number: ioctl::BINDER_GET_NODE_INFO_FOR_REF, argument });
+    };
+    ask(BinderNodeInfoForRef { handle: 1, strong_count: 1, ..Default::default() });
+    expect_stop(&stop, &manager);
+    assert!(matches!(manager.actor.finish(), Answer::Failed(errno) if errno == Errno::EINVAL as i32));
+    // There is no such handle, and asking is no error.
+    ask(BinderNodeInfoForRef { handle: super::NO_HANDLE, ..Default::default() });
+    assert!(matches!(manager.actor.finish(), Answer::Failed(errno) if errno == Errno::EINVAL as i32));
+    assert_eq!(stop.get(), "1");
+    stop.set(0);
+}
+
+fn malformed_commands_stop_nobody(t: &Stage) {
+    let port = t.client();
+    let Some(stop) = stops_on_user_error(t) else { return };
+    stop.set(1);
+    let mut commands = Commands::new();
+    commands.command(0x1234, &[0u8; 0]);
+    assert_eq!(port.try_write(&commands).errno, Errno::EINVAL);
+    let (write_buffer, write_size) = (Some(BAD_ADDRESS), Some(4));
+    let outcome = port.raw(WriteReadOp { write_buffer, write_size, ..Default::default() });
+    assert_eq!((outcome.errno, stop.get().as_str()), (Errno::EFAULT, "1"));
+    stop.set(0);
 }

@@ -5,6 +5,7 @@ use super::failed;
 use crate::cases;
 use crate::port::{bytes, empty, give_in_a_call, introduce, Port};
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
 
@@ -19,6 +20,7 @@ cases! { "nested":
     waiting_thread_is_the_innermost ["TXN-11"],
     call_back_while_own_calls_are_unread ["TXN-10", "TXN-11"],
     serving_thread_may_call_others ["TXN-10"],
+    failed_reply_to_who_has_a_call_back_unread ["TXN-25", "TXN-11"],
 }
 
 /// A manager and two processes that hold each other's nodes: (manager, a, b, a's handle on b, b's on a).
@@ -208,4 +210,33 @@ fn serving_thread_may_call_others(t: &Stage) {
     }
     b.reply(&empty());
     a.wait_reply();
+}
+
+fn failed_reply_to_who_has_a_call_back_unread(t: &Stage) {
+    let (manager, a, b, on_b, _) = couple(t);
+    let back = give_in_a_call(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1));
+    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    b.wait_call();
+    b.start_call(0, 2, &empty());
+    manager.wait_call();
+    manager.start_call(back, 3, &empty());
+    manager.actor.expect_blocked();
+    manager.kill();
+    let is_told = !b.actor.is_blocked();
+    if !t.known_difference(
+        Driver::C,
+        "of a chain of calls the end of one thread is told to the last caller",
+        is_told,
+    ) {
+        return;
+    }
+    assert_eq!(b.wait_refusal(), Return::DeadReply);
+    let unreadable = BinderTransactionData { data_size: 8, buffer: BAD_ADDRESS, ..b.place(0, 0, &empty()) };
+    let mut commands = Commands::new();
+    commands.reply(&unreadable);
+    assert_eq!(b.try_write(&commands).errno, Errno::from_raw(0));
+    assert!(b.drain().contains(&Return::TransactionComplete));
+    // a reads of it only after it has replied to the call back.
+    let is_told = a.extended_error() == failed(Errno::EFAULT);
+    t.known_difference(Driver::Upstream, "the caller is not told why", is_told);
 }

@@ -227,6 +227,9 @@ fn pages_of_a_process(t: &Stage) {
     client.wait_for(Return::TransactionComplete);
     assert_eq!(stats(), (pages(1, 2), 3));
     manager.wait_call();
+    manager.unmap();
+    let none = Pages { active: 0, lru: 0, free: 0 };
+    assert_eq!(stats(), (none, 3), "of what is not mapped none are counted");
 }
 
 fn process_without_a_space(t: &Stage) {

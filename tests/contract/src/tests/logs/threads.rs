@@ -5,12 +5,13 @@ use super::super::nested::couple;
 use super::known;
 use crate::cases;
 use crate::logs::{only, until, Logs};
-use crate::ops::Op;
-use crate::port::{bytes, empty, Port};
+use crate::ops::{Op, WriteReadOp};
+use crate::port::{bytes, empty, Port, ROOM};
 use crate::stage::Stage;
 use binder_logs::{BufferState, Held, Looper, Role};
 use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
 use binder_sys::*;
+use nix::errno::Errno;
 
 cases! { "logs":
     looper_states ["LOG-2", "LOOP-1"],
@@ -85,6 +86,14 @@ fn need_return(t: &Stage) {
     client.start_read();
     assert_eq!(client.finish_raw().returns(), [Return::Noop]);
     assert!(!logs.thread(&client).need_return);
+    // Any other ioctl is a return as well.
+    let again = client.actor.number(Op::Duplicate { slot: client.slot }).expect("duplicate");
+    client.actor.number(Op::Close { slot: again as usize }).expect("close");
+    until("a flush has every thread return", || logs.thread(&client).need_return.then_some(()));
+    assert_eq!(client.ioctl(ioctl::BINDER_VERSION, 0i32), Ok(8));
+    assert!(!logs.thread(&client).need_return);
+    client.nonblocking(true);
+    assert_eq!(client.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno, Errno::EAGAIN);
 }
 
 fn thread_that_has_exited_is_gone(t: &Stage) {
