@@ -344,14 +344,18 @@ fn add_count(process: &Arc<Process>, source: &Source, strength: Strength) -> Res
             );
             return Err(EINVAL);
         }
-        if let Ok(handle) = process.hold_node(&node, strength, None) {
-            if handle != 0 {
+        match process.hold_node(&node, strength, None) {
+            Ok(0) => return Ok(()),
+            Ok(found) if process.context.is_manager(&node) => {
                 source.refuse(
                     command,
-                    fmt!("the process knows the context manager as handle {handle}, which has the count now"),
+                    fmt!("the process knows the context manager as handle {found}, which has the count now"),
                 );
+                return Ok(());
             }
-            return Ok(());
+            // It has ended meanwhile, so handle 0 means it no more.
+            Ok(found) => drop(process.drop_handle(found, strength)),
+            Err(_) => {}
         }
     }
     // A count that cannot be taken has no effect, and the ioctl does not fail (contract NODE-9).

@@ -116,8 +116,12 @@ impl NodeCounts {
         let strong = one_more(self.local_strong)?;
         self.local_weak = one_more(self.local_weak)?;
         self.local_strong = strong;
-        self.strong = OwnerRef::Held;
-        self.weak = OwnerRef::Held;
+        // The owner still confirms what it has been notified of.
+        for owner in [&mut self.strong, &mut self.weak] {
+            if *owner != OwnerRef::Pending {
+                *owner = OwnerRef::Held;
+            }
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 use crate::cases;
 use crate::freezer::{Freezer, LONG};
+use crate::logs::Logs;
 use crate::ops::{Op, WriteReadOp};
 use crate::pages::page;
 use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
@@ -35,6 +36,7 @@ cases! { "gaps":
     outer_call_ends_while_a_call_back_is_delivered ["TXN-26", "TREL-1"],
     commands_stop_at_a_reply_that_failed ["TXN-25", "WR-2"],
     lesson_s06_failed_calls_do_not_search_unread_news ["TXN-19", "TXN-20"],
+    manager_ends_while_handle_0_is_counted ["CTX-4", "NODE-9"],
     process_goes_on_while_an_answer_is_written ["IOCTL-GET_EXTENDED_ERROR"],
 }
 
@@ -487,4 +489,22 @@ fn process_goes_on_while_an_answer_is_written(t: &Stage) {
     other.round_trip(0, &manager, &bytes(b"meanwhile"), &bytes(b"it goes on"));
     absent.provide(0, b"");
     assert!(!matches!(client.actor.finish(), crate::ops::Answer::Failed(_)));
+}
+
+/// A count on handle 0 is one on the manager or on nothing, also while the manager ends.
+fn manager_ends_while_handle_0_is_counted(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    let mut commands = Commands::new();
+    for _ in 0..4000 {
+        commands.increfs(0).decrefs(0);
+    }
+    for _ in 0..40 {
+        let manager = t.manager();
+        let commands = commands.as_bytes().to_vec();
+        client.start_raw(WriteReadOp { commands, ..Default::default() });
+        manager.kill();
+        assert_eq!(client.finish_raw().errno, Errno::from_raw(0));
+        assert_eq!(logs.process(&client).references, []);
+    }
 }

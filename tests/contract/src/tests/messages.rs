@@ -3,7 +3,7 @@
 
 use crate::cases;
 use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{empty, introduce, Port, ROOM};
+use crate::port::{empty, introduce, object, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_GET_NODE_DEBUG_INFO, BINDER_SET_CONTEXT_MGR, BINDER_VERSION};
@@ -34,6 +34,7 @@ cases! { "messages":
     answer_that_nobody_waits_for_stops_everybody ["PARAM-5", "NODE-8"],
     wrong_question_about_a_handle_stops_everybody ["PARAM-5"],
     malformed_commands_stop_nobody ["PARAM-5", "WR-3"],
+    answers_of_a_node_that_becomes_manager_stop_nobody ["PARAM-5", "CTX-2", "NODE-8"],
     // Who comes after it has to wait until something may be said again.
     lesson_r24_a_flood_is_cut ["PARAM-3"],
 }
@@ -497,5 +498,24 @@ fn malformed_commands_stop_nobody(t: &Stage) {
     let (write_buffer, write_size) = (Some(BAD_ADDRESS), Some(4));
     let outcome = port.raw(WriteReadOp { write_buffer, write_size, ..Default::default() });
     assert_eq!((outcome.errno, stop.get().as_str()), (Errno::EFAULT, "1"));
+    stop.set(0);
+}
+
+fn answers_of_a_node_that_becomes_manager_stop_nobody(t: &Stage) {
+    let (old, next) = (t.manager(), t.client());
+    next.start_call(0, 0, &object(FlatBinderObject::binder(0, 5)));
+    let call = old.wait_call();
+    old.reply(&empty());
+    // It has read of its counts, and does not answer yet.
+    next.free(&next.wait_reply());
+    old.free(&call);
+    old.kill();
+    next.set_context_manager().expect("become the manager");
+    let Some(stop) = stops_on_user_error(t) else { return };
+    stop.set(1);
+    let mut commands = Commands::new();
+    commands.command(codes::BC_INCREFS_DONE, &[0u64, 5]).command(codes::BC_ACQUIRE_DONE, &[0u64, 5]);
+    next.write(&commands);
+    assert_eq!(stop.get(), "1");
     stop.set(0);
 }
