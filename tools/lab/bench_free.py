@@ -31,6 +31,11 @@ class Scene:
         words = [f"{self.cpus} CPU{'s' if self.cpus > 1 else ''}", "beside a busy process" if self.busy else "alone"]
         return ", ".join(words + ([f"`{self.parameters}`"] if self.parameters else []))
 
+    def pin(self, arch):
+        """The CPU of the host for all of the guest, if one is enough: of User Mode Linux's processes, of which each of the guest's has
+        one, a CPU of the guest runs one at a time, and to be moved between CPUs of the host can take longer than a call."""
+        return 0 if arch == "um" and self.cpus == 1 else None
+
     @property
     def parameters(self):
         return "" if self.handoff is None else f"handoff={self.handoff}"
@@ -43,7 +48,7 @@ class Scene:
         """What `script` prints in such a guest. CPUs run at the same time: where they take turns, one that computes lets the others
         wait for its whole turn, 100 ms in QEMU."""
         return bench_beside.output(built, there, f"{title} {built.guest.name}, {self.title}", script, self.parameters, cpus=self.cpus,
-                                   at_once=True, **options)
+                                   at_once=True, pin=self.pin(built.guest.arch), **options)
 
 
 def scenes(cpus, busy, handoffs):

@@ -38,6 +38,10 @@ class Scenes(unittest.TestCase):
             arguments.run(arguments)
         return run.call_args.args[1]
 
+    def test_one_cpu_of_user_mode_linux_is_one_of_the_host(self):
+        pins = {(cpus, arch): bench_free.Scene(cpus, 1).pin(arch) for cpus in (1, 2) for arch in ("um", "x86_64")}
+        self.assertEqual(pins, {(1, "um"): 0, (1, "x86_64"): None, (2, "um"): None, (2, "x86_64"): None})
+
     def test_all_combinations_of_what_is_asked_for(self):
         self.assertEqual([scene.title for scene in self.asked("--cpus", "4,1", "--busy", "0,1", "--handoff", "2")],
                          ["1 CPU, alone, `handoff=2`", "1 CPU, beside a busy process, `handoff=2`", "4 CPUs, alone, `handoff=2`",
