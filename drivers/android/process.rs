@@ -121,6 +121,8 @@ pub(crate) struct Process {
     pub(crate) waiters: CondVar,
     /// Nothing more can be queued for the process. Set under the state lock.
     pub(crate) has_ended: AtomicFlag,
+    /// Whether a descriptor was closed, so that threads may have been made to return to user space.
+    pub(crate) was_flushed: AtomicFlag,
     _counted: Counted,
 }
 
@@ -385,6 +387,7 @@ impl Process {
                 pollers,
                 waiters <- new_condvar!("Process::waiters"),
                 has_ended: AtomicFlag::new(false),
+                was_flushed: AtomicFlag::new(false),
                 _counted: Counted::new(Kind::Process),
             }),
             GFP_KERNEL,

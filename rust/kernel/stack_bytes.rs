@@ -60,6 +60,13 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         Some(unsafe { &*self.bytes.as_ptr().add(at).cast() })
     }
 
+    /// Returns what has been written, mutably.
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: As in `as_slice`; the borrow is exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
+    }
+
     /// Returns how many bytes can still be written.
     #[inline]
     pub(crate) fn room(&self) -> usize {

@@ -43,5 +43,13 @@ fault:
 
 bool kernel_ext_put_u32(u32 __user *to, u32 value)
 {
-	return !put_user(value, to);
+	might_fault();
+	if (!user_write_access_begin(to, sizeof(*to)))
+		return false;
+	unsafe_put_user(value, to, fault);
+	user_write_access_end();
+	return true;
+fault:
+	user_write_access_end();
+	return false;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The read buffer of the calling process. After its first code, items (a `BR_*` code and its
-//! payload) are gathered in the kernel, and written to user space in one piece.
+//! The read buffer of the calling process. Items (a `BR_*` code and its payload) are gathered in
+//! the kernel, and written to user space in one piece.
 
 use crate::{
     common::code_counts::Counter,
@@ -33,31 +33,21 @@ pub(crate) struct ReadBuffer<'a> {
 }
 
 impl<'a> ReadBuffer<'a> {
-    /// Returns the read buffer of `reader` that `io` describes. If nothing of it is consumed,
-    /// writes the code that a read begins with, which is neither counted nor traced: so a buffer
-    /// that cannot be written is noticed before anything is taken out for it, or waited for
-    /// (contract WR-12).
-    ///
-    /// Fails with `EFAULT` when that cannot be written, when the buffer has no room for a single
-    /// code, or when more of it is consumed than it has.
+    /// Returns the read buffer of `reader` that `io` describes, after it has [begun](begin).
     #[inline(always)]
-    pub(crate) fn begin(reader: &'a Thread, io: &WriteRead) -> Result<Self> {
-        let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
-        let mut flushed = io.read_consumed;
-        if flushed == 0 {
-            if room < size_of::<u32>() as u64 {
-                return Err(EFAULT);
-            }
-            user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
-            flushed = size_of::<u32>() as u64;
-        }
-        Ok(Self {
+    pub(crate) fn new(reader: &'a Thread, io: &WriteRead) -> Self {
+        let mut buffer = Self {
             reader,
             address: io.read_buffer,
             size: io.read_size,
-            flushed,
+            flushed: io.read_consumed,
             piece: StackBytes::new(),
-        })
+        };
+        if io.read_consumed == 0 {
+            // It is written once more with what comes behind it: whole words are copied faster.
+            buffer.push(Return::Noop, &[]);
+        }
+        buffer
     }
 
     /// Returns how many bytes of the buffer are used, including those that are not flushed yet.
@@ -96,7 +86,10 @@ impl<'a> ReadBuffer<'a> {
 
     /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
     pub(crate) fn put_first(&mut self, code: Return) -> Result {
-        user_words::write_u32(place(self.address)?, code.code())?;
+        match self.piece.as_mut_slice().first_chunk_mut() {
+            Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
+            _ => user_words::write_u32(place(self.address)?, code.code())?,
+        }
         self.reader.count(Counter::of_return(code));
         trace::return_code(code.code());
         Ok(())
@@ -113,6 +106,24 @@ impl<'a> ReadBuffer<'a> {
         }
         Ok(())
     }
+}
+
+/// Begins a read: if nothing of the buffer that `io` describes is consumed, writes the code that a
+/// read begins with, which is neither counted nor traced. So a buffer that cannot be written is
+/// noticed before anything is taken out for it, or waited for (contract WR-12).
+///
+/// Fails with `EFAULT` when that cannot be written, when the buffer has no room for a single code,
+/// or when more of it is consumed than it has.
+#[inline(always)]
+pub(crate) fn begin(io: &WriteRead) -> Result {
+    let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
+    if io.read_consumed == 0 {
+        if room < size_of::<u32>() as u64 {
+            return Err(EFAULT);
+        }
+        user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+    }
+    Ok(())
 }
 
 /// Counts and traces call or reply `id`, which user space has as `code` now.

@@ -10,7 +10,7 @@ use crate::{
     defs::{NodeName, Return, WriteRead, LARGEST_RETURN},
     entry::{
         delivery::{deliver_call, deliver_reply, fail_delivery, prepare},
-        read_buffer::ReadBuffer, //
+        read_buffer::{self, ReadBuffer}, //
     },
     kernel_ext::{
         park::{self, WakeHint},
@@ -41,7 +41,8 @@ use kernel::{
 /// and with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
-    let mut output = ReadBuffer::begin(thread, io)?;
+    read_buffer::begin(io)?;
+    let mut output = ReadBuffer::new(thread, io);
     let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
         let mut process = match write_all_work(thread, process, &mut output, takes_common_work)? {
@@ -78,8 +79,8 @@ pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
 /// written; if nothing of it can, the thread reads the completion later. No lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
-    let mut output =
-        ReadBuffer::begin(thread, io).inspect_err(|_| queue_completion(thread, sent.request))?;
+    read_buffer::begin(io).inspect_err(|_| queue_completion(thread, sent.request))?;
+    let mut output = ReadBuffer::new(thread, io);
     trace::wait_for_work(|| Waiting {
         takes_common_work: false,
         has_calls: thread.is_calling(&thread.process.lock_state()),

@@ -45,6 +45,9 @@ pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thre
 /// Records that the calling task is about to return to user space, as it may have been
 /// [made to](flush). No lock may be held.
 pub(crate) fn has_returned(process: ArcBorrow<'_, Process>) {
+    if !process.was_flushed.load(Relaxed) {
+        return;
+    }
     let state = process.lock_state();
     if let Some(thread) = state.threads.get(&current!().pid()) {
         if thread.is_current() {
@@ -86,6 +89,7 @@ fn end_exited_thread(process: &Process) -> bool {
 /// Makes all threads of a process return to user space, because a descriptor of the device is
 /// closed. No lock may be held.
 pub(crate) fn flush(process: &Process) {
+    process.was_flushed.store(true, Relaxed);
     let mut next = Pid::MIN;
     while let Some(thread) = flush_thread(process, next) {
         next = thread.id + 1;

@@ -215,15 +215,21 @@ impl PageRange {
             let Some(missed) = self.copy_resident(offset + done, from, len - done)? else {
                 return Ok(());
             };
-            let copied = missed.copy_from_user(from.wrapping_byte_add(missed.done));
-            if self.space.open().is_none() {
-                // The page was freed meanwhile by all others, and could not be zeroed by them.
-                missed.zero();
-                return Err(EFAULT);
-            }
-            copied?;
+            self.copy_missed(&missed, from.wrapping_byte_add(missed.done))?;
             done += missed.done + missed.len;
         }
+    }
+
+    /// Copies a part whose source was missing. `EFAULT` also if the range is closed meanwhile: then
+    /// all others have freed the page, and could not zero what is copied now.
+    #[cold]
+    fn copy_missed(&self, missed: &MissedPart, from: UserPtr) -> Result {
+        let copied = missed.copy_from_user(from);
+        if self.space.open().is_none() {
+            missed.zero();
+            return Err(EFAULT);
+        }
+        copied
     }
 
     /// Copies until a page of the source is missing. Returns the part where one is. Does not sleep.

@@ -125,6 +125,7 @@ impl PageRange {
     /// Begins the time in which the range may hold a secret: data that shall not be left in free
     /// memory. Whoever writes them zeroes them before [`end_secret`](Self::end_secret); if the
     /// range is [closed](Self::close) before that, it zeroes all of its pages.
+    #[cold]
     pub fn begin_secret(&self) {
         if let Some(space) = self.space.open() {
             space.secrets.fetch_add(1, ordering::Relaxed);
@@ -132,6 +133,7 @@ impl PageRange {
     }
 
     /// Ends what [`begin_secret`](Self::begin_secret) has begun, with the same range.
+    #[cold]
     pub fn end_secret(&self) {
         if let Some(space) = self.space.open() {
             space.secrets.fetch_sub(1, ordering::Relaxed);

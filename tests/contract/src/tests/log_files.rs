@@ -255,9 +255,11 @@ fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
     let mut log = Vec::new();
     let mut file = File::open(path).expect("open");
     // The title of the log has the word, too.
-    while !log.ends_with(b" proc ")
-        || !log.rsplit(|byte| *byte == b' ').nth(3).is_some_and(|word| word == b"tr")
-    {
+    let is_before_holders = |log: &[u8]| {
+        let words: Vec<_> = log.rsplit(|byte| *byte == b' ').take(4).collect();
+        matches!(words[..], [b"", b"proc", _, b"tr"])
+    };
+    while !is_before_holders(&log) {
         let mut byte = [0];
         assert_eq!(file.read(&mut byte).expect("read"), 1, "no holders: {}", String::from_utf8_lossy(&log));
         log.push(byte[0]);

@@ -8,6 +8,7 @@ use anyhow::{bail, ensure, Result};
 use nix::sys::signal::Signal;
 use rsbinder::{FrozenState, FrozenStateChangeCallback, ProcessState, WIBinder};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 #[derive(Default)]
 struct Diary(Mutex<Vec<FrozenState>>);
