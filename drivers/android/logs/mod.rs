@@ -4,12 +4,12 @@
 //! programs for the C driver's files read.
 //!
 //! A file is a sequence of records of a few lines each, and a [`Reader`] is a place in it. A place
-//! consists of keys (pid, thread number, pointer, handle, ...), so it keeps nothing alive, and
-//! finds its way when what it stood at is gone. A record is one slice of some collection: copied
-//! under its lock, and written as text when no lock is held. Therefore a reader needs the memory of
-//! one record, however much there is to read, and holds no lock for longer than a call does. What
-//! changes between two records is shown as it is then: each line is right by itself, all of them
-//! together are not one moment's.
+//! consists of keys (pid, thread number, pointer, handle, ...), and finds its way when what it
+//! stood at is gone. It keeps nothing alive, except the work of a queue behind which it is. A
+//! record is one slice of some collection: copied under its lock, and written as text when no lock
+//! is held. Therefore a reader needs the memory of one record, however much there is to read, and
+//! holds no lock for longer than a call does. What changes between two records is shown as it is
+//! then: each line is right by itself, all of them together are not one moment's.
 
 mod buffers;
 mod dead_nodes;
