@@ -157,17 +157,23 @@ fn extended_node_is_delivered(t: &Stage) {
     assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1));
 }
 
-/// A manager's pointer may be one that it has sent before: that node is it, with the cookie that it has.
-fn node_that_is_known_becomes_it(t: &Stage) {
+/// A manager whose pointer is one that it has sent before, with cookie 5. It has read of that node's counts, and has not
+/// answered: so the node stays when nobody holds it any more.
+pub(super) fn manager_with_a_known_node(t: &Stage) -> Port {
     let (old, next) = (t.manager(), t.client());
     next.start_call(0, 0, &object(FlatBinderObject::binder(0, 5)));
     let call = old.wait_call();
     old.reply(&empty());
-    // Its counts stay unconfirmed, so the node stays when nobody holds it any more.
     next.free(&next.wait_reply());
     old.free(&call);
     old.kill();
     next.set_context_manager().expect("the cookie of the object does not matter");
+    next
+}
+
+/// That node is the manager's, with the cookie that it has.
+fn node_that_is_known_becomes_it(t: &Stage) {
+    let next = manager_with_a_known_node(t);
     next.enter_looper();
     let client = t.client();
     client.start_call(0, 0, &empty());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Messages in the kernel's log that user space causes: a few, only if asked for, never a flood.
 
+use super::context::manager_with_a_known_node;
 use crate::cases;
 use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{empty, introduce, object, Port, ROOM};
+use crate::port::{empty, introduce, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_GET_NODE_DEBUG_INFO, BINDER_SET_CONTEXT_MGR, BINDER_VERSION};
@@ -502,15 +503,7 @@ fn malformed_commands_stop_nobody(t: &Stage) {
 }
 
 fn answers_of_a_node_that_becomes_manager_stop_nobody(t: &Stage) {
-    let (old, next) = (t.manager(), t.client());
-    next.start_call(0, 0, &object(FlatBinderObject::binder(0, 5)));
-    let call = old.wait_call();
-    old.reply(&empty());
-    // It has read of its counts, and does not answer yet.
-    next.free(&next.wait_reply());
-    old.free(&call);
-    old.kill();
-    next.set_context_manager().expect("become the manager");
+    let next = manager_with_a_known_node(t);
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
     let mut commands = Commands::new();
