@@ -31,6 +31,7 @@ pub(crate) mod random;
 pub(crate) mod sched;
 pub(crate) mod stack_bytes;
 pub(crate) mod ticks;
+pub(crate) mod user_bytes;
 pub(crate) mod user_error;
 pub(crate) mod user_words;
 pub(crate) mod versions;

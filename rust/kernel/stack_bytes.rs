@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A buffer on the stack for bytes on their way to or from user space, which needs no
-//! initialisation.
+//! A buffer on the stack for bytes on their way to user space, which needs no initialisation.
 //!
-//! An array has to be zeroed before it can be borrowed as bytes, although a copy overwrites it at
-//! once. This type returns only bytes that have been written.
+//! An array has to be zeroed before it can be borrowed as bytes, although it is written at once.
+//! This type returns only bytes that have been written.
 
 use core::mem::MaybeUninit;
 use kernel::{
@@ -42,24 +41,6 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
     }
 
-    /// Whether there are `size` bytes at `at`.
-    #[inline(always)]
-    pub(crate) fn has(&self, at: usize, size: usize) -> bool {
-        at <= self.len && self.len - at >= size
-    }
-
-    /// Returns the `COUNT` bytes at `at`, if there are as many.
-    #[inline(always)]
-    pub(crate) fn array_at<const COUNT: usize>(&self, at: usize) -> Option<&[u8; COUNT]> {
-        if !self.has(at, COUNT) {
-            return None;
-        }
-        // SAFETY: `COUNT` bytes at `at` are among the first `len`, as was checked, which by the
-        // type invariant are within the array and initialised; an array of `u8` may lie anywhere,
-        // and the borrow of `self` keeps them unchanged.
-        Some(unsafe { &*self.bytes.as_ptr().add(at).cast() })
-    }
-
     /// Returns what has been written, mutably.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
@@ -91,24 +72,6 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         // INVARIANT: The bytes up to the old `len` were initialised, those up to `end` are now, and
         // `get_mut` has checked that `end` is within the array.
         self.len = end;
-        Ok(())
-    }
-
-    /// Replaces the contents by `len` bytes of the calling process. `EFAULT` if they cannot be
-    /// read, or are more than the buffer has room for. May sleep.
-    #[inline]
-    pub(crate) fn read_user(&mut self, from: UserPtr, len: usize) -> Result {
-        self.clear();
-        let place = self.bytes.get_mut(..len).ok_or(EFAULT)?.as_mut_ptr();
-        // SAFETY: `place` is valid for writes of `len` bytes of one array, so there is nothing for
-        // the checks to find that `_` leaves out. The source may be any address at all.
-        let left = unsafe { bindings::_copy_from_user(place.cast(), from.as_const_ptr(), len) };
-        if left != 0 {
-            return Err(EFAULT);
-        }
-        // INVARIANT: Nothing is left, so all of `place` is initialised, and `get_mut` has checked
-        // that `len` is within the array.
-        self.len = len;
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::{
     calls::sender::Sender,
     common::{error::TransactionError, reason::Reason},
     defs::{Object, TransactionRequest},
-    kernel_ext::stack_bytes::StackBytes,
+    kernel_ext::user_bytes::UserBytes,
     process::Process,
     pure::pointer_area::PointerArea, //
 };
@@ -143,7 +143,7 @@ fn unreadable(error: Error) -> TransactionError {
 
 /// The offsets of a transaction's objects. For a few of them no memory is allocated.
 enum Offsets {
-    Few(StackBytes<FEW_OFFSETS>),
+    Few(UserBytes<FEW_OFFSETS>),
     Many(KVVec<u8>),
 }
 
@@ -164,8 +164,8 @@ impl Offsets {
         let source = usize::try_from(request.offsets).map_err(|_| unreadable(EFAULT))?;
         let source = UserPtr::from_addr(source);
         let offsets = if size <= FEW_OFFSETS {
-            let mut bytes = StackBytes::new();
-            bytes.read_user(source, size).map_err(unreadable)?;
+            let mut bytes = UserBytes::new();
+            bytes.read(source, size).map_err(unreadable)?;
             Self::Few(bytes)
         } else {
             let mut bytes = KVVec::new();

@@ -14,3 +14,4 @@ mod kunit;
 mod read_buffer;
 mod refusals;
 mod returns;
+mod write_buffer;

@@ -20,6 +20,8 @@ const PIECE: usize = 192;
 
 const _: () = assert!(LARGEST_RETURN < PIECE);
 
+const SIZE_OF_CODE: u64 = size_of::<u32>() as u64;
+
 /// The read buffer of the calling process.
 pub(crate) struct ReadBuffer<'a> {
     /// Who reads it.
@@ -110,19 +112,33 @@ impl<'a> ReadBuffer<'a> {
 
 /// Begins a read: if nothing of the buffer that `io` describes is consumed, writes the code that a
 /// read begins with, which is neither counted nor traced. So a buffer that cannot be written is
-/// noticed before anything is taken out for it, or waited for (contract WR-12).
+/// noticed before anything is taken out for it, or waited for (contract WR-12). Returns how much of
+/// the buffer is written then, which is no more than it has.
 ///
 /// Fails with `EFAULT` when that cannot be written, when the buffer has no room for a single code,
 /// or when more of it is consumed than it has.
 #[inline(always)]
-pub(crate) fn begin(io: &WriteRead) -> Result {
+pub(crate) fn begin(io: &WriteRead) -> Result<u64> {
     let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
-    if io.read_consumed == 0 {
-        if room < size_of::<u32>() as u64 {
-            return Err(EFAULT);
-        }
-        user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+    if io.read_consumed > 0 {
+        return Ok(io.read_consumed);
     }
+    if room < SIZE_OF_CODE {
+        return Err(EFAULT);
+    }
+    user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+    Ok(SIZE_OF_CODE)
+}
+
+/// Ends a read of `reader` with one code at offset `at`, and counts it. There must be room for it.
+/// Fails with `EFAULT`.
+#[inline(always)]
+pub(crate) fn end_with(reader: &Thread, io: &mut WriteRead, at: u64, code: Return) -> Result {
+    let address = io.read_buffer.checked_add(at).ok_or(EFAULT)?;
+    user_words::write_u32(place(address)?, code.code())?;
+    reader.count(Counter::of_return(code));
+    trace::return_code(code.code());
+    io.read_consumed = at + SIZE_OF_CODE;
     Ok(())
 }
 

@@ -79,13 +79,16 @@ pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
 /// written; if nothing of it can, the thread reads the completion later. No lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
-    read_buffer::begin(io).inspect_err(|_| queue_completion(thread, sent.request))?;
-    let mut output = ReadBuffer::new(thread, io);
+    let written = read_buffer::begin(io).inspect_err(|_| queue_completion(thread, sent.request))?;
     trace::wait_for_work(|| Waiting {
         takes_common_work: false,
         has_calls: thread.is_calling(&thread.process.lock_state()),
         has_own_work: true,
     });
+    if sent.request.is_none() {
+        return read_buffer::end_with(thread, io, written, Return::TransactionComplete);
+    }
+    let mut output = ReadBuffer::new(thread, io);
     output.put(Return::TransactionComplete, &[]);
     finish(thread, io, &mut output, sent.request)
 }
