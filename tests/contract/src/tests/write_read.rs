@@ -15,6 +15,7 @@ cases! { "write_read":
     nothing_to_do ["WR-13"],
     noop_comes_first ["WR-6"],
     continued_read_has_no_noop ["WR-6"],
+    continued_read_of_an_acknowledgement ["WR-6"],
     continued_write_starts_where_it_stopped ["WR-2"],
     unknown_command_stops_the_write ["WR-2", "WR-3"],
     every_unknown_code_is_invalid ["WR-3"],
@@ -87,6 +88,24 @@ fn continued_read_has_no_noop(t: &Stage) {
     assert_eq!(outcome.read_consumed, 16);
     assert_eq!(outcome.buffer[..12], [0; 12], "what was there is left alone");
     assert_eq!(code_at(&outcome.buffer, 12), BR_FAILED_REPLY);
+}
+
+fn continued_read_of_an_acknowledgement(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    // A driver may acknowledge later replies in another way than the first.
+    for _ in 0..2 {
+        client.start_call(0, 0, &empty());
+        manager.wait_call();
+        let mut reply = Commands::new();
+        reply.reply(&manager.place(0, 0, &empty()));
+        let commands = reply.as_bytes().to_vec();
+        let outcome =
+            manager.raw(WriteReadOp { commands, room: ROOM, read_consumed: 12, ..Default::default() });
+        assert_eq!((outcome.errno, outcome.read_consumed), (NONE, 16));
+        assert_eq!(outcome.buffer[..12], [0; 12], "what was there is left alone");
+        assert_eq!(code_at(&outcome.buffer, 12), BR_TRANSACTION_COMPLETE);
+        client.wait_reply();
+    }
 }
 
 fn continued_write_starts_where_it_stopped(t: &Stage) {
@@ -261,13 +280,15 @@ fn reply_is_not_lost_to_unwritable_returns(t: &Stage) {
 
 fn acknowledgement_is_not_lost_to_unwritable_returns(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&manager.place(0, 0, &empty()));
-    read_in_vain(&manager, &commands);
-    client.wait_reply();
-    assert_eq!(manager.drain(), [Return::TransactionComplete]);
+    for _ in 0..2 {
+        client.start_call(0, 0, &empty());
+        manager.wait_call();
+        let mut commands = Commands::new();
+        commands.reply(&manager.place(0, 0, &empty()));
+        read_in_vain(&manager, &commands);
+        client.wait_reply();
+        assert_eq!(manager.drain(), [Return::TransactionComplete]);
+    }
 }
 
 /// Of a reply that fails its sender is told only that it is done with; his commands stop there too.
