@@ -157,24 +157,33 @@ static const struct at_marks at_marks = { starts, ends, window_starts, windows_e
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	size_t count = qemu_plugin_tb_n_insns(tb);
+	size_t count = qemu_plugin_tb_n_insns(tb), sure = surely_executed(tb);
 	uint64_t address = qemu_plugin_tb_vaddr(tb);
 	struct block *block;
 
 	(void)id;
 	if (!is_kernel(address)) {
-		qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &user_instructions, count);
+		qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &user_instructions, sure);
+		if (sure < count)
+			qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, sure), INLINE_ADD_U64,
+								   &user_instructions, 1);
 		watch_marks(tb, &at_marks);
 		return;
 	}
 	block = make(sizeof(*block));
 	block->address = address;
-	block->instructions = count;
+	block->instructions = sure;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, CB_NO_REGS, block);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		struct decoded is = decode(insn);
 
+		if (i == sure) {
+			block = make(sizeof(*block));
+			block->address = qemu_plugin_insn_vaddr(insn);
+			block->instructions = 1;
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, CB_NO_REGS, block);
+		}
 		block->locked += is.locked;
 		follow_calls(insn, is);
 	}

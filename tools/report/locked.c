@@ -79,16 +79,24 @@ static const struct at_marks at_marks = { starts, ends, window_starts, windows_e
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	size_t count = qemu_plugin_tb_n_insns(tb);
+	size_t count = qemu_plugin_tb_n_insns(tb), sure = surely_executed(tb);
+	bool kernel = is_kernel(qemu_plugin_tb_vaddr(tb));
 	uint64_t of_block = 0;
 
 	(void)id;
-	qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &instructions, count);
-	if (!is_kernel(qemu_plugin_tb_vaddr(tb))) {
+	qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &instructions, sure);
+	if (sure < count) {
+		struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, sure);
+
+		qemu_plugin_register_vcpu_insn_exec_inline(last, INLINE_ADD_U64, &instructions, 1);
+		if (kernel && decode(last).locked)
+			qemu_plugin_register_vcpu_insn_exec_inline(last, INLINE_ADD_U64, &locked, 1);
+	}
+	if (!kernel) {
 		watch_marks(tb, &at_marks);
 		return;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < sure; i++)
 		of_block += decode(qemu_plugin_tb_get_insn(tb, i)).locked;
 	if (of_block)
 		qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &locked, of_block);

@@ -35,6 +35,7 @@ void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, exit_cb cb, void *data)
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, executed_cb cb, int flags, void *data);
 void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr, uint64_t value);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, executed_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, int op, void *ptr, uint64_t value);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, memory_cb cb, int flags, int kind,
 				      void *data);
 bool qemu_plugin_mem_is_store(uint32_t info);
@@ -76,6 +77,23 @@ static inline FILE *output(int argc, char **argv)
 		if (option(argv[i], "out"))
 			return fopen(option(argv[i], "out"), "w");
 	return NULL;
+}
+
+/*
+ * How many of a block's instructions are executed with it for sure: all, or all but the last.
+ *
+ * QEMU 7.2 takes an instruction back that reaches into another page than the block's, and begins the next block with it, but tells
+ * of it in both. What it tells of the one that is taken back ends with the page or, because up to eight bytes are read at once, a
+ * little before. Whether such an instruction is executed, only a callback of its own knows: that is taken back as well.
+ */
+static inline size_t surely_executed(const struct qemu_plugin_tb *tb)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
+	uint64_t after = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) + 7;
+	bool is_doubtful = (after ^ qemu_plugin_tb_vaddr(tb)) >> 12;
+
+	return count > 1 && is_doubtful ? count - 1 : count;
 }
 
 /* The kernel's half of the address space. */

@@ -85,12 +85,22 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
         has_calls: thread.is_calling(&thread.process.lock_state()),
         has_own_work: true,
     });
-    if sent.request.is_none() {
-        return read_buffer::end_with(thread, io, written, Return::TransactionComplete);
+    match sent.request {
+        None => read_buffer::end_with(thread, io, written, Return::TransactionComplete),
+        request => read_completion_and_request(thread, io, request),
     }
+}
+
+/// Writes the completion of a reply, and requests one more thread from user space.
+#[cold]
+fn read_completion_and_request(
+    thread: &Thread,
+    io: &mut WriteRead,
+    request: Option<u32>,
+) -> Result {
     let mut output = ReadBuffer::new(thread, io);
     output.put(Return::TransactionComplete, &[]);
-    finish(thread, io, &mut output, sent.request)
+    finish(thread, io, &mut output, request)
 }
 
 /// Writes what is gathered, and requests one more thread from user space if `request` says so, see
