@@ -206,7 +206,7 @@ impl<O: Keyed> LinkedTree<O> {
     pub(crate) fn take_first(&mut self, key: u64) -> Option<Arc<O>> {
         let mut found = None;
         let mut branch = NonNull::from(&mut self.root);
-        // SAFETY: As in `insert`; nothing is written.
+        // SAFETY: As in `add`; nothing is written.
         unsafe {
             while let Some(at) = *branch.as_ptr() {
                 branch = match Self::key_of(at).cmp(&key) {
@@ -283,7 +283,7 @@ impl<O: Keyed> LinkedTree<O> {
     ///
     /// The branch is one of a tree that nothing else uses meanwhile.
     unsafe fn cut(mut branch: Branch<O::Room>) -> Option<Arc<O>> {
-        // SAFETY: As in `insert`.
+        // SAFETY: As in `add`.
         unsafe {
             let object = branch.read()?;
             let (mut smaller, mut larger) = (before(object).read(), behind(object).read());

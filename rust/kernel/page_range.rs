@@ -56,11 +56,12 @@
 //! | lock | taken by | how |
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
-//! | [`PagePool`]'s turn | reclaim, the end of a space | waits |
 //! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), which has memory | waits |
 //! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
+//! | [`PagePool`]'s turn | the end of a space, which may come under `populating` | waits |
+//! | | reclaim, which has it first and tries for those above | waits |
 //! | the locks that the [`Owner`] takes | reclaim | must not wait |
 //! | lock of the list | all of them | a spinlock of `list_lru` |
 //!
@@ -167,11 +168,13 @@ impl Observer for () {
 /// # Invariants
 ///
 /// - If `frontier >= 0`, then the slots of the first `frontier` bytes hold pages.
-/// - Slots change only under `populating`, and so does `frontier`, except that it becomes [`GONE`]
-///   at any time and stays so.
-/// - `frontier` changes from [`NEVER`] to 0, then up and down, then to [`GONE`], and no other way.
+/// - Slots change only under `populating`, or when the space ends. So does `frontier`, except that
+///   [`NEVER`] becomes 0 when the mapping is made, and that it becomes [`GONE`] at any time and
+///   stays so.
+/// - `frontier` changes from [`NEVER`] to 0, then up and down, and from any of these to [`GONE`],
+///   and no other way.
 /// - A record in a slot is on the pool's list, or off it while a thread has the pool's turn or
-///   holds `populating`.
+///   holds `populating`, or its space is being dropped.
 /// - A VMA whose operations are [`vma_ops::OPERATIONS`] and whose private data is `self` owns a
 ///   reference count on `self`.
 #[pin_data]
@@ -191,7 +194,7 @@ pub struct PageRange {
     space: Closable<Space>,
     /// Answers which bytes are in use.
     owner: Arc<dyn Owner>,
-    /// How often reclaim has asked for all pages; see [`reclaim`]. Protected by the pool's turn.
+    /// How often reclaim has asked for all pages; see [`reclaim`]. Changed under the pool's turn.
     round: Atomic<u32>,
     /// Serialises threads that find the same page missing.
     ///

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What rust/kernel/park.rs, rust/kernel/pid.rs and rust/kernel/debug_mask.rs call.
+ * What rust/kernel/park.rs and rust/kernel/pid.rs call.
  */
 #ifndef _KERNEL_EXT_H
 #define _KERNEL_EXT_H

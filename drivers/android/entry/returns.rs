@@ -2,8 +2,9 @@
 
 //! The read half of `BINDER_WRITE_READ`: waits for work, and writes it to user space.
 //!
-//! What is to be written is gathered on the stack and written in one piece. A call or a reply ends
-//! a read; how it is delivered is in [`crate::entry::delivery`].
+//! What is to be written is gathered on the stack and written in one piece, but a completion that
+//! is read alone. A call or a reply ends a read; how it is delivered is in
+//! [`crate::entry::delivery`].
 
 use crate::{
     calls::sender::ReplySent,
@@ -76,7 +77,8 @@ pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
 
 /// Writes the completion of a reply to user space, without a look at the thread's work. There must
 /// be [room](has_room_for_completion) for it. Fails with `EFAULT` when the buffer cannot be
-/// written; if nothing of it can, the thread reads the completion later. No lock may be held.
+/// written; if the code that a read begins with cannot, the thread reads the completion later. No
+/// lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
     let written = read_buffer::begin(io).inspect_err(|_| queue_completion(thread, sent.request))?;

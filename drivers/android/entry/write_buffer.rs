@@ -2,8 +2,10 @@
 
 //! The write buffer of the calling process, from which commands are decoded.
 //!
-//! Commands are read from user space in bounded pieces, each byte once. A command starts to run
-//! only after all of it has been read and found to lie within the write buffer (lesson C17).
+//! Commands are read from user space in bounded pieces. A command starts to run only after all of
+//! it has been read and found to lie within the write buffer (lesson C17). If a piece ends within a
+//! command, the next one begins with that command: its code is what was read first, its payload
+//! what was read last.
 
 use crate::{
     common::code_counts::Counter,

@@ -44,7 +44,7 @@ extern "C" {
 ///
 /// - The list's links are those of [`Record`]s which are in slots of ranges of this pool.
 /// - A record is taken off the list only by the holder of the `turn`, and is back on the list, or
-///   out of its slot for good, before the turn ends.
+///   out of its slot for good, before the turn ends, or its space is being dropped.
 #[pin_data]
 pub struct PagePool {
     // The following fields are dropped in this order: no call of the shrinker is left when the list

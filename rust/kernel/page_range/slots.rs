@@ -185,8 +185,8 @@ impl Slot {
         filled.map_err(|_| EEXIST)?;
         let record = core::mem::ManuallyDrop::new(record).0;
         // SAFETY: A record leaves its slot only after it was on the list, where this one is not
-        // yet, or with its range, which is borrowed. It is in the slot that it names, as the caller
-        // promises.
+        // yet, or with its space, of which this slot, which is borrowed, is a part. It is in the
+        // slot that it names, as the caller promises.
         unsafe { pool.add(record) };
         Ok(())
     }
