@@ -162,7 +162,7 @@ impl Wakeups {
     /// The flags of each time that the thread `woken` was woken.
     fn flags(&self, woken: u32) -> Vec<u32> {
         let trace = std::fs::read_to_string(self.0.join("trace")).expect("read a trace");
-        let lines: Vec<&str> = trace.lines().filter(|line| !line.starts_with('#')).collect();
+        let lines: Vec<&str> = trace.lines().filter(|line| is_of_the_thread(line)).collect();
         let is_woken =
             |line: &str| line.contains("sched_waking:") && line.contains(&format!(" pid={woken} "));
         let of = |line: &str| u32::from_str_radix(line.rsplit_once("flags=0x")?.1.trim(), 16).ok();
@@ -172,6 +172,13 @@ impl Wakeups {
             .map(|two| of(two[0]).unwrap_or_else(|| panic!("no flags before: {two:?}")))
             .collect()
     }
+}
+
+/// Whether a line of a trace is of the thread itself, and not of an interrupt, which may wake others in between.
+fn is_of_the_thread(line: &str) -> bool {
+    // NAME-PID [CPU] d.s3. TIME: EVENT: ..., where the third letter tells a softirq (s) and interrupts (h, H) from a probe (Z).
+    let context = line.split_whitespace().nth(2).and_then(|flags| flags.chars().nth(2));
+    !line.starts_with('#') && !matches!(context, Some('s' | 'h' | 'H'))
 }
 
 impl Drop for Wakeups {
