@@ -21,8 +21,6 @@ def environment(*path_front, **extra):
     env = {k: v for k, v in os.environ.items() if k not in _FOREIGN}
     env["PATH"] = ":".join([*map(str, path_front), PINNED["llvm"]["bin"], SYSTEM_PATH])
     env["LC_ALL"] = "C.UTF-8"
-    # Compilers take some hundredths less with large pages, where the kernel gives them to those who ask.
-    env["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
     env.update(extra)
     return env
 

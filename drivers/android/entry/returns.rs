@@ -89,20 +89,16 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
     });
     match sent.request {
         None => read_buffer::end_with(thread, io, written, Return::TransactionComplete),
-        request => read_completion_and_request(thread, io, request),
+        Some(started) => read_completion_and_request(thread, io, started),
     }
 }
 
 /// Writes the completion of a reply, and requests one more thread from user space.
 #[cold]
-fn read_completion_and_request(
-    thread: &Thread,
-    io: &mut WriteRead,
-    request: Option<u32>,
-) -> Result {
+fn read_completion_and_request(thread: &Thread, io: &mut WriteRead, started: u32) -> Result {
     let mut output = ReadBuffer::new(thread, io);
     output.put(Return::TransactionComplete, &[]);
-    finish(thread, io, &mut output, request)
+    finish(thread, io, &mut output, Some(started))
 }
 
 /// Writes what is gathered, and requests one more thread from user space if `request` says so, see

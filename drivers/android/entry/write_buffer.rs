@@ -129,7 +129,7 @@ impl WriteBuffer {
     /// Returns the code of the next command, if it has been read.
     fn code(&self) -> Option<u32> {
         self.piece
-            .array::<0, 4>()
+            .array::<0, _>()
             .map(|code| u32::from_ne_bytes(*code))
     }
 
@@ -165,7 +165,8 @@ impl WriteBuffer {
     pub(crate) fn advance(&mut self, command: Command) {
         let size = size(command);
         self.piece.skip(size);
-        // No more than the size of the buffer, as `require` has found.
+        // No more than the size of the buffer: all of the command was in the piece, which ends with
+        // the buffer at the latest.
         self.consumed = self.consumed.wrapping_add(size as u64);
     }
 }
