@@ -9,6 +9,8 @@
 
 mod logged;
 
+pub(crate) use logged::HandlePlace;
+
 use crate::{
     common::{
         limits::limits,
@@ -103,14 +105,6 @@ impl Handles {
             spare_place: None,
             is_closed: false,
         }
-    }
-
-    /// Calls `each` with the strong and the weak count on some handles, from `from` on. Returns
-    /// where to go on; nothing if there are no more.
-    pub(crate) fn visit_counts(&self, from: u32, mut each: impl FnMut(u32, u32)) -> Option<u32> {
-        let (few, next) = self.table.leaf_from(from)?;
-        few.for_each(|(_, reference)| each(reference.strong, reference.weak));
-        u32::try_from(next).ok()
     }
 
     /// Returns the ref behind a handle.

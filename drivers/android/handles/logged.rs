@@ -6,11 +6,50 @@ use super::{Handles, NodeKey, Ref};
 use crate::node::Node;
 use kernel::sync::Arc;
 
+/// How far a reader of all handles is, which gives up the lock between a few and the next.
+///
+/// Its way ends at the highest handle that there was when it began, so that handles that are added
+/// meanwhile do not lead it on.
+#[derive(Clone, Copy)]
+pub(crate) struct HandlePlace {
+    /// The first handle that is not less.
+    next: u64,
+    /// The last one that is visited for sure.
+    last: u32,
+}
+
+impl HandlePlace {
+    pub(crate) const START: Self = Self {
+        next: 0,
+        last: u32::MAX,
+    };
+
+    /// Goes on from a handle, which has been visited and is visited again.
+    pub(crate) fn return_to(&mut self, handle: u32) {
+        self.next = handle.into();
+    }
+
+    /// Goes on behind a handle.
+    pub(crate) fn go_behind(&mut self, handle: u32) {
+        self.next = u64::from(handle) + 1;
+    }
+}
+
 impl Handles {
-    /// Returns a few handles that are not less than `from`, in ascending order, and the first
-    /// handle behind those; nothing if there is none.
-    pub(crate) fn few_from(&self, from: u32) -> Option<(impl Iterator<Item = (u32, &Ref)>, u64)> {
-        self.table.leaf_from(from)
+    /// Returns a few handles in ascending order, and moves `place` behind them; nothing if there
+    /// are no more.
+    pub(crate) fn few_from(
+        &self,
+        place: &mut HandlePlace,
+    ) -> Option<impl Iterator<Item = (u32, &Ref)>> {
+        place.last = place.last.min(self.table.last()?);
+        let from = u32::try_from(place.next).ok()?;
+        if from > place.last {
+            return None;
+        }
+        let (few, next) = self.table.leaf_from(from)?;
+        place.next = next;
+        Some(few)
     }
 
     /// Whether the process has a handle on `node`.

@@ -13,6 +13,7 @@ use crate::{
     kernel_ext::sched,
     lifecycle::registry::{self, Key, OpenedUntil},
     process::{Pid, Process},
+    pure::visits_left::VisitsLeft,
     thread::WaitState, //
 };
 use kernel::prelude::*;
@@ -80,10 +81,11 @@ kernel::sync::global_lock! {
 pub(crate) fn of_process(process: &Process) -> ThreadSums {
     let mut sums = ThreadSums::new();
     let counts = process.code_counts.open();
+    let mut left = VisitsLeft::of(process.lock_state().threads.len());
     let mut from = Some(Pid::MIN);
     while let Some(first) = from {
         let state = process.lock_state();
-        from = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
+        let next = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
             thread.counts.add_to(&mut sums.codes);
             let thread = thread.state_shared(&state);
             sums.threads += 1;
@@ -91,6 +93,7 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
             sums.completions += thread.completions.unread();
             sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
         });
+        from = next.filter(|_| left.take(THREADS_AT_ONCE));
         // Under the same lock as the last threads: one that ends adds its counters to these.
         if let (None, Some(counts)) = (from, &counts) {
             counts.add_to(&mut sums.codes);

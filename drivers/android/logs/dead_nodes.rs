@@ -12,6 +12,7 @@ use super::{
     processes::{self, Key, OpenedUntil}, //
 };
 use crate::{
+    handles::HandlePlace,
     kernel_ext::sched,
     node::Node,
     process::Process, //
@@ -26,8 +27,8 @@ use kernel::{
 pub(super) struct Place {
     /// Where to look for the next node: in the first process whose key is not less.
     process: Key,
-    /// The first handle there.
-    handle: u32,
+    /// Where it begins among the handles there.
+    handles: HandlePlace,
     /// Whether a node has been found.
     is_headed: bool,
     /// The rest of the line of the node behind the handle before that, by its debug id.
@@ -37,7 +38,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) const START: Self = Self {
         process: processes::FIRST,
-        handle: 0,
+        handles: HandlePlace::START,
         is_headed: false,
         line: None,
     };
@@ -45,7 +46,7 @@ impl Place {
     fn of_process(&self, process: Key) -> Self {
         Self {
             process,
-            handle: 0,
+            handles: HandlePlace::START,
             is_headed: self.is_headed,
             line: None,
         }
@@ -77,21 +78,17 @@ pub(super) fn show(
     }
     let holder = opened.first_from(place.process)?;
     let key = processes::key(&holder);
-    let from = if key == place.process {
-        place.handle
+    let mut handles = if key == place.process {
+        place.handles
     } else {
-        0
+        HandlePlace::START
     };
-    let (found, next) = match first_dead(&holder, from) {
-        Some(some) => some,
-        None => return Some(place.of_process(processes::behind(key))),
+    let Some(found) = first_dead(&holder, &mut handles) else {
+        return Some(place.of_process(processes::behind(key)));
     };
-    let mut after = match u32::try_from(next) {
-        Ok(handle) => Place {
-            handle,
-            ..place.of_process(key)
-        },
-        Err(_) => place.of_process(processes::behind(key)),
+    let mut after = Place {
+        handles,
+        ..place.of_process(key)
     };
     if let Some((handle, node)) = found.filter(|(_, node)| is_first_holder(key, node, opened)) {
         if !after.is_headed {
@@ -100,7 +97,6 @@ pub(super) fn show(
         }
         let holders = nodes::write_start(&node, pointer, out);
         if let Some(rest) = holders.write(&node, out) {
-            after.process = key;
             after.line = Some((handle, node.debug_id, rest));
         }
     }
@@ -110,18 +106,16 @@ pub(super) fn show(
 /// A dead node and the handle on it.
 type Found = Option<(u32, Arc<Node>)>;
 
-/// Looks at a few handles of a process, from this one on, for a dead node. Returns it, and the
-/// handle to go on from; nothing if there are no more handles.
-fn first_dead(holder: &Process, from: u32) -> Option<(Found, u64)> {
+/// Looks at a few handles of a process, from this place on, for a dead node, and moves the place to
+/// where to go on. Returns nothing if there are no more handles.
+fn first_dead(holder: &Process, place: &mut HandlePlace) -> Option<Found> {
     let handles = holder.handles.lock();
-    let (mut few, next) = handles.few_from(from)?;
-    match few.find(|(_, reference)| reference.node.owner().has_ended.load(Relaxed)) {
-        Some((handle, reference)) => {
-            let found = (handle, reference.node.clone());
-            Some((Some(found), u64::from(handle) + 1))
-        }
-        None => Some((None, next)),
-    }
+    let mut few = handles.few_from(place)?;
+    let dead = few.find(|(_, reference)| reference.node.owner().has_ended.load(Relaxed));
+    Some(dead.map(|(handle, reference)| {
+        place.go_behind(handle);
+        (handle, reference.node.clone())
+    }))
 }
 
 /// Returns the node behind a handle, if it is the one of this debug id.

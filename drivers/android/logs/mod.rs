@@ -9,7 +9,8 @@
 //! record is one slice of some collection: copied under its lock, and written as text when no lock
 //! is held. Therefore a reader needs the memory of one record, however much there is to read, and
 //! holds no lock for longer than a call does. What changes between two records is shown as it is
-//! then: each line is right by itself, all of them together are not one moment's.
+//! then: each line is right by itself, all of them together are not one moment's. What is added
+//! while a log is read does not keep it from its end.
 
 mod buffers;
 mod dead_nodes;

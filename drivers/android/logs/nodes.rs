@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     node::Node,
-    process::Process, //
+    process::Process,
+    pure::visits_left::VisitsLeft, //
 };
 use kernel::{
     seq_file::SeqFile,
@@ -21,20 +22,47 @@ use kernel::{
 };
 
 /// Where a record begins.
-pub(super) enum Place {
-    /// The first node whose pointer is not less.
-    Node(u64),
-    /// In the line of a node, the holders from a key on.
-    Holders { ptr: u64, id: u32, holders: Holders },
-    /// What waits at a node.
-    Work { ptr: u64, place: queue::Place },
+pub(super) struct Place {
+    /// The first node whose pointer is not less, or this one, if its line has begun.
+    ptr: u64,
+    /// How many nodes are left to visit, once the first one has been.
+    left: Option<VisitsLeft>,
+    part: Part,
+}
+
+/// What of a node is written next.
+enum Part {
+    /// Its line.
+    Line,
+    /// The rest of its line, if it is the node of this debug id.
+    Holders(u32, Holders),
+    /// What waits at it.
+    Work(queue::Place),
 }
 
 impl Place {
-    pub(super) const START: Self = Self::Node(0);
+    pub(super) const START: Self = Self {
+        ptr: 0,
+        left: None,
+        part: Part::Line,
+    };
 
-    fn behind(ptr: u64) -> Option<Self> {
-        ptr.checked_add(1).map(Self::Node)
+    /// Whether a line has begun, and not ended.
+    pub(super) fn is_in_line(&self) -> bool {
+        matches!(self.part, Part::Holders(..))
+    }
+
+    /// Returns this part of the node at a pointer.
+    fn at(&self, ptr: u64, part: Part) -> Self {
+        Self {
+            ptr,
+            left: self.left,
+            part,
+        }
+    }
+
+    fn behind(&self, ptr: u64) -> Option<Self> {
+        Some(self.at(ptr.checked_add(1)?, Part::Line))
     }
 }
 
@@ -44,81 +72,94 @@ const ROUND: usize = 32;
 /// Writes a record. Returns the next one.
 #[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(record: &mut Record<'_>, place: &Place) -> Option<Place> {
-    match place {
-        Place::Node(from) => show_first_from(record, *from),
-        Place::Holders { ptr, id, holders } => {
-            let node = record.process.node(*ptr);
+    let ptr = place.ptr;
+    let next = match &place.part {
+        Part::Line => return show_first_from(record, place),
+        Part::Holders(id, holders) => {
+            let node = record.process.node(ptr);
             match node.filter(|node| node.debug_id == *id) {
-                Some(node) => show_holders(record, &node, holders),
+                Some(node) => Some(show_holders(record, &node, holders)),
                 None => {
                     // It is gone, and its line has to end.
                     seq_print!(record.out, "\n");
-                    Place::behind(*ptr)
+                    None
                 }
             }
         }
-        Place::Work { ptr, place } => match record.process.node(*ptr) {
-            Some(node) => show_work(record, &node, place),
-            None => Place::behind(*ptr),
-        },
+        Part::Work(work) => {
+            let node = record.process.node(ptr);
+            node.and_then(|node| show_work(record, &node, work))
+                .map(Part::Work)
+        }
+    };
+    match next {
+        Some(part) => Some(place.at(ptr, part)),
+        None => place.behind(ptr),
     }
 }
 
-fn show_first_from(record: &mut Record<'_>, from: u64) -> Option<Place> {
+fn show_first_from(record: &mut Record<'_>, place: &Place) -> Option<Place> {
     let state = record.process.lock_state();
-    let mut next = from;
+    let mut left = place
+        .left
+        .unwrap_or_else(|| VisitsLeft::of(state.nodes.len()));
+    let mut ptr = place.ptr;
     let mut found = None;
     for _ in 0..ROUND {
-        let node = Arc::from(state.nodes.first_from(next)?);
+        if !left.take(1) {
+            return None;
+        }
+        let node = state.nodes.first_from(ptr)?;
         if record.is_complete || node.is_busy(&state) {
-            found = Some(node);
+            found = Some(Arc::from(node));
             break;
         }
-        match node.name.ptr.checked_add(1) {
-            Some(behind) => next = behind,
-            None => return None,
-        }
+        ptr = node.name.ptr.checked_add(1)?;
     }
     drop(state);
-    match found {
-        None => Some(Place::Node(next)),
-        Some(node) => {
-            record.head();
-            let holders = write_start(&node, record.pointer, record.out);
-            show_holders(record, &node, &holders)
-        }
+    let next = Place {
+        ptr,
+        left: Some(left),
+        part: Part::Line,
+    };
+    let Some(node) = found else {
+        return Some(next);
+    };
+    record.head();
+    let holders = write_start(&node, record.pointer, record.out);
+    Some(next.at(node.name.ptr, show_holders(record, &node, &holders)))
+}
+
+fn show_holders(record: &mut Record<'_>, node: &Arc<Node>, holders: &Holders) -> Part {
+    match holders.write(node, record.out) {
+        Some(holders) => Part::Holders(node.debug_id, holders),
+        None => Part::Work(queue::Place::START),
     }
 }
 
-fn show_holders(record: &mut Record<'_>, node: &Arc<Node>, holders: &Holders) -> Option<Place> {
-    let ptr = node.name.ptr;
-    Some(match holders.write(node, record.out) {
-        Some(holders) => Place::Holders {
-            ptr,
-            id: node.debug_id,
-            holders,
-        },
-        None => Place::Work {
-            ptr,
-            place: queue::Place::START,
-        },
-    })
-}
-
-fn show_work(record: &mut Record<'_>, node: &Arc<Node>, place: &queue::Place) -> Option<Place> {
+fn show_work(
+    record: &mut Record<'_>,
+    node: &Arc<Node>,
+    place: &queue::Place,
+) -> Option<queue::Place> {
     let to = Party::pool_of(record.process);
+    let left = place.left(|| most_calls_to(record.process));
     let state = record.process.lock_state();
-    let lines = queue::Lines::of(node.waiting(&state).iter(place.after()), &state, to);
+    let works = node.waiting(&state).iter(place.after());
+    let lines = queue::Lines::of(works, left, &state, to);
     drop(state);
     let prefixes = Prefixes {
         work: "    ",
         transaction: "    pending async transaction",
     };
-    let ptr = node.name.ptr;
-    match lines.write(&prefixes, record) {
-        Some(place) => Some(Place::Work { ptr, place }),
-        None => Place::behind(ptr),
-    }
+    lines.write(&prefixes, record)
+}
+
+/// Returns the number of buffers of a process, of which each call that waits has one. No lock may
+/// be held.
+fn most_calls_to(process: &Process) -> usize {
+    let buffers = process.buffers.lock();
+    buffers.as_ref().map_or(0, |ranges| ranges.in_use())
 }
 
 /// Writes the line of a node, up to its holders. Returns how these begin.

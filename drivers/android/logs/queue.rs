@@ -9,17 +9,24 @@ use super::{
     work::{Prefixes, WorkLine},
 };
 use crate::{
-    kernel_ext::box_queue::Iter,
-    process::ProcessState,
-    work::{Work, WorkPosition}, //
+    kernel_ext::{box_queue::Iter, sched},
+    process::{Process, ProcessState},
+    thread::Thread,
+    work::{Work, WorkPosition, WorkQueue}, //
 };
 
 /// Where a record begins in a queue.
 pub(super) enum Place {
     /// At the front.
     Front,
-    /// Behind this work, or at the front, if it is not in the queue any more.
-    Behind(WorkPosition),
+    Behind {
+        /// Behind this work, or at the front, if it is not in the queue any more.
+        position: WorkPosition,
+        /// How many lines are left to show: as many as were queued when the first one was shown,
+        /// for what is queued later is behind those. So a queue that never becomes empty has an
+        /// end.
+        left: usize,
+    },
 }
 
 impl Place {
@@ -29,7 +36,16 @@ impl Place {
     pub(super) fn after(&self) -> Option<&WorkPosition> {
         match self {
             Self::Front => None,
-            Self::Behind(position) => Some(position),
+            Self::Behind { position, .. } => Some(position),
+        }
+    }
+
+    /// Returns how many lines are left to show of a queue that has as many works as `count` returns,
+    /// or fewer.
+    pub(super) fn left(&self, count: impl FnOnce() -> usize) -> usize {
+        match self {
+            Self::Front => count(),
+            Self::Behind { left, .. } => *left,
         }
     }
 }
@@ -37,22 +53,33 @@ impl Place {
 /// The lines of one record, and where the next one begins, if there is one.
 pub(super) struct Lines {
     lines: Slice<WorkLine>,
-    next: Option<WorkPosition>,
+    next: Option<Place>,
 }
 
 impl Lines {
-    /// Copies lines of a queue, whose work is for `to`. The caller holds the state lock.
-    pub(super) fn of(mut works: Iter<'_, Work>, process: &ProcessState, to: Party) -> Self {
+    /// Copies lines of a queue, whose work is for `to`, of which so many are `left` to show. The
+    /// caller holds the state lock.
+    pub(super) fn of(
+        mut works: Iter<'_, Work>,
+        mut left: usize,
+        process: &ProcessState,
+        to: Party,
+    ) -> Self {
         let mut lines = Slice::new();
-        while !lines.is_full() {
+        while left > 0 && !lines.is_full() {
             let Some(work) = works.next() else {
                 return Self { lines, next: None };
             };
             lines.push(WorkLine::of(&work, process, to));
+            left -= 1;
         }
+        if left == 0 {
+            return Self { lines, next: None };
+        }
+        let position = works.position();
         Self {
             lines,
-            next: works.position(),
+            next: position.map(|position| Place::Behind { position, left }),
         }
     }
 
@@ -62,15 +89,50 @@ impl Lines {
             record.head();
             line.write(prefixes, record.pointer, record.out);
         }
-        self.next.map(Place::Behind)
+        self.next
     }
+}
+
+/// Returns the queue of a thread of the process, or that of the process.
+pub(super) fn of<'a>(state: &'a ProcessState, thread: Option<&'a Thread>) -> &'a WorkQueue {
+    match thread {
+        Some(thread) => &thread.state_shared(state).work,
+        None => &state.work,
+    }
+}
+
+/// How many works are counted under one lock.
+const ROUND: usize = 16;
+
+/// How many rounds are counted: work that is queued again just when the count has come to it leads
+/// back to the end of the queue, each time that somebody does so.
+const MOST_ROUNDS: usize = 65536;
+
+/// Counts the works of [that](of) queue, but no more than a million. No lock may be held.
+pub(super) fn count(process: &Process, thread: Option<&Thread>) -> usize {
+    let mut total = 0;
+    let mut position: Option<WorkPosition> = None;
+    for _ in 0..MOST_ROUNDS {
+        let state = process.lock_state();
+        let (few, next) = of(&state, thread).count_back(position.as_ref(), ROUND);
+        drop(state);
+        total += few;
+        position = next;
+        if position.is_none() {
+            break;
+        }
+        sched::cond_resched();
+    }
+    total
 }
 
 /// Writes what is queued for any thread of the process.
 pub(super) fn show_of_process(record: &mut Record<'_>, place: &Place) -> Option<Place> {
     let to = Party::pool_of(record.process);
+    let left = place.left(|| count(record.process, None));
     let state = record.process.lock_state();
-    let lines = Lines::of(state.work.iter(place.after()), &state, to);
+    let works = of(&state, None).iter(place.after());
+    let lines = Lines::of(works, left, &state, to);
     drop(state);
     let prefixes = Prefixes {
         work: "  ",

@@ -9,6 +9,8 @@ use kernel::{
     sync::{atomic::Relaxed, Arc}, //
 };
 
+pub(super) use crate::handles::HandlePlace as Place;
+
 /// A handle as it is copied.
 struct Copied {
     id: u32,
@@ -21,15 +23,15 @@ struct Copied {
     death: usize,
 }
 
-/// Writes the handles from `from` on. Returns where the next ones begin.
+/// Writes the handles at a place. Returns where the next ones begin.
 #[inline(never)] // Or all that is written has one stack frame.
-pub(super) fn show(record: &mut Record<'_>, from: u32) -> Option<u32> {
+pub(super) fn show(record: &mut Record<'_>, mut place: Place) -> Option<Place> {
     let mut refs = Slice::new();
     let handles = record.process.handles.lock();
-    let (few, mut next) = handles.few_from(from)?;
+    let few = handles.few_from(&mut place)?;
     for (handle, reference) in few {
         if refs.is_full() {
-            next = handle.into();
+            place.return_to(handle);
             break;
         }
         let (strong, weak) = reference.counts();
@@ -62,5 +64,5 @@ pub(super) fn show(record: &mut Record<'_>, from: u32) -> Option<u32> {
         hashed::write(record.out, line.death);
         seq_print!(record.out, "\n");
     }
-    u32::try_from(next).ok()
+    Some(place)
 }

@@ -5,12 +5,16 @@
 
 use super::{
     processes::{self, OpenedUntil},
+    queue,
     transactions::{Data, Line, Party},
 };
 use crate::{
     kernel_ext::sched,
     process::{Pid, Process},
-    pure::call_stack::{Frame, FrameId},
+    pure::{
+        call_stack::{Frame, FrameId},
+        visits_left::VisitsLeft, //
+    },
     range_alloc::State,
     thread::Thread,
     transaction::Transaction,
@@ -43,22 +47,27 @@ pub(super) fn call(caller: &Arc<Thread>, frame: FrameId, target: Pid) -> Option<
 
 /// Returns the line of the call that `is_it` accepts, if a process has it.
 fn call_at(process: &Arc<Process>, is_it: &impl Fn(&Transaction) -> bool) -> Option<Line> {
+    let found = first_of_threads(process, |thread| {
+        let to = Party::of(thread);
+        served(thread, is_it, to).or_else(|| queued(process, is_it, to, Some(thread)))
+    });
+    found.or_else(|| queued(process, is_it, Party::pool_of(process), None))
+}
+
+/// Returns the first that `look` finds at a thread of a process. No lock may be held.
+fn first_of_threads<T>(process: &Process, look: impl Fn(&Arc<Thread>) -> Option<T>) -> Option<T> {
+    let mut left = VisitsLeft::of(process.lock_state().threads.len());
     let mut next = Pid::MIN;
-    loop {
+    while left.take(1) {
         sched::cond_resched();
-        let thread = process.lock_state().threads.first_from(&next);
-        let Some(thread) = thread else {
-            break;
-        };
-        let to = Party::of(&thread);
-        let found =
-            served(&thread, is_it, to).or_else(|| queued(process, is_it, to, Some(&thread)));
+        let thread = process.lock_state().threads.first_from(&next)?;
+        let found = look(&thread);
         if found.is_some() {
             return found;
         }
         next = thread.id + 1;
     }
-    queued(process, is_it, Party::pool_of(process), None)
+    None
 }
 
 /// Looks for a call among those that a thread serves.
@@ -92,11 +101,7 @@ fn queued(
     let mut position: Option<WorkPosition> = None;
     for _ in 0..MOST / ROUND {
         let state = process.lock_state();
-        let queue = match thread {
-            Some(thread) => &thread.state_shared(&state).work,
-            None => &state.work,
-        };
-        let mut works = queue.iter(position.as_ref());
+        let mut works = queue::of(&state, thread).iter(position.as_ref());
         for work in works.by_ref().take(ROUND) {
             match &*work {
                 Work::Call(call) if is_it(call) => return Some(Line::of(call, to)),
@@ -148,16 +153,5 @@ pub(super) fn data(process: &Process, id: u32) -> Data {
 /// Whether a thread of `process` serves the call of this id, not too deep. No lock may be held.
 pub(super) fn is_served(process: &Arc<Process>, id: u32) -> bool {
     let is_it = |call: &Transaction| call.id == id;
-    let mut next = Pid::MIN;
-    loop {
-        sched::cond_resched();
-        let thread = process.lock_state().threads.first_from(&next);
-        let Some(thread) = thread else {
-            return false;
-        };
-        if served(&thread, &is_it, Party::default()).is_some() {
-            return true;
-        }
-        next = thread.id + 1;
-    }
+    first_of_threads(process, |thread| served(thread, &is_it, Party::default())).is_some()
 }

@@ -42,8 +42,7 @@ pub(super) enum Place {
 pub(super) enum Section {
     Threads(threads::Place),
     Nodes(nodes::Place),
-    /// The first handle that is not less.
-    Refs(u32),
+    Refs(refs::Place),
     /// The first offset in its space that is not less.
     Buffers(usize),
     Work(queue::Place),
@@ -81,10 +80,10 @@ impl Record<'_> {
             }),
             Section::Nodes(place) => Some(match nodes::show(self, place) {
                 Some(next) => Section::Nodes(next),
-                None if self.is_complete => Section::Refs(0),
+                None if self.is_complete => Section::Refs(refs::Place::START),
                 None => Section::Buffers(0),
             }),
-            Section::Refs(from) => Some(match refs::show(self, *from) {
+            Section::Refs(place) => Some(match refs::show(self, *place) {
                 Some(next) => Section::Refs(next),
                 None => Section::Buffers(0),
             }),
@@ -153,8 +152,9 @@ pub(super) fn show(log: Log, place: &Place, opened: OpenedUntil, out: &SeqFile) 
 
 /// Ends the line in the middle of which a record of this section begins, if it does.
 fn end_line(section: &Section, out: &SeqFile) {
-    if let Section::Nodes(nodes::Place::Holders { .. }) = section {
-        seq_print!(out, "\n");
+    match section {
+        Section::Nodes(place) if place.is_in_line() => seq_print!(out, "\n"),
+        _ => {}
     }
 }
 

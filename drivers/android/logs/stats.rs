@@ -10,6 +10,7 @@ use crate::{
         stats::{objects, Kind, Objects}, //
     },
     defs::{Command, Return},
+    handles::HandlePlace,
     kernel_ext::sched,
     lifecycle::code_sums::{self, ThreadSums},
     process::Process, //
@@ -155,13 +156,19 @@ fn show_process(process: &Process, out: &SeqFile) {
 /// Returns the number of handles of a process, and the sums of the strong and weak counts on them.
 fn count_refs(process: &Process) -> (u32, u64, u64) {
     let (mut refs, mut strong_sum, mut weak_sum) = (0, 0, 0);
-    let mut from = Some(0);
-    while let Some(first) = from {
-        from = process.handles.lock().visit_counts(first, |strong, weak| {
+    let mut place = HandlePlace::START;
+    loop {
+        let handles = process.handles.lock();
+        let Some(few) = handles.few_from(&mut place) else {
+            break;
+        };
+        for (_, reference) in few {
+            let (strong, weak) = reference.counts();
             refs += 1;
             strong_sum += u64::from(strong);
             weak_sum += u64::from(weak);
-        });
+        }
+        drop(handles);
         sched::cond_resched();
     }
     (refs, strong_sum, weak_sum)

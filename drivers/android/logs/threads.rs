@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     process::{Pid, ProcessState},
-    pure::call_stack::{Frame, FrameId},
+    pure::{
+        call_stack::{Frame, FrameId},
+        visits_left::VisitsLeft, //
+    },
     thread::{Thread, WaitState}, //
 };
 use kernel::{
@@ -20,37 +23,62 @@ use kernel::{
 };
 
 /// Where a record begins.
-pub(super) enum Place {
-    /// The first thread whose number is not less.
-    Thread(Pid),
-    /// The frames of a thread, the innermost first: those below this place.
-    Frames { thread: Pid, below: usize },
-    /// What is queued for a thread.
-    Work { thread: Pid, place: queue::Place },
+pub(super) struct Place {
+    /// The first thread whose number is not less, or this one, if its line is written.
+    thread: Pid,
+    /// How many threads are left to visit, once the first one has been.
+    left: Option<VisitsLeft>,
+    part: Part,
+}
+
+/// What of a thread is written next.
+enum Part {
+    /// What it is.
+    Line,
+    /// Its frames, the innermost first: those below this place.
+    Frames(usize),
+    /// What is queued for it.
+    Work(queue::Place),
 }
 
 impl Place {
-    pub(super) const START: Self = Self::Thread(Pid::MIN);
+    pub(super) const START: Self = Self {
+        thread: Pid::MIN,
+        left: None,
+        part: Part::Line,
+    };
 
-    fn behind(thread: Pid) -> Self {
-        Self::Thread(thread + 1)
+    /// Returns this part of a thread.
+    fn at(&self, thread: Pid, part: Part) -> Self {
+        Self {
+            thread,
+            left: self.left,
+            part,
+        }
+    }
+
+    fn behind(&self, thread: Pid) -> Self {
+        self.at(thread + 1, Part::Line)
     }
 }
 
 /// Writes a record. Returns the next one.
 #[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn show(record: &mut Record<'_>, place: &Place) -> Option<Place> {
-    match place {
-        Place::Thread(from) => show_first_from(record, *from),
-        Place::Frames { thread, below } => Some(match of_number(record, *thread) {
-            Some(thread) => show_frames(record, &thread, *below),
-            None => Place::behind(*thread),
-        }),
-        Place::Work { thread, place } => Some(match of_number(record, *thread) {
-            Some(thread) => show_work(record, &thread, place),
-            None => Place::behind(*thread),
-        }),
-    }
+    let number = place.thread;
+    let next = match &place.part {
+        Part::Line => return show_first_from(record, place),
+        Part::Frames(below) => {
+            of_number(record, number).map(|thread| show_frames(record, &thread, *below))
+        }
+        Part::Work(work) => of_number(record, number)
+            .and_then(|thread| show_work(record, &thread, work))
+            .map(Part::Work),
+    };
+    Some(match next {
+        Some(part) => place.at(number, part),
+        None => place.behind(number),
+    })
 }
 
 fn of_number(record: &Record<'_>, number: Pid) -> Option<Arc<Thread>> {
@@ -58,15 +86,25 @@ fn of_number(record: &Record<'_>, number: Pid) -> Option<Arc<Thread>> {
 }
 
 /// Writes what a thread is.
-fn show_first_from(record: &mut Record<'_>, from: Pid) -> Option<Place> {
+fn show_first_from(record: &mut Record<'_>, place: &Place) -> Option<Place> {
     let state = record.process.lock_state();
-    let thread = state.threads.first_from(&from)?;
+    let mut left = place
+        .left
+        .unwrap_or_else(|| VisitsLeft::of(state.threads.len()));
+    if !left.take(1) {
+        return None;
+    }
+    let thread = state.threads.first_from(&place.thread)?;
     let looper = looper_bits(&thread, &state);
     let depth = thread.state_shared(&state).stack.depth();
     let is_empty = thread.state_shared(&state).is_available();
     drop(state);
+    let place = Place {
+        left: Some(left),
+        ..Place::START
+    };
     if is_empty && !record.is_complete {
-        return Some(Place::behind(thread.id));
+        return Some(place.behind(thread.id));
     }
     record.head();
     // No thread is used by others but by references that need not be counted.
@@ -76,10 +114,7 @@ fn show_first_from(record: &mut Record<'_>, from: Pid) -> Option<Place> {
         thread.id,
         u8::from(thread.must_return.load(Relaxed))
     );
-    Some(Place::Frames {
-        thread: thread.id,
-        below: depth,
-    })
+    Some(place.at(thread.id, Part::Frames(depth)))
 }
 
 /// Returns the state of a thread in the bits of the C driver.
@@ -97,7 +132,7 @@ enum Copied {
     Incoming(Line),
 }
 
-fn show_frames(record: &mut Record<'_>, thread: &Arc<Thread>, below: usize) -> Place {
+fn show_frames(record: &mut Record<'_>, thread: &Arc<Thread>, below: usize) -> Part {
     let own = Party::of(thread);
     let mut frames = Slice::new();
     let mut place = below;
@@ -137,31 +172,26 @@ fn show_frames(record: &mut Record<'_>, thread: &Arc<Thread>, below: usize) -> P
             }
         }
     }
-    let thread = thread.id;
     match place {
-        0 => Place::Work {
-            thread,
-            place: queue::Place::START,
-        },
-        below => Place::Frames { thread, below },
+        0 => Part::Work(queue::Place::START),
+        below => Part::Frames(below),
     }
 }
 
-fn show_work(record: &mut Record<'_>, thread: &Arc<Thread>, place: &queue::Place) -> Place {
+fn show_work(
+    record: &mut Record<'_>,
+    thread: &Arc<Thread>,
+    place: &queue::Place,
+) -> Option<queue::Place> {
     let to = Party::of(thread);
+    let left = place.left(|| queue::count(record.process, Some(thread)));
     let state = record.process.lock_state();
-    let works = thread.state_shared(&state).work.iter(place.after());
-    let lines = queue::Lines::of(works, &state, to);
+    let works = queue::of(&state, Some(thread)).iter(place.after());
+    let lines = queue::Lines::of(works, left, &state, to);
     drop(state);
     let prefixes = Prefixes {
         work: "    ",
         transaction: "    pending transaction",
     };
-    match lines.write(&prefixes, record) {
-        Some(place) => Place::Work {
-            thread: thread.id,
-            place,
-        },
-        None => Place::behind(thread.id),
-    }
+    lines.write(&prefixes, record)
 }

@@ -25,5 +25,6 @@ pub(crate) mod pool;
 pub(crate) mod priority_rules;
 pub(crate) mod radix_tree;
 pub(crate) mod registrations;
+pub(crate) mod visits_left;
 pub(crate) mod wait_graph;
 pub(crate) mod watch;

@@ -29,7 +29,6 @@ cases! { "log_files":
     holders_of_a_node_that_many_hold ["NODE-12", "BFS-12"],
     long_queues ["TXN-22", "BFS-12"],
     deep_stacks ["TXN-11", "BFS-12"],
-    end_while_devices_are_opened ["OPEN-2", "BFS-12"],
 }
 
 /// How many hold a node that many hold.
@@ -358,22 +357,5 @@ fn deep_stacks(t: &Stage) {
         let (caller, server) = if depth % 2 == 0 { (&a, &b) } else { (&b, &a) };
         server.reply(&empty());
         caller.wait_reply();
-    }
-}
-
-/// Between any two reads of a log another device is opened, and the one before closed.
-fn end_while_devices_are_opened(t: &Stage) {
-    let logs = with_logs(t);
-    let device = t.device("binder");
-    let open = || File::options().read(true).write(true).open(&device).expect("open a device");
-    for name in ["state", "stats", "transactions"] {
-        let mut log = File::open(logs.join(name)).expect("open a log");
-        let (mut piece, mut reads) = ([0; 64], 0);
-        let mut opened = open();
-        while log.read(&mut piece).expect("read a log") > 0 {
-            drop(std::mem::replace(&mut opened, open()));
-            reads += 1;
-            assert!(reads < 10_000, "{name} does not end");
-        }
     }
 }

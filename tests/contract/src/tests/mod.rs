@@ -36,6 +36,7 @@ mod lessons;
 mod limits;
 mod log_files;
 mod logs;
+mod logs_end;
 mod loopers;
 mod many;
 mod messages;
@@ -135,6 +136,7 @@ pub const GROUPS: &[Group] = &[
     lessons::GROUP,
     namespaces::GROUP,
     log_files::GROUP,
+    logs_end::GROUP,
     many::GROUP,
     limits::GROUP,
     quota::GROUP,

@@ -147,6 +147,15 @@ fn compare_lists(queue: &BoxQueue<Item>, model: &VecDeque<u32>, number: usize) {
     assert_eq!(position.is_some(), before_pause > 0);
     seen.extend(numbers(queue, position.as_ref()));
     assert!(seen.iter().eq(model.iter()));
+    // Counted from the other end, with a pause.
+    let (count, position) = atomic(|| queue.count_back(None, before_pause + 1));
+    assert_eq!(count, model.len().min(before_pause + 1));
+    assert_eq!(position.is_some(), count < model.len());
+    if position.is_some() {
+        let (rest, position) = atomic(|| queue.count_back(position.as_ref(), usize::MAX));
+        assert_eq!(count + rest, model.len());
+        assert!(position.is_none());
+    }
 }
 
 fn live(plans: &[Plan]) {
@@ -375,6 +384,21 @@ fn a_list_goes_on_at_the_front_if_its_place_is_gone() {
     drop(queue.pop_front());
     drop(queue.pop_front());
     assert_eq!(values(&queue, position.as_ref()), [3, 4, 5]);
+}
+
+#[test]
+fn nothing_is_left_to_count_before_a_place_that_is_gone() {
+    let mut queue = BoxQueue::numbered();
+    for value in 0..6 {
+        queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
+    }
+    let (count, position) = queue.count_back(None, 4);
+    assert_eq!(count, 4);
+    drop(queue.pop_front());
+    assert_eq!(queue.count_back(position.as_ref(), 4).0, 1);
+    drop(queue.pop_front());
+    drop(queue.pop_front());
+    assert_eq!(queue.count_back(position.as_ref(), 4).0, 0);
 }
 
 #[test]

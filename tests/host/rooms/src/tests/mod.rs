@@ -26,6 +26,7 @@ mod range_shared;
 mod registrations;
 mod slot;
 mod small_queue;
+mod visits_left;
 mod wait_graph;
 mod wire;
 

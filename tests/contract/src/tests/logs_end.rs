@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Logs of what is added to again and again while they are read: they end. The C driver writes a log, or a process of it,
+//! under its locks; ours gives them up between a few lines and the next, and shows what there was when it came.
+
+use super::log_files::with_logs;
+use crate::cases;
+use crate::ops::{Op, WriteReadOp};
+use crate::port::{bytes, empty, give_in_a_call, Port};
+use crate::stage::Stage;
+use binder_sys::*;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+cases! { "logs_end":
+    while_devices_are_opened ["OPEN-2", "BFS-12"],
+    while_a_process_is_called ["TXN-22", "BFS-12"],
+    while_a_node_is_told ["TXN-22", "BFS-12"],
+    while_a_thread_has_acknowledgements ["TXN-22", "BFS-12"],
+    while_threads_come_and_go ["TREL-1", "BFS-12"],
+    while_nodes_are_made ["NODE-12", "BFS-12"],
+}
+
+/// Reads a log in pieces that are shorter than a line, and does something between any two. It has to end.
+#[track_caller]
+fn read_while(log: &Path, mut meanwhile: impl FnMut()) -> String {
+    let (mut log, mut text) = (File::open(log).expect("open a log"), Vec::new());
+    let mut piece = [0; 64];
+    for _ in 0..2_000 {
+        let length = log.read(&mut piece).expect("read a log");
+        if length == 0 {
+            return String::from_utf8(text).expect("text");
+        }
+        text.extend(&piece[..length]);
+        meanwhile();
+    }
+    panic!("it does not end: {}", String::from_utf8_lossy(&text));
+}
+
+/// Reads what is said of one process meanwhile; how many of its lines begin with these words.
+#[track_caller]
+fn count_while(t: &Stage, logs: &Path, port: &Port, words: &str, meanwhile: impl FnMut()) -> usize {
+    let log = read_while(&logs.join(format!("proc/{}", t.global_pid(port))), meanwhile);
+    log.lines().filter(|line| line.starts_with(words)).count()
+}
+
+/// Tells the context manager something, and reads nothing.
+fn tell(client: &Port) {
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let call = BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"told")) };
+    client.send(|c| c.transaction(&call));
+}
+
+/// Reads one code behind the first: a read takes another one as long as there is room for a call with a security context.
+fn read_one(port: &Port) -> Vec<Return> {
+    let room = 2 * size_of::<u32>() + size_of::<BinderTransactionDataSecctx>();
+    port.raw(WriteReadOp { room, ..Default::default() }).returns()
+}
+
+fn while_devices_are_opened(t: &Stage) {
+    let logs = with_logs(t);
+    let device = t.device("binder");
+    let open = || File::options().read(true).write(true).open(&device).expect("open a device");
+    for name in ["state", "stats", "transactions"] {
+        let mut opened = open();
+        read_while(&logs.join(name), || drop(std::mem::replace(&mut opened, open())));
+    }
+}
+
+fn while_a_process_is_called(t: &Stage) {
+    const CALLERS: usize = 12;
+    let logs = with_logs(t);
+    let manager = t.manager();
+    let mut callers: VecDeque<_> = (0..CALLERS).map(|_| t.client()).collect();
+    for caller in &callers {
+        caller.start_call(0, 0, &bytes(b"waits"));
+        caller.actor.expect_blocked();
+    }
+    let shown = count_while(t, &logs, &manager, "  pending transaction", || {
+        let served = manager.wait_call();
+        manager.free(&served);
+        manager.reply(&empty());
+        let caller = callers.pop_front().expect("a caller");
+        caller.free(&caller.wait_reply());
+        caller.start_call(0, 0, &bytes(b"waits"));
+        caller.actor.expect_blocked();
+        callers.push_back(caller);
+    });
+    assert!((1..=CALLERS).contains(&shown), "{shown} lines of {CALLERS} calls");
+    for caller in &callers {
+        caller.actor.kill();
+    }
+}
+
+fn while_a_node_is_told(t: &Stage) {
+    const TOLD: usize = 20;
+    let logs = with_logs(t);
+    let (manager, client) = (t.manager(), t.client());
+    for _ in 0..TOLD {
+        tell(&client);
+    }
+    let shown = count_while(t, &logs, &manager, "    pending async transaction", || {
+        let call = manager.wait_call();
+        manager.free(&call);
+        tell(&client);
+        let _ = client.drain();
+    });
+    assert!((1..=TOLD).contains(&shown), "{shown} lines of {TOLD} calls");
+}
+
+fn while_a_thread_has_acknowledgements(t: &Stage) {
+    const TOLD: usize = 20;
+    let logs = with_logs(t);
+    let (manager, client) = (t.manager(), t.client());
+    for _ in 0..TOLD {
+        tell(&client);
+    }
+    let shown = count_while(t, &logs, &client, "    transaction complete", || {
+        assert_eq!(read_one(&client), [Return::Noop, Return::TransactionComplete]);
+        manager.free(&manager.wait_call());
+        tell(&client);
+    });
+    assert!((1..=TOLD).contains(&shown), "{shown} lines of {TOLD} acknowledgements");
+}
+
+/// Each new one has a greater number, so there are some ahead of a reader at any time.
+fn while_threads_come_and_go(t: &Stage) {
+    const THREADS: usize = 6;
+    let logs = with_logs(t);
+    let port = t.opened();
+    let mut threads: VecDeque<_> = (0..THREADS).map(|_| port.looper()).collect();
+    let shown = count_while(t, &logs, &port, "  thread ", || {
+        // A piece is more than a line.
+        for _ in 0..3 {
+            threads.push_back(port.looper());
+            let oldest = threads.pop_front().expect("a thread");
+            oldest.actor.start(Op::EndThread);
+        }
+    });
+    assert!(shown >= THREADS, "{shown} lines of {THREADS} threads and more");
+}
+
+/// The nodes of one process, and the handles of another: each new one behind those before it.
+fn while_nodes_are_made(t: &Stage) {
+    const NODES: usize = 8;
+    let logs = with_logs(t);
+    let (manager, owner) = (t.manager(), t.client());
+    let mut made = 0;
+    let mut make = || {
+        made += 1;
+        give_in_a_call(&manager, &owner, FlatBinderObject::binder(made * 0x1000, 0));
+    };
+    for _ in 0..NODES {
+        make();
+    }
+    let shown = count_while(t, &logs, &owner, "  node ", &mut make);
+    assert!(shown >= NODES, "{shown} lines of {NODES} nodes and more");
+    let shown = count_while(t, &logs, &manager, "  ref ", &mut make);
+    assert!(shown >= NODES, "{shown} lines of {NODES} handles and more");
+}
