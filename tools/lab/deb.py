@@ -49,7 +49,8 @@ def _tree(out):
     tree = out / "tree"
     proc.output("rm", "-rf", out)
     tree.mkdir(parents=True)
-    for name in ("drivers/android", "include", "rust", "packaging", "docs/packages.md"):
+    documents = (ROOT / "packaging/debian/rust-binder-dkms.docs").read_text().split()
+    for name in ("drivers/android", "include", "rust", "packaging", *documents):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         proc.output("cp", "-a", ROOT / name, tree / name)
     (tree / "packaging/debian").rename(tree / "debian")
