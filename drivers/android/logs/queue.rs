@@ -40,8 +40,8 @@ impl Place {
         }
     }
 
-    /// Returns how many lines are left to show of a queue that has as many works as `count` returns,
-    /// or fewer.
+    /// Returns how many lines are left to show of a queue that has as many works as `count`
+    /// returns, or fewer.
     pub(super) fn left(&self, count: impl FnOnce() -> usize) -> usize {
         match self {
             Self::Front => count(),

@@ -30,6 +30,7 @@ const MOST: usize = 1024;
 
 /// Returns the line of the call that `caller` makes in this frame to a process of the pid `target`,
 /// if it is queued or served there, not too deep. No lock may be held.
+#[inline(never)] // Or its caller, which holds copied lines, has its stack frame, too.
 pub(super) fn call(caller: &Arc<Thread>, frame: FrameId, target: Pid) -> Option<Line> {
     let is_it = |call: &Transaction| {
         Arc::ptr_eq(&call.caller, caller) && call.frame().serial == frame.serial
