@@ -81,8 +81,7 @@ kernel::sync::global_lock! {
 pub(crate) fn of_process(process: &Process) -> ThreadSums {
     let mut sums = ThreadSums::new();
     let counts = process.code_counts.open();
-    let mut left = VisitsLeft::of(process.lock_state().threads.len());
-    let mut from = Some(Pid::MIN);
+    let (mut from, mut left) = (Some(Pid::MIN), None);
     while let Some(first) = from {
         let state = process.lock_state();
         let next = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
@@ -93,6 +92,7 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
             sums.completions += thread.completions.unread();
             sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
         });
+        let left = left.get_or_insert_with(|| VisitsLeft::of(state.threads.len()));
         from = next.filter(|_| left.take(THREADS_AT_ONCE));
         // Under the same lock as the last threads: one that ends adds its counters to these.
         if let (None, Some(counts)) = (from, &counts) {
