@@ -156,6 +156,10 @@ fn while_nodes_are_made(t: &Stage) {
     }
     let shown = count_while(t, &logs, &owner, "  node ", &mut make);
     assert!(shown >= NODES, "{shown} lines of {NODES} nodes and more");
-    let shown = count_while(t, &logs, &manager, "  ref ", &mut make);
+    let shown = count_while(t, &logs, &manager, "  ref ", || {
+        // A piece is more than a line.
+        make();
+        make();
+    });
     assert!(shown >= NODES, "{shown} lines of {NODES} handles and more");
 }
