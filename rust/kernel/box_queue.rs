@@ -202,34 +202,6 @@ impl<T: Queued> BoxQueue<T> {
         unsafe { Iter::new(here, self.first) }
     }
 
-    /// Counts up to `most` values from the last one on towards the front, or from the one before
-    /// `before` on; none, if that is not in this queue: then what was before it has gone, too.
-    /// Returns their number, and where the next ones are, if there are any. Only for a numbered
-    /// queue may there be a `before`.
-    pub(crate) fn count_back(
-        &self,
-        before: Option<&Position<T>>,
-        most: usize,
-    ) -> (usize, Option<Position<T>>) {
-        let mut next = match before.map(Position::link) {
-            None => self.last,
-            // SAFETY: By the type invariant the queue may use its links. `&self` keeps them from
-            // being changed meanwhile.
-            Some(link) if self.has(link) => unsafe { (*link.ends()).before },
-            Some(_) => None,
-        };
-        let (mut count, mut last) = (0, None);
-        while let Some(link) = next.filter(|_| count < most) {
-            // SAFETY: As above.
-            next = unsafe { (*link.as_ref().ends()).before };
-            last = Some(link);
-            count += 1;
-        }
-        let reached = last.filter(|_| next.is_some());
-        // SAFETY: The way leads to links of this queue, which is not changed meanwhile.
-        (count, reached.map(|link| unsafe { Position::of(link) }))
-    }
-
     /// Queues `value` behind all others, in the place of `ticket`.
     #[inline]
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {

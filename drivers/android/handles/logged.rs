@@ -12,9 +12,9 @@ use kernel::sync::Arc;
 /// meanwhile do not lead it on.
 #[derive(Clone, Copy)]
 pub(crate) struct HandlePlace {
-    /// The first handle that is not less.
+    /// The handles from this number on are left.
     next: u64,
-    /// The last one that is visited for sure.
+    /// Ends the way: no leaf of handles that begins behind it is visited.
     last: u32,
 }
 
@@ -24,7 +24,7 @@ impl HandlePlace {
         last: u32::MAX,
     };
 
-    /// Goes on from a handle, which has been visited and is visited again.
+    /// Goes back to a handle of the last few, which the reader has no room for now.
     pub(crate) fn return_to(&mut self, handle: u32) {
         self.next = handle.into();
     }

@@ -132,7 +132,6 @@ enum Copied {
     Incoming(Line),
 }
 
-#[inline(never)] // As above.
 fn show_frames(record: &mut Record<'_>, thread: &Arc<Thread>, below: usize) -> Part {
     let own = Party::of(thread);
     let mut frames = Slice::new();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where a list of what waits in a queue was interrupted.
+//! Where a list of what waits in a queue, or a count of it, was interrupted.
 
 use super::{
     super::link::{Kind, Link, CELL},
-    Cell, Queued,
+    BoxQueue, Cell, Queued,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 
@@ -68,5 +68,35 @@ impl<T: Queued> Drop for Position<T> {
             // SAFETY: As above; it was made by `keep`.
             unsafe { T::let_go(self.link, self.kind) };
         }
+    }
+}
+
+impl<T: Queued> BoxQueue<T> {
+    /// Counts up to `most` values from the last one on towards the front, or from the one before
+    /// `before` on; none, if that is not in this queue: then what was before it has gone, too.
+    /// Returns their number, and where the next ones are, if there are any. Only for a numbered
+    /// queue may there be a `before`.
+    pub(crate) fn count_back(
+        &self,
+        before: Option<&Position<T>>,
+        most: usize,
+    ) -> (usize, Option<Position<T>>) {
+        let mut next = match before.map(Position::link) {
+            None => self.last,
+            // SAFETY: By the type invariant the queue may use its links. `&self` keeps them from
+            // being changed meanwhile.
+            Some(link) if self.has(link) => unsafe { (*link.ends()).before },
+            Some(_) => None,
+        };
+        let (mut count, mut last) = (0, None);
+        while let Some(link) = next.filter(|_| count < most) {
+            // SAFETY: As above.
+            next = unsafe { (*link.as_ref().ends()).before };
+            last = Some(link);
+            count += 1;
+        }
+        let reached = last.filter(|_| next.is_some());
+        // SAFETY: The way leads to links of this queue, which is not changed meanwhile.
+        (count, reached.map(|link| unsafe { Position::of(link) }))
     }
 }
