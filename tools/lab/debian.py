@@ -17,9 +17,10 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 def mirror():
     """The archive that this machine's own apt reads Debian's main component from."""
+    # Others have suites of these names, too.
     for line in proc.output(
         "apt-get", "indextargets", "--format", "$(SITE) $(CODENAME) $(RELEASE)", "Created-By: Packages",
-        "Component: main",
+        "Component: main", "Origin: Debian",
     ).splitlines():
         words = line.split()
         if "bookworm" in words[1:] or "stable" in words[1:]:
@@ -76,7 +77,7 @@ class Suite:
 
     def download(self, title, log, folder, *packages):
         """Lay the package files into `folder`, those that are not there from an earlier attempt, of one that was cut off the
-        rest; their paths."""
+        rest, and no others; their paths."""
         listed = re.findall(r"^'(\S+)' (\S+) \d+ SHA256:(\S+)$",
                             proc.output("apt-get", *self._options, "download", "--print-uris", *packages), re.M)
         missing = [(uri, name, f"SHA256:{digest}") for uri, name, digest in listed if not _is_there(folder / name, digest)]
@@ -87,7 +88,11 @@ class Suite:
                 proc.logged(title, log, argv, cwd=folder)
             except say.LabError as error:
                 raise say.LabError(f"{error}\nCheck the network and the disk, then run this again: it goes on with what is there") from None
-        return [folder / name for _, name, _ in listed]
+        wanted = [folder / name for _, name, _ in listed]
+        for path in set(folder.glob("*.deb")) - set(wanted):
+            # Of an attempt before the suite went on.
+            path.unlink()
+        return wanted
 
     def download_source(self, title, log, folder, package):
         """Lay the original archive of a source package, without Debian's changes, into `folder`."""

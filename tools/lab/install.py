@@ -9,7 +9,7 @@ import pathlib
 import re
 import shutil
 
-from . import say
+from . import cache, say
 from .versions import PINNED, ROOT
 
 # Where our files are, and where nothing of the same name may be in a tree before we came.
@@ -35,14 +35,14 @@ def lay_into(tree):
     if clash:
         raise say.LabError(f"{tree} already has a {clash[0]} that is not ours: use a clean tree")
 
+    # First, so that whoever is interrupted may go on.
+    _write_manifest(tree, before | set(ours))
     changed = [f for f in ours if _write(tree / f, (ROOT / f).read_text())]
     for gone in before - set(ours):
         (tree / gone).unlink(missing_ok=True)
         changed.append(gone)
-    _write(tree / MANIFEST, "\n".join(ours) + "\n")
-    edits = (("drivers/android/Kconfig", kconfig), ("drivers/android/Makefile", makefile),
-             ("rust/bindings/bindings_helper.h", bindings))
-    for name, edit in edits:
+    _write_manifest(tree, ours)
+    for name, edit in _edits().items():
         text = (tree / name).read_text()
         if _write(tree / name, edit(text)):
             changed.append(name)
@@ -50,6 +50,16 @@ def lay_into(tree):
         shutil.rmtree(tree / _UPSTREAM)
         changed.append(_UPSTREAM)
     return changed
+
+
+def digest(tree):
+    """What names the contents of all files that are laid into the tree."""
+    return cache.content(*(tree / name for name in [*files(), *_edits()]))
+
+
+def _edits():
+    """The kernel's files that are changed, and how."""
+    return {"drivers/android/Kconfig": kconfig, "drivers/android/Makefile": makefile, "rust/bindings/bindings_helper.h": bindings}
 
 
 def files():
@@ -73,6 +83,10 @@ def must_be_kernel(tree):
 def _manifest(tree):
     path = tree / MANIFEST
     return set(path.read_text().split()) if path.exists() else set()
+
+
+def _write_manifest(tree, names):
+    _write(tree / MANIFEST, "\n".join(sorted(names)) + "\n")
 
 
 def kconfig(text):

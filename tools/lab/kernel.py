@@ -155,11 +155,14 @@ def _build_builtin(guest, base, fragments, inputs):
         copy_objects(like.folder, folder)
         _build(Kernel(guest, tree, folder), fragments, like)
 
-    with cache.lock(where + "-files"):
-        changed = install.lay_into(tree)
-        if changed:
+    # Kernels of several configurations are made of the one tree, and each knows the files that it was made of.
+    with cache.lock(f"{tree.relative_to(cache.root())}-files"):
+        install.lay_into(tree)
+        laid, made_of = install.digest(tree), cache.root() / where / ".laid"
+        if not made_of.exists() or made_of.read_text() != laid:
             (cache.root() / where / ".complete").unlink(missing_ok=True)
         folder = cache.in_place(where, make)
+        made_of.write_text(laid)
         shutil.copy2(folder / built, image)
     return Kernel(guest, tree, folder, image)
 

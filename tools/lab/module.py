@@ -47,7 +47,12 @@ def _first(kernel, out, made, made_of, make):
     kept = cache.entry(f"{_KEPT}{kernel.guest.name}-{key}", keep)
     if not (out / made).exists():
         # With new times: these files are newer than the sources, and made of them.
-        proc.output("cp", "-dR", f"{kept}/.", out)
+        try:
+            proc.output("cp", "-dR", f"{kept}/.", out)
+        except BaseException:
+            # What is there in part would be taken for made.
+            proc.output("rm", "-rf", out)
+            raise
         say.note(f"{made} for {kernel.guest.name} was made of the same before")
     # Whoever edits the driver, or clones to another place each time, has no use for the others.
     prune.outdated(_KEPT, days=1)

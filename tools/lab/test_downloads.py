@@ -102,6 +102,38 @@ class Downloads(unittest.TestCase):
         [path] = self.get()
         self.assertEqual(hashlib.sha256(path.read_bytes()).hexdigest(), hashlib.sha256(self.package).hexdigest())
 
+    def test_packages_that_were_not_asked_for_go(self):
+        (self.folder / "packages").mkdir()
+        # As an attempt has left it that was interrupted before the suite went on.
+        (self.folder / "packages" / f"{_PACKAGE}_0_all.deb").write_bytes(self.package[:100])
+        [path] = self.get()
+        self.assertEqual([*path.parent.glob("*.deb")], [path])
+
+    def test_the_mirror_is_debians(self):
+        state = self.folder / "others"
+        sources = []
+        for suite, origin in (("stable", "Another"), ("bookworm", "Debian")):
+            handler = type("Handler", (Archive,), {"files": _archive(self.package, suite, origin), "asked": []})
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.server_close)
+            self.addCleanup(server.shutdown)
+            sources.append(f"http://127.0.0.1:{server.server_port}/debian")
+        with mock.patch.object(debian, "mirror", lambda: sources[0]):
+            options = debian._options(state, "stable", debian.KEYRING, False, None)
+        (state / "sources.list").write_text("".join(f"deb [trusted=yes] {site} {suite} main\n"
+                                                    for site, suite in zip(sources, ("stable", "bookworm"))))
+        (state / "status").touch()
+        options = [*options, "-o", "APT::Default-Release=", "-o", "Acquire::http::Proxy=DIRECT"]
+        subprocess.run(["apt-get", *options, "-qq", "update"], check=True, env=proc.environment())
+        output = proc.output
+
+        def of_these(program, *words):
+            return output(program, *options, *words)
+
+        with mock.patch.object(proc, "output", of_these):
+            self.assertEqual(debian.mirror(), sources[1])
+
     def test_a_disk_that_a_package_does_not_fit_on_is_told(self):
         for kilobytes, status in ((1_000, 1), (20_000, 0)):
             with self.subTest(kilobytes):
@@ -116,15 +148,15 @@ class Downloads(unittest.TestCase):
                     self.assertRegex(done.stderr, r"(?s)getting it failed.*(No space left on device|enough free space)")
 
 
-def _archive(package):
+def _archive(package, suite="sid", origin="nobody"):
     """The files of an archive by their paths; the package is no package, which nobody looks at."""
     digest = hashlib.sha256(package).hexdigest()
     listed = (f"Package: {_PACKAGE}\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nFilename: pool/{_FILE}\n"
               f"Size: {len(package)}\nSHA256: {digest}\nDescription: nothing\n\n").encode()
     where = "main/binary-amd64/Packages"
-    release = (f"Suite: sid\nCodename: sid\nArchitectures: amd64\nComponents: main\nDate: Mon, 02 Nov 2026 00:00:00 UTC\n"
+    release = (f"Origin: {origin}\nSuite: {suite}\nCodename: {suite}\nArchitectures: amd64\nComponents: main\nDate: Mon, 02 Nov 2026 00:00:00 UTC\n"
                f"SHA256:\n {hashlib.sha256(listed).hexdigest()} {len(listed)} {where}\n").encode()
-    return {"/debian/dists/sid/Release": release, f"/debian/dists/sid/{where}": listed, f"/debian/pool/{_FILE}": package}
+    return {f"/debian/dists/{suite}/Release": release, f"/debian/dists/{suite}/{where}": listed, f"/debian/pool/{_FILE}": package}
 
 
 def _download(state, into, mirror):

@@ -11,7 +11,7 @@ import types
 import unittest
 from unittest import mock
 
-from . import module, proc, toolchain
+from . import module, proc, say, toolchain
 
 
 class Module(unittest.TestCase):
@@ -52,6 +52,23 @@ class Module(unittest.TestCase):
         self.assertIn("made.ko for um was made of the same before", self.said.getvalue())
         source = (self.sources / "driver.rs").stat()
         self.assertGreaterEqual((self.build / "um/module/made.ko").stat().st_mtime, source.st_mtime)
+
+    def test_a_copy_that_breaks_off_is_not_taken_for_made(self):
+        self.made()
+        self.new_clone()
+        output = proc.output
+
+        def breaks_off(*words):
+            if words[0] == "cp":
+                (words[-1] / "made.ko").write_text("on")
+                raise say.LabError("no space left on device")
+            return output(*words)
+
+        with mock.patch.object(proc, "output", breaks_off), self.assertRaises(say.LabError):
+            self.made()
+        # The compiler would keep it, if it is newer than what it is made of.
+        self.assertFalse((self.build / "um/module/made.ko").exists())
+        self.assertEqual(self.made(), "one")
 
     def test_what_has_changed_is_made_anew(self):
         self.made()

@@ -119,6 +119,9 @@ class Refused(unittest.TestCase):
         # And stays from then on.
         (self.root / "usr/src/linux-source-7.3.tar.xz").unlink()
         self.assertEqual(self.prepare().returncode, 0)
+        # But they are of no use to another compiler.
+        self.program("rustc", "echo rustc 1.96.1 '(Debian)'")
+        self.assertIn("built by rustc 1.85.1", self.refusal())
 
     def test_nothing_stays_of_a_kernel_that_is_gone(self):
         gone = self.write("var/lib/rust-binder/7.2.1-amd64/rust/libkernel.rmeta", "")

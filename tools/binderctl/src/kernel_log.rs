@@ -30,6 +30,8 @@ pub fn about(pid: i32) -> Result<Vec<String>> {
     let mut record = [0; 8192];
     loop {
         match file.read(&mut record) {
+            // A file that is no log, as a container has it in that place.
+            Ok(0) => return Ok(found),
             Ok(length) => found.extend(message(&String::from_utf8_lossy(&record[..length]), pid)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(found),
             // Records were overwritten before they could be read.

@@ -42,7 +42,7 @@ fn chain(waiting: &Waiting, calls: &[&Call], end: &End, names: &mut Names) -> Fi
             let threads = waiting.pools.get(&(*pid, context.clone())).map_or(0, |pool| pool.threads.len());
             (
                 format!("{who}, where none of {} has taken the call", words::count(threads, "thread")),
-                format!("see what the threads of {who} do: binderctl top {pid}"),
+                format!("see what the threads of {who} do: binderctl top --filter {pid}"),
             )
         }
         End::Cycle => unreachable!("cycles are told by another check"),
