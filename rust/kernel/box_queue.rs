@@ -157,7 +157,8 @@ pub(crate) struct BoxQueue<T: Queued> {
 // another thread moves only `T`s and memory that any thread may free.
 unsafe impl<T: Queued + Send> Send for BoxQueue<T> {}
 
-// SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to.
+// SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to; and
+// it notes in its links that they are visited, which is atomic, and the same whoever does so.
 unsafe impl<T: Queued + Send + Sync> Sync for BoxQueue<T> {}
 
 impl<T: Queued> BoxQueue<T> {
@@ -192,14 +193,12 @@ impl<T: Queued> BoxQueue<T> {
         self.first.map(|first| unsafe { Self::view(first) })
     }
 
-    /// Returns the values behind the one at `after`, or all values if that is not in this queue:
-    /// values are mostly taken from the front, so what was queued before that one has gone, too.
-    /// Only for a numbered queue may there be an `after`.
-    pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
-        let here = after.map(Position::link).filter(|link| self.has(link));
+    /// Returns the values behind a [`Position`], or all. Only for a numbered queue may there be a
+    /// position.
+    pub(crate) fn iter(&self, behind: Option<&Position<T>>) -> Iter<'_, T> {
         // SAFETY: By the type invariant `first` is the first link of this queue, and any link with
         // its number is one of it. `&self` keeps it from being changed meanwhile.
-        unsafe { Iter::new(here, self.first) }
+        unsafe { Iter::new(behind, self.first, |link| self.has(link)) }
     }
 
     /// Queues `value` behind all others, in the place of `ticket`.
@@ -278,16 +277,10 @@ impl<T: Queued> BoxQueue<T> {
         if !self.has(link) {
             return None;
         }
-        // SAFETY: By the type invariant the queue may use its links, of which this is one. That can
-        // change neither way meanwhile, because a change takes a `&mut` of this queue.
-        let before = unsafe { (*link.ends()).before };
-        // The pointer by which the queue knows the link is one into the whole object.
-        let link = match before {
-            None => self.first?,
-            // SAFETY: As above.
-            Some(before) => unsafe { (*before.as_ref().ends()).behind }?,
-        };
-        // SAFETY: The link is one of this queue.
+        // SAFETY: The link is one of this queue. That can change neither way meanwhile, because a
+        // change takes a `&mut` of the queue.
+        let link = unsafe { position::known(link, self.first) }?;
+        // SAFETY: As above.
         Some(unsafe { self.unlink(link) }.0)
     }
 
@@ -465,17 +458,20 @@ impl<'a, T: Queued> Iterator for Iter<'a, T> {
 }
 
 impl<T: Queued> Iter<'_, T> {
-    /// Returns the values behind that of a link, or all from the first one on.
+    /// Returns the values of a queue, or those behind a position.
     ///
     /// # Safety
     ///
-    /// The links are those of a queue, which is not changed while the iterator lives.
-    unsafe fn new(after: Option<&Link>, first: Option<NonNull<Link>>) -> Self {
-        let next = match after {
-            None => first,
-            // SAFETY: The queue may use its links, and they are not changed meanwhile.
-            Some(link) => unsafe { (*link.ends()).behind },
-        };
+    /// The queue is one of `T`s, and is not changed while the iterator lives. It begins with the
+    /// link `first`, and `has` returns true for links of it and no others.
+    unsafe fn new(
+        behind: Option<&Position<T>>,
+        first: Option<NonNull<Link>>,
+        has: impl Fn(&Link) -> bool,
+    ) -> Self {
+        // SAFETY: As the caller promises.
+        let neighbours = behind.and_then(|place| unsafe { place.neighbours(first, has) });
+        let next = neighbours.map_or(first, |neighbours| neighbours.behind);
         // INVARIANT: By the type invariant of queues what is behind a link is another one of the
         // queue.
         Self {
@@ -485,11 +481,11 @@ impl<T: Queued> Iter<'_, T> {
         }
     }
 
-    /// Returns the position of the value that was returned last, to go on behind it later.
+    /// Returns the position behind the value that was returned last, to go on there later.
     pub(crate) fn position(&self) -> Option<Position<T>> {
-        let link = self.last?;
-        // SAFETY: By the type invariants this is a link of a queue that is not changed meanwhile.
-        Some(unsafe { Position::of(link) })
+        let last = self.last?;
+        // SAFETY: By the type invariants these are links of a queue that is not changed meanwhile.
+        Some(unsafe { Position::between(Some(last), self.next) })
     }
 }
 

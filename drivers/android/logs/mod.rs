@@ -5,7 +5,7 @@
 //!
 //! A file is a sequence of records of a few lines each, and a [`Reader`] is a place in it. A place
 //! consists of keys (pid, thread number, pointer, handle, ...), and finds its way when what it
-//! stood at is gone. It keeps nothing alive, except the work of a queue behind which it is. A
+//! stood at is gone. It keeps nothing alive, except the works of a queue between which it is. A
 //! record is one slice of some collection: copied under its lock, and written as text when no lock
 //! is held. Therefore a reader needs the memory of one record, however much there is to read, and
 //! holds no lock for longer than a call does. What changes between two records is shown as it is

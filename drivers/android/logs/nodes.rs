@@ -145,7 +145,7 @@ fn show_work(
     let to = Party::pool_of(record.process);
     let left = place.left(|| most_calls_to(record.process));
     let state = record.process.lock_state();
-    let works = node.waiting(&state).iter(place.after());
+    let works = node.waiting(&state).iter(place.position());
     let lines = queue::Lines::of(works, left, &state, to);
     drop(state);
     let prefixes = Prefixes {

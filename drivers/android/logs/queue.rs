@@ -17,10 +17,9 @@ use crate::{
 
 /// Where a record begins in a queue.
 pub(super) enum Place {
-    /// At the front.
     Front,
+    /// Between what has been shown and what was queued behind it then.
     Behind {
-        /// Behind this work, or at the front, if it is not in the queue any more.
         position: WorkPosition,
         /// How many lines are left to show: as many as were queued when the first one was shown,
         /// for what is queued later is behind those. So a queue that never becomes empty has an
@@ -32,8 +31,8 @@ pub(super) enum Place {
 impl Place {
     pub(super) const START: Self = Self::Front;
 
-    /// Returns the work behind which it is, if it is not at the front.
-    pub(super) fn after(&self) -> Option<&WorkPosition> {
+    /// Returns where in the queue it is, if it is not at the front.
+    pub(super) fn position(&self) -> Option<&WorkPosition> {
         match self {
             Self::Front => None,
             Self::Behind { position, .. } => Some(position),
@@ -104,8 +103,8 @@ pub(super) fn of<'a>(state: &'a ProcessState, thread: Option<&'a Thread>) -> &'a
 /// How many works are counted under one lock.
 const ROUND: usize = 16;
 
-/// How many rounds are counted: work that is queued again just when the count has come to it leads
-/// back to the end of the queue, each time that somebody does so.
+/// How many rounds are counted: what two readers come to at once, and is queued again between them,
+/// leads the first one back to the end of the queue, each time that somebody does so.
 const MOST_ROUNDS: usize = 65536;
 
 /// Counts the works of [that](of) queue, but no more than a million. No lock may be held.
@@ -131,7 +130,7 @@ pub(super) fn show_of_process(record: &mut Record<'_>, place: &Place) -> Option<
     let to = Party::pool_of(record.process);
     let left = place.left(|| count(record.process, None));
     let state = record.process.lock_state();
-    let works = of(&state, None).iter(place.after());
+    let works = of(&state, None).iter(place.position());
     let lines = Lines::of(works, left, &state, to);
     drop(state);
     let prefixes = Prefixes {

@@ -186,7 +186,7 @@ fn show_work(
     let to = Party::of(thread);
     let left = place.left(|| queue::count(record.process, Some(thread)));
     let state = record.process.lock_state();
-    let works = queue::of(&state, Some(thread)).iter(place.after());
+    let works = queue::of(&state, Some(thread)).iter(place.position());
     let lines = queue::Lines::of(works, left, &state, to);
     drop(state);
     let prefixes = Prefixes {

@@ -3,36 +3,114 @@
 //! Where a list of what waits in a queue, or a count of it, was interrupted.
 
 use super::{
-    super::link::{Kind, Link, CELL},
+    super::link::{Ends, Kind, Link, CELL},
     BoxQueue, Cell, Queued,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 
-/// Where a list of the values of a queue was interrupted: at a value that was queued then.
+/// Where a list of the values of a queue was interrupted: between two values that were queued then,
+/// or at an end of the queue.
+///
+/// The list goes on there as long as one of the two waits. If both have gone, it goes on at the
+/// front: values are mostly taken from there, so what was before the two has gone, too. It returns
+/// values twice if both were taken out of the middle. It misses some if a neighbour was queued anew
+/// and another list has been interrupted next to that since, unless the other one is the first now.
+pub(crate) struct Position<T: Queued> {
+    before: Option<Neighbour<T>>,
+    behind: Option<Neighbour<T>>,
+}
+
+impl<T: Queued> Position<T> {
+    /// Returns the position between two values.
+    ///
+    /// # Safety
+    ///
+    /// The links are of a queue of `T`s, which is not changed meanwhile.
+    pub(super) unsafe fn between(
+        before: Option<NonNull<Link>>,
+        behind: Option<NonNull<Link>>,
+    ) -> Self {
+        // SAFETY: As the caller promises.
+        let neighbour = |link| unsafe { Neighbour::of(link) };
+        Self {
+            before: before.map(neighbour),
+            behind: behind.map(neighbour),
+        }
+    }
+
+    /// Returns the neighbours that the position has now in a queue; nothing, if it has no place
+    /// there any more. What is before the first link is as the queue has it.
+    ///
+    /// # Safety
+    ///
+    /// The queue is one of `T`s, and is not changed meanwhile. It begins with the link `first`, and
+    /// `has` returns true for links of it and no others.
+    pub(super) unsafe fn neighbours(
+        &self,
+        first: Option<NonNull<Link>>,
+        has: impl Fn(&Link) -> bool,
+    ) -> Option<Ends<Link>> {
+        let waits = |neighbour: &&Neighbour<T>| neighbour.waits() && has(neighbour.link());
+        let is_first = |link: &Link| first.is_some_and(|first| core::ptr::eq(link, first.as_ptr()));
+        let behind = self.behind.as_ref().filter(waits).map(Neighbour::link);
+        // If the one behind is first, the one before is not where it was, whatever it says.
+        let before = self.before.as_ref().filter(waits).map(Neighbour::link);
+        if let Some(before) = before.filter(|_| !behind.is_some_and(is_first)) {
+            // SAFETY: The link is in the queue, which may use it.
+            let behind = unsafe { (*before.ends()).behind };
+            // SAFETY: As above.
+            let before = unsafe { known(before, first) };
+            return Some(Ends { before, behind });
+        }
+        let behind = behind?;
+        // SAFETY: As above.
+        let before = unsafe { (*behind.ends()).before };
+        // SAFETY: As above.
+        let behind = unsafe { known(behind, first) };
+        Some(Ends { before, behind })
+    }
+}
+
+/// Returns the pointer by which a queue knows a link, which is one into the whole object.
+///
+/// # Safety
+///
+/// The link is of a queue that begins with the link `first`, and is not changed meanwhile.
+pub(super) unsafe fn known(link: &Link, first: Option<NonNull<Link>>) -> Option<NonNull<Link>> {
+    // SAFETY: By the type invariants of queues they may use their links.
+    let before = unsafe { (*link.ends()).before };
+    // What is before the first link is nothing, or the last link, behind which is nothing.
+    // SAFETY: As above.
+    let known = before.and_then(|before| unsafe { (*before.as_ref().ends()).behind });
+    known.or(first)
+}
+
+/// A value that a position is next to.
 ///
 /// # Invariants
 ///
 /// The link was one of a queue of `T`s, which knew it as one of this kind, and its memory is kept
-/// by a reference of this.
-pub(crate) struct Position<T: Queued> {
+/// by a reference of this. It was [visited](Link::visit) then.
+struct Neighbour<T: Queued> {
     link: NonNull<Link>,
     kind: Kind,
     _values: PhantomData<T>,
 }
 
-// SAFETY: A position reads who uses a link, which is atomic, and drops a reference, with which `T`s
-// may be dropped: on any thread, if they may be sent there.
-unsafe impl<T: Queued + Send> Send for Position<T> {}
+// SAFETY: A neighbour reads who uses a link, which is atomic, and drops a reference, with which
+// `T`s may be dropped: on any thread, if they may be sent there.
+unsafe impl<T: Queued + Send> Send for Neighbour<T> {}
 
-impl<T: Queued> Position<T> {
-    /// Returns the position of a link.
+impl<T: Queued> Neighbour<T> {
+    /// Returns the value of a link.
     ///
     /// # Safety
     ///
     /// The link is one of a queue of `T`s, which is not changed meanwhile.
-    pub(super) unsafe fn of(link: NonNull<Link>) -> Self {
+    unsafe fn of(link: NonNull<Link>) -> Self {
         // SAFETY: By the type invariant of queues the object of a link exists.
-        let kind = unsafe { link.as_ref() }.user().kind();
+        let here = unsafe { link.as_ref() };
+        let kind = here.user().kind();
         if kind == CELL {
             // SAFETY: By the type invariant of queues the link is that of a cell, which comes from
             // an `Arc` that was turned into a pointer, whose count the queue owns.
@@ -42,7 +120,9 @@ impl<T: Queued> Position<T> {
             // keeps its reference meanwhile.
             unsafe { T::keep(link, kind) };
         }
-        // INVARIANT: There is a reference for this now.
+        // SAFETY: The queue has the right to the link, and is not changed.
+        unsafe { here.visit() };
+        // INVARIANT: There is a reference for this now, and the link is visited.
         Self {
             link,
             kind,
@@ -51,14 +131,19 @@ impl<T: Queued> Position<T> {
     }
 
     /// Returns the link.
-    pub(super) fn link(&self) -> &Link {
+    fn link(&self) -> &Link {
         // SAFETY: By the type invariants its memory is kept. The link of a cell or an object is
         // there as long as its memory is.
         unsafe { self.link.as_ref() }
     }
+
+    /// Whether the value waits in a queue, and has since this was made.
+    fn waits(&self) -> bool {
+        self.link().user().is_visited()
+    }
 }
 
-impl<T: Queued> Drop for Position<T> {
+impl<T: Queued> Drop for Neighbour<T> {
     fn drop(&mut self) {
         if self.kind == CELL {
             // SAFETY: By the type invariants this owns a reference, which `keep` made. If it is the
@@ -72,31 +157,31 @@ impl<T: Queued> Drop for Position<T> {
 }
 
 impl<T: Queued> BoxQueue<T> {
-    /// Counts up to `most` values from the last one on towards the front, or from the one before
-    /// `before` on; none, if that is not in this queue: then what was before it has gone, too.
-    /// Returns their number, and where the next ones are, if there are any. Only for a numbered
-    /// queue may there be a `before`.
+    /// Counts up to `most` values from the last one on towards the front, or from that before a
+    /// position on; none, if nothing next to it is in this queue any more. Returns their number,
+    /// and where the next ones are, if there are any. Only for a numbered queue may there be a
+    /// `position`.
     pub(crate) fn count_back(
         &self,
-        before: Option<&Position<T>>,
+        position: Option<&Position<T>>,
         most: usize,
     ) -> (usize, Option<Position<T>>) {
-        let mut next = match before.map(Position::link) {
-            None => self.last,
-            // SAFETY: By the type invariant the queue may use its links. `&self` keeps them from
-            // being changed meanwhile.
-            Some(link) if self.has(link) => unsafe { (*link.ends()).before },
-            Some(_) => None,
-        };
+        let mut next = self.last;
+        if let Some(position) = position {
+            // SAFETY: `&self` keeps the queue from being changed meanwhile.
+            let neighbours = unsafe { position.neighbours(self.first, |link| self.has(link)) };
+            next = neighbours.and_then(|neighbours| neighbours.before);
+        }
         let (mut count, mut last) = (0, None);
         while let Some(link) = next.filter(|_| count < most) {
-            // SAFETY: As above.
+            // SAFETY: By the type invariant the queue may use its links, which are not changed
+            // meanwhile.
             next = unsafe { (*link.as_ref().ends()).before };
             last = Some(link);
             count += 1;
         }
-        let reached = last.filter(|_| next.is_some());
         // SAFETY: The way leads to links of this queue, which is not changed meanwhile.
-        (count, reached.map(|link| unsafe { Position::of(link) }))
+        let position = next.map(|next| unsafe { Position::between(Some(next), last) });
+        (count, position)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     super::link::{self, HasLink, Link, Waiting},
-    BoxQueue, Iter, Position, Queued,
+    position, BoxQueue, Iter, Position, Queued,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 
@@ -33,7 +33,7 @@ pub(crate) struct SmallQueue<T: Queued> {
 // another thread moves only `T`s.
 unsafe impl<T: Queued + Send> Send for SmallQueue<T> {}
 
-// SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to.
+// SAFETY: As for `BoxQueue`s.
 unsafe impl<T: Queued + Send + Sync> Sync for SmallQueue<T> {}
 
 impl<T: Queued> SmallQueue<T> {
@@ -51,13 +51,11 @@ impl<T: Queued> SmallQueue<T> {
         self.first.is_none()
     }
 
-    /// Returns the values behind the one at `after`, or all values if that is not in this queue, as
-    /// [`BoxQueue::iter`] does.
-    pub(crate) fn iter(&self, after: Option<&Position<T>>) -> Iter<'_, T> {
-        let here = after.map(Position::link).filter(|link| self.has(link));
+    /// Returns the values behind a [`Position`], or all.
+    pub(crate) fn iter(&self, behind: Option<&Position<T>>) -> Iter<'_, T> {
         // SAFETY: By the type invariant `first` is the first link of this queue, and any link with
         // its number is one of it. `&self` keeps it from being changed meanwhile.
-        unsafe { Iter::new(here, self.first) }
+        unsafe { Iter::new(behind, self.first, |link| self.has(link)) }
     }
 
     /// Queues an object behind all others, in its own place. Returns it if it has no link, or one
@@ -111,19 +109,11 @@ impl<T: Queued> SmallQueue<T> {
         if !self.has(link) {
             return None;
         }
-        // The pointer by which the queue knows the link is one into the whole object.
-        let known = self
-            .first
-            .filter(|first| core::ptr::eq(first.as_ptr(), link));
-        let known = match known {
-            Some(first) => first,
-            // SAFETY: By the type invariant the queue may use its links, of which this is one, but
-            // not the first. That can change neither way meanwhile, because a change takes a `&mut`
-            // of this queue.
-            None => unsafe { (*(*link.ends()).before?.as_ref().ends()).behind }?,
-        };
-        // SAFETY: The link is one of this queue.
-        Some(unsafe { self.unlink(known) })
+        // SAFETY: The link is one of this queue. That can change neither way meanwhile, because a
+        // change takes a `&mut` of the queue.
+        let link = unsafe { position::known(link, self.first) }?;
+        // SAFETY: As above.
+        Some(unsafe { self.unlink(link) })
     }
 
     /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values

@@ -11,37 +11,42 @@ use binder_sys::*;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 cases! { "logs_end":
     while_devices_are_opened ["OPEN-2", "BFS-12"],
     while_a_process_is_called ["TXN-22", "BFS-12"],
+    while_those_in_front_call_again ["TXN-22", "BFS-12"],
     while_a_node_is_told ["TXN-22", "BFS-12"],
     while_a_thread_has_acknowledgements ["TXN-22", "BFS-12"],
     while_threads_come_and_go ["TREL-1", "BFS-12"],
     while_nodes_are_made ["NODE-12", "BFS-12"],
 }
 
-/// Reads a log in pieces that are shorter than a line, and does something between any two. It has to end.
+/// Reads a log in pieces that are shorter than a line, and does something between any two, given what is read. It has to end.
 #[track_caller]
-fn read_while(log: &Path, mut meanwhile: impl FnMut()) -> String {
-    let (mut log, mut text) = (File::open(log).expect("open a log"), Vec::new());
+fn read_while(log: &Path, mut meanwhile: impl FnMut(&str)) -> String {
+    let (mut log, mut text) = (File::open(log).expect("open a log"), String::new());
     let mut piece = [0; 64];
     for _ in 0..2_000 {
         let length = log.read(&mut piece).expect("read a log");
         if length == 0 {
-            return String::from_utf8(text).expect("text");
+            return text;
         }
-        text.extend(&piece[..length]);
-        meanwhile();
+        text += std::str::from_utf8(&piece[..length]).expect("text");
+        meanwhile(&text);
     }
-    panic!("it does not end: {}", String::from_utf8_lossy(&text));
+    panic!("it does not end: {text}");
+}
+
+fn log_of(t: &Stage, logs: &Path, port: &Port) -> PathBuf {
+    logs.join(format!("proc/{}", t.global_pid(port)))
 }
 
 /// Reads what is said of one process meanwhile; how many of its lines begin with these words.
 #[track_caller]
-fn count_while(t: &Stage, logs: &Path, port: &Port, words: &str, meanwhile: impl FnMut()) -> usize {
-    let log = read_while(&logs.join(format!("proc/{}", t.global_pid(port))), meanwhile);
+fn count_while(t: &Stage, logs: &Path, port: &Port, words: &str, mut meanwhile: impl FnMut()) -> usize {
+    let log = read_while(&log_of(t, logs, port), |_| meanwhile());
     log.lines().filter(|line| line.starts_with(words)).count()
 }
 
@@ -58,13 +63,28 @@ fn read_one(port: &Port) -> Vec<Return> {
     port.raw(WriteReadOp { room, ..Default::default() }).returns()
 }
 
+/// Has the context manager serve the call that waits first, which has to be that of this caller.
+#[track_caller]
+fn serve(manager: &Port, caller: &Port, code: u32) {
+    let call = manager.wait_call();
+    assert_eq!(call.code, code);
+    manager.free(&call);
+    manager.reply(&empty());
+    caller.free(&caller.wait_reply());
+}
+
+fn call(caller: &Port, code: u32) {
+    caller.start_call(0, code, &bytes(b"waits"));
+    caller.actor.expect_blocked();
+}
+
 fn while_devices_are_opened(t: &Stage) {
     let logs = with_logs(t);
     let device = t.device("binder");
     let open = || File::options().read(true).write(true).open(&device).expect("open a device");
     for name in ["state", "stats", "transactions"] {
         let mut opened = open();
-        read_while(&logs.join(name), || drop(std::mem::replace(&mut opened, open())));
+        read_while(&logs.join(name), |_| drop(std::mem::replace(&mut opened, open())));
     }
 }
 
@@ -74,22 +94,51 @@ fn while_a_process_is_called(t: &Stage) {
     let manager = t.manager();
     let mut callers: VecDeque<_> = (0..CALLERS).map(|_| t.client()).collect();
     for caller in &callers {
-        caller.start_call(0, 0, &bytes(b"waits"));
-        caller.actor.expect_blocked();
+        call(caller, 0);
     }
     let shown = count_while(t, &logs, &manager, "  pending transaction", || {
-        let served = manager.wait_call();
-        manager.free(&served);
-        manager.reply(&empty());
         let caller = callers.pop_front().expect("a caller");
-        caller.free(&caller.wait_reply());
-        caller.start_call(0, 0, &bytes(b"waits"));
-        caller.actor.expect_blocked();
+        serve(&manager, &caller, 0);
+        call(&caller, 0);
         callers.push_back(caller);
     });
     assert!((1..=CALLERS).contains(&shown), "{shown} lines of {CALLERS} calls");
     for caller in &callers {
         caller.actor.kill();
+    }
+}
+
+/// A reader stands between two calls of a queue. One of them, or both, come to its end: each other call is shown once.
+fn while_those_in_front_call_again(t: &Stage) {
+    const CALLERS: usize = 12;
+    let logs = with_logs(t);
+    let manager = t.manager();
+    for served in 1..=8 {
+        let callers: Vec<_> = (0..CALLERS).map(|_| t.client()).collect();
+        let code = |number: usize| 0x100 * served as u32 + number as u32;
+        for (number, caller) in callers.iter().enumerate() {
+            call(caller, code(number));
+        }
+        let words = |number| format!(" code {:x} ", code(number));
+        let mut are_served = false;
+        let text = read_while(&log_of(t, &logs, &manager), |text| {
+            if are_served || !text.contains(&words(0)) {
+                return;
+            }
+            are_served = true;
+            for (number, caller) in callers.iter().take(served).enumerate() {
+                serve(&manager, caller, code(number));
+                call(caller, code(number));
+            }
+        });
+        assert!(are_served, "{text}");
+        for number in served..CALLERS {
+            let lines = text.matches(&words(number)).count();
+            assert_eq!(lines, 1, "call {number} of {served} and others: {text}");
+        }
+        for number in (served..CALLERS).chain(0..served) {
+            serve(&manager, &callers[number], code(number));
+        }
     }
 }
 

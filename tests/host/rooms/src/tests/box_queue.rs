@@ -402,6 +402,80 @@ fn nothing_is_left_to_count_before_a_place_that_is_gone() {
 }
 
 #[test]
+fn a_list_is_not_misled_by_another_one() {
+    let objects = Objects::new();
+    let mut queue = BoxQueue::numbered();
+    for number in 0..5 {
+        assert!(queue.push_object(objects.item(number)).is_ok());
+    }
+    let mut seen = queue.iter(None);
+    seen.nth(1);
+    let list = seen.position();
+    let (_, rest) = queue.count_back(None, 3);
+    drop((queue.pop_front(), queue.pop_front()));
+    assert!(queue.push_object(objects.item(1)).is_ok());
+    // It stands next to the object that is queued anew.
+    let mut others = queue.iter(None);
+    others.nth(3);
+    let other = others.position();
+    assert_eq!(numbers(&queue, list.as_ref()), [2, 3, 4, 1]);
+    assert_eq!(queue.count_back(rest.as_ref(), 5).0, 0);
+    drop(other);
+}
+
+/// A list has seen two of five objects, and a count three. What they go on with when some have left the queue from the
+/// front or from the middle, and some of those have come back.
+#[test]
+fn a_list_goes_on_between_its_neighbours() {
+    fn pop(count: usize, queue: &mut BoxQueue<Item>) {
+        for _ in 0..count {
+            assert!(queue.pop_front().is_some());
+        }
+    }
+    struct Case {
+        popped: usize,
+        taken: &'static [u32],
+        back: &'static [u32],
+        listed: &'static [u32],
+        counted: usize,
+    }
+    #[rustfmt::skip]
+    let cases = [
+        Case { popped: 0, taken: &[], back: &[], listed: &[2, 3, 4], counted: 2 },
+        Case { popped: 0, taken: &[1], back: &[], listed: &[2, 3, 4], counted: 1 },
+        Case { popped: 0, taken: &[2], back: &[], listed: &[3, 4], counted: 2 },
+        Case { popped: 0, taken: &[1], back: &[1], listed: &[2, 3, 4, 1], counted: 1 },
+        Case { popped: 0, taken: &[2], back: &[2], listed: &[3, 4, 2], counted: 2 },
+        Case { popped: 2, taken: &[], back: &[1], listed: &[2, 3, 4, 1], counted: 0 },
+        Case { popped: 3, taken: &[], back: &[1, 2], listed: &[3, 4, 1, 2], counted: 0 },
+        Case { popped: 5, taken: &[], back: &[2, 1], listed: &[2, 1], counted: 0 },
+    ];
+    let before = live_allocations();
+    for case in cases {
+        let objects = Objects::new();
+        let mut queue = BoxQueue::numbered();
+        for number in 0..5 {
+            assert!(queue.push_object(objects.item(number)).is_ok());
+        }
+        let mut seen = queue.iter(None);
+        seen.nth(1);
+        let list = atomic(|| seen.position());
+        let (count, rest) = atomic(|| queue.count_back(None, 3));
+        assert_eq!(count, 3);
+        pop(case.popped, &mut queue);
+        for number in case.taken {
+            assert!(objects.take(*number, &mut queue).is_some());
+        }
+        for number in case.back {
+            assert!(queue.push_object(objects.item(*number)).is_ok());
+        }
+        assert_eq!(numbers(&queue, list.as_ref()), case.listed);
+        assert_eq!(queue.count_back(rest.as_ref(), 5).0, case.counted);
+    }
+    assert_eq!(live_allocations(), before);
+}
+
+#[test]
 fn a_place_in_another_queue_is_none_here() {
     let mut queues = [BoxQueue::numbered(), BoxQueue::numbered()];
     for (number, queue) in queues.iter_mut().enumerate() {

@@ -222,6 +222,31 @@ fn a_place_of_a_queue_that_was_empty_since_is_none() {
     assert!(other.take_object(&*first).is_some());
 }
 
+/// The queue keeps its number, for it is never empty.
+#[test]
+fn a_list_goes_on_between_its_neighbours() {
+    let objects: Vec<_> = (0..4).map(object).collect();
+    let cases: [(&[usize], &[u32]); 3] = [
+        (&[1], &[2, 3, 1]),
+        (&[0, 1], &[2, 3, 0, 1]),
+        (&[0, 1, 2], &[3, 0, 1, 2]),
+    ];
+    for (moved, listed) in cases {
+        let mut queue = SmallQueue::new();
+        for object in &objects {
+            assert!(queue.push_object(Item::Object(object.clone())).is_ok());
+        }
+        let mut seen = queue.iter(None);
+        seen.nth(1);
+        let position = atomic(|| seen.position());
+        for number in moved {
+            let taken = queue.take_object(&*objects[*number]).unwrap();
+            assert!(queue.push_object(taken).is_ok());
+        }
+        assert_eq!(numbers(&queue, position.as_ref()), listed);
+    }
+}
+
 #[test]
 fn an_object_goes_from_one_kind_of_queue_to_the_other() {
     let mut small = SmallQueue::new();
