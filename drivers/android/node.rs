@@ -418,7 +418,7 @@ impl Node {
             });
         }
         // An update that is queued already shows the counts of the time when it is read.
-        if self.link.is_used() || !state.counts.has_update() {
+        if self.link.is_used() || !state.counts.has_update_after_fall() {
             return None;
         }
         Some(AfterCountChange {

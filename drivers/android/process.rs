@@ -312,19 +312,24 @@ impl ProcessState {
         true
     }
 
-    /// Returns how many threads of the pool have started so far, if the pool needs one more thread
-    /// and `thread`, which is one of the pool, is to request it from user space (contract LOOP-5).
-    /// Records the request. A thread beyond the limit of threads is not requested.
-    pub(crate) fn request_thread(&mut self, thread: &Thread) -> Option<u32> {
+    /// Whether the pool needs one more thread, and `thread`, which is one of the pool, is to request
+    /// it from user space (contract LOOP-5). A thread beyond the limit of threads is not requested.
+    pub(crate) fn needs_thread(&self, thread: &Thread) -> bool {
         let pool = self.pool;
         let is_any_idle = self.newest_idle.is_some();
         if pool.is_thread_requested || pool.started >= pool.max_threads || is_any_idle {
-            return None;
+            return false;
         }
-        let is_in_pool =
-            thread.state(self).looper.is_in_pool() && limits().threads.has_room(self.threads.len());
-        self.pool.is_thread_requested = is_in_pool;
-        is_in_pool.then_some(pool.started)
+        thread.state_shared(self).looper.is_in_pool()
+            && limits().threads.has_room(self.threads.len())
+    }
+
+    /// Records the request for one more thread, if the pool [needs one](Self::needs_thread), and
+    /// returns how many have started so far.
+    pub(crate) fn request_thread(&mut self, thread: &Thread) -> Option<u32> {
+        let is_needed = self.needs_thread(thread);
+        self.pool.is_thread_requested |= is_needed;
+        is_needed.then_some(self.pool.started)
     }
 }
 

@@ -400,10 +400,14 @@ impl TransactionBox {
         self.release_content();
     }
 
-    /// Returns the call to its caller with an error in place of a reply. Sleeps; no lock may be
-    /// held.
+    /// Returns the call to its caller with an error in place of a reply; for a oneway call nobody
+    /// waits. Sleeps; no lock may be held.
     pub(crate) fn fail(mut self, error: TransactionError) {
+        let is_awaited = !matches!(self.content, Content::Oneway { .. });
         self.release_content();
+        if !is_awaited {
+            return;
+        }
         self.content = Content::Failed(error);
         self.return_to_caller(None, WakeHint::Anywhere, |_, _| {});
     }

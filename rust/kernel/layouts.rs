@@ -7,7 +7,7 @@
 //! from the wrong place. Then a task has number 0 and no memory, and the data that is read instead
 //! is used as a pointer.
 //!
-//! The table lists all that a module relies on: the fields that it, or the `kernel` crate inlined
+//! The table lists what a module relies on: the fields that it, or the `kernel` crate inlined
 //! into it, reads or writes by itself, and the sizes of the structs that it allocates and C fills.
 //! Everything else is read through C functions, which the compiler made for this very kernel.
 
@@ -66,12 +66,14 @@ const OF_RUST: &[(&str, usize)] = &[
     field!(file_operations, open),
     field!(file_operations, flush),
     field!(file_operations, release),
+    size!(kmem_cache_args),
     size!(list_head),
     size!(list_lru),
     size!(lock_class_key),
     size!(mutex),
     size!(page),
     size!(poll_table_struct),
+    size!(rb_node),
     size!(shrink_control),
     field!(shrink_control, nid),
     field!(shrink_control, memcg),
@@ -80,10 +82,12 @@ const OF_RUST: &[(&str, usize)] = &[
     field!(shrinker, count_objects),
     field!(shrinker, scan_objects),
     field!(shrinker, private_data),
+    size!(spinlock),
     field!(task_struct, group_leader),
     field!(task_struct, mm),
     field!(task_struct, pid),
     field!(task_struct, tgid),
+    field!(tracepoint, key),
     field!(vm_area_struct, __bindgen_anon_1.__bindgen_anon_1 => vm_end),
     field!(vm_area_struct, __bindgen_anon_2 => vm_flags),
     field!(vm_area_struct, vm_mm),

@@ -148,7 +148,8 @@ impl ThreadPid {
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
-    /// Makes the thread runnable if it sleeps in [`park`](super::park); otherwise does nothing.
+    /// Makes the thread runnable if it sleeps in [`park`](super::park), or interruptibly elsewhere
+    /// by now, where a wake-up without a cause has to be expected; otherwise does nothing.
     ///
     /// Takes the scheduler's locks: the caller must hold no lock of its own.
     #[inline]

@@ -11,10 +11,14 @@
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/poll.h>
+#include <linux/rbtree_types.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/shrinker.h>
+#include <linux/slab.h>
+#include <linux/spinlock_types.h>
 #include <linux/stddef.h>
+#include <linux/tracepoint-defs.h>
 #include <linux/wait.h>
 
 #include "layouts.h"
@@ -43,12 +47,14 @@ const struct kernel_ext_layout kernel_ext_layouts[] = {
 	FIELD(file_operations, open),
 	FIELD(file_operations, flush),
 	FIELD(file_operations, release),
+	SIZE(kmem_cache_args),
 	SIZE(list_head),
 	SIZE(list_lru),
 	SIZE(lock_class_key),
 	SIZE(mutex),
 	SIZE(page),
 	SIZE(poll_table_struct),
+	SIZE(rb_node),
 	SIZE(shrink_control),
 	FIELD(shrink_control, nid),
 	FIELD(shrink_control, memcg),
@@ -57,10 +63,12 @@ const struct kernel_ext_layout kernel_ext_layouts[] = {
 	FIELD(shrinker, count_objects),
 	FIELD(shrinker, scan_objects),
 	FIELD(shrinker, private_data),
+	SIZE(spinlock),
 	FIELD(task_struct, group_leader),
 	FIELD(task_struct, mm),
 	FIELD(task_struct, pid),
 	FIELD(task_struct, tgid),
+	FIELD(tracepoint, key),
 	FIELD(vm_area_struct, vm_end),
 	FIELD(vm_area_struct, vm_flags),
 	FIELD(vm_area_struct, vm_mm),

@@ -175,7 +175,10 @@ void rust_binder_log_dir_init(struct binder_log_dir *dir)
 	xa_init(&dir->pids);
 }
 
-/* A device is opened, whether or not its file can be made. */
+/*
+ * A device is opened, whether or not its file can be made. An opening that there is no memory to
+ * count is taken for one of the others when it ends, and the file goes with the last but one.
+ */
 static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
 {
 	struct binder_log_pid *entry;

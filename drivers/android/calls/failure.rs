@@ -50,6 +50,12 @@ impl Failure {
         }
     }
 
+    /// Records the node of a call whose receiver is not known.
+    #[cold]
+    pub(super) fn on_node(self, node: u32) -> Self {
+        Self { node, ..self }
+    }
+
     /// Returns the failure of a call on `node`, which a thread of `process`, or `thread`, would
     /// have served, or of a reply, where `node` is 0.
     #[cold]

@@ -134,7 +134,7 @@ fn begin_reply(
         Completion::Later
     } else if reads_then && state.work.is_empty() && !state.has_kept_outcome() {
         Completion::ReadAtOnce(ReplySent {
-            request: process.request_thread(thread),
+            needs_thread: process.needs_thread(thread),
         })
     } else {
         if let Some(ticket) = state.spare_ticket.take() {

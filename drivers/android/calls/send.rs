@@ -52,14 +52,14 @@ use kernel::{
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<Arc<Process>> {
     let thread = sender.thread;
     let called = match find_target(sender, request.handle) {
-        Err(error) => {
-            let id = thread.process.lock_state().debug_ids.next();
-            Err(Failure::early(id, error))
-        }
-        Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
-            call_oneway(sender, request, node).map(|()| None)
-        }
-        Ok(node) => call_and_expect(sender, request, node),
+        Err(error) => Err(failed_early(thread, 0, error)),
+        Ok(node) => match check_target(sender, &node) {
+            Err(error) => Err(failed_early(thread, node.debug_id, error)),
+            Ok(()) if request.flags & transaction_flags::ONE_WAY != 0 => {
+                call_oneway(sender, request, node).map(|()| None)
+            }
+            Ok(()) => call_and_expect(sender, request, node),
+        },
     };
     called.unwrap_or_else(|failure| {
         failure.tell(sender, request, Kind::of_call(request.flags));
@@ -68,11 +68,18 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<
     })
 }
 
+/// Returns the failure of a call that has no debug id yet, on `node`, which is 0 if that is not
+/// known. No lock may be held.
+#[cold]
+fn failed_early(thread: &Thread, node: u32, error: TransactionError) -> Failure {
+    let id = thread.process.lock_state().debug_ids.next();
+    Failure::early(id, error).on_node(node)
+}
+
 /// Returns the node that a call through `handle` is for.
 ///
-/// Fails when the handle names no node, when the owner of the node has ended or is the caller
-/// itself (for handle 0: is a process of the same task), and when the security modules deny the
-/// call.
+/// Fails when the handle names no node, and when the owner of the node has ended or, for handle 0,
+/// is a process of the same task as the caller.
 fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, TransactionError> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
@@ -89,15 +96,19 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     if node.owner().has_ended.load(Relaxed) {
         return Err(TransactionError::dead(Reason::OwnerEnded, EINVAL));
     }
-    if Arc::ptr_eq(node.owner(), caller) {
+    Ok(node)
+}
+
+/// Checks that the caller may call this node: not when it is its own, and when the security modules
+/// deny the call.
+fn check_target(sender: &Sender<'_>, node: &Node) -> Result<(), TransactionError> {
+    if Arc::ptr_eq(node.owner(), &sender.thread.process) {
         return Err(TransactionError::failed(Reason::OwnNode, EINVAL));
     }
     let owner = node.owner().credential();
     let owner = owner.map_err(|_| TransactionError::died(Reason::ReceiverEnded))?;
     security::binder_transaction(sender.credential, &owner)
-        .map_err(|_| TransactionError::failed(Reason::CallDenied, EPERM))?;
-    drop(owner);
-    Ok(node)
+        .map_err(|_| TransactionError::failed(Reason::CallDenied, EPERM))
 }
 
 /// Makes a call for whose reply the thread waits afterwards. Returns its target if no thread of it
@@ -115,7 +126,7 @@ fn call_and_expect(
         transaction,
         mut expectation,
         route,
-    } = begin_call(thread, &target, request)?;
+    } = begin_call(thread, &target, request).map_err(|failure| failure.on_node(node_id))?;
     trace::transaction(|| {
         let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
         sent(request, id, &node, thread)

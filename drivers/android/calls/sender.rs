@@ -31,7 +31,7 @@ pub(crate) struct Sender<'a> {
 /// The completion of a reply that was the last command of its thread, for which no other work was
 /// queued then. It is not queued: the thread reads it at once, and nothing else.
 pub(crate) struct ReplySent {
-    /// Whether one more thread is requested, see
-    /// [`ProcessState::request_thread`](crate::process::ProcessState::request_thread).
-    pub(crate) request: Option<u32>,
+    /// Whether the pool needed one more thread when the thread replied, see
+    /// [`ProcessState::needs_thread`](crate::process::ProcessState::needs_thread).
+    pub(crate) needs_thread: bool,
 }

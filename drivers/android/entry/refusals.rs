@@ -21,10 +21,7 @@ pub(super) fn command(name: &str, at: u64, why: fmt::Arguments<'_>) {
 /// lock may be held.
 #[cold]
 pub(super) fn malformed(at: u64, why: fmt::Arguments<'_>) {
-    binder_debug!(
-        UserError,
-        "write buffer at offset {at} of the write buffer: {why}"
-    );
+    binder_debug!(UserError, "write buffer at offset {at}: {why}");
 }
 
 /// Tells of an ioctl that fails. No lock may be held.

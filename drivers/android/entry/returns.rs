@@ -81,24 +81,27 @@ pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
 /// lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
-    let written = read_buffer::begin(io).inspect_err(|_| queue_completion(thread, sent.request))?;
+    let written = read_buffer::begin(io).inspect_err(|_| queue_completion(thread))?;
     trace::wait_for_work(|| Waiting {
         takes_common_work: false,
         has_calls: thread.is_calling(&thread.process.lock_state()),
         has_own_work: true,
     });
-    match sent.request {
-        None => read_buffer::end_with(thread, io, written, Return::TransactionComplete),
-        Some(started) => read_completion_and_request(thread, io, started),
+    if sent.needs_thread {
+        return read_completion_and_request(thread, io);
     }
+    read_buffer::end_with(thread, io, written, Return::TransactionComplete)
 }
 
-/// Writes the completion of a reply, and requests one more thread from user space.
+/// Writes the completion of a reply, and requests one more thread from user space, if one is still
+/// needed: whatever the reply waited for, others may have gone idle meanwhile, or have requested
+/// one.
 #[cold]
-fn read_completion_and_request(thread: &Thread, io: &mut WriteRead, started: u32) -> Result {
+fn read_completion_and_request(thread: &Thread, io: &mut WriteRead) -> Result {
+    let request = thread.process.lock_state().request_thread(thread);
     let mut output = ReadBuffer::new(thread, io);
     output.put(Return::TransactionComplete, &[]);
-    finish(thread, io, &mut output, Some(started))
+    finish(thread, io, &mut output, request)
 }
 
 /// Writes what is gathered, and requests one more thread from user space if `request` says so, see
@@ -114,7 +117,7 @@ fn finish(
         output
             .put_first(Return::SpawnLooper)
             .and_then(|()| output.flush())
-            .inspect_err(|_| withdraw_request(thread, Some(started)))?;
+            .inspect_err(|_| withdraw_request(thread, started))?;
     }
     output.flush()?;
     io.read_consumed = output.written();
@@ -218,8 +221,8 @@ struct AfterReply {
     freezers: WakeFreezers,
     /// A spare transaction that the thread does not need.
     surplus: Option<TransactionBox>,
-    /// Whether one more thread is requested, see [`ProcessState::request_thread`].
-    request: Option<u32>,
+    /// Whether the pool needed one more thread then, see [`ProcessState::needs_thread`].
+    needs_thread: bool,
 }
 
 /// How [`write_all_work`] ends.
@@ -267,11 +270,12 @@ fn write_all_work<'a>(
             Found::Reply(reply, after) => {
                 thread.process.wake_freezers(after.freezers);
                 drop(after.surplus);
-                if let Err(error) = deliver_reply(thread, reply, output) {
-                    withdraw_request(thread, after.request);
-                    return Err(error);
-                }
-                return Ok(Written::Reply(after.request));
+                deliver_reply(thread, reply, output)?;
+                let request = match after.needs_thread {
+                    false => None,
+                    true => thread.process.lock_state().request_thread(thread),
+                };
+                return Ok(Written::Reply(request));
             }
         }
         process = thread.process.lock_state();
@@ -279,10 +283,9 @@ fn write_all_work<'a>(
 }
 
 /// Queues the completion of a reply that was to be read at once, in the place that the thread has
-/// kept for it, and withdraws the request for a thread.
+/// kept for it.
 #[cold]
-fn queue_completion(thread: &Arc<Thread>, request: Option<u32>) {
-    withdraw_request(thread, request);
+fn queue_completion(thread: &Arc<Thread>) {
     let mut process = thread.process.lock_state();
     let ticket = thread.state(&mut process).spare_ticket.take();
     let wake = ticket.map(|ticket| thread.complete_reply(&mut process, ticket));
@@ -294,10 +297,8 @@ fn queue_completion(thread: &Arc<Thread>, request: Option<u32>) {
 
 /// Withdraws a request for a thread that user space cannot read.
 #[cold]
-fn withdraw_request(thread: &Thread, request: Option<u32>) {
-    if let Some(started) = request {
-        thread.process.lock_state().pool.withdraw_request(started);
-    }
+fn withdraw_request(thread: &Thread, started: u32) {
+    thread.process.lock_state().pool.withdraw_request(started);
 }
 
 /// Writes queued work as long as that is possible under the state lock. Returns what has to be done
@@ -406,7 +407,7 @@ fn write_outcome(
     let after = AfterReply {
         freezers: process.freeze.end_transaction(),
         surplus,
-        request: process.request_thread(thread),
+        needs_thread: process.needs_thread(thread),
     };
     Some(Found::Reply(reply, after))
 }

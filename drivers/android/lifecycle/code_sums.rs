@@ -11,15 +11,15 @@
 use crate::{
     common::code_counts::CodeSum,
     kernel_ext::sched,
-    lifecycle::registry::{self, Key, OpenedUntil},
+    lifecycle::{
+        registry::{self, Key, OpenedUntil},
+        threads::THREADS_AT_ONCE, //
+    },
     process::{Pid, Process},
     pure::visits_left::VisitsLeft,
     thread::WaitState, //
 };
 use kernel::prelude::*;
-
-/// How many threads are visited while a state lock is held.
-const THREADS_AT_ONCE: usize = 32;
 
 /// What the threads of a process, or of all, have, added up.
 #[derive(Clone)]

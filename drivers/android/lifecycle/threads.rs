@@ -8,6 +8,7 @@ use crate::{
     kernel_ext::park::WakeHint,
     lifecycle::teardown::end_thread,
     process::{Pid, Process},
+    pure::visits_left::VisitsLeft,
     thread::Thread, //
 };
 use kernel::{
@@ -19,6 +20,9 @@ use kernel::{
         ArcBorrow, //
     }, //
 };
+
+/// How many records are looked at while a state lock is held.
+pub(crate) const THREADS_AT_ONCE: usize = 32;
 
 /// Returns the record of the calling task, and makes one if it has none. No lock may be held.
 ///
@@ -79,10 +83,18 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
 /// Ends the record of a thread that has exited without `BINDER_THREAD_EXIT`. Returns `false` when
 /// there is none. No lock may be held.
 fn end_exited_thread(process: &Process) -> bool {
-    let state = process.lock_state();
-    let exited = state.threads.values().find(|thread| thread.is_exiting());
-    let exited = exited.cloned();
-    drop(state);
+    let (mut from, mut left) = (Some(Pid::MIN), None);
+    let mut exited: Option<Arc<Thread>> = None;
+    while let Some(first) = from {
+        let state = process.lock_state();
+        let next = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
+            if exited.is_none() && thread.is_exiting() {
+                exited = Some(thread.clone());
+            }
+        });
+        let left = left.get_or_insert_with(|| VisitsLeft::of(state.threads.len()));
+        from = next.filter(|_| exited.is_none() && left.take(THREADS_AT_ONCE));
+    }
     exited.inspect(end_thread).is_some()
 }
 

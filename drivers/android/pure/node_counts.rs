@@ -184,6 +184,13 @@ impl NodeCounts {
         self.has_strong() != owner_has_strong || self.has_weak() != owner_has_weak
     }
 
+    /// Whether the owner has to be notified, after counts went down. Of a node of which it knows
+    /// nothing it is notified by who sends that: before the end of the transaction, and not at all
+    /// if that fails.
+    pub(crate) fn has_update_after_fall(&self) -> bool {
+        self.owner_refs() != (false, false) && self.has_update()
+    }
+
     /// Whether nothing needs the node, and the owner knows of no count: the node can be forgotten
     /// without notifying the owner.
     pub(crate) fn is_unreferenced(&self) -> bool {

@@ -41,6 +41,7 @@ cases! { "binderfs":
     unlink_of_an_open_device ["BFS-10"],
     unlink_gives_the_number_back ["BFS-10", "BFS-6"],
     rename_rules ["BFS-9"],
+    folders_stay ["BFS-9"],
     nothing_else_can_be_made ["BFS-9"],
     umount_with_open_files ["BFS-15"],
 }
@@ -302,6 +303,22 @@ fn rename_rules(t: &Stage) {
     assert_eq!(rename("moved", "hwbinder", plain), Ok(()), "one device replaces another");
     assert_eq!(names(t.root()), set(["binder-control", "features", "hwbinder", "vndbinder"]));
     assert_eq!(rename("hwbinder", "x", RenameFlags::RENAME_WHITEOUT), Err(Errno::EINVAL));
+}
+
+fn folders_stay(t: &Stage) {
+    let path = another(t, "second", None).expect("mount");
+    let rename =
+        |from: &str, to: &str, flags| renameat2(AT_FDCWD, &path.join(from), AT_FDCWD, &path.join(to), flags);
+    let (plain, exchange) = (RenameFlags::empty(), RenameFlags::RENAME_EXCHANGE);
+    for (from, to, flags) in
+        [("features", "moved", plain), ("binder", "features", exchange), ("binder", "features/binder", plain)]
+    {
+        let renamed = rename(from, to, flags);
+        if !t.ours_alone("features/ can be renamed, and devices moved there", renamed == Err(Errno::EPERM)) {
+            return;
+        }
+    }
+    assert_eq!(names(&path), set(["binder", "binder-control", "features", "hwbinder", "vndbinder"]));
 }
 
 fn nothing_else_can_be_made(t: &Stage) {

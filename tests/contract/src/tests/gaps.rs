@@ -49,7 +49,7 @@ pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
 }
 
 /// A call or a reply whose data are that page.
-fn of_page(absent: &Absent, handle: u32, code: u32) -> BinderTransactionData {
+pub(super) fn of_page(absent: &Absent, handle: u32, code: u32) -> BinderTransactionData {
     let data = empty().to_handle(handle, code, TransactionFlags::empty());
     BinderTransactionData { buffer: absent.start, data_size: page() as u64, ..data }
 }

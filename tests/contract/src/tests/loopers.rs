@@ -8,6 +8,7 @@ use crate::pages::page;
 use crate::port::{empty, Outcome, Port, ROOM};
 use crate::stage::Stage;
 use crate::suite::Driver;
+use crate::userfault::Absent;
 use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
 use binder_sys::*;
 use nix::errno::Errno;
@@ -25,6 +26,8 @@ cases! { "loopers":
     asked_for_again_when_nothing_could_be_told ["LOOP-5", "WR-10"],
     asked_for_again_when_that_could_not_be_told ["LOOP-5", "WR-10"],
     another_is_asked_for_while_a_request_is_told ["LOOP-5", "WR-10"],
+    not_asked_for_before_a_reply_is_copied ["LOOP-5", "WR-10"],
+    not_asked_for_if_another_waits_when_a_reply_is_copied ["LOOP-5", "WR-10"],
     raised_limit_takes_effect ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
     newest_waiter_is_woken ["LOOP-6", "TXN-21"],
     lesson_s07_a_waiter_leaves_from_between_others ["LOOP-6", "lesson S07"],
@@ -210,6 +213,48 @@ fn another_is_asked_for_while_a_request_is_told(t: &Stage) {
     assert!(!serve_by(&manager, &third), "the second is not");
     early.thread().send(|c| c.register_looper());
     assert!(serve_by(&manager, &third), "now it is");
+}
+
+/// A manager that may ask for one thread, and replies with a missing page, on which the driver waits, when no other thread
+/// waits: the manager, that page, another thread of the pool, and the client.
+fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
+    let (manager, client) = (manager_with_pool(t, 1), t.client());
+    let absent = gaps::absent(t, &manager, 1)?;
+    let other = manager.looper();
+    other.park();
+    assert!(!serve_until_reply(&manager, &client), "another one waits");
+    other.actor.interrupt();
+    assert_eq!(other.finish_raw().errno, Errno::EINTR);
+    let mut commands = Commands::new();
+    commands.reply(&gaps::of_page(&absent, 0, 0));
+    manager.start(&commands);
+    assert_eq!(absent.wait(), 0);
+    Some((manager, absent, other, client))
+}
+
+/// Has the thread take a call; whether it was asked to spawn another.
+fn serve_until_reply(server: &Port, client: &Port) -> bool {
+    client.start_call(0, 0, &empty());
+    client.actor.expect_blocked();
+    asks(&server.raw(WriteReadOp { room: ROOM, ..Default::default() }))
+}
+
+fn not_asked_for_before_a_reply_is_copied(t: &Stage) {
+    let Some((manager, absent, other, client)) = replying_without_others(t) else { return };
+    assert!(serve_until_reply(&other, &t.client()), "none has been asked for");
+    absent.provide(0, b"reply");
+    assert!(!asks(&manager.finish_raw()), "one has been asked for");
+    client.wait_reply();
+}
+
+fn not_asked_for_if_another_waits_when_a_reply_is_copied(t: &Stage) {
+    let Some((manager, absent, other, client)) = replying_without_others(t) else { return };
+    other.park();
+    absent.provide(0, b"reply");
+    assert!(!asks(&manager.finish_raw()), "another one waits");
+    client.wait_reply();
+    other.actor.interrupt();
+    assert_eq!(other.finish_raw().errno, Errno::EINTR);
 }
 
 fn raised_limit_takes_effect(t: &Stage) {

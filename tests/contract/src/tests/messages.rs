@@ -21,6 +21,7 @@ cases! { "messages":
     misuse_is_logged_if_asked_for ["PARAM-3", "WR-5"],
     failed_calls_are_logged_if_asked_for ["PARAM-3"],
     lost_calls_are_logged_if_asked_for ["PARAM-3"],
+    lost_oneway_calls_are_told_once ["PARAM-3"],
     failed_ioctls_are_logged ["IOCTL-2"],
     success_is_silent ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"],
     mask_of_spaces_is_a_parameter ["PARAM-4"],
@@ -185,6 +186,27 @@ fn lost_calls_are_logged_if_asked_for(t: &Stage) {
         client.wait_refusal();
         manager.enter_looper();
     });
+}
+
+/// There is nobody who has to hear of it.
+fn lost_oneway_calls_are_told_once(t: &Stage) {
+    let (mask, mut log) = (Mask::of(t.driver), Log::open());
+    mask.set(1 << 2);
+    let client = t.client();
+    let mut lost = 0;
+    let lose = || {
+        let manager = t.manager();
+        let call = client.place(0, 0, &empty());
+        let flags = TransactionFlags::ONE_WAY.bits();
+        client.send(|c| c.transaction(&BinderTransactionData { flags, ..call }));
+        client.wait_for(Return::TransactionComplete);
+        manager.kill();
+        lost += 1;
+    };
+    let mut news = log.news_until(lose, |_| true);
+    std::thread::sleep(Duration::from_millis(200));
+    news.append(&mut log.news());
+    assert!((1..=lost).contains(&news.len()), "{lost} calls: {news:?}");
 }
 
 fn failed_ioctls_are_logged(t: &Stage) {

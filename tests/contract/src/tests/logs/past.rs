@@ -253,6 +253,19 @@ fn failures_of_calls(t: &Stage) {
     assert_eq!(error.0, codes::BR_FROZEN_REPLY);
     check(&data, error);
     freezer.thaw().expect("thaw");
+    // Before the first one is answered.
+    let mut commands = Commands::new();
+    commands.transaction(&client.place(0, 7, &empty())).transaction(&client.place(0, 8, &empty()));
+    client.start(&commands);
+    client.wait_refusal();
+    let (made, refused) = (sent_by(t, logs.log(), &client), sent_by(t, logs.failed(), &client));
+    let made = made.iter().rev().nth(1).expect("the first");
+    let refused = refused.last().expect("the second");
+    assert_eq!((refused.return_error, refused.errno), failed(Errno::EPROTO));
+    assert!(made.node != 0 && refused.node == made.node, "{made:?} {refused:?}");
+    manager.wait_call();
+    manager.reply(&empty());
+    client.wait_reply();
 }
 
 fn failures_at_different_lines(t: &Stage) {

@@ -275,6 +275,23 @@ fn the_context_managers_node_is_in_use_and_its_owner_never_hears_of_it() {
     assert!(!counts.has_update() && !counts.is_unreferenced());
 }
 
+/// One thread sends the node, and another one has failed to.
+#[test]
+fn nobody_hears_of_a_node_that_is_on_its_way_because_another_one_is_not() {
+    let mut counts = NodeCounts::new();
+    counts.pin().unwrap();
+    counts.pin().unwrap();
+    counts.unpin();
+    assert!(!counts.is_unreferenced() && !counts.has_update_after_fall());
+    counts.raise(true, false).unwrap();
+    counts.unpin();
+    assert!(!counts.has_update_after_fall() && counts.has_update());
+    assert!(counts.take_update().increfs);
+    counts.confirm(Strength::Weak);
+    counts.lower(true, false);
+    assert!(counts.has_update_after_fall());
+}
+
 #[test]
 fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
     let mut counts = NodeCounts::new();
