@@ -403,9 +403,9 @@ impl TransactionBox {
     /// Returns the call to its caller with an error in place of a reply; for a oneway call nobody
     /// waits. Sleeps; no lock may be held.
     pub(crate) fn fail(mut self, error: TransactionError) {
-        let is_awaited = !matches!(self.content, Content::Oneway { .. });
+        let is_oneway = matches!(self.content, Content::Oneway { .. });
         self.release_content();
-        if !is_awaited {
+        if is_oneway {
             return;
         }
         self.content = Content::Failed(error);

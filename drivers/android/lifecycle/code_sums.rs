@@ -11,12 +11,9 @@
 use crate::{
     common::code_counts::CodeSum,
     kernel_ext::sched,
-    lifecycle::{
-        registry::{self, Key, OpenedUntil},
-        threads::THREADS_AT_ONCE, //
-    },
+    lifecycle::registry::{self, Key, OpenedUntil},
     process::{Pid, Process},
-    pure::visits_left::VisitsLeft,
+    pure::visits_left::{VisitsLeft, AT_ONCE},
     thread::WaitState, //
 };
 use kernel::prelude::*;
@@ -84,7 +81,7 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
     let (mut from, mut left) = (Some(Pid::MIN), None);
     while let Some(first) = from {
         let state = process.lock_state();
-        let next = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
+        let next = state.threads.visit(&first, AT_ONCE, |_, thread| {
             thread.counts.add_to(&mut sums.codes);
             let thread = thread.state_shared(&state);
             sums.threads += 1;
@@ -93,7 +90,7 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
             sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
         });
         let left = left.get_or_insert_with(|| VisitsLeft::of(state.threads.len()));
-        from = next.filter(|_| left.take(THREADS_AT_ONCE));
+        from = next.filter(|_| left.take(AT_ONCE));
         // Under the same lock as the last threads: one that ends adds its counters to these.
         if let (None, Some(counts)) = (from, &counts) {
             counts.add_to(&mut sums.codes);

@@ -8,7 +8,7 @@ use crate::{
     kernel_ext::park::WakeHint,
     lifecycle::teardown::end_thread,
     process::{Pid, Process},
-    pure::visits_left::VisitsLeft,
+    pure::visits_left::{VisitsLeft, AT_ONCE},
     thread::Thread, //
 };
 use kernel::{
@@ -20,9 +20,6 @@ use kernel::{
         ArcBorrow, //
     }, //
 };
-
-/// How many records are looked at while a state lock is held.
-pub(crate) const THREADS_AT_ONCE: usize = 32;
 
 /// Returns the record of the calling task, and makes one if it has none. No lock may be held.
 ///
@@ -87,13 +84,13 @@ fn end_exited_thread(process: &Process) -> bool {
     let mut exited: Option<Arc<Thread>> = None;
     while let Some(first) = from {
         let state = process.lock_state();
-        let next = state.threads.visit(&first, THREADS_AT_ONCE, |_, thread| {
+        let next = state.threads.visit(&first, AT_ONCE, |_, thread| {
             if exited.is_none() && thread.is_exiting() {
                 exited = Some(thread.clone());
             }
         });
         let left = left.get_or_insert_with(|| VisitsLeft::of(state.threads.len()));
-        from = next.filter(|_| exited.is_none() && left.take(THREADS_AT_ONCE));
+        from = next.filter(|_| exited.is_none() && left.take(AT_ONCE));
     }
     exited.inspect(end_thread).is_some()
 }

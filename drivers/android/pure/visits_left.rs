@@ -6,6 +6,9 @@
 //! to no end while somebody adds items with ever higher keys faster than it reads. So it stops
 //! after twice as many as there were, and a few more.
 
+/// How many items are visited while a lock is held.
+pub(crate) const AT_ONCE: usize = 32;
+
 /// How many visits are left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VisitsLeft(usize);

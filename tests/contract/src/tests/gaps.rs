@@ -383,18 +383,22 @@ fn replier_freezes_while_it_replies(t: &Stage) {
     client.wait_reply();
 }
 
-/// A read whose buffer is that page, until the driver waits for it.
-fn start_read_into(port: &Port, absent: &Absent) {
-    let read_buffer = Some(absent.start);
-    port.start_raw(WriteReadOp { read_buffer, read_size: Some(ROOM as u64), ..Default::default() });
+/// A read whose buffer is that page, for which the driver waits once it has something else to write than a first code: it
+/// writes that before it looks for anything.
+pub(super) fn start_read_into(port: &Port, absent: &Absent) {
+    let (read_buffer, read_size) = (Some(absent.start), Some(ROOM as u64));
+    port.start_raw(WriteReadOp { read_buffer, read_size, read_consumed: FIRST_CODE, ..Default::default() });
 }
 
-fn finish_read_into(port: &Port, absent: &Absent) -> Vec<Return> {
+/// The size of the code that a read begins with.
+const FIRST_CODE: u64 = 4;
+
+pub(super) fn finish_read_into(port: &Port, absent: &Absent) -> Vec<Return> {
     absent.provide(0, &[]);
     let outcome = port.finish_raw();
     assert_eq!(outcome.errno, Errno::from_raw(0));
     let read = port.arena.fetch(absent.start, outcome.read_consumed as usize);
-    Returns::new(&read).map(|item| item.expect("whole items")).collect()
+    Returns::new(&read[FIRST_CODE as usize..]).map(|item| item.expect("whole items")).collect()
 }
 
 fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
@@ -423,12 +427,11 @@ fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
     b.wait_call();
     start_read_into(&a, &absent);
     b.start_call(on_a, 2, &empty());
+    // The C driver writes the completion, which did not end its sleep, before it looks for the call.
     assert_eq!(absent.wait(), 0);
-    // The C driver waits for the page before it looks for a call.
-    b.actor.expect_blocked();
     b.kill();
     let told = finish_read_into(&a, &absent);
-    assert!(matches!(told[..], [_, Return::TransactionComplete, Return::Transaction(_)]), "{told:?}");
+    assert!(matches!(told[..], [Return::TransactionComplete, Return::Transaction(_)]), "{told:?}");
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     completes_before_the_outcome(&manager, &a);
 }

@@ -3,9 +3,9 @@
 
 use super::pattern;
 use crate::cases;
-use crate::ops::{Op, WriteReadOp};
+use crate::ops::Op;
 use crate::pages::{page, pages_of};
-use crate::port::{bytes, empty, object, Port, ROOM};
+use crate::port::{bytes, empty, object, Port};
 use crate::shrinker::Shrinker;
 use crate::stage::{Stage, SPACE};
 use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
@@ -197,18 +197,13 @@ fn sender_dies_meanwhile(t: &Stage) {
 fn receiver_waits_for_its_own_memory(t: &Stage) {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
     let Some((absent, shrinker)) = absent(t, &manager, 1) else { return };
-    let read_buffer = Some(absent.start);
-    manager.start_raw(WriteReadOp { read_buffer, read_size: Some(ROOM as u64), ..Default::default() });
+    super::gaps::start_read_into(&manager, &absent);
     client.start_call(0, 0, &bytes(&pattern(5 * PIECE, 1)));
     assert_eq!(absent.wait(), 0);
     shrinker.squeeze();
     client.kill();
     shrinker.squeeze();
-    absent.provide(0, &[]);
-    let outcome = manager.finish_raw();
-    assert_eq!(outcome.errno, Errno::from_raw(0));
-    let read = manager.arena.fetch(absent.start, outcome.read_consumed as usize);
-    let mut found: Vec<Return> = Returns::new(&read).map(|item| item.expect("whole items")).collect();
+    let mut found = super::gaps::finish_read_into(&manager, &absent);
     found.extend(manager.drain());
     for item in found {
         if let Return::Transaction(call) = item {
