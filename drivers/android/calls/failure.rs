@@ -38,22 +38,17 @@ struct Space {
 }
 
 impl Failure {
-    /// Returns the failure of a call or reply whose receiver is not known.
+    /// Returns the failure of a call or reply whose receiver is not known, and of the node of a
+    /// call at most its debug id.
     #[cold]
-    pub(super) fn early(id: u32, error: TransactionError) -> Self {
+    pub(super) fn early(id: u32, node: u32, error: TransactionError) -> Self {
         Self {
             id,
             error,
             receiver: Party::default(),
             space: None,
-            node: 0,
+            node,
         }
-    }
-
-    /// Records the node of a call whose receiver is not known.
-    #[cold]
-    pub(super) fn on_node(self, node: u32) -> Self {
-        Self { node, ..self }
     }
 
     /// Returns the failure of a call on `node`, which a thread of `process`, or `thread`, would

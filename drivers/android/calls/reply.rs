@@ -53,7 +53,7 @@ pub(crate) fn reply(
     let (id, begun) = begin_reply(thread, request, is_last && sender.reads_then, freed);
     let Some((mut transaction, completion)) = begun else {
         let error = TransactionError::failed(Reason::NoCallToReplyTo, EPROTO);
-        Failure::early(id, error).tell(sender, request, Kind::Reply);
+        Failure::early(id, 0, error).tell(sender, request, Kind::Reply);
         return thread.queue_transaction_error(id, error);
     };
     let error = match fill_reply(&mut transaction, sender, request, id) {
@@ -164,7 +164,7 @@ fn fill_reply(
 ) -> Result<(), Failure> {
     if transaction.caller.has_ended.load(Relaxed) {
         let error = TransactionError::died(Reason::CallerEnded);
-        return Err(Failure::early(id, error));
+        return Err(Failure::early(id, 0, error));
     }
     trace::transaction(|| trace::Sent {
         id,

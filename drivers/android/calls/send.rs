@@ -51,15 +51,16 @@ use kernel::{
 #[inline]
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<Arc<Process>> {
     let thread = sender.thread;
-    let called = match find_target(sender, request.handle) {
-        Err(error) => Err(failed_early(thread, 0, error)),
-        Ok(node) => match check_target(sender, &node) {
-            Err(error) => Err(failed_early(thread, node.debug_id, error)),
-            Ok(()) if request.flags & transaction_flags::ONE_WAY != 0 => {
-                call_oneway(sender, request, node).map(|()| None)
-            }
-            Ok(()) => call_and_expect(sender, request, node),
-        },
+    let mut node_id = 0;
+    let called = match find_target(sender, request.handle, &mut node_id) {
+        Err(error) => {
+            let id = thread.process.lock_state().debug_ids.next();
+            Err(Failure::early(id, node_id, error))
+        }
+        Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
+            call_oneway(sender, request, node).map(|()| None)
+        }
+        Ok(node) => call_and_expect(sender, request, node),
     };
     called.unwrap_or_else(|failure| {
         failure.tell(sender, request, Kind::of_call(request.flags));
@@ -68,19 +69,17 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<
     })
 }
 
-/// Returns the failure of a call that has no debug id yet, on `node`, which is 0 if that is not
-/// known. No lock may be held.
-#[cold]
-fn failed_early(thread: &Thread, node: u32, error: TransactionError) -> Failure {
-    let id = thread.process.lock_state().debug_ids.next();
-    Failure::early(id, error).on_node(node)
-}
-
-/// Returns the node that a call through `handle` is for.
+/// Returns the node that a call through `handle` is for. Writes its debug id to `node_id`, if it is
+/// found, but may not be called.
 ///
-/// Fails when the handle names no node, and when the owner of the node has ended or, for handle 0,
-/// is a process of the same task as the caller.
-fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, TransactionError> {
+/// Fails when the handle names no node, when the owner of the node has ended or is the caller
+/// itself (for handle 0: is a process of the same task), and when the security modules deny the
+/// call.
+fn find_target(
+    sender: &Sender<'_>,
+    handle: u32,
+    node_id: &mut u32,
+) -> Result<Arc<Node>, TransactionError> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
         let manager = caller.context.manager();
@@ -96,19 +95,18 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, Transactio
     if node.owner().has_ended.load(Relaxed) {
         return Err(TransactionError::dead(Reason::OwnerEnded, EINVAL));
     }
-    Ok(node)
-}
-
-/// Checks that the caller may call this node: not when it is its own, and when the security modules
-/// deny the call.
-fn check_target(sender: &Sender<'_>, node: &Node) -> Result<(), TransactionError> {
-    if Arc::ptr_eq(node.owner(), &sender.thread.process) {
+    if Arc::ptr_eq(node.owner(), caller) {
+        *node_id = node.debug_id;
         return Err(TransactionError::failed(Reason::OwnNode, EINVAL));
     }
     let owner = node.owner().credential();
     let owner = owner.map_err(|_| TransactionError::died(Reason::ReceiverEnded))?;
-    security::binder_transaction(sender.credential, &owner)
-        .map_err(|_| TransactionError::failed(Reason::CallDenied, EPERM))
+    security::binder_transaction(sender.credential, &owner).map_err(|_| {
+        *node_id = node.debug_id;
+        TransactionError::failed(Reason::CallDenied, EPERM)
+    })?;
+    drop(owner);
+    Ok(node)
 }
 
 /// Makes a call for whose reply the thread waits afterwards. Returns its target if no thread of it
@@ -126,7 +124,7 @@ fn call_and_expect(
         transaction,
         mut expectation,
         route,
-    } = begin_call(thread, &target, request).map_err(|failure| failure.on_node(node_id))?;
+    } = begin_call(thread, &target, request, node_id)?;
     trace::transaction(|| {
         let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
         sent(request, id, &node, thread)
@@ -182,6 +180,7 @@ fn begin_call(
     thread: &Arc<Thread>,
     target: &Arc<Process>,
     request: &TransactionRequest,
+    node_id: u32,
 ) -> Result<Begun, Failure> {
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
@@ -193,14 +192,15 @@ fn begin_call(
         _ => None,
     };
     if let Some(reason) = unread {
-        return Err(Failure::early(id, TransactionError::failed(reason, EPROTO)));
+        let error = TransactionError::failed(reason, EPROTO);
+        return Err(Failure::early(id, node_id, error));
     }
     let caller = match state.stack.innermost() {
         None => None,
         Some(Frame::Incoming(served)) => Some(served.waiter()),
         Some(_) => {
             let error = TransactionError::failed(Reason::ReplyAwaited, EPROTO);
-            return Err(Failure::early(id, error));
+            return Err(Failure::early(id, node_id, error));
         }
     };
     let transaction = state.spare_transaction.take();
