@@ -312,8 +312,9 @@ impl ProcessState {
         true
     }
 
-    /// Whether the pool needs one more thread, and `thread`, which is one of the pool, is to request
-    /// it from user space (contract LOOP-5). A thread beyond the limit of threads is not requested.
+    /// Whether the pool needs one more thread, and `thread`, which is one of the pool, is to
+    /// request it from user space (contract LOOP-5). A thread beyond the limit of threads is not
+    /// requested.
     pub(crate) fn needs_thread(&self, thread: &Thread) -> bool {
         let pool = self.pool;
         let is_any_idle = self.newest_idle.is_some();
