@@ -485,7 +485,7 @@ impl<T: Queued> Iter<'_, T> {
     pub(crate) fn position(&self) -> Option<Position<T>> {
         let last = self.last?;
         // SAFETY: By the type invariants these are links of a queue that is not changed meanwhile.
-        Some(unsafe { Position::between(Some(last), self.next) })
+        Some(unsafe { Position::between(last, self.next) })
     }
 }
 

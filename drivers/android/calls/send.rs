@@ -124,7 +124,7 @@ fn call_and_expect(
         transaction,
         mut expectation,
         route,
-    } = begin_call(thread, &target, request, node_id)?;
+    } = begin_call(thread, &node, request)?;
     trace::transaction(|| {
         let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
         sent(request, id, &node, thread)
@@ -172,16 +172,16 @@ enum Expectation {
     Unrecorded(Option<WorkTicket>),
 }
 
-/// Checks that the thread may make a call now (contract TXN-10), and finds the thread of the target
+/// Checks that the thread may call `node` now (contract TXN-10), and finds the thread of the target
 /// that waits for the outcome of this chain of calls (TXN-11). No lock may be held.
 ///
 /// Fails with `EPROTO` when the thread waits for a reply, or has a call or a reply to read first.
 fn begin_call(
     thread: &Arc<Thread>,
-    target: &Arc<Process>,
+    node: &Node,
     request: &TransactionRequest,
-    node_id: u32,
 ) -> Result<Begun, Failure> {
+    let target = node.owner();
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
     let state = thread.state(&mut process);
@@ -193,14 +193,14 @@ fn begin_call(
     };
     if let Some(reason) = unread {
         let error = TransactionError::failed(reason, EPROTO);
-        return Err(Failure::early(id, node_id, error));
+        return Err(Failure::early(id, node.debug_id, error));
     }
     let caller = match state.stack.innermost() {
         None => None,
         Some(Frame::Incoming(served)) => Some(served.waiter()),
         Some(_) => {
             let error = TransactionError::failed(Reason::ReplyAwaited, EPROTO);
-            return Err(Failure::early(id, node_id, error));
+            return Err(Failure::early(id, node.debug_id, error));
         }
     };
     let transaction = state.spare_transaction.take();

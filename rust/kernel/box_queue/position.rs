@@ -9,31 +9,29 @@ use super::{
 use core::{marker::PhantomData, ptr::NonNull};
 
 /// Where a list of the values of a queue was interrupted: between two values that were queued then,
-/// or at an end of the queue.
+/// or behind the last one.
 ///
 /// The list goes on there as long as one of the two waits. If both have gone, it goes on at the
 /// front: values are mostly taken from there, so what was before the two has gone, too. It returns
 /// values twice if both were taken out of the middle. It misses some if a neighbour was queued anew
 /// and another list has been interrupted next to that since, unless the other one is the first now.
 pub(crate) struct Position<T: Queued> {
-    before: Option<Neighbour<T>>,
+    before: Neighbour<T>,
+    /// None at the end of the queue.
     behind: Option<Neighbour<T>>,
 }
 
 impl<T: Queued> Position<T> {
-    /// Returns the position between two values.
+    /// Returns the position behind a value, and before the one behind that, if there is one.
     ///
     /// # Safety
     ///
     /// The links are of a queue of `T`s, which is not changed meanwhile.
-    pub(super) unsafe fn between(
-        before: Option<NonNull<Link>>,
-        behind: Option<NonNull<Link>>,
-    ) -> Self {
+    pub(super) unsafe fn between(before: NonNull<Link>, behind: Option<NonNull<Link>>) -> Self {
         // SAFETY: As the caller promises.
         let neighbour = |link| unsafe { Neighbour::of(link) };
         Self {
-            before: before.map(neighbour),
+            before: neighbour(before),
             behind: behind.map(neighbour),
         }
     }
@@ -50,12 +48,13 @@ impl<T: Queued> Position<T> {
         first: Option<NonNull<Link>>,
         has: impl Fn(&Link) -> bool,
     ) -> Option<Ends<Link>> {
-        let waits = |neighbour: &&Neighbour<T>| neighbour.waits() && has(neighbour.link());
+        let waiting = |neighbour: &Neighbour<T>| neighbour.waits() && has(neighbour.link());
         let is_first = |link: &Link| first.is_some_and(|first| core::ptr::eq(link, first.as_ptr()));
-        let behind = self.behind.as_ref().filter(waits).map(Neighbour::link);
+        let behind = self.behind.as_ref().filter(|behind| waiting(behind));
+        let behind = behind.map(Neighbour::link);
         // If the one behind is first, the one before is not where it was, whatever it says.
-        let before = self.before.as_ref().filter(waits).map(Neighbour::link);
-        if let Some(before) = before.filter(|_| !behind.is_some_and(is_first)) {
+        if waiting(&self.before) && !behind.is_some_and(is_first) {
+            let before = self.before.link();
             // SAFETY: The link is in the queue, which may use it.
             let behind = unsafe { (*before.ends()).behind };
             // SAFETY: As above.
@@ -181,7 +180,7 @@ impl<T: Queued> BoxQueue<T> {
             count += 1;
         }
         // SAFETY: The way leads to links of this queue, which is not changed meanwhile.
-        let position = next.map(|next| unsafe { Position::between(Some(next), last) });
+        let position = next.map(|next| unsafe { Position::between(next, last) });
         (count, position)
     }
 }

@@ -401,13 +401,19 @@ fn nothing_is_left_to_count_before_a_place_that_is_gone() {
     assert_eq!(queue.count_back(position.as_ref(), 4).0, 0);
 }
 
-#[test]
-fn a_list_is_not_misled_by_another_one() {
-    let objects = Objects::new();
+/// Five of the objects wait.
+fn queue_of_five(objects: &Objects) -> BoxQueue<Item> {
     let mut queue = BoxQueue::numbered();
     for number in 0..5 {
         assert!(queue.push_object(objects.item(number)).is_ok());
     }
+    queue
+}
+
+#[test]
+fn a_list_is_not_misled_by_another_one() {
+    let objects = Objects::new();
+    let mut queue = queue_of_five(&objects);
     let mut seen = queue.iter(None);
     seen.nth(1);
     let list = seen.position();
@@ -453,10 +459,7 @@ fn a_list_goes_on_between_its_neighbours() {
     let before = live_allocations();
     for case in cases {
         let objects = Objects::new();
-        let mut queue = BoxQueue::numbered();
-        for number in 0..5 {
-            assert!(queue.push_object(objects.item(number)).is_ok());
-        }
+        let mut queue = queue_of_five(&objects);
         let mut seen = queue.iter(None);
         seen.nth(1);
         let list = atomic(|| seen.position());
