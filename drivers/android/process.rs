@@ -226,6 +226,14 @@ impl ProcessState {
         Wake::Thread(thread)
     }
 
+    /// Whether work is queued that no idle thread is about to read. Then a thread that polls, and
+    /// may have become available now, has the pollers look again: they have found nothing to read
+    /// while it was not, and wait for another event (contract POLL-4).
+    #[cold]
+    pub(crate) fn pollers_have_to_look(&self) -> bool {
+        !self.work.is_empty() && self.newest_idle.is_none()
+    }
+
     /// Queues a call whose caller waits for the reply: for the thread that became idle last, which
     /// the caller wakes and hands the CPU to, or, if no thread is idle, for the first available
     /// thread that reads.

@@ -34,10 +34,12 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
+        aref::ARef,
         atomic::{AtomicFlag, Relaxed},
         Arc,
         LockedBy, //
-    }, //
+    },
+    task::Task, //
 };
 
 /// A thread of a process.
@@ -270,6 +272,11 @@ impl Thread {
     /// Whether the thread makes or serves a call.
     pub(crate) fn is_calling(&self, process: &ProcessState) -> bool {
         self.state.access(process).stack.is_calling()
+    }
+
+    /// Returns the task, unless it is gone. In any context.
+    pub(crate) fn task(&self) -> Option<ARef<Task>> {
+        self.task.task()
     }
 
     /// Whether this is the record of the calling task.

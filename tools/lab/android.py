@@ -16,8 +16,10 @@ DRIVERS = ("c", "rust")
 # A security module, as Android boots with; and pressure, which Android's kernels count from their start.
 BOOT = ("lsm=selinux", "psi=1")
 _FIGURE = re.compile(r"^figure (.+): (\d+)$", re.M)
-# How long a guest may take to start and to end.
-_AROUND = 360
+# How long a guest may take longer than it was told, for what is still to be tried, and to start and to end.
+_AROUND = 600
+# It says each half minute that it goes on; in the end it waits for some things in turn.
+_SILENCE = 240
 
 
 def run(name, drivers, seconds, seed=1):
@@ -40,7 +42,8 @@ def _boot(name, driver, seconds, seed):
     program = programs.build_for(name, "tests/android")
     files = _manager() | {"/lab/android": program, "/lab/policy": policy()}
     argv = ["/lab/android", "--seconds", str(seconds), "--seed", str(seed), "--policy", "/lab/policy"]
-    job = guest.Job(argv=argv, driver=driver, files=files, timeout=seconds * 2 + _AROUND, boot=BOOT, mount=False)
+    job = guest.Job(argv=argv, driver=driver, files=files, timeout=seconds + _AROUND, silence=_SILENCE,
+                    boot=BOOT, mount=False)
     title = f"Android's user space {name} {driver} {seconds} s"
     result = run_in_guest(title, name, job)
     if not result.good:

@@ -75,6 +75,15 @@ def command(kernel, job, initrd, console):
             "-kernel", kernel.image, "-initrd", initrd, "-append", line]
 
 
+def two_nodes(memory):
+    """Words that give each of two CPUs half of so many megabytes as memory of its own."""
+    # CPUs of one socket are taken for being on one node.
+    found = ["-smp", "2,sockets=2"]
+    for node in (0, 1):
+        found += ["-object", f"memory-backend-ram,id=node{node},size={memory // 2}M", "-numa", f"node,nodeid={node},cpus={node},memdev=node{node}"]
+    return tuple(found)
+
+
 def words(kernel, job):
     """The words that tell QEMU what to emulate."""
     machine = MACHINES[kernel.guest.arch]

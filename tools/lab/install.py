@@ -113,9 +113,12 @@ def makefile(text):
 
 def bindings(text):
     """The kernel crate's bindings without the headers of upstream's driver."""
-    return re.sub(
+    changed = re.sub(
         r"#if IS_ENABLED\(CONFIG_ANDROID_BINDER_IPC_RUST\)\n(?:#include .*\n)+#endif\n", "", text
     )
+    if f"{_UPSTREAM}/" in changed:
+        raise say.LabError("rust/bindings/bindings_helper.h names files of the driver that is replaced, in lines that are not known here")
+    return changed
 
 
 def _write(path, text):

@@ -16,6 +16,8 @@ from . import install, marked, patch_list, patch_stages, proc, say, source
 from .versions import BUILD, ROOT
 
 DOCUMENT = "docs/patches.md"
+# The kernel sets a parameter for whoever has it first, so the series' would never be set.
+_CHOICE_OF_ANDROID = "drivers/android/binder_pick.c"
 _SENDER = re.compile(r"[^<>\n]*[^<>\s] <[^<>@\s]+@[^<>@\s]+>")
 
 
@@ -30,7 +32,7 @@ class Series:
 
 def run(sender, flavour, tree=None, docs=False):
     """Write the series into build/patches, and say what it consists of."""
-    made = write(BUILD / "patches" / flavour, flavour, sender or _from_git(), base(tree))
+    made = write(BUILD / "patches" / flavour, flavour, sender or _from_git(), base(tree, flavour))
     rows = table(made)
     say.lines(*rows)
     say.note(f"{len(made.files)} patches in {made.folder}; in your tree: git am --signoff {made.folder}/*.patch")
@@ -38,12 +40,17 @@ def run(sender, flavour, tree=None, docs=False):
         _document(flavour, rows)
 
 
-def base(tree=None):
+def base(tree=None, flavour="replace"):
     """{name: text} of what a tree has that the series changes: the user's, or the one that our kernels are built of as it was packed."""
     folder = pathlib.Path(tree).absolute() if tree else source.tree()
     install.must_be_kernel(folder)
     if (folder / "drivers/android/rust_binder.rs").exists():
         raise say.LabError(f"{folder} has our driver already: the patches are for a tree without it")
+    if clash := next((name for name in install.files() if (folder / name).exists()), None):
+        raise say.LabError(f"{folder} already has a {clash}, which the series adds: use a clean tree")
+    if flavour == "beside" and (folder / _CHOICE_OF_ANDROID).exists():
+        raise say.LabError(f"{folder} has {_CHOICE_OF_ANDROID}, Android's own choice of a driver, which has the parameter binder.impl: "
+                           "the series for such a tree is FLAVOUR=replace")
     names = [name for name in patch_stages.touched() if not name.endswith("/")]
     for below in (name for name in patch_stages.touched() if name.endswith("/")):
         names += [str(path.relative_to(folder)) for path in sorted((folder / below).rglob("*")) if path.is_file()]

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from . import bench, bench_lines, callbacks, check, clients, frames, gate, gate_figures, growth, guest, host_tests, kernel, kunit, lanes, litmus, module, observed, packages, patch_list, patch_suite, proc, programs, recall, say, stock, times, tracing, turns, unload
+from . import bench, bench_lines, callbacks, check, clients, emulator, frames, gate, gate_figures, growth, guest, host_tests, kernel, kunit, lanes, litmus, module, observed, packages, patch_list, patch_suite, proc, programs, recall, say, stock, times, tracing, turns, unload
 from .tally import COUNTS, Tally, last_words, run
 from .versions import BUILD, ROOT
 
@@ -28,7 +28,7 @@ STOCK = stock.NAMES[0]
 # What the kernel says of what tests/watch/ has it do. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
 COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at "}
 GROUPS_STOCK = ("sync::", "binderfs::", "ioctl::", "mmap::", "fds::", "reclaim::")
-CONTRACT_STOCK = ((STOCK, "c", ("sync::", "ioctl::", "binderfs::")), (STOCK, "rust", GROUPS_STOCK))
+CONTRACT_STOCK = ((STOCK, "c", ("sync::", "ioctl::", "binderfs::", "::found_on_its_node")), (STOCK, "rust", GROUPS_STOCK))
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
 GROUPS_LSM = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
@@ -240,7 +240,9 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
         files["/lab/policy"] = compiled_policy()
     if (name, driver) == (callbacks.GUEST, "rust"):
         argv = callbacks.watched(argv)
-    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot, module=module_file,
+    # Debian's kernels are those that know of memory nodes.
+    nodes = emulator.two_nodes(guest.Job.memory) if name in stock.NAMES else ()
+    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot, module=module_file, qemu=nodes,
                     **(part.options if part else {}))
     if recalled and driver == "c":
         result = recall.run(kernel.build(name), job, lambda: run(title, name, job))

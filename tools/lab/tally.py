@@ -79,5 +79,5 @@ def run(title, name, job):
 def last_words(output):
     """The end of a load's output, after what the first of its processes said that failed: the others fail of that."""
     lines = output.strip().splitlines()
-    first = [line for line in lines if " fails: " in line][:2]
+    first = [line for line in lines if " fails: " in line or line.startswith("failure: ")][:2]
     return [f"    {line}" for line in [*(line for line in first if line not in lines[-5:]), *lines[-5:]]]

@@ -46,6 +46,12 @@ class Tree(InFolder):
         self.assertFalse((self.tree / "drivers/android/binder").exists())
         self.assertEqual(install.lay_into(self.tree), [])
 
+    def test_bindings_in_lines_that_are_not_known(self):
+        include = '#include "../../drivers/android/binder/rust_binder.h"\n'
+        self.assertEqual(install.bindings(f"a\n#if IS_ENABLED(CONFIG_ANDROID_BINDER_IPC_RUST)\n{include}#endif\n"), "a\n")
+        with self.assertRaisesRegex(say.LabError, "not known here"):
+            install.bindings(f"#ifdef CONFIG_ANDROID_BINDER_IPC_RUST\n{include}#endif\n")
+
     def test_one_that_was_interrupted_goes_on(self):
         write, written = install._write, []
 

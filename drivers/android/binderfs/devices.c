@@ -14,6 +14,7 @@
 #include <linux/minmax.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -57,6 +58,11 @@ static int binder_check_devices(void)
 		len = rust_binder_next_device(NULL, &cursor, name);
 		if (len > BINDERFS_MAX_NAME)
 			return -E2BIG;
+		if (len && !rust_binderfs_is_name(name, len)) {
+			pr_err("devices has '%*pE', which cannot be a name\n",
+			       (int)len, name);
+			return -EINVAL;
+		}
 	} while (len);
 	return 0;
 }

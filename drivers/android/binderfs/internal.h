@@ -121,6 +121,9 @@ int rust_binderfs_parse_param(struct fs_context *fc,
 int rust_binderfs_reconfigure(struct fs_context *fc);
 int rust_binderfs_show_options(struct seq_file *seq, struct dentry *root);
 
+/* Whether a device can have the name: no other entry has it. */
+bool rust_binderfs_is_name(const char *name, size_t len);
+
 /* Of devices that are created now. */
 struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount);
 void rust_binderfs_own_root(const struct binderfs_options *options,

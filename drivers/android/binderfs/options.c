@@ -105,7 +105,7 @@ static const char * const binderfs_reserved[] = {
 	"", ".", "..", "binder-control", "features", "binder_logs",
 };
 
-static bool binderfs_is_name(const char *name, size_t len)
+bool rust_binderfs_is_name(const char *name, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(binderfs_reserved); i++) {
 		if (len == strlen(binderfs_reserved[i]) &&
@@ -127,7 +127,7 @@ static int binderfs_check_devices(struct fs_context *fc, char *name)
 		if (len > BINDERFS_MAX_NAME)
 			return invalfc(fc, "devices has a name of %zu bytes, %u are the most",
 				       len, BINDERFS_MAX_NAME);
-		if (!binderfs_is_name(name, len))
+		if (!rust_binderfs_is_name(name, len))
 			return invalfc(fc, "devices has '%*pE', which cannot be a name",
 				       (int)len, name);
 		if (!name[len])

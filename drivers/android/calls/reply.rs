@@ -133,6 +133,9 @@ fn begin_reply(
     let completion = if !has_no_objects {
         Completion::Later
     } else if reads_then && state.work.is_empty() && !state.has_kept_outcome() {
+        if state.looper.polls() && process.pollers_have_to_look() {
+            wake = ThreadWake::Pollers;
+        }
         Completion::ReadAtOnce(ReplySent {
             needs_thread: process.needs_thread(thread),
         })

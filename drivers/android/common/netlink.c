@@ -33,7 +33,11 @@ enum {
 /* Nobody asks the family for anything, so it has groups and no operations. */
 static const struct genl_multicast_group rust_binder_groups[] = {
 	[RUST_BINDER_GROUP_REPORT] = { .name = BINDER_MCGRP_REPORT },
-	[RUST_BINDER_GROUP_SLOW_CALL] = { .name = BINDER_MCGRP_SLOW_CALL },
+	/* It tells of all users' threads, as the kernel's log does. */
+	[RUST_BINDER_GROUP_SLOW_CALL] = {
+		.name = BINDER_MCGRP_SLOW_CALL,
+		.flags = GENL_MCAST_CAP_SYS_ADMIN,
+	},
 };
 
 /* The core of generic netlink writes to it while it is registered. */

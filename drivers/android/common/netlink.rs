@@ -70,7 +70,8 @@ impl Report<'_> {
             is_reply: self.is_reply,
             flags: self.request.flags,
             code: self.request.code,
-            data_size: self.request.data_size as usize,
+            // CAST: the event has the number that the report has.
+            data_size: self.request.data_size as u32 as usize,
         });
         netlink::send(&netlink::Report {
             context: self.context.into(),

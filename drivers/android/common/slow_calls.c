@@ -67,7 +67,8 @@ static int set_slow_call_ms(const char *value, const struct kernel_param *param)
 
 	mutex_lock(&slow_calls_lock);
 	ret = param_set_uint(value, param);
-	WRITE_ONCE(slow_calls_round, slow_calls_round + 1);
+	if (!ret)
+		WRITE_ONCE(slow_calls_round, slow_calls_round + 1);
 	/* Parameters of a command line are set before any work can be queued. */
 	if (!ret && is_ready)
 		start_or_stop();

@@ -46,7 +46,9 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     let mut output = ReadBuffer::new(thread, io);
     let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
-        let mut process = match write_all_work(thread, process, &mut output, takes_common_work)? {
+        let written = write_all_work(thread, process, &mut output, takes_common_work)
+            .inspect_err(|_| wake_others(thread))?;
+        let mut process = match written {
             Written::Reply(request) => break request,
             Written::Other(process) => process,
         };
@@ -55,10 +57,11 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             continue;
         }
         let request = process.request_thread(thread);
-        let others = if output.has_room() {
+        let others = if output.has_room() && !thread.state(&mut process).looper.polls() {
             Wake::Nobody
         } else {
-            // The thread may have been woken for work for which its read buffer has no room.
+            // The thread may have been woken for work for which its read buffer has no room; and if
+            // it polls, it may be available now, see `pollers_have_to_look`.
             process.wake_for_work()
         };
         drop(process);
@@ -91,6 +94,14 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
         return read_completion_and_request(thread, io);
     }
     read_buffer::end_with(thread, io, written, Return::TransactionComplete)
+}
+
+/// Wakes who can take the work of the process, for which a thread that cannot write its read buffer
+/// may have been woken. No lock may be held.
+#[cold]
+fn wake_others(thread: &Thread) {
+    let wake = thread.process.lock_state().wake_for_work();
+    wake.now(&thread.process, WakeHint::Anywhere);
 }
 
 /// Writes the completion of a reply, and requests one more thread from user space, if one is still
@@ -223,12 +234,15 @@ struct AfterReply {
     surplus: Option<TransactionBox>,
     /// Whether the pool needed one more thread then, see [`ProcessState::needs_thread`].
     needs_thread: bool,
+    /// Whether [pollers have to look](ProcessState::pollers_have_to_look) at work that was queued
+    /// while the thread made the call.
+    wakes_pollers: bool,
 }
 
 /// How [`write_all_work`] ends.
 enum Written<'a> {
     /// With a reply, and whether one more thread is requested. A thread that reads a reply was not
-    /// woken for the work of the process, so no other has to be.
+    /// woken for the work of the process, so no idle thread has to be.
     Reply(Option<u32>),
     /// With anything else, or nothing.
     Other(StateGuard<'a>),
@@ -269,6 +283,9 @@ fn write_all_work<'a>(
             }
             Found::Reply(reply, after) => {
                 thread.process.wake_freezers(after.freezers);
+                if after.wakes_pollers {
+                    thread.process.notify_pollers();
+                }
                 drop(after.surplus);
                 deliver_reply(thread, reply, output)?;
                 let request = match after.needs_thread {
@@ -399,8 +416,9 @@ fn write_outcome(
         }
         outcome.take_content();
     }
-    let spare = &mut thread.state(process).spare_transaction;
-    let surplus = spare.replace(outcome);
+    let own = thread.state(process);
+    let polls = own.looper.polls();
+    let surplus = own.spare_transaction.replace(outcome);
     let Some(reply) = reply else {
         return surplus.map(Found::SurplusTransaction);
     };
@@ -408,6 +426,7 @@ fn write_outcome(
         freezers: process.freeze.end_transaction(),
         surplus,
         needs_thread: process.needs_thread(thread),
+        wakes_pollers: polls && process.pollers_have_to_look(),
     };
     Some(Found::Reply(reply, after))
 }

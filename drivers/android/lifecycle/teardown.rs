@@ -67,16 +67,25 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
         sched::cond_resched();
     }
     drop(take_stack(thread));
-    while let Some(leftover) = pass_on_work(thread) {
-        leftover.end(&thread.process);
+    let wakes_pollers = loop {
+        match pass_on_work(thread) {
+            Leftover::Nothing { wakes_pollers } => break wakes_pollers,
+            leftover => leftover.end(&thread.process),
+        }
+    };
+    if wakes_pollers {
+        thread.process.notify_pollers();
     }
 }
 
-/// Restores the priority that a thread had before a call that it will not serve any more. Only the
-/// calling thread can restore its priority; another thread whose record ends has usually exited.
+/// Restores the priority that a thread had before a call that it will not serve any more. Another
+/// thread than the calling one has usually exited, but need not have, if the calling one closes the
+/// device.
 fn end_service(thread: &Thread, saved: Priority) {
     if thread.is_current() {
         priority::end_service(saved);
+    } else if let Some(task) = thread.task() {
+        priority::end_service_of(&task, saved);
     }
 }
 
@@ -124,25 +133,29 @@ fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
     core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new())
 }
 
-/// Takes the oldest work out of the queue of a thread that has ended, and either returns it or
-/// queues it for the process.
+/// Takes the oldest work out of the queue of a thread that has ended, if there is any, and either
+/// returns it or queues it for the process.
 ///
 /// Both happen under one lock, because a node records in which queue its node update is, and it has
 /// to be there whenever the lock is free (lesson S22).
-fn pass_on_work(thread: &Thread) -> Option<Leftover> {
+fn pass_on_work(thread: &Thread) -> Leftover {
     let mut process = thread.process.lock_state();
-    let (work, ticket) = thread.state(&mut process).pop_work()?;
+    let state = thread.state(&mut process);
+    let Some((work, ticket)) = state.pop_work() else {
+        let wakes_pollers = state.looper.polls() && process.pollers_have_to_look();
+        return Leftover::Nothing { wakes_pollers };
+    };
     // The owner of a node still has to read its node update (lesson R11), and the holder of a
     // notification still has to read of a death, and that the notification is cleared (lesson C16).
     if let Work::Node(node) = &work {
         node.move_update_to_process(&mut process);
     }
-    Some(match work {
+    match work {
         Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
             Leftover::PassedOn(process.push_to_process(work))
         }
         work => Leftover::Work(work, ticket),
-    })
+    }
 }
 
 /// What remains to be done for work that was queued for a thread or a process that ends.
@@ -152,6 +165,10 @@ enum Leftover {
     PassedOn(Wake),
     /// The work has to be ended.
     Work(Work, Option<WorkTicket>),
+    /// No work was left. If the thread polled, the task may poll for work of the process that was
+    /// queued while the thread was not available, see
+    /// [`pollers_have_to_look`](crate::process::ProcessState::pollers_have_to_look).
+    Nothing { wakes_pollers: bool },
 }
 
 impl Leftover {
@@ -172,6 +189,7 @@ impl Leftover {
                 call.fail(TransactionError::died(Reason::ReceiverEnded));
             }
             Self::Work(work, ticket) => drop((work, ticket)),
+            Self::Nothing { wakes_pollers: _ } => {}
         }
     }
 }

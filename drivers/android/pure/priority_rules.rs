@@ -232,9 +232,15 @@ impl Priority {
         }
     }
 
-    /// Returns the change that makes a task as urgent as its process is by default.
+    /// Returns the change that makes a task as urgent as its process is by default. One that is
+    /// real-time, whoever made it so, gets the default's policy, too, unless that is a deadline.
     pub(crate) fn to_default(self, default: Self) -> Option<Self> {
-        self.with(default.urgency()).unless_like(self)
+        let own = match default.policy() {
+            policy::FIFO | policy::ROUND_ROBIN | policy::DEADLINE => self,
+            sharing if self.is_real_time() => Self(self.0 & Self::RESET_ON_FORK | sharing),
+            _ => self,
+        };
+        own.with(default.urgency()).unless_like(self)
     }
 }
 

@@ -76,8 +76,14 @@ pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Prio
 pub(crate) fn end_service(saved: Priority) {
     let own = current_priority();
     if !saved.is_like(own) {
-        restore(own, saved);
+        restore(current!(), own, saved);
     }
+}
+
+/// The same for another task, which may run meanwhile.
+#[cold]
+pub(crate) fn end_service_of(task: &Task, saved: Priority) {
+    restore(task, Priority::from_word(sched::of(task)), saved);
 }
 
 /// Gives the calling task the default priority of its process, before it waits for any work of the
@@ -115,11 +121,11 @@ enum Flag {
     TakenBack,
 }
 
-/// Changes the calling task from `own` back to `saved`, where the two differ.
+/// Changes a task from `own` back to `saved`, where the two differ.
 #[cold]
-fn restore(own: Priority, saved: Priority) {
+fn restore(task: &Task, own: Priority, saved: Priority) {
     if let Some(wanted) = own.to_restore(saved) {
-        sched::set(current!(), wanted.word());
+        sched::set(task, wanted.word());
     }
 }
 

@@ -44,8 +44,9 @@ pub(super) enum Suspect {
     Waited(u64),
 }
 
-/// How many calls of a chain are told.
-const LONGEST: usize = 12;
+/// How many calls of a chain are told: a line of the kernel's log holds 1 024 bytes, of which a
+/// call may take 100.
+const LONGEST: usize = 8;
 
 /// What is told of a call.
 struct Report {

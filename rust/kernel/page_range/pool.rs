@@ -129,10 +129,23 @@ impl PagePool {
     /// The record must be on no list, in the slot that it names, and that of a range of this pool.
     pub(super) unsafe fn add(&self, record: NonNull<Record>) {
         // SAFETY: A record in a slot is valid.
-        let links = unsafe { record.as_ref() }.links();
-        // SAFETY: The link is part of no list and is in slab memory of this pool's cache, by which
-        // `list_lru` finds the list that it belongs to.
-        unsafe { bindings::list_lru_add_obj(self.list.inner.get(), links) };
+        let record = unsafe { record.as_ref() };
+        let (list, links) = (self.list.inner.get(), record.links());
+        // SAFETY: The link is part of no list. If pages are charged, it is in slab memory of this
+        // pool's cache, by which `list_lru` finds the cgroup whose list it belongs to.
+        unsafe {
+            match self.node_of(record) {
+                Some(node) => bindings::list_lru_add(list, links, node, null_mut()),
+                None => bindings::list_lru_add_obj(list, links),
+            }
+        };
+    }
+
+    /// Returns the memory node whose list the record belongs to, that of its page; or nothing if
+    /// pages are charged: then it is on the list of the cgroup and the node of its own memory,
+    /// which is mostly the same node.
+    fn node_of(&self, record: &Record) -> Option<i32> {
+        (!self.charges_owner).then(|| record.page().nid())
     }
 
     /// Returns how many records are on the list of a node and cgroup.
@@ -171,21 +184,35 @@ impl ListId {
     }
 }
 
-/// How many pages of one list were asked for since one of them was idle.
+/// How many pages of each list were asked for since one of them was idle.
 ///
+/// Of lists that share a place, that which was asked last has its number here, and the others 0.
 /// A cgroup that has another one's [`ListId`] begins with the other's number, which only makes its
 /// first call end sooner.
 #[derive(Default)]
-pub(super) struct InVain {
+pub(super) struct InVain([Asked; InVain::PLACES]);
+
+/// How many pages of a list were asked for.
+#[derive(Clone, Copy, Default)]
+struct Asked {
     list: ListId,
-    asked: c_ulong,
+    pages: c_ulong,
 }
 
 impl InVain {
-    /// Returns the number of this list: 0 if another was asked since.
+    const PLACES: usize = 16;
+
+    /// Returns the place of a list.
+    fn place(list: ListId) -> usize {
+        // CAST: Nodes are numbered from 0 on. Cgroups are objects of about 4 KiB.
+        (list.node as usize ^ list.cgroup >> 12 ^ list.cgroup >> 8) % Self::PLACES
+    }
+
+    /// Returns the number of this list: 0 if another one that shares its place was asked since.
     pub(super) fn of(&self, list: ListId) -> c_ulong {
-        if self.list == list {
-            self.asked
+        let asked = self.0[Self::place(list)];
+        if asked.list == list {
+            asked.pages
         } else {
             0
         }
@@ -193,12 +220,12 @@ impl InVain {
 
     /// Records whether a page of this list was idle.
     pub(super) fn note(&mut self, list: ListId, is_idle: bool) {
-        self.asked = if is_idle {
+        let pages = if is_idle {
             0
         } else {
             self.of(list).saturating_add(1)
         };
-        self.list = list;
+        self.0[Self::place(list)] = Asked { list, pages };
     }
 }
 
@@ -248,8 +275,14 @@ impl Turn<'_> {
     ///
     /// The record must be on the list.
     pub(super) unsafe fn remove(&self, record: &Record) {
-        // SAFETY: Promised by the caller.
-        unsafe { bindings::list_lru_del_obj(self.pool.list.inner.get(), record.links()) };
+        let (list, links) = (self.pool.list.inner.get(), record.links());
+        // SAFETY: Promised by the caller. `add` has chosen the list in the same way.
+        unsafe {
+            match self.pool.node_of(record) {
+                Some(node) => bindings::list_lru_del(list, links, node, null_mut()),
+                None => bindings::list_lru_del_obj(list, links),
+            }
+        };
     }
 }
 

@@ -51,15 +51,22 @@ mod suite {
 
     #[test]
     fn what_was_asked_for_in_vain_is_told_of_one_list() -> Result<(), Failed> {
-        let [one, other] = [1, 2].map(|cgroup| ListId { node: 0, cgroup });
+        let [one, other] = [0, 1].map(|node| ListId { node, cgroup: 0 });
         let mut in_vain = InVain::default();
         in_vain.note(one, false);
         in_vain.note(one, false);
         ensure_eq!((in_vain.of(one), in_vain.of(other)), (2, 0));
         in_vain.note(other, false);
-        ensure_eq!((in_vain.of(one), in_vain.of(other)), (0, 1));
+        ensure_eq!((in_vain.of(one), in_vain.of(other)), (2, 1));
         in_vain.note(other, true);
-        ensure_eq!(in_vain.of(other), 0);
+        ensure_eq!((in_vain.of(one), in_vain.of(other)), (2, 0));
+        // This one shares a place with the first.
+        let third = ListId {
+            node: 16,
+            cgroup: 0,
+        };
+        in_vain.note(third, false);
+        ensure_eq!((in_vain.of(one), in_vain.of(third)), (0, 1));
         Ok(())
     }
 

@@ -43,15 +43,6 @@ pub struct Deeds {
     pub killed_for_memory: u64,
 }
 
-impl Deeds {
-    /// Whether there were kills of all kinds that a run cannot be without.
-    pub fn is_complete(&self) -> bool {
-        [self.killed_for_call, self.killed_in_use, self.killed_for_pressure, self.killed_for_memory]
-            .iter()
-            .all(|count| *count > 0)
-    }
-}
-
 /// An application's process.
 pub struct Running {
     /// Its number in the shared memory.
@@ -194,6 +185,7 @@ impl Activity {
         let own = &self.started[self.running[index].id as usize];
         let pid = self.running[index].pid.as_raw() as u32;
         let timeout = TIMEOUTS[self.random.random_range(0..TIMEOUTS.len())];
+        own.freezes_tried.add();
         match self.device.freeze(pid, true, timeout) {
             Ok(()) => {}
             Err(Errno::EAGAIN) => {
@@ -204,11 +196,13 @@ impl Activity {
             }
             Err(why) => bail!("freezing an application fails: {why}"),
         }
+        own.freezes_done.add();
         self.running[index].group.freeze(true)?;
         if self.device.frozen_info(pid)?.sync_recv & PENDING != 0 {
             // A call came meanwhile: later again.
             self.deeds.pending += 1;
             self.device.freeze(pid, false, 0)?;
+            own.thaws_done.add();
             self.running[index].group.freeze(false)?;
             own.frozen.store(false, SeqCst);
             self.running[index].state = State::Used;
@@ -230,10 +224,12 @@ impl Activity {
         if missed.async_recv & ASYNC_RECEIVED != 0 {
             self.deeds.thawed_with_oneway += 1;
         }
+        let own = &self.started[self.running[index].id as usize];
         self.device.freeze(pid, false, 0).context("thaw")?;
+        own.thaws_done.add();
         self.running[index].group.freeze(false)?;
         self.running[index].state = State::Used;
-        self.started[self.running[index].id as usize].frozen.store(false, SeqCst);
+        own.frozen.store(false, SeqCst);
         self.deeds.thaws += 1;
         Ok(())
     }

@@ -2,9 +2,10 @@
 //! An application: it introduces itself to the system, calls it and other applications, and serves both.
 
 use crate::aidl;
+use crate::identity::has_policy;
 use crate::shared::{Shared, Started};
 use crate::talk::{Answer, Message, Outcome, Port, Remote, Serve, Thread};
-use crate::work::{self, ATTACH, NODE, NOTE, PEER, WORK};
+use crate::work::{self, Callee, ATTACH, NODE, NOTE, PEER, WORK};
 use binder_sys::{FlatBinderObject, ObjectFlags};
 use nix::errno::Errno;
 use rand::rngs::SmallRng;
@@ -35,6 +36,10 @@ impl App {
     fn own(&self) -> &'static Started {
         &self.started[self.id as usize]
     }
+
+    fn to_system(&self) -> Callee<'static> {
+        Callee::service(self.system.handle)
+    }
 }
 
 impl Serve for App {
@@ -44,7 +49,7 @@ impl Serve for App {
         // What the answer depends on may have to be asked for.
         if call.data.len() % 4 == 0 {
             let mut random = SmallRng::seed_from_u64(call.data.len() as u64);
-            work::call(thread, self.system.handle, &self.own().calls, &mut random);
+            work::call(thread, self.to_system(), &self.own().calls, &mut random);
         }
         work::answer(call)
     }
@@ -84,7 +89,7 @@ fn attach(thread: &mut Thread, app: &App) {
     let mut parcel = work::parcel_of(&[app.id]);
     let flags = ObjectFlags::ACCEPTS_FDS;
     parcel.object(&FlatBinderObject::binder(NODE, NODE).with_flags(flags));
-    let answer = work::counted(thread, app.system.handle, ATTACH, &parcel, &app.own().calls);
+    let answer = work::counted(thread, app.to_system(), ATTACH, &parcel, &app.own().calls);
     assert!(answer.is_some(), "the system does not take the application");
 }
 
@@ -95,6 +100,8 @@ fn call_around(port: &Arc<Port>, app: &Arc<App>, number: usize, seed: u64) {
     let mut thread = Thread::new(port, &server);
     let hardware = Port::open("/dev/hwbinder");
     let mut stranger = Thread::new(&hardware, &server);
+    // Hardware is not for applications: the security module says no, if there is one.
+    let manager = if has_policy() { Callee::forbidden(0) } else { Callee::service(0) };
     loop {
         if app.shared.stop.load(SeqCst) {
             app.own().resting.add();
@@ -109,10 +116,11 @@ fn call_around(port: &Arc<Port>, app: &Arc<App>, number: usize, seed: u64) {
             continue;
         }
         match random.random_range(0..20) {
-            0..=11 => work::call(&mut thread, app.system.handle, &app.own().calls, &mut random),
+            0..=11 => work::call(&mut thread, app.to_system(), &app.own().calls, &mut random),
             12..=14 => call_peer(&mut thread, app, &mut random),
-            // Hardware is not for applications: the security module says no, if there is one.
-            15 => drop(work::counted(&mut stranger, 0, aidl::PING, &work::parcel_of(&[]), &app.own().calls)),
+            15 => {
+                work::counted(&mut stranger, manager, aidl::PING, &work::parcel_of(&[]), &app.own().calls);
+            }
             _ if number == 0 => note(&mut thread, app),
             _ => std::thread::sleep(Duration::from_millis(random.random_range(0..5))),
         }
@@ -121,9 +129,11 @@ fn call_around(port: &Arc<Port>, app: &Arc<App>, number: usize, seed: u64) {
 
 fn call_peer(thread: &mut Thread, app: &App, random: &mut SmallRng) {
     let question = work::parcel_of(&[app.id]);
-    let found = work::counted(thread, app.system.handle, PEER, &question, &app.own().calls);
-    if let Some(peer) = found.and_then(|answer| answer.objects.into_iter().next()) {
-        work::call(thread, peer.handle, &app.own().calls, random);
+    let found = work::counted(thread, app.to_system(), PEER, &question, &app.own().calls);
+    let Some(answer) = found else { return };
+    if let Some(peer) = answer.objects.first() {
+        let callee = &app.started[work::number(&answer.data, 0) as usize];
+        work::call(thread, Callee::application(peer.handle, callee), &app.own().calls, random);
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::aidl;
 use crate::shared::{Calls, Shared};
 use crate::talk::{Answer, Message, Outcome, Port, Remote, Serve, Thread};
-use crate::work::{self, NODE, WORK};
+use crate::work::{self, Callee, NODE, WORK};
 use binder_sys::{FlatBinderObject, ObjectFlags, Parcel};
 use rand::rngs::SmallRng;
 use rand::SeedableRng;
@@ -36,7 +36,7 @@ impl Serve for Manager {
                 services.insert(name(&call.data[size_of::<FlatBinderObject>()..]), object);
                 Answer::default()
             }
-            GET => work::passed_on(services.get(&name(&call.data)).cloned()),
+            GET => work::passed_on(&[], services.get(&name(&call.data)).cloned()),
             aidl::PING => Answer::default(),
             other => panic!("the manager is asked for {other}"),
         }
@@ -68,7 +68,7 @@ impl Serve for Sound {
         self.shared.services.calls.add();
         let mut random = SmallRng::seed_from_u64(call.data.len() as u64);
         let (thread, vendor) = &mut *self.vendor.lock().expect("a lock");
-        work::call(thread, vendor.handle, &self.calls, &mut random);
+        work::call(thread, Callee::service(vendor.handle), &self.calls, &mut random);
         assert_eq!(self.calls.made.get(), self.calls.replied.get(), "the vendor's service does not answer");
         work::answer(call)
     }

@@ -25,7 +25,7 @@ mod work;
 use activity::Activity;
 use anyhow::{bail, Context};
 use clap::Parser;
-use shared::Shared;
+use shared::{Shared, Started};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,8 @@ struct Arguments {
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How much longer than it was told a run may go on.
 const MORE: Duration = Duration::from_secs(120);
+/// How often a run says that it goes on.
+const WORD: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(10);
 
 fn main() -> anyhow::Result<()> {
@@ -63,24 +65,42 @@ fn main() -> anyhow::Result<()> {
     }
     let services = boot::start_services(shared, started, &arguments.manager, arguments.seed)?;
     let mut activity = Activity::start(shared, started, arguments.seed)?;
-    go_on(shared, &mut activity, Duration::from_secs(arguments.seconds))?;
-    verdict::settle(shared, started, &mut activity)?;
-    activity.end()?;
-    verdict::check_ended(started, &activity)?;
-    let printed = verdict::print(shared, started, &activity, arguments.policy.is_some());
+    let went = live(shared, started, &mut activity, Duration::from_secs(arguments.seconds));
+    let figures = verdict::figures(shared, started, &activity);
+    figures.print();
+    went?;
     drop(activity);
     verdict::end_services(services)?;
-    printed?;
+    figures.check(arguments.policy.is_some())?;
     no_failures(shared)?;
     println!("android ok: {} s, seed {}", arguments.seconds, arguments.seed);
     Ok(())
 }
 
+/// Lets all of them work, and ends all applications.
+fn live(
+    shared: &'static Shared,
+    started: &'static [Started],
+    activity: &mut Activity,
+    time: Duration,
+) -> anyhow::Result<()> {
+    go_on(shared, started, activity, time)?;
+    verdict::settle(shared, started, activity)?;
+    activity.end()?;
+    verdict::check_ended(started, activity)
+}
+
 /// Lets all of them work for a while, and on a busy machine for longer, so that everything has been tried.
-fn go_on(shared: &'static Shared, activity: &mut Activity, time: Duration) -> anyhow::Result<()> {
+fn go_on(
+    shared: &'static Shared,
+    started: &'static [Started],
+    activity: &mut Activity,
+    time: Duration,
+) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (mut rounds, mut last) = (0, Instant::now());
-    while start.elapsed() < time || !activity.deeds.is_complete() && start.elapsed() < time + MORE {
+    let (mut rounds, mut last, mut said) = (0, start, start);
+    let is_tried = |activity: &Activity| verdict::figures(shared, started, activity).untried().is_empty();
+    while start.elapsed() < time || start.elapsed() < time + MORE && !is_tried(activity) {
         activity.step().context("the activity manager")?;
         no_failures(shared)?;
         if shared.rounds.get() != rounds {
@@ -88,6 +108,10 @@ fn go_on(shared: &'static Shared, activity: &mut Activity, time: Duration) -> an
         }
         if last.elapsed() > PATIENCE {
             bail!("a service does not answer the watchdog any more\n{}", state());
+        }
+        if said.elapsed() > WORD {
+            said = Instant::now();
+            verdict::figures(shared, started, activity).print_progress(start.elapsed());
         }
         std::thread::sleep(STEP);
     }

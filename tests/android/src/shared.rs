@@ -79,10 +79,22 @@ pub struct Started {
     pub resting: Count,
     /// The system was told of its death.
     pub death_told: Count,
+    /// It was to be frozen.
+    pub freezes_tried: Count,
+    /// It was frozen, also if that was undone at once, or thawed.
+    pub freezes_done: Count,
+    /// See [`Started::freezes_done`].
+    pub thaws_done: Count,
     /// The system was told that it is frozen, or no longer.
     pub freezes_told: Count,
     /// See [`Started::freezes_told`].
     pub thaws_told: Count,
+    /// What the system was told last.
+    pub told_frozen: AtomicBool,
+    /// Calls to it, oneway ones too, that ended because it was dead.
+    pub seen_dead: Count,
+    /// Calls to it that were refused because it was frozen.
+    pub seen_frozen: Count,
     /// Oneway calls that the driver took from the system for it, and those that it found.
     pub accepted: Count,
     /// See [`Started::accepted`].

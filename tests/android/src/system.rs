@@ -7,7 +7,7 @@ use crate::hardware::{self, SOUND};
 use crate::identity::{has_policy, user};
 use crate::shared::{Shared, Started};
 use crate::talk::{Answer, Message, Outcome, Port, Remote, Serve, Thread};
-use crate::work::{self, ATTACH, NODE, NOTE, PEER, WORK};
+use crate::work::{self, Callee, ATTACH, NODE, NOTE, PEER, WORK};
 use nix::errno::Errno;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -85,7 +85,10 @@ impl Serve for System {
                 let peer = self.pick(&mut random, Some(work::number(&call.data, 0)));
                 // Mostly one that runs.
                 let peer = peer.filter(|peer| !self.is_spared(peer, &mut random));
-                work::passed_on(peer.map(|peer| peer.remote.clone()))
+                match peer {
+                    Some(peer) => work::passed_on(&[peer.id], Some(peer.remote.clone())),
+                    None => work::passed_on(&[], None),
+                }
             }
             aidl::PING => Answer::default(),
             other => panic!("the system is asked for {other}"),
@@ -117,6 +120,8 @@ impl Serve for System {
     fn frozen(&self, cookie: u64, is_frozen: bool) {
         let app = &self.started[cookie as usize];
         if is_frozen { &app.freezes_told } else { &app.thaws_told }.add();
+        // The next word comes only after this one is confirmed.
+        app.told_frozen.store(is_frozen, SeqCst);
     }
 }
 
@@ -165,12 +170,13 @@ fn call_around(port: &Arc<Port>, system: &Arc<System>, seed: u64) {
         rest_if_told(system.shared);
         std::thread::sleep(Duration::from_micros(random.random_range(0..1000)));
         if random.random_range(0..4) == 0 {
-            work::call(&mut to_hardware, sound.handle, &system.shared.system, &mut random);
+            work::call(&mut to_hardware, Callee::service(sound.handle), &system.shared.system, &mut random);
             continue;
         }
         let Some(app) = system.pick(&mut random, None) else { continue };
         if !system.is_spared(&app, &mut random) {
-            work::call(&mut thread, app.remote.handle, &system.shared.system, &mut random);
+            let callee = Callee::application(app.remote.handle, &system.started[app.id as usize]);
+            work::call(&mut thread, callee, &system.shared.system, &mut random);
         }
     }
 }
@@ -196,7 +202,10 @@ fn send_notes(port: &Arc<Port>, system: &Arc<System>, seed: u64) {
                 system.shared.pending.add();
                 own.accepted.add();
             }
-            Outcome::Dead => system.shared.oneway_dead.add(),
+            Outcome::Dead => {
+                own.seen_dead.add();
+                system.shared.oneway_dead.add();
+            }
             Outcome::Failed(error) if -error == Errno::ENOSPC as i32 => system.shared.oneway_no_space.add(),
             _ => panic!("a oneway call to an application fails"),
         }

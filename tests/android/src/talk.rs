@@ -83,6 +83,19 @@ pub enum Outcome {
     Frozen,
 }
 
+impl Outcome {
+    /// In words, for who did not expect it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Reply(_) => "answered".into(),
+            Self::Accepted | Self::Pending => "taken as a oneway call".into(),
+            Self::Dead => "the callee is dead".into(),
+            Self::Failed(error) => format!("error {error}"),
+            Self::Frozen => "the callee is frozen".into(),
+        }
+    }
+}
+
 /// What a process does with what comes to it.
 pub trait Serve: Sync + Send {
     /// Serves a call.

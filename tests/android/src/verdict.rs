@@ -54,8 +54,30 @@ pub fn settle(
             )
         })?;
         ended("an application", &own.calls, 0)?;
+        told_of_freezing(app.id, own)?;
+        let dead = own.seen_dead.get();
+        ensure!(dead == 0, "application {} lives, and {dead} calls to it ended because it was dead", app.id);
     }
     ended("the system", &shared.system, 0)
+}
+
+/// Checks what the system was told of an application that runs, and was told when that asked for it that it does. A word that
+/// nobody has read is replaced by a later one, so there may be fewer than reasons for them.
+fn told_of_freezing(id: u64, own: &Started) -> anyhow::Result<()> {
+    wait("it is told that an application runs", || {
+        Ok(own.thaws_told.get() > 0 && !own.told_frozen.load(SeqCst))
+    })
+    .with_context(|| format!("application {id}"))?;
+    let [frozen, told] = [&own.freezes_done, &own.freezes_told].map(|count| count.get());
+    ensure!(told <= frozen, "application {id} was frozen {frozen} times, of which {told} were told");
+    let [thawed, told] = [&own.thaws_done, &own.thaws_told].map(|count| count.get());
+    ensure!(told <= thawed + 1, "application {id} was thawed {thawed} times, of which {told} were told");
+    let (tried, refused) = (own.freezes_tried.get(), own.seen_frozen.get());
+    ensure!(
+        tried > 0 || refused == 0,
+        "application {id} was never to be frozen: {refused} calls were refused"
+    );
+    Ok(())
 }
 
 /// Fails unless all calls have ended, but for so many that were cut off by the caller's own end.
@@ -112,26 +134,23 @@ fn sum(started: &[Started], activity: &Activity, what: impl Fn(&Started) -> u64)
     activity.ended.iter().copied().chain(running).map(|id| what(&started[id as usize])).sum()
 }
 
-/// Prints what was done, a figure a line, and fails if something never was.
-pub fn print(
-    shared: &Shared,
-    started: &[Started],
-    activity: &Activity,
-    has_policy: bool,
-) -> anyhow::Result<()> {
+/// What was done, and how often.
+pub struct Figures(Vec<(&'static str, u64)>);
+
+/// Returns what has been done until now.
+pub fn figures(shared: &Shared, started: &[Started], activity: &Activity) -> Figures {
     let all = |what: fn(&Calls) -> u64| {
         sum(started, activity, |app| what(&app.calls)) + what(&shared.system) + what(&shared.watchdog)
     };
     let one = |what: fn(&Started) -> u64| sum(started, activity, what);
     let (deeds, served) = (&activity.deeds, &shared.system_served);
-    let refused = all(|calls| calls.refused.get());
-    let figures = [
-        ("calls made", all(|calls| calls.made.get())),
+    Figures(vec![
+        (MADE, all(|calls| calls.made.get())),
         ("answered", all(|calls| calls.replied.get())),
         ("ended by a death", all(|calls| calls.dead.get())),
         ("refused, callee frozen", all(|calls| calls.frozen.get())),
         ("refused, no space", all(|calls| calls.no_space.get())),
-        ("refused by the policy", refused),
+        (POLICY, all(|calls| calls.refused.get())),
         ("served by the system", served.calls.get()),
         ("served by applications", one(|app| app.served.calls.get())),
         ("served by sound and vendor", shared.services.calls.get()),
@@ -140,8 +159,8 @@ pub fn print(
         ("queued for a frozen callee", shared.pending.get()),
         ("refused, no space (oneway)", shared.oneway_no_space.get()),
         ("refused, callee dead (oneway)", shared.oneway_dead.get()),
-        ("applications started", deeds.started),
-        ("freezes", deeds.freezes),
+        (STARTED, deeds.started),
+        (FREEZES, deeds.freezes),
         ("freezes given up, busy", deeds.busy),
         ("freezes undone, call pending", deeds.pending),
         ("thaws", deeds.thaws),
@@ -155,26 +174,65 @@ pub fn print(
         ("killed: out of memory", deeds.killed_for_memory),
         ("deaths told", one(|app| app.death_told.get())),
         ("rounds of the watchdog", shared.rounds.get()),
-    ];
-    for (name, value) in figures {
-        println!("figure {name}: {value}");
-    }
-    ensure!((refused > 0) == has_policy, "the policy refused {refused} calls");
-    for (name, value) in figures.iter().filter(|(name, _)| MUST_BE.contains(name)) {
-        ensure!(*value > 0, "{name}: none, so nothing of it was tried");
-    }
-    Ok(())
+    ])
 }
 
+impl Figures {
+    /// Prints them, one a line.
+    pub fn print(&self) {
+        for (name, value) in &self.0 {
+            println!("figure {name}: {value}");
+        }
+    }
+
+    /// Prints a line for who waits.
+    pub fn print_progress(&self, time: Duration) {
+        let shown = [MADE, STARTED, FREEZES].map(|name| format!("{} {name}", self.value(name))).join(", ");
+        println!("{} s: {shown}", time.as_secs());
+    }
+
+    /// What has not been done, and what a run cannot be without.
+    pub fn untried(&self) -> Vec<&'static str> {
+        MUST_BE.into_iter().filter(|name| self.value(name) == 0).collect()
+    }
+
+    /// Fails if something was never done, or the policy refused nothing, or something without being there.
+    pub fn check(&self, has_policy: bool) -> anyhow::Result<()> {
+        let refused = self.value(POLICY);
+        ensure!((refused > 0) == has_policy, "the policy refused {refused} calls");
+        let untried = self.untried();
+        ensure!(untried.is_empty(), "nothing of it was tried: {}", untried.join("; "));
+        Ok(())
+    }
+
+    fn value(&self, name: &str) -> u64 {
+        self.0.iter().find(|figure| figure.0 == name).expect("a figure of that name").1
+    }
+}
+
+const MADE: &str = "calls made";
+const POLICY: &str = "refused by the policy";
+const STARTED: &str = "applications started";
+const FREEZES: &str = "freezes";
+
 /// What a run of a minute cannot be without.
-const MUST_BE: [&str; 9] = [
+const MUST_BE: [&str; 18] = [
     "answered",
     "ended by a death",
+    "refused, callee frozen",
+    "served by the system",
+    "served by applications",
+    "served by sound and vendor",
     "delivered",
     "queued for a frozen callee",
+    FREEZES,
+    "thaws",
     "thawed to oneway calls",
+    "freezes told",
+    "thaws told",
     "killed: call while frozen",
     "killed: memory pressure",
     "killed: out of memory",
+    "deaths told",
     "rounds of the watchdog",
 ];

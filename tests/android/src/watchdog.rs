@@ -6,7 +6,7 @@ use crate::app::SYSTEM;
 use crate::hardware::{self, SOUND, VENDOR};
 use crate::shared::Shared;
 use crate::talk::{Port, Serve, Thread};
-use crate::work;
+use crate::work::{self, Callee};
 use binder_logs::{Log, Mode, State, Stats, TransactionLog, Transactions};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub fn run(shared: &'static Shared) {
         for (thread, service) in [(&mut framework, &system), (&mut hardware, &sound), (&mut vendor, &codec)] {
             // The device's manager, and a service.
             for handle in [0, service.handle] {
-                let answer = work::counted(thread, handle, PING, &work::parcel_of(&[]), &shared.watchdog);
+                let callee = Callee::service(handle);
+                let answer = work::counted(thread, callee, PING, &work::parcel_of(&[]), &shared.watchdog);
                 assert!(answer.is_some(), "a service does not answer the watchdog");
             }
         }

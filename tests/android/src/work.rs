@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What all services do: they answer bytes with a number that depends on each of them.
 
-use crate::shared::Calls;
+use crate::shared::{Calls, Started};
 use crate::talk::{Answer, Message, Outcome, Remote, Thread};
 use binder_sys::{FlatBinderObject, Parcel};
 use nix::errno::Errno;
@@ -55,50 +55,98 @@ pub fn number(data: &[u8], index: usize) -> u64 {
     u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-/// An object that the answer passes on, or none.
-pub fn passed_on(remote: Option<std::sync::Arc<Remote>>) -> Answer {
-    let mut parcel = Parcel::new();
+/// Numbers, and an object that the answer passes on, or none.
+pub fn passed_on(values: &[u64], remote: Option<std::sync::Arc<Remote>>) -> Answer {
+    let mut parcel = parcel_of(values);
     if let Some(remote) = &remote {
         parcel.object(&FlatBinderObject::strong_handle(remote.handle));
     }
     Answer { parcel, keeps: remote }
 }
 
+/// Whom a call is for.
+#[derive(Clone, Copy)]
+pub struct Callee<'a> {
+    handle: u32,
+    kind: Kind<'a>,
+}
+
+/// How a call may end, beside that there was no space.
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    /// It is answered: the callee lives as long as all, is never frozen, and may be called.
+    Service,
+    /// It is answered, or its callee is dead or frozen, which that one writes down.
+    Application(&'a Started),
+    /// The security module refuses it.
+    Forbidden,
+}
+
+impl<'a> Callee<'a> {
+    /// A service, which answers.
+    pub fn service(handle: u32) -> Self {
+        Self { handle, kind: Kind::Service }
+    }
+
+    /// An application, which may be dead or frozen.
+    pub fn application(handle: u32, app: &'a Started) -> Self {
+        Self { handle, kind: Kind::Application(app) }
+    }
+
+    /// A service that the policy does not let the caller call.
+    pub fn forbidden(handle: u32) -> Self {
+        Self { handle, kind: Kind::Forbidden }
+    }
+}
+
 /// Makes a call whose answer it checks, and counts how it ended.
-pub fn call(thread: &mut Thread, handle: u32, calls: &Calls, random: &mut SmallRng) {
+pub fn call(thread: &mut Thread, callee: Callee<'_>, calls: &Calls, random: &mut SmallRng) {
     let length = random.random_range(0..LARGEST);
     let mut parcel = Parcel::new();
     parcel.data.resize(length, 0);
     random.fill(&mut parcel.data[..]);
-    if let Some(message) = counted(thread, handle, WORK, &parcel, calls) {
+    if let Some(message) = counted(thread, callee, WORK, &parcel, calls) {
         assert_eq!(number(&message.data, 0), sum(&parcel.data), "the answer is another call's");
     }
 }
 
-/// Makes a call and counts how it ended; the answer, if there is one.
+/// Makes a call and counts how it ended; the answer, if there is one. It may not end in another way than its callee's kind allows.
 pub fn counted(
     thread: &mut Thread,
-    handle: u32,
+    callee: Callee<'_>,
     code: u32,
     parcel: &Parcel,
     calls: &Calls,
 ) -> Option<Message> {
     calls.made.add();
-    match thread.call(handle, code, parcel) {
-        Outcome::Reply(message) => {
+    match (thread.call(callee.handle, code, parcel), callee.kind) {
+        (Outcome::Reply(message), Kind::Service | Kind::Application(_)) => {
             calls.replied.add();
             return Some(message);
         }
-        Outcome::Dead => calls.dead.add(),
-        Outcome::Frozen => calls.frozen.add(),
-        Outcome::Failed(error) => match Errno::from_raw(-error) {
-            Errno::EPERM => calls.refused.add(),
-            Errno::ENOSPC => calls.no_space.add(),
-            other => panic!("a call fails: {other}"),
-        },
-        Outcome::Accepted | Outcome::Pending => panic!("a call with an answer ends without one"),
+        (Outcome::Dead, Kind::Application(app)) => {
+            app.seen_dead.add();
+            calls.dead.add();
+        }
+        (Outcome::Frozen, Kind::Application(app)) => {
+            app.seen_frozen.add();
+            calls.frozen.add();
+        }
+        (Outcome::Failed(error), Kind::Forbidden) if -error == Errno::EPERM as i32 => calls.refused.add(),
+        (Outcome::Failed(error), _) if -error == Errno::ENOSPC as i32 => calls.no_space.add(),
+        (end, _) => panic!("a call {} ends so: {}", callee.kind.shown(), end.shown()),
     }
     None
+}
+
+impl Kind<'_> {
+    fn shown(self) -> &'static str {
+        match self {
+            Self::Service => "of a service",
+            Self::Application(_) => "of an application",
+            Self::Forbidden => "that the policy forbids",
+        }
+    }
 }
 
 #[cfg(test)]

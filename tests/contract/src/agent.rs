@@ -180,6 +180,15 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         | Op::Touch { .. }
         | Op::IntoPipe { .. }
         | Op::Copy { .. } => memory(op)?,
+        Op::BindMemory { node } => {
+            let nodes: libc::c_ulong = 1 << node;
+            let bits = libc::c_ulong::BITS + 1;
+            // SAFETY: the kernel reads as many bits behind the pointer, but for the last, which it takes for one too many.
+            Errno::result(unsafe {
+                libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, &raw const nodes, bits)
+            })?;
+            done
+        }
         Op::Watch { address, length, mode, features } => {
             Answer::Number(crate::userfault::watch(address, length, mode, features)?.into_raw_fd() as u64)
         }

@@ -50,8 +50,13 @@ pub fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
 
 /// A new process, scheduled before it opens the device.
 pub fn opened_at(t: &Stage, schedule: Schedule) -> Port {
+    opened_after(t, |actor| actor.set_schedule(schedule))
+}
+
+/// A new process that something is done with before it opens the device.
+pub fn opened_after(t: &Stage, change: impl FnOnce(&Actor)) -> Port {
     let actor = Rc::new(Actor::new());
-    actor.set_schedule(schedule);
+    change(&actor);
     let mut port = t.open_by(actor);
     port.map(SPACE).expect("map the space");
     port.enter_looper();

@@ -68,6 +68,8 @@ pub enum Op {
     TakeTags { on: bool, check: bool },
     /// Map new memory that has this tag. Answers the address, without it.
     TaggedMemory { length: usize, tag: u8 },
+    /// Have new pages of this thread come from a memory node.
+    BindMemory { node: u32 },
     /// Touch a byte of memory, which may end the process.
     Touch { address: u64 },
     /// Count up a number in the arena, without ever sleeping, until another is not 0.

@@ -436,12 +436,19 @@ fn report(t: &Stage, record: &mut Recorder) {
     let client = t.client();
     let _listener = Listener::join().expect("join the group");
     record.start(t, &[("client", &client)]);
-    assert_eq!(client.refused(&client.place(77, 5, &bytes(b"lost"))), Return::FailedReply);
+    let lost = client.place(77, 5, &bytes(b"lost"));
+    assert_eq!(client.refused(&lost), Return::FailedReply);
+    // A report has 32 bits for it.
+    let huge = BinderTransactionData { data_size: (1 << 32) + 8, ..lost };
+    assert_eq!(client.refused(&huge), Return::FailedReply);
     record.stop();
     let told = record.tasks();
     record.cast.clear();
-    let wanted =
-        "binder_netlink_report from client:client to 0:0 context=binder error=29201 is_reply=0 flags=0x0 \
-                  code=0x5 size=4";
-    assert!(told.lines().any(|line| line == wanted), "{told}");
+    for size in [4, 8] {
+        let wanted = format!(
+            "binder_netlink_report from client:client to 0:0 context=binder error=29201 is_reply=0 flags=0x0 \
+             code=0x5 size={size}"
+        );
+        assert!(told.lines().any(|line| line == wanted), "{told}");
+    }
 }

@@ -3,7 +3,7 @@
 
 use crate::cases;
 use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, Port};
+use crate::port::{bytes, empty, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
@@ -21,6 +21,10 @@ cases! { "poll":
     work_of_a_waiting_looper_wakes_no_polling_thread ["POLL-4", "LOOP-6"],
     lesson_s24_deaths_that_will_not_be_told ["POLL-2", "NODE-10"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
+    work_that_came_during_a_call_served_wakes_epoll ["POLL-3", "POLL-4"],
+    work_that_came_during_a_call_served_is_an_edge ["POLL-3", "POLL-4"],
+    work_that_came_during_a_call_made_wakes_epoll ["POLL-3", "POLL-4"],
+    work_that_came_before_exit_wakes_epoll ["POLL-3", "POLL-6"],
     lesson_s19_own_completion_wakes_epoll ["POLL-5", "TXN-17"],
     lesson_s19_own_completion_is_an_edge ["POLL-5", "TXN-17"],
     lesson_c01_r18_thread_exit_under_epoll ["POLL-6"],
@@ -225,6 +229,86 @@ fn work_wakes_epoll(t: &Stage) {
         manager.reply(&empty());
         client.wait_reply();
     }
+}
+
+/// Somebody calls a thread that is busy. Its epoll set looks, and finds nothing to read.
+fn call_the_busy(port: &Port, set: usize, caller: &Port) {
+    caller.start_call(0, 2, &empty());
+    caller.actor.expect_blocked();
+    assert_eq!(epoll_wait(port, set, 0), 0, "the call is for others");
+}
+
+/// The call that came meanwhile can be read by the thread that polls.
+fn expect_the_call(port: &Port, set: usize, caller: &Port) {
+    assert_eq!(epoll_wait(port, set, PATIENCE_MS), IN, "the thread is free again, and a call waits");
+    assert_eq!(port.wait_call().code, 2);
+    port.reply(&empty());
+    caller.wait_reply();
+}
+
+fn came_during_a_call_served(t: &Stage, edge: bool) {
+    let (manager, first, second) = (t.manager(), t.client(), t.client());
+    first.round_trip(0, &manager, &empty(), &empty());
+    let set = epoll_by(&manager, edge);
+    first.start_call(0, 1, &empty());
+    assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+    manager.wait_call();
+    call_the_busy(&manager, set, &second);
+    // As libbinder replies: with room to read that it has.
+    let mut reply = Commands::new();
+    reply.reply(&manager.place(0, 0, &empty()));
+    let outcome =
+        manager.raw(WriteReadOp { commands: reply.as_bytes().to_vec(), room: 256, ..Default::default() });
+    assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
+    first.wait_reply();
+    expect_the_call(&manager, set, &second);
+}
+
+fn work_that_came_during_a_call_served_wakes_epoll(t: &Stage) {
+    came_during_a_call_served(t, false);
+}
+
+fn work_that_came_during_a_call_served_is_an_edge(t: &Stage) {
+    came_during_a_call_served(t, true);
+}
+
+fn work_that_came_during_a_call_made_wakes_epoll(t: &Stage) {
+    let (manager, server, second) = (t.manager(), t.server(), t.client());
+    server.start_call(0, 1, &object(FlatBinderObject::binder(0x100, 0)));
+    let call = manager.wait_call();
+    let handle = manager.object_at(&call, 0).handle();
+    manager.send(|c| c.acquire(handle));
+    manager.free(&call);
+    manager.reply(&empty());
+    server.wait_reply();
+    server.settle_counts();
+    let set = epoll(&manager);
+    assert_eq!(epoll_wait(&manager, set, 0), 0);
+    manager.send(|c| c.transaction(&manager.place(handle, 0, &empty())));
+    server.wait_call();
+    call_the_busy(&manager, set, &second);
+    manager.start_raw(WriteReadOp { room: 256, ..Default::default() });
+    manager.actor.expect_blocked();
+    server.reply(&empty());
+    let [Return::Noop, Return::TransactionComplete, Return::Reply(reply)] =
+        manager.finish_raw().returns()[..]
+    else {
+        panic!("the server has replied");
+    };
+    manager.free(&reply);
+    expect_the_call(&manager, set, &second);
+}
+
+fn work_that_came_before_exit_wakes_epoll(t: &Stage) {
+    let (manager, first, second) = (t.manager(), t.client(), t.client());
+    let set = epoll(&manager);
+    first.start_call(0, 1, &empty());
+    assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+    manager.wait_call();
+    call_the_busy(&manager, set, &second);
+    assert_eq!(manager.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(first.wait_refusal(), Return::DeadReply);
+    expect_the_call(&manager, set, &second);
 }
 
 fn lesson_c01_r18_thread_exit_under_epoll(t: &Stage) {

@@ -5,7 +5,9 @@
 use crate::actor::{patience, Actor};
 use crate::bystander::{counted, has_two_cpus, Count};
 use crate::cases;
-use crate::cast::{cast, cast_with, node, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM, ROUND_ROBIN};
+use crate::cast::{
+    cast, cast_with, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM, ROUND_ROBIN,
+};
 use crate::ops::WriteReadOp;
 use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
@@ -28,8 +30,10 @@ cases! { "realtime":
     call_back_inherits ["TXN-31", "TXN-11"],
     reply_restores_whatever_happened ["TXN-31", "TXN-12"],
     exit_of_the_server_restores ["TREL-1"],
+    close_by_another_thread_restores ["TREL-1", "REL-1"],
     restores_what_was_real_time ["TXN-12"],
     waiting_for_the_pool_resets ["LOOP-7", "OPEN-1"],
+    opener_that_shares_is_the_default ["LOOP-7", "OPEN-1"],
     lesson_s15_policy_is_inherited_by_one_thread_alone ["TXN-31"],
     limit_of_the_server ["TXN-31", "LSM-2"],
     server_without_a_limit_gets_the_best_it_may ["TXN-31", "LSM-2"],
@@ -241,6 +245,17 @@ fn exit_of_the_server_restores(t: &Stage) {
     expect(t, &cast.server, Nice(0));
 }
 
+/// A thread that serves a call while another one closes the device goes on, and is no longer as urgent as the caller.
+fn close_by_another_thread_restores(t: &Stage) {
+    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+    let other = cast.server.thread();
+    cast.call(Fifo(5));
+    expect(t, &cast.server, Fifo(5));
+    other.give_up();
+    assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
+    expect(t, &cast.server, Nice(0));
+}
+
 fn restores_what_was_real_time(t: &Stage) {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     // What it has while it waits is what it gets back, flag and all.
@@ -262,6 +277,21 @@ fn waiting_for_the_pool_resets(t: &Stage) {
     urgent.actor.set_schedule(Nice(2));
     urgent.park();
     expect(t, &urgent, RoundRobin(3));
+}
+
+/// A thread that was real-time for a oneway call shares the CPU afterwards as who opened the device does.
+fn opener_that_shares_is_the_default(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
+        let server = opened_after(t, |actor| actor.set_policy(policy, 0));
+        let handle = introduce(&manager, &server, node(FIFO | 20), &client);
+        server.settle_counts();
+        let cast = Cast { manager: manager.clone(), server, client: client.clone(), handle };
+        let seen = cast.told();
+        t.ours_alone("oneway calls of the node are not served as it demands", seen == Fifo(20));
+        cast.server.park();
+        assert_eq!(cast.server.actor.policy(), policy);
+    }
 }
 
 /// While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 cases! { "reclaim":
     lesson_r07_idle_pages_go_and_come_back ["lesson R07", "ALLOC-5"],
     as_the_kernel_does_it ["ALLOC-5"],
+    found_on_its_node ["ALLOC-5"],
     pages_in_use_stay ["ALLOC-5"],
     edges_in_use_stay ["ALLOC-5", "ALLOC-4"],
     what_went_is_not_there ["ALLOC-5", "MMAP-5"],
@@ -93,6 +94,45 @@ fn as_the_kernel_does_it(t: &Stage) {
             shrinker.pages()
         );
     }
+}
+
+/// How many pages of its space a process has on a memory node.
+fn pages_on(port: &Port, node: u32) -> u64 {
+    let maps = std::fs::read_to_string(format!("/proc/{}/numa_maps", port.actor.pid()))
+        .expect("where its pages are");
+    let here = format!("N{node}=");
+    let of_spaces = maps.lines().filter(|line| line.contains("binder"));
+    of_spaces
+        .flat_map(str::split_whitespace)
+        .filter_map(|word| word.strip_prefix(&here)?.parse::<u64>().ok())
+        .sum()
+}
+
+/// A page is where its sender gets memory, and what the driver knows of it may be elsewhere. It is looked for where it is.
+fn found_on_its_node(t: &Stage) {
+    let reclaim = std::path::Path::new("/sys/devices/system/node/node1/reclaim");
+    if !t.needs("a second memory node, and a kernel that reclaims one alone", reclaim.exists()) {
+        return;
+    }
+    let (manager, client) = (t.manager(), t.client());
+    client.actor.pin(0);
+    // What the driver allocates here, on the first node, has room for more of its kind.
+    client.round_trip(0, &manager, &bytes(&pattern(2 * PIECE, 0)), &empty());
+    client.actor.number(Op::BindMemory { node: 1 }).expect("bind memory to a node");
+    client.round_trip(0, &manager, &bytes(&pattern(20 * PIECE, 1)), &empty());
+    let before = pages_on(&manager, 1);
+    assert!(before >= 18, "{before} pages are on the second node");
+    // The kernel looks at a node only if so much of it is cache.
+    for share in ["slab", "unmapped"] {
+        std::fs::write(format!("/proc/sys/vm/min_{share}_ratio"), "0")
+            .expect("the share of a node that is kept");
+    }
+    for _ in 0..3 {
+        // As many are not to be had, which is an error.
+        let _ = std::fs::write(reclaim, "256M");
+    }
+    let after = pages_on(&manager, 1);
+    assert!(after <= 2, "{after} of {before} pages are left");
 }
 
 fn pages_in_use_stay(t: &Stage) {

@@ -10,7 +10,7 @@ use super::spam::{FIRST, LENGTH, SPACE};
 use super::{pattern, NO_HANDLE};
 use crate::cases;
 use crate::freezer::Freezer;
-use crate::netlink::{binder_family, Listener, Report};
+use crate::netlink::{binder_family, by_nobody, Listener, Report};
 use crate::port::{bytes, empty, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
@@ -101,13 +101,7 @@ fn family_and_group(t: &Stage) {
 
 fn anybody_may_listen(t: &Stage) {
     let client = t.client();
-    let listener = std::thread::spawn(|| {
-        const NOBODY: libc::c_long = 65534;
-        // SAFETY: A system call without pointers, of this thread alone: the library would ask all of them.
-        assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
-        Listener::join()
-    });
-    let listener = listener.join().expect("a thread").expect("join without any right");
+    let listener = by_nobody(Listener::join).expect("join without any right");
     let data = client.place(NO_HANDLE, 0, &empty());
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(listener.news(), [lost(t, &client, &data, Return::FailedReply)]);

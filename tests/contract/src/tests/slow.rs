@@ -10,7 +10,7 @@ use super::{gaps, messages};
 use crate::actor::patience;
 use crate::cases;
 use crate::freezer::{Freezer, LONG};
-use crate::netlink::{Listener, SlowCall};
+use crate::netlink::{by_nobody, Listener, SlowCall};
 use crate::port::{empty, introduce, Port};
 use crate::stage::Stage;
 use binder_sys::*;
@@ -26,10 +26,12 @@ use std::time::{Duration, Instant};
 
 cases! { "slow":
     off_unless_asked_for ["PARAM-3"],
+    listening_takes_a_right ["NL-1"],
     told_once ["TXN-10"],
     is_in_the_log_and_in_traces ["PARAM-3"],
     fast_call_is_not_told ["TXN-10"],
     chain_of_three ["TXN-11"],
+    chain_that_is_too_long_for_the_log ["TXN-11"],
     call_back_is_told_and_not_what_it_came_from ["TXN-11"],
     chain_through_a_thread_that_was_called_back ["TXN-11"],
     thread_among_many ["TXN-10"],
@@ -182,6 +184,14 @@ fn off_unless_asked_for(t: &Stage) {
     told.of(t, &[&client]);
     server.reply(&empty());
     client.wait_reply();
+}
+
+/// What is told is of all users' threads.
+fn listening_takes_a_right(t: &Stage) {
+    if t.ours_alone("slow calls are not told", t.driver.parameter("slow_call_ms").exists()) {
+        let refused = by_nobody(Listener::of_slow_calls).err().expect("a right is needed");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+    }
 }
 
 fn told_once(t: &Stage) {
@@ -521,6 +531,20 @@ fn ring<const N: usize>(t: &Stage) -> (Port, [Port; N], [u32; N]) {
         handle
     });
     (manager, ports, handles)
+}
+
+/// A line of the log holds eight calls, whatever the numbers in them.
+fn chain_that_is_too_long_for_the_log(t: &Stage) {
+    let (manager, ports, handles) = ring::<11>(t);
+    let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
+    for (at, callee) in ports[1..].iter().enumerate() {
+        ports[at].start_call(handles[at], 0, &empty());
+        callee.wait_call();
+    }
+    told.limit.change(SOON);
+    let chain = told.of(t, &[&ports[0]]);
+    assert_eq!(chain.matches(" waits for ").count(), 8, "{chain}");
+    assert!(chain.ends_with("; and 2 more"), "{chain}");
 }
 
 /// What is told of a cycle of them that this one closes.
