@@ -42,6 +42,8 @@ def _boot(name, driver, seconds, seed):
     program = programs.build_for(name, "tests/android")
     files = _manager() | {"/lab/android": program, "/lab/policy": policy()}
     argv = ["/lab/android", "--seconds", str(seconds), "--seed", str(seed), "--policy", "/lab/policy"]
+    if driver == "c":
+        argv.append("--leaves-nodes")
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=seconds + _AROUND, silence=_SILENCE,
                     boot=BOOT, mount=False)
     title = f"Android's user space {name} {driver} {seconds} s"

@@ -41,6 +41,9 @@ struct Arguments {
     /// Have the security module load and enforce this policy
     #[arg(long)]
     policy: Option<PathBuf>,
+    /// Take it for known that the driver leaves a node for ever whose owner ends while a call of it is copied
+    #[arg(long)]
+    leaves_nodes: bool,
     /// Android's service manager, with its libraries in lib/ beside it
     #[arg(long, default_value = "/aosp/servicemanager")]
     manager: PathBuf,
@@ -70,7 +73,8 @@ fn main() -> anyhow::Result<()> {
     figures.print();
     went?;
     drop(activity);
-    verdict::end_services(services)?;
+    let left = verdict::end_services(services, arguments.leaves_nodes)?;
+    println!("figure nodes left for ever: {left}");
     figures.check(arguments.policy.is_some())?;
     no_failures(shared)?;
     println!("android ok: {} s, seed {}", arguments.seconds, arguments.seed);

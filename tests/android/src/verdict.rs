@@ -8,7 +8,7 @@ use crate::shared::{Calls, Shared, Started};
 use crate::system::RESTING;
 use crate::watchdog::LOGS;
 use anyhow::{bail, ensure, Context};
-use binder_logs::{Log, Mode, State, Stats};
+use binder_logs::{Log, Mode, Node, NodeCounts, State, Stats};
 use nix::unistd::Pid;
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
@@ -106,26 +106,32 @@ pub fn check_ended(started: &'static [Started], activity: &Activity) -> anyhow::
     Ok(())
 }
 
-/// Ends all services, and waits until the driver has nothing left.
-pub fn end_services(services: Vec<(&'static str, Pid)>) -> anyhow::Result<()> {
+/// Ends all services, and waits until the driver has nothing left. Returns how many nodes are left for ever all the same, if the
+/// driver is known to do so: their owners ended while a call of them was copied, so they count -1 strong references.
+pub fn end_services(services: Vec<(&'static str, Pid)>, leaves_nodes: bool) -> anyhow::Result<usize> {
     for (_, pid) in services.into_iter().rev() {
         identity::end(pid);
     }
     let logs = Path::new(LOGS);
-    let mut left = String::new();
+    let (mut left, mut nodes) = (String::new(), 0);
     let gone = wait("the driver has nothing left", || {
         let state = State::read(&logs.join("state"), Mode::Strict)?;
         let stats = Stats::read(&logs.join("stats"), Mode::Strict)?;
         left = format!("{state}{stats}");
         let objects = &stats.total.objects;
         ensure!(!objects.is_empty(), "the driver counts no objects");
-        let is_empty = state.processes.is_empty() && state.dead_nodes.is_empty();
-        Ok(is_empty && objects.iter().all(|object| object.active == 0))
+        nodes = state.dead_nodes.iter().filter(|node| leaves_nodes && is_left(node)).count();
+        let is_empty = state.processes.is_empty() && state.dead_nodes.len() == nodes;
+        Ok(is_empty && objects.iter().map(|object| object.active).sum::<i64>() == nodes as i64)
     });
     if let Err(why) = gone {
         bail!("{why:#}\n{left}");
     }
-    Ok(())
+    Ok(nodes)
+}
+
+fn is_left(node: &Node) -> bool {
+    matches!(node.counts, NodeCounts::Full { local_strong: -1, internal_strong: 0, .. })
 }
 
 /// The sum of one number of all applications.

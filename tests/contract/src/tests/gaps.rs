@@ -7,7 +7,7 @@
 
 use crate::cases;
 use crate::freezer::{Freezer, LONG};
-use crate::logs::Logs;
+use crate::logs::{until, Logs};
 use crate::ops::{Op, WriteReadOp};
 use crate::pages::page;
 use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
@@ -23,6 +23,7 @@ cases! { "gaps":
     lesson_s03_waiting_thread_makes_another_call_meanwhile ["TXN-11", "TREL-1"],
     waiting_thread_exits_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
     target_ends_while_a_call_is_copied ["REL-2", "TXN-1"],
+    node_of_a_target_that_ends_is_not_left ["NODE-12", "REL-2"],
     target_freezes_while_a_call_is_copied ["FRZ-1", "FRZ-3"],
     sender_is_signalled_while_a_call_is_copied ["TXN-1", "WR-11"],
     handle_goes_while_a_call_is_copied ["TXN-7", "TXN-8"],
@@ -178,6 +179,30 @@ fn target_ends_while_a_call_is_copied(t: &Stage) {
         client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
         next.kill();
     }
+}
+
+/// A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
+/// "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
+fn node_of_a_target_that_ends_is_not_left(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+    let Some(absent) = absent(t, &client, 1) else { return };
+    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
+    owner.settle_counts();
+    let id = logs.node(&owner, 0x50).id;
+    let dead = || logs.state().dead_nodes.into_iter().find(|node| node.id == id);
+    start_absent(&client, &absent, handle, 1);
+    owner.kill();
+    until("the node is dead", dead);
+    absent.provide(0, b"too late");
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    client.send(|c| c.release(handle));
+    let left = dead();
+    t.known_difference(
+        Driver::C,
+        "a node is left whose owner ended while a call of it was copied",
+        left.is_none(),
+    );
 }
 
 fn target_freezes_while_a_call_is_copied(t: &Stage) {
