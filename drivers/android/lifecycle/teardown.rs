@@ -25,7 +25,7 @@ use crate::{
     thread::Thread,
     trace,
     transaction::TransactionBox,
-    work::{Dequeued, Wake, Work, WorkTicket}, //
+    work::{Dequeued, ThreadWake, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     rbtree::RBTreeNode,
@@ -38,11 +38,12 @@ use kernel::{
 /// Ends a thread, on `BINDER_THREAD_EXIT` or when its process ends. Does nothing if the thread has
 /// ended before. No lock may be held.
 pub(crate) fn end_thread(thread: &Arc<Thread>) {
-    let Some((record, spare, raised_from)) = close_thread(thread) else {
+    let Some((rest, raised_from, wake)) = close_thread(thread) else {
         return;
     };
     binder_debug!(Threads, "thread {} ends", thread.id);
-    drop((record, spare));
+    drop(rest);
+    wake.now(thread, WakeHint::Anywhere);
     thread.remove_caller();
     if let Some(saved) = raised_from {
         end_service(thread, saved);
@@ -67,14 +68,8 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
         sched::cond_resched();
     }
     drop(take_stack(thread));
-    let wakes_pollers = loop {
-        match pass_on_work(thread) {
-            Leftover::Nothing { wakes_pollers } => break wakes_pollers,
-            leftover => leftover.end(&thread.process),
-        }
-    };
-    if wakes_pollers {
-        thread.process.notify_pollers();
+    while let Some(leftover) = pass_on_work(thread) {
+        leftover.end(&thread.process);
     }
 }
 
@@ -90,9 +85,11 @@ fn end_service(thread: &Thread, saved: Priority) {
 }
 
 /// Sets `has_ended`, so that nothing is queued for the thread any more. Returns what only a running
-/// thread needs, to be dropped without the lock, and the priority from which the thread was raised,
-/// if it was. Returns `None` if the thread has ended before. Takes the state lock.
-fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Priority>)> {
+/// thread needs, to be dropped without the lock; the priority from which the thread was raised, if
+/// it was; and the wake of [pollers that have to
+/// look](crate::process::ProcessState::pollers_have_to_look), because the next record of the task
+/// is available. Returns `None` if the thread has ended before. Takes the state lock.
+fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>, ThreadWake)> {
     let mut process = thread.process.lock_state();
     if thread.has_ended.load(Relaxed) {
         return None;
@@ -105,7 +102,12 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, impl Sized, Option<Prior
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state(&mut process);
     let spare = state.take_spares();
-    Some((record, spare, state.raised_from.take()))
+    let raised_from = state.raised_from.take();
+    let wake = match state.looper.polls() && process.pollers_have_to_look() {
+        true => ThreadWake::Pollers,
+        false => ThreadWake::Nobody,
+    };
+    Some(((record, spare), raised_from, wake))
 }
 
 /// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding
@@ -133,29 +135,25 @@ fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
     core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new())
 }
 
-/// Takes the oldest work out of the queue of a thread that has ended, if there is any, and either
-/// returns it or queues it for the process.
+/// Takes the oldest work out of the queue of a thread that has ended, and either returns it or
+/// queues it for the process.
 ///
 /// Both happen under one lock, because a node records in which queue its node update is, and it has
 /// to be there whenever the lock is free (lesson S22).
-fn pass_on_work(thread: &Thread) -> Leftover {
+fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     let mut process = thread.process.lock_state();
-    let state = thread.state(&mut process);
-    let Some((work, ticket)) = state.pop_work() else {
-        let wakes_pollers = state.looper.polls() && process.pollers_have_to_look();
-        return Leftover::Nothing { wakes_pollers };
-    };
+    let (work, ticket) = thread.state(&mut process).pop_work()?;
     // The owner of a node still has to read its node update (lesson R11), and the holder of a
     // notification still has to read of a death, and that the notification is cleared (lesson C16).
     if let Work::Node(node) = &work {
         node.move_update_to_process(&mut process);
     }
-    match work {
+    Some(match work {
         Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
             Leftover::PassedOn(process.push_to_process(work))
         }
         work => Leftover::Work(work, ticket),
-    }
+    })
 }
 
 /// What remains to be done for work that was queued for a thread or a process that ends.
@@ -165,10 +163,6 @@ enum Leftover {
     PassedOn(Wake),
     /// The work has to be ended.
     Work(Work, Option<WorkTicket>),
-    /// No work was left. If the thread polled, the task may poll for work of the process that was
-    /// queued while the thread was not available, see
-    /// [`pollers_have_to_look`](crate::process::ProcessState::pollers_have_to_look).
-    Nothing { wakes_pollers: bool },
 }
 
 impl Leftover {
@@ -189,7 +183,6 @@ impl Leftover {
                 call.fail(TransactionError::died(Reason::ReceiverEnded));
             }
             Self::Work(work, ticket) => drop((work, ticket)),
-            Self::Nothing { wakes_pollers: _ } => {}
         }
     }
 }
