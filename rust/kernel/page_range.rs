@@ -93,6 +93,8 @@ use kernel::{
 
 #[path = "page_range/access.rs"]
 mod access;
+#[path = "page_range/in_vain.rs"]
+mod in_vain;
 #[path = "page_range/pool.rs"]
 mod pool;
 #[path = "page_range/present.rs"]

@@ -9,7 +9,7 @@ mod scene;
 use scene::{put, seen, Mapped, Scene};
 
 use super::{
-    pool::{InVain, ListId},
+    in_vain::{InVain, ListId},
     slots::{OwnedRecord, Slot}, //
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};

@@ -2,6 +2,8 @@
 //! Calls that nobody has taken yet, and messages that nobody has given back.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use binder_sys::Parcel;
@@ -32,48 +34,66 @@ fn server(scene: &mut Scene, count: u64) -> Result<Actor> {
     })
 }
 
-/// As many threads, each of which makes one call when it is let through.
+/// As many threads, each of which makes one call when it is let through. Nobody but them runs while they call: what one takes would
+/// depend on whom the scheduler lets run first.
 fn callers(scene: &mut Scene, count: u64) -> Result<Actor> {
     scene.actor("process of many callers", move |turns, device| {
         let port = service::open(device)?.port().clone();
-        let (ready_in, ready) = pipe().context("pipe")?;
         let (gate, open) = pipe().context("pipe")?;
-        let (gate, ready) = (Arc::new(gate), Arc::new(ready));
+        let (gate, steps) = (Arc::new(gate), Arc::new(Steps::new(count)?));
         for _ in 0..count {
-            let (port, gate, ready) = (port.clone(), gate.clone(), ready.clone());
+            let (port, gate, steps) = (port.clone(), gate.clone(), steps.clone());
             spawn(move || {
                 let mut talker = Talker::on(port);
                 talker.out.enter_looper();
                 talker.flush()?;
-                step(&ready)?;
+                steps.done()?;
                 read(&*gate, &mut [0]).context("waiting at a gate")?;
                 let call = Parcel::new().to_handle(0, Ask::Answer as u32, TransactionFlags::empty());
                 talker.out.transaction(&call);
                 talker.flush()?;
-                step(&ready)?;
+                steps.done()?;
                 // The call ends as the quantity wants it to, by a reply or by the other side's death.
                 let _ = talker.next();
-                step(&ready)?;
+                steps.done()?;
                 std::thread::park();
                 Ok(())
             })?;
         }
-        await_steps(&ready_in, count)?;
+        steps.wait()?;
         turns.pause()?;
-        (0..count).try_for_each(|_| step(&open))?;
-        await_steps(&ready_in, count)?;
+        write(&open, &vec![0; count as usize]).context("opening a gate")?;
+        steps.wait()?;
         turns.pause()?;
-        await_steps(&ready_in, count)?;
+        steps.wait()?;
         turns.stop()
     })
 }
 
-fn step(pipe: &OwnedFd) -> Result<()> {
-    write(pipe, &[0]).context("a pipe between threads").map(drop)
+/// Steps that all of so many threads take, and one more that waits until the last of them has taken it.
+struct Steps {
+    threads: u64,
+    taken: AtomicU64,
+    wait: OwnedFd,
+    last: OwnedFd,
 }
 
-fn await_steps(pipe: &OwnedFd, count: u64) -> Result<()> {
-    (0..count).try_for_each(|_| read(pipe, &mut [0]).context("a pipe between threads").map(drop))
+impl Steps {
+    fn new(threads: u64) -> Result<Self> {
+        let (wait, last) = pipe().context("pipe")?;
+        Ok(Self { threads, taken: AtomicU64::new(0), wait, last })
+    }
+
+    fn done(&self) -> Result<()> {
+        if (self.taken.fetch_add(1, Ordering::Relaxed) + 1) % self.threads == 0 {
+            write(&self.last, &[0]).context("a pipe between threads")?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<()> {
+        read(&self.wait, &mut [0]).context("a pipe between threads").map(drop)
+    }
 }
 
 /// Calls that wait, then all answered.
