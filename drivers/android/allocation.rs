@@ -49,7 +49,7 @@ pub(crate) enum HeldObject {
 }
 
 /// All objects that the data of a transaction names.
-struct BufferObjects {
+pub(crate) struct BufferObjects {
     /// Nodes and handles.
     held: OneOrMany<HeldObject>,
     /// Files that are not installed in the receiver yet.
@@ -175,6 +175,13 @@ pub(crate) struct Delivered {
 // See [`crate::range_alloc::FIRST`] and [`crate::range_alloc::FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 256);
 const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_BOOKS <= 2048);
+
+/// What is left of a buffer that was freed.
+#[must_use]
+pub(crate) struct Freed {
+    pub(crate) node: Option<NodeInUse>,
+    pub(crate) named: Option<KBox<BufferObjects>>,
+}
 
 /// What the task that has freed a buffer does next.
 #[must_use]
@@ -322,7 +329,10 @@ impl Process {
             named,
             ..
         } = buffer;
-        let _ = self.release_named(named, None);
+        if let Some(named) = named {
+            // It was not delivered, and has no descriptors of the receiver.
+            let _ = self.release_objects(named, None);
+        }
         let offset = offset as usize;
         if is_cleared {
             // Fails only for pages that are absent, which hold nothing to be zeroed.
@@ -332,16 +342,12 @@ impl Process {
         self.buffers.abort(offset, layout.size(), &self.pages);
     }
 
-    /// Frees the buffer at this address for the calling task, which belongs to this process. If it
-    /// was that of a call, the node of the call stays in use, and is returned as well. Returns
-    /// nothing if there is no buffer that it may free: the buffer was never delivered, the address
-    /// is not its exact start, or another thread is freeing it (contract OBJ-12). `descriptors` are
-    /// those of the calling task.
-    pub(crate) fn free_buffer(
-        &self,
-        address: u64,
-        descriptors: Descriptors<'_, Self>,
-    ) -> Option<(AfterFree, Option<NodeInUse>)> {
+    /// Frees the buffer at this address for the calling task, which belongs to this process. Returns
+    /// the node of the call that the buffer was for, which stays in use; and the objects that its
+    /// data names, which are to be [released](Self::release_objects) after that use has ended.
+    /// Nothing if there is no buffer that it may free: the buffer was never delivered, the address
+    /// is not its exact start, or another thread is freeing it (contract OBJ-12).
+    pub(crate) fn free_buffer(&self, address: u64) -> Option<Freed> {
         let address = usize::try_from(address).ok()?;
         let offset = address.checked_sub(self.pages.address()?)?;
         let mut buffers = self.buffers.lock();
@@ -365,12 +371,14 @@ impl Process {
                 leftover.discard();
             }
         }
-        let after = self.release_named(delivered.named, Some(descriptors));
         let node = delivered.node.map(NodeInUse);
         if let (Some(node), true) = (&node, delivered.is_oneway) {
             node.0.end_oneway();
         }
-        Some((after, node))
+        Some(Freed {
+            node,
+            named: delivered.named,
+        })
     }
 
     /// Ends all buffers of a process that ends, without undoing what ends with the process anyway.
@@ -386,21 +394,9 @@ impl Process {
         }
     }
 
-    /// Releases the objects that the data of a buffer names. Descriptors are closed in the calling
-    /// task; a buffer that was not delivered has none.
-    #[inline]
-    fn release_named(
-        &self,
-        named: Option<KBox<BufferObjects>>,
-        descriptors: Option<Descriptors<'_, Self>>,
-    ) -> AfterFree {
-        match named {
-            None => AfterFree::Nothing,
-            Some(named) => self.release_objects(named, descriptors),
-        }
-    }
-
-    fn release_objects(
+    /// Releases the objects that the data of a buffer names. Those that are descriptors are closed
+    /// in the calling task, whose `descriptors` they are among. Sleeps; no lock may be held.
+    pub(crate) fn release_objects(
         &self,
         mut named: KBox<BufferObjects>,
         descriptors: Option<Descriptors<'_, Self>>,

@@ -459,13 +459,15 @@ impl Process {
         self.pollers.notify_all();
     }
 
-    /// Removes the registration of a freeze notification with this process. Returns its place, or
-    /// nothing if it is not registered.
+    /// Removes the registration of a freeze notification of the node `pointer` of this process.
+    /// Returns its place, or nothing if it is not registered.
     pub(crate) fn remove_freeze_registration(
         &self,
+        pointer: u64,
         notification: &Arc<FreezeNotification>,
     ) -> Option<Place<FreezeNotification>> {
-        self.lock_state().freeze_registrations.remove(notification)
+        let mut state = self.lock_state();
+        state.freeze_registrations.remove(pointer, notification)
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have

@@ -359,15 +359,15 @@ impl Transaction {
             Content::Empty | Content::Failed(_) => {}
             Content::Draft { node, buffer } => node.owner().give_back_buffer(buffer),
             Content::Call { node, buffer } => {
-                node.owner().give_back_buffer(buffer);
                 node.end_call();
+                node.owner().give_back_buffer(buffer);
             }
             Content::Oneway { node, buffer, turn } => {
-                node.owner().give_back_buffer(buffer);
                 if turn == Turn::Taken {
                     node.end_oneway();
                 }
                 node.end_call();
+                node.owner().give_back_buffer(buffer);
             }
             Content::Reply {
                 buffer, is_queued, ..

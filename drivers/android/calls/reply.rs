@@ -67,8 +67,11 @@ pub(crate) fn reply(
         }
     };
     match (completion, error) {
-        // No command is left to be stopped.
-        (Completion::ReadAtOnce(sent), _) => sender.completion.set(Some(sent)),
+        // No command is left to be stopped, if the completion is read.
+        (Completion::ReadAtOnce(mut sent), error) => {
+            sent.has_failed = error.is_some();
+            sender.completion.set(Some(sent));
+        }
         (Completion::Queued, None) => {}
         (Completion::Queued, Some(_)) => thread.stop_until_completion(),
         (Completion::Later, _) => thread.end_reply(error.is_some()),
@@ -138,6 +141,7 @@ fn begin_reply(
         }
         Completion::ReadAtOnce(ReplySent {
             needs_thread: process.needs_thread(thread),
+            has_failed: false,
         })
     } else {
         if let Some(ticket) = state.spare_ticket.take() {

@@ -34,4 +34,7 @@ pub(crate) struct ReplySent {
     /// Whether the pool needed one more thread when the thread replied, see
     /// [`ProcessState::needs_thread`](crate::process::ProcessState::needs_thread).
     pub(crate) needs_thread: bool,
+    /// Whether the reply has failed, which its caller reads: if the thread cannot read the
+    /// completion at once, that stops its commands until it does (contract TXN-25).
+    pub(crate) has_failed: bool,
 }

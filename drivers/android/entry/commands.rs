@@ -4,7 +4,7 @@
 //! and runs it.
 
 use crate::{
-    allocation::AfterFree,
+    allocation::{AfterFree, BufferObjects, Freed},
     calls::{
         reply,
         send,
@@ -156,21 +156,39 @@ fn execute_other(sender: &Sender<'_>, command: Command, input: &WriteBuffer) -> 
     Ok(())
 }
 
-/// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for.
+/// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for, if
+/// nothing else is left of it.
 #[inline(always)]
 fn free_buffer(sender: &Sender<'_>, address: u64, input: &WriteBuffer) -> Option<NodeInUse> {
     let thread = sender.thread;
-    let Some((after, node)) = thread.process.free_buffer(address, sender.descriptors) else {
+    let Some(freed) = thread.process.free_buffer(address) else {
         input.refuse(
             Command::FreeBuffer,
             fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
         );
         return None;
     };
-    if let AfterFree::ReturnSoon = after {
+    let Freed { node, named } = freed;
+    match named {
+        None => node,
+        Some(named) => {
+            release_freed(sender, node, named);
+            None
+        }
+    }
+}
+
+/// Ends what a freed buffer held on to, in the order in which the process reads of it: the call's
+/// node, then the objects (contract NODE-6).
+fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<BufferObjects>) {
+    if let Some(node) = node {
+        node.end();
+    }
+    let thread = sender.thread;
+    let descriptors = Some(sender.descriptors);
+    if let AfterFree::ReturnSoon = thread.process.release_objects(named, descriptors) {
         thread.must_return.store(true, Relaxed);
     }
-    node
 }
 
 fn handle(input: &WriteBuffer) -> Result<u32> {

@@ -84,7 +84,7 @@ pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
 /// lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
-    let written = read_buffer::begin(io).inspect_err(|_| queue_completion(thread))?;
+    let written = read_buffer::begin(io).inspect_err(|_| queue_completion(thread, &sent))?;
     trace::wait_for_work(|| Waiting {
         takes_common_work: false,
         has_calls: thread.is_calling(&thread.process.lock_state()),
@@ -302,11 +302,14 @@ fn write_all_work<'a>(
 /// Queues the completion of a reply that was to be read at once, in the place that the thread has
 /// kept for it.
 #[cold]
-fn queue_completion(thread: &Arc<Thread>) {
+fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.lock_state();
     let ticket = thread.state(&mut process).spare_ticket.take();
     let wake = ticket.map(|ticket| thread.complete_reply(&mut process, ticket));
     drop(process);
+    if sent.has_failed {
+        thread.stop_until_completion();
+    }
     if let Some(wake) = wake {
         wake.now(thread, WakeHint::Anywhere);
     }

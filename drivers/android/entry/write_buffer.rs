@@ -36,11 +36,13 @@ pub(crate) struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// Returns the write buffer that `io` describes.
+    /// Returns the write buffer that `io` describes. One that would end beyond the last address
+    /// has no commands (contract WR-2).
     pub(crate) fn new(io: &WriteRead) -> Self {
+        let end = io.write_buffer.checked_add(io.write_size);
         Self {
             address: io.write_buffer,
-            size: io.write_size,
+            size: end.map_or(0, |_| io.write_size),
             consumed: io.write_consumed,
             piece: UserBytes::new(),
         }

@@ -93,7 +93,13 @@ fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
 fn thaw(targets: &mut [FreezeTarget]) {
     let changing = CHANGING.lock();
     for FreezeTarget { process, event, .. } in targets {
-        let (change, wake) = process.lock_state().freeze.thaw();
+        let mut state = process.lock_state();
+        // A process that has ended is not frozen, and nothing is told of it after its death.
+        if process.has_ended.load(Relaxed) {
+            continue;
+        }
+        let (change, wake) = state.freeze.thaw();
+        drop(state);
         *event = change;
         process.wake_freezers(wake);
     }

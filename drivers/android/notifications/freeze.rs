@@ -12,12 +12,13 @@ use crate::{
     common::stats::Kind,
     defs::Return,
     kernel_ext::{park::WakeHint, sched},
+    node::Node,
     notification::{FreezeNotification, Notification, Subject},
     process::{Process, ProcessState},
     pure::{
         freeze_notification_state::{FreezeNotificationState, FreezeReturn},
         freeze_state::FreezeEvent,
-        registrations::{Place, Registrations, RemovedFrom}, //
+        registrations::{Place, RemovedFrom}, //
     },
     work::{OwnPlace, Wake, Work}, //
 };
@@ -120,7 +121,7 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
         return Err(EINVAL);
     }
     reference.freeze = Some(notification.clone());
-    let wake = match register(reference.node.owner(), &notification, &mut place) {
+    let wake = match register(&reference.node, &notification, &mut place) {
         Some(event) => notify(&notification, event),
         // The owner is dead and will not be frozen any more.
         None => Wake::Nobody,
@@ -137,8 +138,10 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
     let reference = handles.get_mut(handle).ok_or(EINVAL)?;
     let notification = reference.freeze.take_if(|freeze| freeze.cookie == cookie);
     let notification = notification.ok_or(EINVAL)?;
-    let owner = reference.node.owner();
-    let registration = owner.remove_freeze_registration(&notification);
+    let node = &reference.node;
+    let registration = node
+        .owner()
+        .remove_freeze_registration(node.name.ptr, &notification);
     let wake = notification.notify(|state| state.subject.clear());
     drop(handles);
     wake.now(process, WakeHint::Anywhere);
@@ -172,30 +175,34 @@ fn notify(notification: &Arc<FreezeNotification>, event: FreezeEvent) -> Wake {
 /// Registers a notification with the owner of a node. Returns the event to notify now, or nothing
 /// if the owner has ended; then `place` keeps its value.
 fn register(
-    owner: &Process,
+    node: &Node,
     notification: &Arc<FreezeNotification>,
     place: &mut Option<Place<FreezeNotification>>,
 ) -> Option<FreezeEvent> {
+    let owner = node.owner();
     let mut state = owner.lock_state();
     if owner.has_ended.load(Relaxed) {
         return None;
     }
     state
         .freeze_registrations
-        .insert(notification, place.take()?);
+        .insert(node.name.ptr, notification, place.take()?);
     Some(state.freeze.last_event())
 }
 
 /// Notifies the holders of all freeze notifications that are registered with a process, one by one
-/// (lesson R01). To be called with no lock held.
+/// (lesson R01), until it ends: then they are told of its death. To be called with no lock held.
 pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
     let mut from = (0, 0);
     loop {
         let state = process.lock_state();
+        if process.has_ended.load(Relaxed) {
+            return;
+        }
         let next = state.freeze_registrations.first_from(from);
         let is_only = state.freeze_registrations.is_one();
         drop(state);
-        let Some(notification) = next else {
+        let Some((notification, behind)) = next else {
             return;
         };
         let wake = notify(&notification, event);
@@ -205,6 +212,6 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
         }
         // The number of registrations is limited only by memory.
         sched::cond_resched();
-        from = (Registrations::key(&*notification).0, 1);
+        from = behind;
     }
 }

@@ -17,14 +17,21 @@ use kernel::{
 /// The key by which notifications are ordered within a tree.
 pub(crate) type RegistrationKey = (u64, u64);
 
+/// Returns the key of a notification of the node that its owner names by `pointer`. No two
+/// notifications have the same address. It only tells holders of the same node apart: what one
+/// holder is notified of comes in the order of the owner's pointers, as with the C driver.
+fn key_of<N>(pointer: u64, notification: &N) -> RegistrationKey {
+    (pointer, core::ptr::from_ref(notification).addr() as u64)
+}
+
 /// The tree node of a notification, allocated before a lock is taken.
 pub(crate) type Place<N> = RBTreeNodeReservation<RegistrationKey, Arc<N>>;
 
 /// Notifications that wait for an event. Usually there is one, which needs no tree.
 pub(crate) struct Registrations<N> {
-    /// One notification that is not in `others`, and its tree node, which is unused as long as the
-    /// notification is here.
-    single: Option<(Arc<N>, Place<N>)>,
+    /// One notification that is not in `others`, with its node's pointer and its tree node, which
+    /// is unused as long as the notification is here.
+    single: Option<(u64, Arc<N>, Place<N>)>,
     others: RBTree<RegistrationKey, Arc<N>>,
 }
 
@@ -36,35 +43,32 @@ impl<N> Registrations<N> {
         }
     }
 
-    /// Returns the key of a notification. No two notifications have the same address.
-    pub(crate) fn key(notification: &N) -> RegistrationKey {
-        (core::ptr::from_ref(notification).addr() as u64, 0)
-    }
-
-    /// Adds a notification, with the tree node that was allocated for it.
-    pub(crate) fn insert(&mut self, notification: &Arc<N>, place: Place<N>) {
+    /// Adds a notification of the node that its owner names by `pointer`, with the tree node that
+    /// was allocated for it.
+    pub(crate) fn insert(&mut self, pointer: u64, notification: &Arc<N>, place: Place<N>) {
         let notification = notification.clone();
         if self.single.is_none() {
-            self.single = Some((notification, place));
+            self.single = Some((pointer, notification, place));
         } else {
             self.others
-                .insert(place.into_node(Self::key(&notification), notification));
+                .insert(place.into_node(key_of(pointer, &*notification), notification));
         }
     }
 
-    /// Removes a notification, unless it was removed already, and returns its tree node. The
-    /// reference that is dropped is not the last one, because the caller has one.
-    pub(crate) fn remove(&mut self, notification: &Arc<N>) -> Option<Place<N>> {
-        if let Some((_, place)) = self
+    /// Removes a notification, unless it was removed already, and returns its tree node. `pointer`
+    /// is that with which it was added. The reference that is dropped is not the last one, because
+    /// the caller has one.
+    pub(crate) fn remove(&mut self, pointer: u64, notification: &Arc<N>) -> Option<Place<N>> {
+        if let Some((_, _, place)) = self
             .single
-            .take_if(|(single, _)| Arc::ptr_eq(single, notification))
+            .take_if(|(_, single, _)| Arc::ptr_eq(single, notification))
         {
             return Some(place);
         }
         if self.others.is_empty() {
             return None;
         }
-        let removed = self.others.remove_node(&Self::key(notification))?;
+        let removed = self.others.remove_node(&key_of(pointer, &**notification))?;
         Some(removed.into_reservation())
     }
 
@@ -79,16 +83,23 @@ impl<N> Registrations<N> {
         self.others.is_empty()
     }
 
-    /// Returns the first notification whose key is not less than `key`.
-    pub(crate) fn first_from(&self, key: RegistrationKey) -> Option<Arc<N>> {
-        let single = self.single.as_ref().map(|(single, _)| single);
-        let single = single.filter(|single| Self::key(single) >= key);
-        let Some(other) = self.others.cursor_lower_bound(&key) else {
-            return single.cloned();
+    /// Returns the first notification whose key is not less than `from`, and where the next one
+    /// begins.
+    pub(crate) fn first_from(&self, from: RegistrationKey) -> Option<(Arc<N>, RegistrationKey)> {
+        let single = self.single.as_ref();
+        let single = single.map(|(pointer, single, _)| (key_of(*pointer, &**single), single));
+        let single = single.filter(|(key, _)| *key >= from);
+        let other = self.others.cursor_lower_bound(&from);
+        let other = other.as_ref().map(|other| {
+            let (key, other) = other.current();
+            (*key, other)
+        });
+        let (key, first) = match (single, other) {
+            (Some(single), Some(other)) if single.0 < other.0 => single,
+            (single, other) => other.or(single)?,
         };
-        let other = other.current().1;
-        let first = single.filter(|single| Self::key(single) < Self::key(other));
-        Some(first.unwrap_or(other).clone())
+        // No object is at the last address.
+        Some((first.clone(), (key.0, key.1 + 1)))
     }
 }
 

@@ -41,17 +41,18 @@ impl Freezer {
     /// Begins to freeze, which has to take time because of a call.
     #[track_caller]
     pub fn start(&self, timeout_ms: u32) {
-        self.begin(&self.request(1, timeout_ms));
+        self.begin(true, timeout_ms);
         self.port.actor.expect_blocked();
     }
 
     /// Begins to let the process run again.
     pub fn start_to_thaw(&self) {
-        self.begin(&self.request(0, 0));
+        self.begin(false, 0);
     }
 
-    fn begin(&self, request: &BinderFreezeInfo) {
-        let argument = request.as_bytes().to_vec();
+    /// Begins one or the other, however long it takes.
+    pub fn begin(&self, freeze: bool, timeout_ms: u32) {
+        let argument = self.request(freeze.into(), timeout_ms).as_bytes().to_vec();
         self.port.actor.start(Op::Ioctl { slot: self.port.slot, number: ioctl::BINDER_FREEZE, argument });
     }
 

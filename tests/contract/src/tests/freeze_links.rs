@@ -8,6 +8,7 @@ use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
+use std::collections::HashSet;
 
 cases! { "freeze_links":
     told_at_first_and_of_each_change ["FRZN-1", "FRZN-2", "FRZN-3"],
@@ -41,6 +42,7 @@ cases! { "freeze_links":
     lesson_c09_links_come_and_go_while_it_freezes ["FRZN-2", "FRZN-4"],
     lesson_c09_handles_come_and_go_while_it_freezes ["NODE-10", "FRZN-2"],
     owner_dies_while_links_come_and_go ["FRZ-7", "FRZN-4"],
+    owner_dies_while_many_are_told ["FRZN-2", "DN-2", "FRZ-7"],
 }
 
 const COOKIE: u64 = 0x5eed_0000_0001;
@@ -466,8 +468,9 @@ fn thread_exits_with_news_unread(t: &Stage) {
 
 fn all_nodes_of_an_owner(t: &Stage) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    // They are made in another order than that of their pointers, in which the holder is told.
     let nodes = 1..=20u64;
-    for node in nodes.clone() {
+    for node in nodes.clone().map(|number| number * 8 % 21) {
         let handle = introduce(&manager, &owner, FlatBinderObject::binder(node << 4, node), &holder);
         holder.ignore_passed();
         holder.send(|c| c.request_freeze(handle, node));
@@ -479,13 +482,8 @@ fn all_nodes_of_an_owner(t: &Stage) {
     for is_frozen in [1, 0] {
         let outcome = if is_frozen == 1 { freezer.freeze(0) } else { freezer.thaw() };
         assert_eq!(outcome, Ok(()));
-        let mut heard = holder.drain();
-        heard.sort_by_key(|item| match item {
-            Return::FrozenBinder(info) => info.cookie,
-            other => panic!("{other:?}"),
-        });
         let wanted: Vec<Return> = nodes.clone().map(|node| news(node, is_frozen)).collect();
-        assert_eq!(heard, wanted);
+        assert_eq!(holder.drain(), wanted);
         for node in nodes.clone() {
             holder.send(|c| c.freeze_done(node));
         }
@@ -577,4 +575,63 @@ fn owner_dies_while_links_come_and_go(t: &Stage) {
         assert_eq!(port.drain(), vec![cleared(COOKIE); ROUNDS]);
     }
     freezer.wait_gone();
+}
+
+/// Who is frozen and killed at once has died last, for whoever is told of both. The holder has many links, so that the owner
+/// often dies while they are gone through.
+fn owner_dies_while_many_are_told(t: &Stage) {
+    for round in 0..t.tries(20) {
+        let (holder, owner) = (t.manager(), t.server());
+        let cookies = linked_to_many(&holder, &owner);
+        let freezer = Freezer::of(t, &owner);
+        let freezes = round % 2 == 0;
+        if !freezes {
+            assert_eq!(freezer.freeze(0), Ok(()));
+        }
+        freezer.begin(freezes, 0);
+        owner.kill();
+        let _ = freezer.finish();
+        freezer.wait_released(t);
+        let mut dead = HashSet::new();
+        for item in holder.drain() {
+            match item {
+                Return::DeadBinder(cookie) => assert!(dead.insert(cookie)),
+                Return::FrozenBinder(info) => {
+                    assert!(!dead.contains(&info.cookie), "{info:?} after the death")
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(dead.len() as u64, cookies.end - cookies.start);
+        holder.kill();
+    }
+}
+
+/// Gives a holder many nodes, with links for death and freezing on each, whose first state is read and confirmed.
+fn linked_to_many(holder: &Port, owner: &Port) -> std::ops::Range<u64> {
+    let cookies = 1..101u64;
+    let mut parcel = empty();
+    for cookie in cookies.clone() {
+        parcel.object(&FlatBinderObject::binder(cookie << 4, cookie));
+    }
+    owner.start_call(0, 0, &parcel);
+    // Its buffer holds the handles, so it is not freed.
+    holder.wait_call();
+    holder.reply(&empty());
+    owner.wait_reply();
+    holder.ignore_passed();
+    holder.send(|c| {
+        for (handle, cookie) in (1..).zip(cookies.clone()) {
+            c.request_death(handle, cookie).request_freeze(handle, cookie);
+        }
+        c
+    });
+    assert_eq!(holder.drain(), cookies.clone().map(|cookie| news(cookie, 0)).collect::<Vec<_>>());
+    holder.send(|c| {
+        for cookie in cookies.clone() {
+            c.freeze_done(cookie);
+        }
+        c
+    });
+    cookies
 }

@@ -32,6 +32,8 @@ cases! { "order":
     refused_oneway_in_its_place ["TXN-16", "TXN-20"],
     call_before_the_release_of_its_node ["TXN-8", "NODE-6"],
     oneway_call_before_the_release_of_its_node ["TXN-8", "NODE-6", "TXN-22"],
+    next_oneway_call_before_the_objects_of_the_last ["TXN-22", "NODE-6"],
+    node_of_a_call_before_the_objects_of_its_buffer ["TXN-8", "NODE-6"],
     acquire_before_the_call ["NODE-6", "NODE-11"],
     deaths_in_order_of_request_of_the_dead ["DN-1"],
     pending_acknowledgement_before_the_death ["TXN-16", "DN-2"],
@@ -315,6 +317,46 @@ fn oneway_call_before_the_release_of_its_node(t: &Stage) {
         owner.free(&call);
     }
     assert_eq!(owner.drain(), [Release(ID), Decrefs(ID)]);
+}
+
+/// A holder of two nodes of an owner, and its handles on them.
+fn holder_of_two(t: &Stage, second: FlatBinderObject) -> (Port, Port, [u32; 2]) {
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let handles = [NODE, second].map(|node| introduce(&manager, &owner, node, &holder));
+    owner.settle_counts();
+    (owner, holder, handles)
+}
+
+/// A freed buffer lets the next oneway call come, and then its objects go.
+fn next_oneway_call_before_the_objects_of_the_last(t: &Stage) {
+    let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
+    let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
+    let flags = TransactionFlags::ONE_WAY.bits();
+    let parcel = object(FlatBinderObject::strong_handle(sent));
+    holder.send(|c| c.transaction(&BinderTransactionData { flags, ..holder.place(to, 0, &parcel) }));
+    holder.send(|c| c.transaction(&oneway_data(&holder, to, b"2")).release(sent));
+    let call = owner.wait_call();
+    assert_eq!(owner.drain(), []);
+    owner.free(&call);
+    let first = all_in_one(&owner);
+    assert!(matches!(first[..], [Return::Noop, Return::Transaction(_)]), "{first:?}");
+    assert_eq!(owner.drain(), [Release(other), Decrefs(other)]);
+}
+
+/// A freed buffer lets the node go that was called, and then its objects.
+fn node_of_a_call_before_the_objects_of_its_buffer(t: &Stage) {
+    let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
+    let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
+    holder.start_call(to, 0, &object(FlatBinderObject::strong_handle(sent)));
+    let call = owner.wait_call();
+    owner.reply(&empty());
+    holder.wait_reply();
+    let freezer = Freezer::of(t, &holder);
+    holder.kill();
+    freezer.wait_released(t);
+    assert_eq!(owner.drain(), []);
+    owner.free(&call);
+    assert_eq!(owner.drain(), [Release(ID), Decrefs(ID), Release(other), Decrefs(other)]);
 }
 
 /// Who gives its node away is told to take a count before anybody calls it, whoever dies meanwhile.

@@ -29,6 +29,8 @@ cases! { "write_read":
     unwritable_returns_are_noticed_before_a_wait ["WR-12", "WR-6"],
     reply_is_not_lost_to_unwritable_returns ["WR-12"],
     acknowledgement_is_not_lost_to_unwritable_returns ["WR-12", "TXN-17"],
+    unread_failed_reply_stops_the_next_write ["WR-2", "WR-12", "TXN-25"],
+    commands_beyond_the_last_address ["WR-2"],
     returns_beyond_the_last_address ["WR-12"],
     failed_reply_stops_the_write ["WR-2", "TXN-25"],
     failed_call_stops_the_write ["WR-2", "TXN-20"],
@@ -289,6 +291,48 @@ fn acknowledgement_is_not_lost_to_unwritable_returns(t: &Stage) {
         client.wait_reply();
         assert_eq!(manager.drain(), [Return::TransactionComplete]);
     }
+}
+
+/// Of a reply that failed its sender has to read that it is done with, also if that was to be in the same ioctl and could
+/// not be: until then none of his commands is carried out.
+fn unread_failed_reply_stops_the_next_write(t: &Stage) {
+    let (manager, client) = (t.manager(), t.client());
+    for _ in 0..3 {
+        client.start_call(0, 0, &empty());
+        manager.wait_call();
+        let mut commands = Commands::new();
+        commands.reply(&BinderTransactionData {
+            data_size: 8,
+            buffer: BAD_ADDRESS,
+            ..manager.place(0, 0, &empty())
+        });
+        read_in_vain(&manager, &commands);
+        assert_eq!(client.wait_refusal(), Return::FailedReply);
+        let mut wrong = Commands::new();
+        wrong.command(0xdead_beef, &0u32);
+        let outcome = manager.raw(WriteReadOp {
+            commands: wrong.as_bytes().to_vec(),
+            room: ROOM,
+            ..Default::default()
+        });
+        assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 0), "the wrong command was not reached");
+        assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
+        // From then on they run again.
+        manager.send(|c| c.free_buffer(0));
+    }
+}
+
+/// A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
+fn commands_beyond_the_last_address(t: &Stage) {
+    let port = t.client();
+    let mut commands = Commands::new();
+    commands.enter_looper().command(0xdead_beef, &0u32);
+    let outcome = port.raw(WriteReadOp {
+        commands: commands.as_bytes().to_vec(),
+        write_size: Some(u64::MAX),
+        ..Default::default()
+    });
+    assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 0));
 }
 
 /// Of a reply that fails its sender is told only that it is done with; his commands stop there too.
