@@ -3,7 +3,10 @@
 //! `stats`: how often each command and return code has occurred, how many objects there are and
 //! were, and what each process has (contract, section 15).
 
-use super::processes::{self, Key, OpenedUntil};
+use super::{
+    names::Name,
+    processes::{self, Key, OpenedUntil}, //
+};
 use crate::{
     common::{
         code_counts::CodeSum,
@@ -120,7 +123,7 @@ fn sent(codes: &CodeSum) -> u32 {
 
 fn show_process(process: &Process, out: &SeqFile) {
     seq_print!(out, "proc {}\n", process.pid());
-    seq_print!(out, "context {}\n", process.context.name());
+    seq_print!(out, "context {}\n", Name(process.context.name()));
     let sums = code_sums::of_process(process);
     let state = process.lock_state();
     let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
