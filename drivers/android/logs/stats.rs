@@ -131,12 +131,13 @@ fn show_process(process: &Process, out: &SeqFile) {
     drop(state);
     let space = Space::of(process);
     seq_print!(out, "  threads: {threads}\n");
+    // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
     seq_print!(
         out,
         "  requested threads: {}+{}/{}\n",
         u32::from(pool.is_thread_requested),
         pool.started,
-        pool.max_threads
+        pool.max_threads as i32
     );
     seq_print!(out, "  ready threads {}\n", sums.idle);
     seq_print!(out, "  free async space {}\n", space.free_oneway);
