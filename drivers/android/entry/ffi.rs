@@ -252,10 +252,12 @@ unsafe extern "C" fn binder_release(
     process.file.clear();
     // SAFETY: No operation of the file is left when it is released.
     unsafe { process.callers.clear() };
-    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
-    // there.
-    unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     end_process(&process);
+    // Last, because it may sleep as long as somebody reads the directory of the log files: nobody
+    // else waits for that. Until then the file of the process is there, and says nothing of it.
+    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
+    // there, with the same pid.
+    unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     0
 }
 
