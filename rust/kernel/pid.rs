@@ -31,6 +31,7 @@ extern "C" {
     fn kernel_ext_pid_wake(pid: *mut c_void, hint: WakeHint);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
     fn kernel_ext_pid_state(pid: *mut c_void) -> u8;
+    fn kernel_ext_is_kernel_thread() -> bool;
     fn kernel_ext_uid_here(uid: u32) -> u32;
 }
 
@@ -74,6 +75,13 @@ pub(crate) enum TaskState {
 pub(crate) fn current_address() -> *mut c_void {
     // SAFETY: Reads a field of the calling thread.
     unsafe { kernel_ext_pid_current() }
+}
+
+/// Whether the calling thread is the kernel's own: it belongs to no program, and makes no system
+/// calls.
+pub(crate) fn is_kernel_thread() -> bool {
+    // SAFETY: Reads a field of the calling thread.
+    unsafe { kernel_ext_is_kernel_thread() }
 }
 
 /// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at

@@ -129,6 +129,11 @@ pid_t kernel_ext_pid_group_nr(struct pid *pid)
 	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
 }
 
+bool kernel_ext_is_kernel_thread(void)
+{
+	return current->flags & PF_KTHREAD;
+}
+
 u32 kernel_ext_uid_here(u32 uid)
 {
 	struct user_namespace *here = current_user_ns();

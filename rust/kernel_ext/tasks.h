@@ -58,6 +58,9 @@ void kernel_ext_pid_wake(struct pid *pid, enum kernel_ext_wake_hint hint);
  */
 pid_t kernel_ext_pid_group_nr(struct pid *pid);
 
+/* Whether the calling thread is the kernel's own. */
+bool kernel_ext_is_kernel_thread(void);
+
 /* Returns a user's number in the user namespace of the calling task; -1 if it has none there. */
 u32 kernel_ext_uid_here(u32 uid);
 

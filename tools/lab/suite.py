@@ -27,8 +27,10 @@ GROUPS_BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "ni
 STOCK = stock.NAMES[0]
 # What the kernel says of what tests/watch/ has it do. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
 COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at "}
-GROUPS_STOCK = ("sync::", "binderfs::", "ioctl::", "mmap::", "fds::", "reclaim::")
-CONTRACT_STOCK = ((STOCK, "c", ("sync::", "ioctl::", "binderfs::", "::found_on_its_node")), (STOCK, "rust", GROUPS_STOCK))
+# Of our guests' kernels none has asynchronous I/O.
+IO_STOCK = "::work_wakes_asynchronous_io"
+GROUPS_STOCK = ("sync::", "binderfs::", "ioctl::", "mmap::", "fds::", "reclaim::", IO_STOCK)
+CONTRACT_STOCK = ((STOCK, "c", ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", IO_STOCK)), (STOCK, "rust", GROUPS_STOCK))
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
 GROUPS_LSM = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")

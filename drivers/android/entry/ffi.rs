@@ -17,7 +17,8 @@ use crate::{
     kernel_ext::{
         callers::Operation,
         descriptors::{Descriptors, OpenedAs},
-        versions::this_module,
+        pid,
+        versions::this_module, //
     },
     lifecycle::{code_sums, freeze, registry, teardown::end_process, threads},
     logs::{Log, Reader},
@@ -252,10 +253,12 @@ unsafe extern "C" fn binder_release(
     process.file.clear();
     // SAFETY: No operation of the file is left when it is released.
     unsafe { process.callers.clear() };
-    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
-    // there.
-    unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     end_process(&process);
+    // Last, because it may sleep as long as somebody reads the directory of the log files: nobody
+    // else waits for that. Until then the file of the process is there, and says nothing of it.
+    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
+    // there, with the same pid.
+    unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     0
 }
 
@@ -366,6 +369,10 @@ unsafe extern "C" fn binder_poll(
     match threads::current_thread(process).map(|thread| process.poll(&thread, file, table)) {
         Ok(true) => bindings::POLLIN,
         Ok(false) => 0,
+        // Whoever wanted to know of work has polled before, in a thread of the opener: asynchronous
+        // I/O looks again from a worker of the kernel when it is woken. The worker has no record,
+        // nor what that thread may take; there may be work, and who reads finds out.
+        Err(_) if pid::is_kernel_thread() => bindings::POLLIN,
         Err(_) => bindings::POLLERR,
     }
 }

@@ -14,6 +14,7 @@
 
 mod buffers;
 mod dead_nodes;
+mod names;
 mod nodes;
 mod pointers;
 mod processes;

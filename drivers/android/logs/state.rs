@@ -8,6 +8,7 @@
 
 use super::{
     dead_nodes,
+    names::Name,
     pointers::Pointer,
     processes::{self, Key, OpenedUntil},
     Log,
@@ -67,7 +68,8 @@ impl Record<'_> {
         if !self.is_headed {
             self.is_headed = true;
             seq_print!(self.out, "proc {}\n", self.process.pid());
-            seq_print!(self.out, "context {}\n", self.process.context.name());
+            let context = Name(self.process.context.name());
+            seq_print!(self.out, "context {context}\n");
         }
     }
 

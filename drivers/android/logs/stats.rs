@@ -3,7 +3,10 @@
 //! `stats`: how often each command and return code has occurred, how many objects there are and
 //! were, and what each process has (contract, section 15).
 
-use super::processes::{self, Key, OpenedUntil};
+use super::{
+    names::Name,
+    processes::{self, Key, OpenedUntil}, //
+};
 use crate::{
     common::{
         code_counts::CodeSum,
@@ -120,7 +123,7 @@ fn sent(codes: &CodeSum) -> u32 {
 
 fn show_process(process: &Process, out: &SeqFile) {
     seq_print!(out, "proc {}\n", process.pid());
-    seq_print!(out, "context {}\n", process.context.name());
+    seq_print!(out, "context {}\n", Name(process.context.name()));
     let sums = code_sums::of_process(process);
     let state = process.lock_state();
     let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
@@ -128,12 +131,13 @@ fn show_process(process: &Process, out: &SeqFile) {
     drop(state);
     let space = Space::of(process);
     seq_print!(out, "  threads: {threads}\n");
+    // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
     seq_print!(
         out,
         "  requested threads: {}+{}/{}\n",
         u32::from(pool.is_thread_requested),
         pool.started,
-        pool.max_threads
+        pool.max_threads as i32
     );
     seq_print!(out, "  ready threads {}\n", sums.idle);
     seq_print!(out, "  free async space {}\n", space.free_oneway);

@@ -3,7 +3,7 @@
 //! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices
 //! together, in the order in which they were logged (contract, section 15).
 
-use super::Log;
+use super::{names::Name, Log};
 use crate::{
     common::transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog},
     kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
@@ -131,7 +131,7 @@ fn show_entry(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
         from.tid,
         to.pid,
         to.tid,
-        &*device.device,
+        Name(&device.device),
         node as i32,
         handle as i32,
         data_size as i32,

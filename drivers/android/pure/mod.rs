@@ -22,6 +22,7 @@ pub(crate) mod numbers;
 pub(crate) mod one_or_many;
 pub(crate) mod pointer_area;
 pub(crate) mod pool;
+pub(crate) mod printable;
 pub(crate) mod priority_rules;
 pub(crate) mod radix_tree;
 pub(crate) mod registrations;

@@ -225,6 +225,7 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             let count = set.wait(&mut events, EpollTimeout::from(timeout_ms))?;
             Answer::Number(if count == 0 { 0 } else { events[0].events().bits() as u64 })
         }
+        Op::AioPoll { slot, timeout_ms } => Answer::Number(crate::aio::poll(&*device(slot)?, timeout_ms)?),
         Op::PlainRead { slot } => {
             let mut byte = [0];
             Answer::Number(nix::unistd::read(&*device(slot)?, &mut byte)? as u64)

@@ -14,6 +14,7 @@
 
 mod actor;
 mod agent;
+mod aio;
 mod arena;
 mod bystander;
 mod cast;

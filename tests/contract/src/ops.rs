@@ -101,6 +101,8 @@ pub enum Op {
     EpollCreate { slot: Slot, edge: bool },
     /// Wait for an epoll set. Answers the events, 0 after the timeout.
     EpollWait { set: usize, timeout_ms: u16 },
+    /// Poll a slot by asynchronous I/O. Answers the events, 0 after the timeout.
+    AioPoll { slot: Slot, timeout_ms: u16 },
     /// `read(2)` a slot into nothing.
     PlainRead { slot: Slot },
     /// Switch `O_NONBLOCK`.

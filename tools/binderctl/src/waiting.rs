@@ -101,8 +101,10 @@ impl Waiting {
         for process in stats.iter().flat_map(|stats| &stats.processes) {
             let place = (process.pid, process.context.clone());
             if let (Some(pool), Some(asked)) = (found.pools.get_mut(&place), process.requested_threads) {
-                pool.max = Some(asked.max);
-                pool.may_grow = asked.outstanding > 0 || asked.started < asked.max;
+                // Shown as a number of 32 bits with a sign.
+                let max = asked.max.rem_euclid(1 << 32);
+                pool.max = Some(max);
+                pool.may_grow = asked.outstanding > 0 || asked.started < max;
             }
         }
         found
@@ -375,5 +377,12 @@ mod tests {
         let pool = &found.pools[&(20, "binder".to_owned())];
         assert_eq!((pool.threads.len(), pool.idle.len(), pool.may_grow, pool.max), (2, 1, false, Some(1)));
         assert_eq!(pool.pending, [(1, 900)]);
+    }
+
+    #[test]
+    fn a_pool_may_grow_without_a_limit() {
+        let found = waiting(&[(20, thread(21, "12", &[]))], &[(20, "0+1/-1")]);
+        let pool = &found.pools[&(20, "binder".to_owned())];
+        assert_eq!((pool.may_grow, pool.max), (true, Some(u32::MAX.into())));
     }
 }

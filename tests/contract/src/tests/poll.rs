@@ -21,6 +21,7 @@ cases! { "poll":
     work_of_a_waiting_looper_wakes_no_polling_thread ["POLL-4", "LOOP-6"],
     lesson_s24_deaths_that_will_not_be_told ["POLL-2", "NODE-10"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
+    work_wakes_asynchronous_io ["POLL-4"],
     work_that_came_during_a_call_served_wakes_epoll ["POLL-3", "POLL-4"],
     work_that_came_during_a_call_served_is_an_edge ["POLL-3", "POLL-4"],
     work_that_came_during_a_call_made_wakes_epoll ["POLL-3", "POLL-4"],
@@ -228,6 +229,31 @@ fn work_wakes_epoll(t: &Stage) {
         assert_eq!(manager.wait_call().code, code);
         manager.reply(&empty());
         client.wait_reply();
+    }
+}
+
+/// Who looks again when work comes is a thread of the kernel.
+fn work_wakes_asynchronous_io(t: &Stage) {
+    if !t.needs("CONFIG_AIO", crate::aio::is_there()) {
+        return;
+    }
+    let (manager, client) = (t.manager(), t.client());
+    let poll = |timeout_ms| Op::AioPoll { slot: manager.slot, timeout_ms };
+    assert_eq!(manager.actor.number(poll(0)), Ok(0), "there is nothing to read");
+    for code in 0..3 {
+        manager.actor.start(poll(PATIENCE_MS));
+        manager.actor.expect_blocked();
+        let call = client.place(0, code, &empty());
+        let flags = TransactionFlags::ONE_WAY.bits();
+        client.send(|c| c.transaction(&BinderTransactionData { flags, ..call }));
+        let answer = manager.actor.finish();
+        assert!(matches!(answer, crate::ops::Answer::Number(IN)), "{answer:?}");
+        let call = manager.wait_call();
+        assert_eq!(call.code, code);
+        // Or the next one would wait for that.
+        manager.free(&call);
+        assert_eq!(manager.actor.number(poll(0)), Ok(0), "it is read");
+        client.wait_for(Return::TransactionComplete);
     }
 }
 

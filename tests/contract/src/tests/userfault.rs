@@ -3,6 +3,8 @@
 
 use super::pattern;
 use crate::cases;
+use crate::linger::Lingering;
+use crate::logs::{until, Logs};
 use crate::ops::Op;
 use crate::pages::{page, pages_of};
 use crate::port::{bytes, empty, object, Port};
@@ -13,6 +15,7 @@ use binder_sys::*;
 use nix::errno::Errno;
 use std::fs::File;
 use std::io::Read;
+use std::time::Duration;
 
 cases! { "userfault":
     space_cannot_be_watched ["MMAP-2", "MMAP-5"],
@@ -23,6 +26,7 @@ cases! { "userfault":
     target_unmaps_meanwhile ["MMAP-7", "ALLOC-5"],
     sender_dies_meanwhile ["REL-2", "ALLOC-1"],
     receiver_waits_for_its_own_memory ["REL-2", "ALLOC-5"],
+    deaths_are_told_while_logs_are_listed ["REL-2", "LOG-11"],
 }
 
 /// Of which the sizes of calls are multiples, whatever the size of a page.
@@ -51,7 +55,7 @@ fn send_absent_with(client: &Port, absent: &Absent, pages: usize, flags: Transac
     let call = client.place(0, 0, &empty());
     client.start_transaction(&BinderTransactionData { buffer, data_size, flags: flags.bits(), ..call });
     assert_eq!(absent.wait(), 0);
-    assert!(!client.actor.answered(std::time::Duration::ZERO), "came back without the data");
+    assert!(!client.actor.answered(Duration::ZERO), "came back without the data");
 }
 
 fn answer(client: &Port, manager: &Port) {
@@ -212,4 +216,32 @@ fn receiver_waits_for_its_own_memory(t: &Stage) {
     }
     let next = manager.looper();
     other.round_trip(0, &next, &bytes(&pattern(SPACE - 2 * page(), 2)), &empty());
+}
+
+/// The file of a process cannot go while somebody lists them, which takes as long as that one likes.
+fn deaths_are_told_while_logs_are_listed(t: &Stage) {
+    let logs = Logs::of(t);
+    let (manager, holder) = (t.manager(), t.client());
+    holder.send(|c| c.acquire(0).request_death(0, 7));
+    let file = logs.path(&format!("proc/{}", t.global_pid(&manager)));
+    assert!(file.exists());
+    let made = Lingering::in_directory(&logs.path("proc"));
+    if !t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS)) {
+        return;
+    }
+    let listing = made.expect("somebody who lists them");
+    manager.unmap();
+    manager.actor.start(Op::Close { slot: manager.slot });
+    let is_told = holder.poll(2_000) != 0;
+    if t.ours_alone("deaths are told while the logs are listed", is_told) {
+        holder.wait_for(Return::DeadBinder(7));
+        assert!(!manager.actor.answered(Duration::ZERO), "the file is still to go");
+        assert_eq!(std::fs::read(&file).expect("its log"), b"", "it says nothing of who has ended");
+    }
+    drop(listing);
+    manager.actor.finish();
+    until("the file goes", || (!file.exists()).then_some(()));
+    if !is_told {
+        holder.wait_for(Return::DeadBinder(7));
+    }
 }

@@ -20,6 +20,7 @@ cases! { "logs":
     sums_of_threads_that_have_exited ["LOG-12", "TREL-1"],
     objects_of_all ["LOG-12"],
     threads_of_a_process ["LOG-12", "LOOP-5"],
+    most_threads_of_a_process ["LOG-12", "IOCTL-SET_MAX_THREADS"],
     nodes_and_references_of_a_process ["LOG-12"],
     space_of_a_process ["LOG-12", "ALLOC-3", "ALLOC-8"],
     pages_of_a_process ["LOG-12", "ALLOC-8"],
@@ -163,6 +164,17 @@ fn threads_of_a_process(t: &Stage) {
         port.finish_raw();
     }
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
+}
+
+/// As a signed number, whatever it is.
+fn most_threads_of_a_process(t: &Stage) {
+    let logs = Logs::of(t);
+    let client = t.client();
+    for number in [0, 15, i32::MAX as u32, 1 << 31, u32::MAX] {
+        client.ioctl(BINDER_SET_MAX_THREADS, number).expect("a number of threads");
+        let wanted = RequestedThreads { outstanding: 0, started: 0, max: i64::from(number as i32) };
+        assert_eq!(logs.stats_of(&client).requested_threads, Some(wanted));
+    }
 }
 
 fn nodes_and_references_of_a_process(t: &Stage) {

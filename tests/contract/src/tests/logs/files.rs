@@ -8,7 +8,7 @@ use crate::port::{bytes, empty, introduce, Port};
 use crate::stage::{Stage, SPACE};
 use binder_logs::{Log, Mode, Pointer, State};
 use binder_sys::fs::mount_at;
-use binder_sys::FlatBinderObject;
+use binder_sys::{FlatBinderObject, Return};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -22,6 +22,8 @@ cases! { "logs":
     file_of_a_process_that_is_gone ["LOG-11", "OPEN-2", "REL-2"],
     every_instance_is_about_all ["LOG-1"],
     device_that_was_unlinked ["LOG-2", "BFS-10"],
+    names_are_as_they_are ["LOG-2", "LOG-12", "LOG-13"],
+    names_are_parts_of_lines ["LOG-2"],
     pids_are_global ["LOG-2"],
     hashed_ones_hide_pointers ["LOG-10"],
     longer_than_a_page ["LOG-2"],
@@ -160,6 +162,49 @@ fn device_that_was_unlinked(t: &Stage) {
     assert_eq!(only(logs.file_of(&manager)).context, "binder");
     manager.reply(&empty());
     client.wait_reply();
+}
+
+/// A process with a new device of this name open.
+fn with_device_named(t: &Stage, name: &str) -> (Port, Port) {
+    binder_sys::fs::add_device(t.root(), name).expect("add a device");
+    let client = t.client();
+    let other = with_another_device(t, &client, name);
+    (client, other)
+}
+
+fn names_are_as_they_are(t: &Stage) {
+    let logs = Logs::of(t);
+    for name in ["é", "名前 🐧", r"a\b", r"\", "~"] {
+        let (client, other) = with_device_named(t, name);
+        assert_eq!(other.refused(&other.place(0, 0, &empty())), Return::DeadReply, "there is no manager");
+        let pid = t.global_pid(&client) as i32;
+        let blocks = logs.file_of(&client);
+        assert!(blocks.iter().any(|block| block.context == name), "{name} in {blocks:?}");
+        let blocks = logs.stats().processes;
+        assert!(blocks.iter().any(|block| block.pid == pid && block.context == name), "{name} in {blocks:?}");
+        let entries = logs.log().entries;
+        assert!(
+            entries.iter().any(|entry| entry.from.process == pid && entry.context == name),
+            "{entries:?}"
+        );
+    }
+}
+
+/// And no two names look alike.
+fn names_are_parts_of_lines(t: &Stage) {
+    let logs = Logs::of(t);
+    for (name, shown) in [("a\nb", r"a\x0ab"), (r"a\x0ab", r"a\x5cx0ab"), ("\u{85}", r"\xc2\x85")] {
+        let (client, other) = with_device_named(t, name);
+        let path = logs.path(&format!("proc/{}", t.global_pid(&client)));
+        let text = std::fs::read_to_string(&path).expect("its log");
+        let is_shown = text.lines().any(|line| line.strip_prefix("context ") == Some(shown));
+        t.ours_alone("a name is a part of a line, and shows which one it is", is_shown);
+        // Or others read of it in the logs of all.
+        client.kill();
+        drop(other);
+        let is_gone = || !std::fs::read_to_string(logs.path("state")).expect("a log").contains(name);
+        until("it is gone", || is_gone().then_some(()));
+    }
 }
 
 fn pids_are_global(t: &Stage) {

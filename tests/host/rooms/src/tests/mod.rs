@@ -16,6 +16,7 @@ mod node_counts;
 mod number_block;
 mod owned_by;
 mod pointer_area;
+mod printable;
 mod priority_rules;
 mod radix_tree;
 mod range_alloc;
