@@ -49,7 +49,8 @@
 //! This file: making a mapping and making pages appear. [`slots`]: what a present page is.
 //! [`present`]: which pages are. [`access`]: reading and writing. [`reclaim`]: how a page is
 //! removed. [`space`]: what ends with the process. [`pool`]: what ranges have in common.
-//! [`vma_ops`]: the functions that the kernel calls when a process changes its mapping.
+//! [`turns`]: who may take pages of a range off the list. [`vma_ops`]: the functions that the
+//! kernel calls when a process changes its mapping.
 //!
 //! # Locks, outermost first
 //!
@@ -60,14 +61,17 @@
 //! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
-//! | [`PagePool`]'s turn | the end of a space, which may come under `populating` | waits |
-//! | | reclaim, which has it first and tries for those above | waits |
+//! | the range's [turn](turns) | the end of its space, which may come under `populating` | waits |
+//! | | reclaim, under the lock of the list | tries |
+//! | | reclaim that has freed nothing, and has taken no other lock of these | waits, once |
 //! | the locks that the [`Owner`] takes | reclaim | must not wait |
 //! | lock of the list | all of them | a spinlock of `list_lru` |
+//! | [`PagePool`]'s `in_vain` | reclaim, which has taken no other lock of these | a spinlock |
 //!
 //! Reclaim runs in any context in which memory is allocated, possibly in a thread that holds any of
-//! these locks except the turn, under which nothing is allocated. Therefore the turn is the only
-//! one that it waits for, and the holder of the turn waits for none of them.
+//! these locks except a turn, under which nothing is allocated. It has the turn of a page's range
+//! before it tries for the locks above. As the holder of a turn waits for none of them, a turn may
+//! be waited for under any of them. Nobody has two turns at once.
 //!
 //! # What may differ between kernels
 //!
@@ -108,6 +112,8 @@ mod space;
 #[cfg(kunit_suites)]
 #[path = "page_range/tests.rs"]
 mod tests;
+#[path = "page_range/turns.rs"]
+mod turns;
 #[path = "page_range/vma_ops.rs"]
 mod vma_ops;
 
@@ -115,6 +121,7 @@ pub use pool::PagePool;
 pub use reclaim::Owner;
 use slots::{OwnedRecord, Slot};
 use space::{Mapping, Space};
+use turns::TurnNumber;
 
 /// An address space in which pages can be mapped.
 type Reached = ARef<MmWithUserAsync>;
@@ -175,7 +182,8 @@ impl Observer for () {
 ///   stays so.
 /// - `frontier` changes from [`NEVER`] to 0, then up and down, and from any of these to [`GONE`],
 ///   and no other way.
-/// - A record in a slot is on the pool's list, or off it while a thread has the pool's turn or
+/// - `turn` does not change, and is that of the range's space, too.
+/// - A record in a slot is on the pool's list, or off it while a thread has the range's turn or
 ///   holds `populating`, or its space is being dropped.
 /// - A VMA whose operations are [`vma_ops::OPERATIONS`] and whose private data is `self` owns a
 ///   reference count on `self`.
@@ -196,8 +204,10 @@ pub struct PageRange {
     space: Closable<Space>,
     /// Answers which bytes are in use.
     owner: Arc<dyn Owner>,
-    /// How often reclaim has asked for all pages; see [`reclaim`]. Changed under the pool's turn.
+    /// How often reclaim has asked for all pages; see [`reclaim`]. Changed under the range's turn.
     round: Atomic<u32>,
+    /// Which of the pool's turns is that of this range: needed to take a page of it off the list.
+    turn: TurnNumber,
     /// Serialises threads that find the same page missing.
     ///
     /// Outside of the mmap lock and the VMA lock.
@@ -210,8 +220,9 @@ impl PageRange {
     /// Creates a range for a mapping that will be made in `mm`. `owner` is asked which bytes are
     /// idle when the pool has to return pages to the kernel.
     pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
-        let space = Space::new(mm, pool.clone());
-        // INVARIANT: No mapping exists yet, and no slots.
+        let turn = pool.draw_turn();
+        let space = Space::new(mm, pool.clone(), turn);
+        // INVARIANT: No mapping exists yet, and no slots. The space has the same turn.
         pin_init!(Self {
             frontier: Atomic::new(NEVER),
             address: Atomic::new(0),
@@ -219,6 +230,7 @@ impl PageRange {
             space: Closable::new(space),
             owner,
             round: Atomic::new(FIRST_ROUND),
+            turn,
             pool,
             populating <- new_mutex!((), "PageRange::populating"),
         })

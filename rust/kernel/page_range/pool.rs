@@ -7,7 +7,7 @@ use super::{
     in_vain::{InVain, ListId},
     reclaim::Need,
     slots::Record,
-    PageRange,
+    turns::Turns, //
 };
 use kernel::{
     alloc::AllocError,
@@ -15,18 +15,15 @@ use kernel::{
     error::to_result,
     ffi::{c_char, c_ulong, c_void},
     mm::Mm,
-    new_mutex,
+    new_spinlock,
     prelude::*,
-    sync::{
-        lock::{mutex::MutexBackend, Guard},
-        Arc, Mutex,
-    },
+    sync::{Arc, SpinLock},
     types::Opaque,
 };
 
 use core::{
     marker::PhantomData,
-    mem::{size_of, ManuallyDrop},
+    mem::size_of,
     ptr::{null_mut, NonNull},
 };
 
@@ -37,7 +34,7 @@ extern "C" {
     fn kernel_ext_charge_end(charge: *mut [*mut c_void; 2]);
 }
 
-/// The pages of many [`PageRange`]s, and the shrinker that frees idle ones.
+/// The pages of many [`PageRange`](super::PageRange)s, and the shrinker that frees idle ones.
 ///
 /// A driver makes one for itself, and each range holds a reference to it. The shrinker is
 /// registered as long as the pool exists; with `CONFIG_SHRINKER_DEBUG` it can be read and called in
@@ -48,8 +45,8 @@ extern "C" {
 /// # Invariants
 ///
 /// - The list's links are those of [`Record`]s which are in slots of ranges of this pool.
-/// - A record is taken off the list only by the holder of the `turn`, and is back on the list, or
-///   out of its slot for good, before the turn ends, or its space is being dropped.
+/// - A record is taken off the list only by the holder of its range's turn, and is back on the
+///   list, or out of its slot for good, before that turn ends, or its space is being dropped.
 #[pin_data]
 pub struct PagePool {
     // The following fields are dropped in this order: no call of the shrinker is left when the list
@@ -58,9 +55,13 @@ pub struct PagePool {
     #[pin]
     list: List,
     cache: RecordCache,
-    /// Held by a thread that takes records off the list, which waits for nothing meanwhile.
+    /// Each is held by a thread that takes records off the list, of ranges that have this turn. It
+    /// waits for nothing meanwhile.
     #[pin]
-    turn: Mutex<InVain>,
+    pub(super) turns: Turns,
+    /// How often each list was asked in vain.
+    #[pin]
+    in_vain: SpinLock<InVain>,
     charges_owner: bool,
 }
 
@@ -81,7 +82,8 @@ impl PagePool {
                 list <- List::new(&shrinker),
                 shrinker,
                 cache,
-                turn <- new_mutex!(InVain::default(), "PagePool::turn"),
+                turns <- Turns::new(),
+                in_vain <- new_spinlock!(InVain::default(), "PagePool::in_vain"),
                 charges_owner,
             }),
             GFP_KERNEL,
@@ -122,7 +124,7 @@ impl PagePool {
         // the cgroup that is charged exists when this succeeds.
         let memory = unsafe {
             let cache = self.cache.0.as_ptr();
-            bindings::kmem_cache_alloc_lru_noprof(cache, self.list.inner.get(), self.flags())
+            bindings::kmem_cache_alloc_lru_noprof(cache, self.list(), self.flags())
         };
         NonNull::new(memory.cast()).ok_or(AllocError)
     }
@@ -135,7 +137,7 @@ impl PagePool {
     pub(super) unsafe fn add(&self, record: NonNull<Record>) {
         // SAFETY: A record in a slot is valid.
         let record = unsafe { record.as_ref() };
-        let (list, links) = (self.list.inner.get(), record.links());
+        let (list, links) = (self.list(), record.links());
         // SAFETY: The link is part of no list. If pages are charged, it is in slab memory of this
         // pool's cache, by which `list_lru` finds the cgroup whose list it belongs to.
         unsafe {
@@ -149,145 +151,31 @@ impl PagePool {
     /// Returns the memory node whose list the record belongs to, that of its page; or nothing if
     /// pages are charged: then it is on the list of the cgroup and the node of its own memory,
     /// which is mostly the same node.
-    fn node_of(&self, record: &Record) -> Option<i32> {
+    pub(super) fn node_of(&self, record: &Record) -> Option<i32> {
         (!self.charges_owner).then(|| record.page().nid())
+    }
+
+    /// Returns the list, which exists as long as the pool.
+    pub(super) fn list(&self) -> *mut bindings::list_lru {
+        self.list.inner.get()
     }
 
     /// Returns how many records are on the list of a node and cgroup.
     pub(super) fn count(&self, control: &bindings::shrink_control) -> c_ulong {
         // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of
         // the shrinker.
-        unsafe { bindings::list_lru_count_one(self.list.inner.get(), control.nid, control.memcg) }
+        unsafe { bindings::list_lru_count_one(self.list(), control.nid, control.memcg) }
     }
 
-    /// Waits for the right to take records off the list.
-    pub(super) fn turn(&self) -> Turn<'_> {
-        Turn {
-            pool: self,
-            in_vain: self.turn.lock(),
-        }
-    }
-}
-
-/// The right to take records off the list of a pool.
-pub(super) struct Turn<'a> {
-    pool: &'a PagePool,
-    in_vain: Guard<'a, InVain, MutexBackend>,
-}
-
-impl Turn<'_> {
     /// Returns how many pages of a list were asked for since one was idle.
     pub(super) fn in_vain(&self, control: &bindings::shrink_control) -> c_ulong {
-        self.in_vain.of(ListId::of(control))
+        self.in_vain.lock().of(ListId::of(control))
     }
 
     /// Records whether the page of a list that was asked for was idle.
-    pub(super) fn has_found(&mut self, control: &bindings::shrink_control, is_idle: bool) {
-        self.in_vain.note(ListId::of(control), is_idle);
+    pub(super) fn has_found(&self, control: &bindings::shrink_control, is_idle: bool) {
+        self.in_vain.lock().note(ListId::of(control), is_idle);
     }
-
-    /// Takes the first record off the list of a node and cgroup.
-    pub(super) fn take_first(&mut self, control: &bindings::shrink_control) -> Option<Taken<'_>> {
-        let mut taken: *mut bindings::list_head = null_mut();
-        let mut how_many = 1;
-        // SAFETY: As in `count`. The callback is called with the pointer that it expects.
-        unsafe {
-            bindings::list_lru_walk_one(
-                self.pool.list.inner.get(),
-                control.nid,
-                control.memcg,
-                Some(take),
-                (&raw mut taken).cast(),
-                &mut how_many,
-            )
-        };
-        let record = Record::from_links(NonNull::new(taken)?);
-        // INVARIANT: The record was on the list, and is off it now.
-        Some(Taken {
-            record,
-            pool: self.pool,
-        })
-    }
-
-    /// Takes a record off the list for good.
-    ///
-    /// # Safety
-    ///
-    /// The record must be on the list.
-    pub(super) unsafe fn remove(&self, record: &Record) {
-        let (list, links) = (self.pool.list.inner.get(), record.links());
-        // SAFETY: Promised by the caller. `add` has chosen the list in the same way.
-        unsafe {
-            match self.pool.node_of(record) {
-                Some(node) => bindings::list_lru_del(list, links, node, null_mut()),
-                None => bindings::list_lru_del_obj(list, links),
-            }
-        };
-    }
-}
-
-/// A record that was taken off the list. When dropped, it is put back at the end.
-///
-/// # Invariants
-///
-/// The record is valid, on no list, and in the slot that it names. No other thread takes it out of
-/// there, and its range is not dropped: for that it would have to be on the list, or another thread
-/// would have to hold the turn.
-pub(super) struct Taken<'a> {
-    record: NonNull<Record>,
-    pool: &'a PagePool,
-}
-
-impl<'a> Taken<'a> {
-    /// Returns the record.
-    pub(super) fn record(&self) -> &Record {
-        // SAFETY: The record is valid by the type invariants.
-        unsafe { self.record.as_ref() }
-    }
-
-    /// Returns the range that the page belongs to; it exists until the turn is over.
-    pub(super) fn range(&self) -> &'a PageRange {
-        // SAFETY: By the type invariants the range is not dropped before the turn is over, which 'a
-        // does not outlive. If its end has begun, and its space waits for the turn, then there is
-        // an exclusive reference to it, which is not used meanwhile; as `PageRange` is pinned for
-        // good (it is not `Unpin`), such a reference is not assumed to be the only one.
-        unsafe { self.record().range.as_ref() }
-    }
-
-    /// Returns the address of the record.
-    pub(super) fn as_ptr(&self) -> *mut Record {
-        self.record.as_ptr()
-    }
-
-    /// Returns the record without putting it back. It has to be taken out of its slot, or was.
-    pub(super) fn keep(self) -> NonNull<Record> {
-        ManuallyDrop::new(self).record
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants the record is on no list, and in its slot, that of a range
-        // of this pool.
-        unsafe { self.pool.add(self.record) };
-    }
-}
-
-/// Takes one link off a list, and stores a pointer to it.
-///
-/// # Safety
-///
-/// To be called by `list_lru_walk_one`, with a pointer to where the link is to be stored.
-unsafe extern "C" fn take(
-    link: *mut bindings::list_head,
-    list: *mut bindings::list_lru_one,
-    taken: *mut c_void,
-) -> bindings::lru_status {
-    // SAFETY: The link is on the list, whose lock is held.
-    unsafe { bindings::list_lru_isolate(list, link) };
-    // SAFETY: Promised by the caller.
-    unsafe { *taken.cast() = link };
-    bindings::lru_status::LRU_REMOVED
 }
 
 /// Returns how many pages might be idle. In any context in which memory may be allocated.
@@ -422,7 +310,8 @@ impl RecordCache {
 impl Drop for RecordCache {
     fn drop(&mut self) {
         // SAFETY: All records have been freed: those in slots with their spaces, of which none is
-        // left, and the others at once. No further one is allocated.
+        // left, and the others by who took them out, who has a reference to the pool, or is a call
+        // of its shrinker, and of these none is left either. No further one is allocated.
         unsafe { bindings::kmem_cache_destroy(self.0.as_ptr()) };
     }
 }

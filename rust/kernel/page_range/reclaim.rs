@@ -9,9 +9,13 @@
 //!
 //! ```text
 //!   list ──► turn ──► populating ──► VMA ──► owner ──► no reader ──► unmapped ──► freed
-//!    ▲                    │           │        │            │
-//!    └────────────────────┴───────────┴────────┴────────────┘  not without waiting, or not idle
+//!    ▲         │          │           │        │            │
+//!    └─────────┴──────────┴───────────┴────────┴────────────┘  not without waiting, or not idle
 //! ```
+//!
+//! The [turn](super::turns) is that of the page's range. It is held until the page is unmapped: who
+//! is preempted meanwhile holds up nobody who looks for pages of other ranges. A page of a range
+//! whose turn another thread has is *busy*: whether it is idle is not known.
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
 //! period, the OOM killer would come first (lesson S21).
@@ -24,8 +28,9 @@
 //! nothing when a page is used.
 
 use super::{
-    pool::{PagePool, Taken},
+    pool::PagePool,
     slots::{OwnedRecord, Record},
+    turns::{First, Taken, TurnNumber},
     vma_ops, Mapping, PageRange, Space,
 };
 use kernel::{
@@ -89,12 +94,33 @@ impl PagePool {
     /// With [`Need::Urgent`], walks all pages until [`ENOUGH`] are free, and once more if fewer are
     /// free than were asked for: second chances are only for callers that can wait.
     ///
-    /// Waits only for the pool's turn.
+    /// Waits for nothing, except with [`Need::Urgent`] if it has freed nothing and met a busy page:
+    /// then it waits once, for a thread that has the turn of one range and waits for nothing, and
+    /// asks again.
     pub(super) fn reclaim(
         &self,
         control: &mut bindings::shrink_control,
         need: Need,
     ) -> Option<c_ulong> {
+        let mut walk = self.walk(control, need);
+        if let (Need::Urgent, 0, Some(turn)) = (need, walk.freed, walk.busy) {
+            // If this gave up, it would report that nothing can be freed, and the OOM killer would
+            // be called while another CPU frees one page after the other of the only range that has
+            // idle ones.
+            drop(self.wait_for_turn(turn));
+            let again = self.walk(control, need);
+            walk.asked += again.asked;
+            walk.freed = again.freed;
+        }
+        control.nr_scanned = walk.asked;
+        // SAFETY: Counts for the calling task, in any context.
+        unsafe { kernel_ext_account_reclaimed(walk.freed) };
+        // The shrinker's caller continues until it is told to stop, whatever is freed.
+        (walk.asked != 0).then_some(walk.freed)
+    }
+
+    /// Asks for pages, as [`reclaim`](Self::reclaim) does, without waiting.
+    fn walk(&self, control: &bindings::shrink_control, need: Need) -> Walk {
         // Pages that are not idle go to the end of the list. Each is asked for once a round.
         let listed = self.count(control);
         let budget = control.nr_to_scan.min(listed);
@@ -102,37 +128,42 @@ impl PagePool {
             Need::Some => 0,
             Need::Urgent => ENOUGH,
         };
-        let (mut asked, mut freed, mut rounds) = (0, 0, 1);
+        let mut walk = Walk::default();
+        let mut rounds = 1;
         loop {
-            // The turn is released after each page, so that the drop of a range does not have to
-            // wait for more than that. The holder of the turn waits for nothing, and holds it for
-            // one page, or for taking the pages of one space off the list. If this gave up instead
-            // of waiting, it would report that nothing can be freed, and the OOM killer would be
-            // called while another CPU frees one page after the other.
-            let mut turn = self.turn();
-            if asked == listed && freed < budget {
+            if walk.asked == listed && walk.freed < budget {
                 rounds = 2;
             }
             // If nothing of this list was idle in two rounds, nothing is in a third.
-            let is_hopeful = asked < rounds * listed && turn.in_vain(control) < 2 * listed;
-            if asked >= budget && !(freed < wanted && is_hopeful) {
+            let is_hopeful = walk.asked < rounds * listed && self.in_vain(control) < 2 * listed;
+            if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
                 break;
             }
-            let Some(record) = turn.take_first(control) else {
-                break;
-            };
-            asked += 1;
-            let evicted = record.range().evict(record);
-            turn.has_found(control, evicted.is_some());
-            drop(turn);
-            freed += c_ulong::from(evicted.is_some());
+            // A turn is released after each page, so that the drop of a range does not have to wait
+            // for more than that.
+            match self.take_first(control, |record| record.range().evict(record)) {
+                First::Nothing => break,
+                // The page may be idle, so it was not asked in vain.
+                First::Busy(turn) => walk.busy = Some(turn),
+                First::Taken(evicted) => {
+                    self.has_found(control, evicted.is_some());
+                    walk.freed += c_ulong::from(evicted.is_some());
+                }
+            }
+            walk.asked += 1;
         }
-        control.nr_scanned = asked;
-        // SAFETY: Counts for the calling task, in any context.
-        unsafe { kernel_ext_account_reclaimed(freed) };
-        // The shrinker's caller continues until it is told to stop, whatever is freed.
-        (asked != 0).then_some(freed)
+        walk
     }
+}
+
+/// What came of asking for pages.
+#[derive(Default)]
+struct Walk {
+    /// How many pages were asked for, those that were busy included.
+    asked: c_ulong,
+    freed: c_ulong,
+    /// The turn that another thread had when a page of its range was asked for last.
+    busy: Option<TurnNumber>,
 }
 
 impl PageRange {
@@ -140,9 +171,9 @@ impl PageRange {
     /// is put back onto the list.
     fn evict(&self, record: Taken<'_>) -> Option<OwnedRecord> {
         let _populating = self.populating.try_lock()?;
-        // SAFETY: With the pool's turn, which the caller holds, the record was taken off the list,
-        // so it is in its slot. The drop of a space waits first for the turn, and by that for its
-        // records to be on the list; and the space is not `Unpin`.
+        // SAFETY: With the range's turn, which the caller holds, the record was taken off the list,
+        // so it is in its slot. The drop of a space waits first for the turn, which is that of its
+        // range, and by that for its records to be on the list; and the space is not `Unpin`.
         let space: &Space = unsafe { self.space.get_unchecked() };
         let mapping = space.mapping.as_ref()?;
         let Some(mm) = space.mm.mmget_not_zero() else {
@@ -220,7 +251,7 @@ impl PageRange {
     }
 
     /// Returns the round in which reclaim asks for a page of this range now. The caller holds the
-    /// pool's turn.
+    /// range's turn.
     fn round_of(&self, record: &Record) -> u32 {
         let mut round = self.round.load(ordering::Relaxed);
         if record.asked_in.load(ordering::Relaxed) == round {

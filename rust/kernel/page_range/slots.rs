@@ -8,7 +8,7 @@
 //!        └───────drop─────────┴───────space dropped────────────────► freed
 //! ```
 
-use super::{pool::Taken, PagePool, PageRange};
+use super::{turns::Taken, PagePool, PageRange};
 use kernel::{
     alloc::AllocError,
     bindings,
@@ -35,7 +35,7 @@ pub(super) struct Record {
     page: NonNull<bindings::page>,
     pub(super) range: NonNull<PageRange>,
     pub(super) index: u32,
-    /// The [round](PageRange) in which reclaim last asked for the page. Protected by the pool's
+    /// The [round](PageRange) in which reclaim last asked for the page. Protected by the range's
     /// turn.
     pub(super) asked_in: Atomic<u32>,
 }

@@ -2,7 +2,7 @@
 
 //! The space of a range: what it has of the process, and what ends with it.
 
-use super::{access, PagePool, PageRange, Slot};
+use super::{access, turns::TurnNumber, PagePool, PageRange, Slot};
 use core::{marker::PhantomPinned, ops::Range};
 use kernel::{
     mm::Mm,
@@ -19,7 +19,8 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// - Before it changes anything, its drop waits for the pool's turn.
+/// - `turn` does not change, and is that of the space's range, too.
+/// - Before it changes anything, its drop waits for that turn.
 /// - Its drop frees the records in its slots.
 pub(super) struct Space {
     /// The address space of the process. Pinned as a structure (`mmgrab`), not as a living address
@@ -30,18 +31,22 @@ pub(super) struct Space {
     /// How many times secrets were begun and not ended. The end of the last access, which ends the
     /// space, comes after all changes of it.
     secrets: Atomic<u32>,
+    turn: TurnNumber,
     pool: Arc<PagePool>,
     /// Reclaim may hold a reference while the drop waits.
     _pin: PhantomPinned,
 }
 
 impl Space {
-    /// Creates the part of a range for the process of `mm`, without a mapping.
-    pub(super) fn new(mm: &Mm, pool: Arc<PagePool>) -> Self {
+    /// Creates the part of a range for the process of `mm`, without a mapping. `turn` is that of
+    /// the range.
+    pub(super) fn new(mm: &Mm, pool: Arc<PagePool>, turn: TurnNumber) -> Self {
+        // INVARIANT: The caller makes the range, with this turn.
         Self {
             mm: ARef::from(mm),
             mapping: SetOnce::new(),
             secrets: Atomic::new(0),
+            turn,
             pool,
             _pin: PhantomPinned,
         }
@@ -55,13 +60,14 @@ impl Drop for Space {
         };
         // All other slots have never held a page.
         let used = &mapping.slots[..mapping.highest.load(ordering::Relaxed)];
-        // With the turn held, no other thread has a record off the list, so all are on it.
-        let turn = self.pool.turn();
+        // With the turn held, no other thread has a record of this range off the list, so all are
+        // on it.
+        let turn = self.pool.wait_for_turn(self.turn);
         for slot in used {
-            // SAFETY: No other thread takes records out any more: a record would have to be off the
-            // list for that.
+            // SAFETY: No other thread takes records of this range out any more: a record would have
+            // to be off the list for that, for which this thread has the turn.
             if let Some(record) = unsafe { slot.record() } {
-                // SAFETY: The record is on the list.
+                // SAFETY: The record is on the list, and of the range whose turn this is.
                 unsafe { turn.remove(record) };
             }
         }

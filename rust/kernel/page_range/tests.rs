@@ -5,12 +5,15 @@
 
 #[path = "tests/scene.rs"]
 mod scene;
+#[path = "tests/turns.rs"]
+mod turns;
 
 use scene::{put, seen, Mapped, Scene};
 
 use super::{
     in_vain::{InVain, ListId},
-    slots::{OwnedRecord, Slot}, //
+    slots::{OwnedRecord, Slot},
+    turns::First,
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
 use kernel::{page::PAGE_SIZE, prelude::*, sync::atomic::ordering, uaccess::UserPtr};
@@ -316,24 +319,24 @@ mod suite {
         // SAFETY: The space is open.
         ensure!(unsafe { slot.record() }.is_some_and(|record| record.index == 0));
 
-        let mut turn = scene.pool.turn();
-        let control = Scene::control(1);
-        let taken = turn.take_first(&control).ok_or(ENOENT)?;
-        ensure_eq!(scene.listed(), 0);
-        // The record is put back, and taken again.
-        drop(taken);
+        let (pool, control) = (&scene.pool, Scene::control(1));
+        // The record is off the list as long as it is taken, and put back, and taken again.
+        let off = pool.take_first(&control, |_taken| scene.listed());
+        ensure!(matches!(off, First::Taken(0)));
         ensure_eq!(scene.listed(), 1);
-        let taken = turn.take_first(&control).ok_or(ENOENT)?;
         // SAFETY: No other thread fills the slot. What `is_open` returns is what this tests.
-        ensure!(unsafe { slot.clear(taken, || true) }.is_none());
+        let open = pool.take_first(&control, |taken| unsafe { slot.clear(taken, || true) });
+        ensure!(matches!(open, First::Taken(None)));
         ensure!(slot.is_filled());
         ensure_eq!(scene.listed(), 1);
-        let taken = turn.take_first(&control).ok_or(ENOENT)?;
         // SAFETY: As above; only this test has the space open, and does not use the record that it
         // has borrowed any more.
-        ensure!(unsafe { slot.clear(taken, || false) }.is_some());
+        let idle = pool.take_first(&control, |taken| unsafe { slot.clear(taken, || false) });
+        ensure!(matches!(idle, First::Taken(Some(_))));
         ensure!(!slot.is_filled());
         ensure_eq!(scene.listed(), 0);
+        let none = pool.take_first(&control, |_taken| ());
+        ensure!(matches!(none, First::Nothing));
         Ok(())
     }
 
