@@ -179,7 +179,10 @@ const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_BOOKS <= 2048);
 /// What is left of a buffer that was freed.
 #[must_use]
 pub(crate) struct Freed {
+    /// The node of a call that waits for a reply. It stays in use.
     pub(crate) node: Option<NodeInUse>,
+    /// The objects that its data names, to be [released](Process::release_objects) after that use
+    /// has ended.
     pub(crate) named: Option<KBox<BufferObjects>>,
 }
 
@@ -342,9 +345,8 @@ impl Process {
         self.buffers.abort(offset, layout.size(), &self.pages);
     }
 
-    /// Frees the buffer at this address for the calling task, which belongs to this process. Returns
-    /// the node of the call that the buffer was for, which stays in use; and the objects that its
-    /// data names, which are to be [released](Self::release_objects) after that use has ended.
+    /// Frees the buffer at this address for the calling task, which belongs to this process. If it
+    /// was that of a oneway call, the next one to its node follows. Returns what is left of it.
     /// Nothing if there is no buffer that it may free: the buffer was never delivered, the address
     /// is not its exact start, or another thread is freeing it (contract OBJ-12).
     pub(crate) fn free_buffer(&self, address: u64) -> Option<Freed> {
@@ -371,10 +373,13 @@ impl Process {
                 leftover.discard();
             }
         }
-        let node = delivered.node.map(NodeInUse);
-        if let (Some(node), true) = (&node, delivered.is_oneway) {
-            node.0.end_oneway();
-        }
+        let node = match delivered.node {
+            Some(node) if delivered.is_oneway => {
+                node.end_oneway_use();
+                None
+            }
+            node => node.map(NodeInUse),
+        };
         Some(Freed {
             node,
             named: delivered.named,

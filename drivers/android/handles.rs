@@ -150,11 +150,7 @@ impl Ref {
             notifications.death = Some(notification.cancel(unregister));
         }
         if let Some(notification) = self.freeze.take() {
-            let unregister = |freeze: &Arc<_>| {
-                let node = &self.node;
-                node.owner()
-                    .remove_freeze_registration(node.name.ptr, freeze)
-            };
+            let unregister = |freeze: &Arc<_>| self.node.owner().remove_freeze_registration(freeze);
             notifications.freeze = Some(notification.cancel(unregister));
         }
     }

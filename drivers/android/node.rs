@@ -345,8 +345,26 @@ impl Node {
     /// be called with no lock held.
     pub(crate) fn end_oneway(&self) {
         let mut owner = self.owner().lock_state();
-        let state = self.state.access_mut(&mut owner);
-        let wake = match state.waiting.pop_front() {
+        let wake = self.begin_next_oneway(&mut owner);
+        drop(owner);
+        wake.now(self.owner(), WakeHint::Anywhere);
+    }
+
+    /// The same, and then ends the use of the node by that call, whose buffer is freed. To be
+    /// called with no lock held.
+    #[inline(never)] // All commands would have its stack frame.
+    pub(crate) fn end_oneway_use(self: &Arc<Self>) {
+        let mut owner = self.owner().lock_state();
+        let wake = self.begin_next_oneway(&mut owner);
+        let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
+        drop(owner);
+        wake.now(self.owner(), WakeHint::Anywhere);
+        AfterCountChange::finish(after, self.owner());
+    }
+
+    fn begin_next_oneway(&self, owner: &mut ProcessState) -> Wake {
+        let state = self.state.access_mut(owner);
+        match state.waiting.pop_front() {
             Some(Work::Call(mut next)) => {
                 next.take_turn();
                 owner.push_to_process(Work::Call(next))
@@ -355,9 +373,7 @@ impl Node {
                 state.counts.is_busy = false;
                 Wake::Nobody
             }
-        };
-        drop(owner);
-        wake.now(self.owner(), WakeHint::Anywhere);
+        }
     }
 
     /// Returns whether the owner knows that strong and weak references exist.

@@ -72,11 +72,17 @@ pub(crate) trait Subject: Sized {
     /// What is left of a delivery that was withdrawn, to be dropped without a lock.
     type Withdrawn;
 
+    /// What decides in which order the notifications of one owner come.
+    type Order;
+
     /// The kind by which notifications of this subject are counted.
     const KIND: Kind;
 
     /// Returns the state in which nothing has happened yet.
     fn new() -> Self;
+
+    /// Returns the order of a notification that is not registered.
+    fn no_order() -> Self::Order;
 
     /// Reads what was queued. Returns what to write for user space, if it is still to be notified.
     fn read(&mut self) -> Option<Self::Message>;
@@ -122,6 +128,7 @@ pub(crate) struct Notification<S: Subject> {
     pub(crate) cookie: u64,
     /// The process that is notified.
     pub(crate) holder: Arc<Process>,
+    pub(crate) order: S::Order,
     /// Its place in one of the collections that notifications are in.
     link: Link,
     state: LockedBy<NotificationState<S>, ProcessState>,
@@ -157,7 +164,7 @@ pub(crate) type CancelledDeath = CancelledNotification<DeathState<OwnPlace>>;
 /// What a freeze notification held.
 pub(crate) type CancelledFreeze = CancelledNotification<FreezeNotificationState<OwnPlace>>;
 
-impl<S: Subject<Delivery: Unpin> + Unpin> SpareNotification<S> {
+impl<S: Subject<Delivery: Unpin, Order: Unpin> + Unpin> SpareNotification<S> {
     /// Returns `None` if another reference exists; then that is the one to drop the notification.
     /// The caller holds the holder's state lock.
     pub(crate) fn new(
@@ -194,6 +201,7 @@ impl<S: Subject> Notification<S> {
         let notification = Self {
             cookie,
             holder: holder.clone(),
+            order: S::no_order(),
             link: Link::new(),
             state: LockedBy::new(holder.state_lock(), state),
         };

@@ -459,15 +459,13 @@ impl Process {
         self.pollers.notify_all();
     }
 
-    /// Removes the registration of a freeze notification of the node `pointer` of this process.
-    /// Returns its place, or nothing if it is not registered.
+    /// Removes the registration of a freeze notification with this process. Returns its place, or
+    /// nothing if it is not registered.
     pub(crate) fn remove_freeze_registration(
         &self,
-        pointer: u64,
         notification: &Arc<FreezeNotification>,
     ) -> Option<Place<FreezeNotification>> {
-        let mut state = self.lock_state();
-        state.freeze_registrations.remove(pointer, notification)
+        self.lock_state().freeze_registrations.remove(notification)
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have

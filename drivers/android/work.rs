@@ -130,6 +130,7 @@ pub(crate) enum Wake {
 
 impl Wake {
     /// Wakes it. To be called with no lock held.
+    #[inline(always)] // Mostly there is nothing to wake.
     pub(crate) fn now(self, process: &Process, hint: WakeHint) {
         sched::expect_no_spinlock();
         match self {

@@ -180,6 +180,7 @@ fn free_buffer(sender: &Sender<'_>, address: u64, input: &WriteBuffer) -> Option
 
 /// Ends what a freed buffer held on to, in the order in which the process reads of it: the call's
 /// node, then the objects (contract NODE-6).
+#[inline(never)] // All commands would have its stack frame.
 fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<BufferObjects>) {
     if let Some(node) = node {
         node.end();

@@ -37,11 +37,16 @@ impl Subject for DeathState<OwnPlace> {
 
     type Withdrawn = Option<Arc<DeathNotification>>;
 
+    /// A node has a list of its own, and the nodes are told of in the order of their pointers.
+    type Order = ();
+
     const KIND: Kind = Kind::DeathNotification;
 
     fn new() -> Self {
         Self::Registered(OwnPlace)
     }
+
+    fn no_order() {}
 
     fn read(&mut self) -> Option<DeathReturn> {
         self.step(|death| death.read(OwnPlace))

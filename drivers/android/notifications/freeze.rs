@@ -18,14 +18,14 @@ use crate::{
     pure::{
         freeze_notification_state::{FreezeNotificationState, FreezeReturn},
         freeze_state::FreezeEvent,
-        registrations::{Place, RemovedFrom}, //
+        registrations::{OfNode, Place, RemovedFrom}, //
     },
     work::{OwnPlace, Wake, Work}, //
 };
 use kernel::{
     prelude::*,
     sync::{
-        atomic::Relaxed,
+        atomic::{Atomic, Relaxed},
         Arc, //
     }, //
 };
@@ -47,10 +47,18 @@ impl Subject for FreezeNotificationState<OwnPlace> {
 
     type Withdrawn = Option<RemovedFrom<FreezeNotification>>;
 
+    /// The pointer of the node. Written under the owner's state lock, before the notification is
+    /// registered, and read under it.
+    type Order = Atomic<u64>;
+
     const KIND: Kind = Kind::FreezeNotification;
 
     fn new() -> Self {
         Self::new(OwnPlace)
+    }
+
+    fn no_order() -> Atomic<u64> {
+        Atomic::new(0)
     }
 
     fn read(&mut self) -> Option<FreezeReturn> {
@@ -103,6 +111,12 @@ impl Subject for FreezeNotificationState<OwnPlace> {
     }
 }
 
+impl OfNode for FreezeNotification {
+    fn node_pointer(&self) -> u64 {
+        self.order.load(Relaxed)
+    }
+}
+
 /// Executes `BC_REQUEST_FREEZE_NOTIFICATION` (contract FRZN-1): the process is notified when the
 /// owner of the node behind `handle` is frozen or thawed, and at once of whether it is frozen now.
 ///
@@ -138,10 +152,8 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
     let reference = handles.get_mut(handle).ok_or(EINVAL)?;
     let notification = reference.freeze.take_if(|freeze| freeze.cookie == cookie);
     let notification = notification.ok_or(EINVAL)?;
-    let node = &reference.node;
-    let registration = node
-        .owner()
-        .remove_freeze_registration(node.name.ptr, &notification);
+    let owner = reference.node.owner();
+    let registration = owner.remove_freeze_registration(&notification);
     let wake = notification.notify(|state| state.subject.clear());
     drop(handles);
     wake.now(process, WakeHint::Anywhere);
@@ -184,9 +196,10 @@ fn register(
     if owner.has_ended.load(Relaxed) {
         return None;
     }
+    notification.order.store(node.name.ptr, Relaxed);
     state
         .freeze_registrations
-        .insert(node.name.ptr, notification, place.take()?);
+        .insert(notification, place.take()?);
     Some(state.freeze.last_event())
 }
 

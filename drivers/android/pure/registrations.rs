@@ -17,11 +17,19 @@ use kernel::{
 /// The key by which notifications are ordered within a tree.
 pub(crate) type RegistrationKey = (u64, u64);
 
-/// Returns the key of a notification of the node that its owner names by `pointer`. No two
-/// notifications have the same address. It only tells holders of the same node apart: what one
-/// holder is notified of comes in the order of the owner's pointers, as with the C driver.
-fn key_of<N>(pointer: u64, notification: &N) -> RegistrationKey {
-    (pointer, core::ptr::from_ref(notification).addr() as u64)
+/// A notification of a node.
+pub(crate) trait OfNode {
+    /// Returns the pointer by which the owner names the node. It is the same as long as the
+    /// notification is registered.
+    fn node_pointer(&self) -> u64;
+}
+
+/// Returns the key of a notification. No two notifications have the same address, which only tells
+/// holders of the same node apart: what one holder is notified of comes in the order of the owner's
+/// pointers, as with the C driver.
+fn key_of<N: OfNode>(notification: &N) -> RegistrationKey {
+    let address = core::ptr::from_ref(notification).addr();
+    (notification.node_pointer(), address as u64)
 }
 
 /// The tree node of a notification, allocated before a lock is taken.
@@ -29,13 +37,13 @@ pub(crate) type Place<N> = RBTreeNodeReservation<RegistrationKey, Arc<N>>;
 
 /// Notifications that wait for an event. Usually there is one, which needs no tree.
 pub(crate) struct Registrations<N> {
-    /// One notification that is not in `others`, with its node's pointer and its tree node, which
-    /// is unused as long as the notification is here.
-    single: Option<(u64, Arc<N>, Place<N>)>,
+    /// One notification that is not in `others`, and its tree node, which is unused as long as the
+    /// notification is here.
+    single: Option<(Arc<N>, Place<N>)>,
     others: RBTree<RegistrationKey, Arc<N>>,
 }
 
-impl<N> Registrations<N> {
+impl<N: OfNode> Registrations<N> {
     pub(crate) fn new() -> Self {
         Self {
             single: None,
@@ -43,32 +51,30 @@ impl<N> Registrations<N> {
         }
     }
 
-    /// Adds a notification of the node that its owner names by `pointer`, with the tree node that
-    /// was allocated for it.
-    pub(crate) fn insert(&mut self, pointer: u64, notification: &Arc<N>, place: Place<N>) {
+    /// Adds a notification, with the tree node that was allocated for it.
+    pub(crate) fn insert(&mut self, notification: &Arc<N>, place: Place<N>) {
         let notification = notification.clone();
         if self.single.is_none() {
-            self.single = Some((pointer, notification, place));
+            self.single = Some((notification, place));
         } else {
             self.others
-                .insert(place.into_node(key_of(pointer, &*notification), notification));
+                .insert(place.into_node(key_of(&*notification), notification));
         }
     }
 
-    /// Removes a notification, unless it was removed already, and returns its tree node. `pointer`
-    /// is that with which it was added. The reference that is dropped is not the last one, because
-    /// the caller has one.
-    pub(crate) fn remove(&mut self, pointer: u64, notification: &Arc<N>) -> Option<Place<N>> {
-        if let Some((_, _, place)) = self
+    /// Removes a notification, unless it was removed already, and returns its tree node. The
+    /// reference that is dropped is not the last one, because the caller has one.
+    pub(crate) fn remove(&mut self, notification: &Arc<N>) -> Option<Place<N>> {
+        if let Some((_, place)) = self
             .single
-            .take_if(|(_, single, _)| Arc::ptr_eq(single, notification))
+            .take_if(|(single, _)| Arc::ptr_eq(single, notification))
         {
             return Some(place);
         }
         if self.others.is_empty() {
             return None;
         }
-        let removed = self.others.remove_node(&key_of(pointer, &**notification))?;
+        let removed = self.others.remove_node(&key_of(&**notification))?;
         Some(removed.into_reservation())
     }
 
@@ -87,7 +93,7 @@ impl<N> Registrations<N> {
     /// begins.
     pub(crate) fn first_from(&self, from: RegistrationKey) -> Option<(Arc<N>, RegistrationKey)> {
         let single = self.single.as_ref();
-        let single = single.map(|(pointer, single, _)| (key_of(*pointer, &**single), single));
+        let single = single.map(|(single, _)| (key_of(&**single), single));
         let single = single.filter(|(key, _)| *key >= from);
         let other = self.others.cursor_lower_bound(&from);
         let other = other.as_ref().map(|other| {

@@ -3,7 +3,7 @@
 //! Lists of notifications next to simple models: what waits is there once, and of those that were told a cookie means
 //! the one that was told first.
 
-use crate::pure::registrations::{DeliveredNotifications, Place, Registrations};
+use crate::pure::registrations::{DeliveredNotifications, OfNode, Place, Registrations};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations};
@@ -14,9 +14,11 @@ struct Link(usize);
 
 const LINKS: usize = 6;
 
-/// What the owner calls the node of a request: another order than that of their numbers, and two have the same one.
-fn pointer(number: usize) -> u64 {
-    [5, 0, u64::MAX, 5, 1, 9][number]
+impl OfNode for Link {
+    /// In another order than that of their numbers, and two have the same one.
+    fn node_pointer(&self) -> u64 {
+        [5, 0, u64::MAX, 5, 1, 9][self.0]
+    }
 }
 
 fn links() -> Vec<Arc<Link>> {
@@ -48,11 +50,11 @@ fn wait(steps: &[Step]) {
             Step::Insert(number) if model.contains(&number) => {}
             Step::Insert(number) => {
                 let place = Place::new(GFP_KERNEL).unwrap();
-                atomic(|| waiting.insert(pointer(number), &all[number], place));
+                atomic(|| waiting.insert(&all[number], place));
                 model.push(number);
             }
             Step::Remove(number) => {
-                let removed = atomic(|| waiting.remove(pointer(number), &all[number]));
+                let removed = atomic(|| waiting.remove(&all[number]));
                 assert_eq!(removed.is_some(), model.contains(&number));
                 model.retain(|other| *other != number);
             }
@@ -67,7 +69,7 @@ fn wait(steps: &[Step]) {
             found.push(notification.0);
             from = behind;
         }
-        assert!(found.is_sorted_by_key(|number| pointer(*number)));
+        assert!(found.is_sorted_by_key(|number| all[*number].node_pointer()));
         found.sort_unstable();
         let mut wanted = model.clone();
         wanted.sort_unstable();
