@@ -37,12 +37,13 @@ pub(crate) struct WriteBuffer {
 
 impl WriteBuffer {
     /// Returns the write buffer that `io` describes. One that would end beyond the last address
-    /// has no commands (contract WR-2).
+    /// has no commands (contract WR-2): no memory of user space is as large as half of all
+    /// addresses.
     pub(crate) fn new(io: &WriteRead) -> Self {
-        let end = io.write_buffer.checked_add(io.write_size);
         Self {
             address: io.write_buffer,
-            size: end.map_or(0, |_| io.write_size),
+            // CAST: A size that is too large becomes negative.
+            size: (io.write_size as i64).max(0) as u64,
             consumed: io.write_consumed,
             piece: UserBytes::new(),
         }
