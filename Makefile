@@ -132,7 +132,7 @@ android: $(PYTHON) ## a user space in Android's shape on an Android-like kernel:
 aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver, compared with the C driver
 	@$(LAB) aosp $(WHERE) --driver $(DRIVER)
 
-aosp-bench: $(PYTHON) ## Android 14's own benchmarks of Binder on all drivers (ONLY=count|pinned|free ROUNDS=3; AGAIN=1: what is there already, too; DOCS=1: into docs)
+aosp-bench: $(PYTHON) ## Android 14's own benchmarks of Binder on all drivers (ONLY=count|pinned|free ROUNDS=3; ONLY=beside: C and ours in one kernel, in turns; AGAIN=1: what is there already, too; DOCS=1: into docs)
 	@$(LAB) aosp-bench $(if $(ONLY),--only $(call one_word,$(ONLY))) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs) $(if $(AGAIN),--again)
 
 clients: $(PYTHON) ## every client-… below, on the C driver and on ours, and whether they print the same

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from . import android, aosp, aosp_bench, bench, bench_boots, bench_free, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, placement, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
+from . import android, aosp, aosp_bench, aosp_beside, bench, bench_boots, bench_free, bench_full, bench_many, bench_paired, bench_quick, cache, clean_machine, clients, deb, deb_test, doc, fuzz, gate, goals, growth, guest, kernel, kunit, litmus, module, mutants, mutations, observed, patch_list, patch_suite, patches, placement, proc, programs, prune, quick_suite, say, screens, stock, suite, times, wrap
 from .tally import Tally
 from .versions import BUILD, PINNED
 
@@ -79,9 +79,10 @@ def _parser():
     guest_option(command("layouts", _layouts, "whether Rust sees a kernel's structs as C does"))
     guest_option(command("unload", _unload, "the driver taken away at the worst moments"))
     guest_option(command("contract-table", _contract_table, "all drivers, and the tables in the docs"))
-    androids = command("aosp-bench", lambda a: aosp_bench.run(a.only, a.rounds, a.docs, a.again), "Android's own benchmarks on all drivers")
-    androids.add_argument("--only", default="", metavar="SCENE,...", help=", ".join(aosp_bench.SCENES))
-    androids.add_argument("--rounds", type=_count, default=3, help="boots of each driver for times")
+    androids = command("aosp-bench", _aosp_bench, "Android's own benchmarks on all drivers")
+    androids.add_argument("--only", default="", metavar="SCENE,...",
+                          help=f"{', '.join(aosp_bench.SCENES)}, or {aosp_beside.NAME}: C and ours in one kernel, in turns")
+    androids.add_argument("--rounds", type=_count, default=aosp_bench.ROUNDS, help="boots of each driver for times, or of both")
     androids.add_argument("--docs", action="store_true", help="the tables go into docs")
     androids.add_argument("--again", action="store_true", help="measure what was measured already, too")
     real = guest_option(command("clients", _clients, "Binder clients that others wrote, in one guest"))
@@ -315,6 +316,12 @@ def _unload(arguments):
 
 def _contract_table(arguments):
     return suite.contract_table(arguments.guest)
+
+
+def _aosp_bench(args):
+    if args.only == aosp_beside.NAME:
+        return aosp_beside.run(args.rounds, args.docs)
+    return aosp_bench.run(args.only, args.rounds, args.docs, args.again)
 
 
 def _clients(arguments):

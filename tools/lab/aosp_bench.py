@@ -22,7 +22,9 @@ POINTS = ((0, 1), (4096, 1), (65536, 1), (0, 4))
 # What binderRpcBenchmark calls its transports, and what they are called here; RPC is over Unix sockets.
 TRANSPORTS = {"0": "kernel", "1": "RPC", "2": "RPC, TLS"}
 # The service manager asks for its callers' security contexts.
-_BOOT = ("lsm=selinux",)
+BOOT = ("lsm=selinux",)
+# Boots of each driver, for times.
+ROUNDS = 3
 _OWN = "binder-bench"
 _END = re.compile(r"^@@ end (\d+)$", re.M)
 _AVERAGE = re.compile(r"^average:([\d.e+-]+)ms", re.M)
@@ -61,7 +63,7 @@ SCENES = {
 }
 
 
-def run(only="", rounds=3, into_docs=False, again=False):
+def run(only="", rounds=ROUNDS, into_docs=False, again=False):
     """Measure the scenes named in `only` (all), times in `rounds` boots of each driver in turns, and print the tables; the exit status."""
     names = only.split(",") if only else list(SCENES)
     if unknown := set(names) - set(SCENES):
@@ -93,7 +95,7 @@ def step(built, name, driver, turn):
 
 def _measure(title, built, scene, driver):
     machine = kernel.build(scene.guest)
-    job = guest.Job(argv=["/aosp/run", *scene.lines], driver=driver, files=aosp.files(built), timeout=900, boot=_BOOT, icount=scene.icount,
+    job = guest.Job(argv=["/aosp/run", *scene.lines], driver=driver, files=aosp.files(built), timeout=900, boot=BOOT, icount=scene.icount,
                     cpus=1 if scene.pinned else 2, pin=bench.quiet_cpu() if scene.pinned else None)
     with say.Step(title) as progress:
         result = guest.run(machine, job, progress.hear)
