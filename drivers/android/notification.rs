@@ -31,7 +31,8 @@ use crate::{
     process::{Process, ProcessState},
     pure::{
         death_state::DeathState,
-        freeze_notification_state::FreezeNotificationState, //
+        freeze_notification_state::FreezeNotificationState,
+        registrations::OfNode, //
     },
     work::{OwnPlace, Wake, Work}, //
 };
@@ -148,6 +149,12 @@ pub(crate) struct NotificationState<S: Subject> {
 /// A notification for the next request of its holder, which then need not allocate. Nothing else
 /// refers to it.
 pub(crate) struct SpareNotification<S: Subject>(Pin<UniqueArc<Notification<S>>>);
+
+impl OfNode for FreezeNotification {
+    fn node_pointer(&self) -> u64 {
+        self.order.load(Relaxed)
+    }
+}
 
 /// What a notification held that was cancelled with its handle: to be dropped after the locks are
 /// released.

@@ -156,8 +156,8 @@ fn execute_other(sender: &Sender<'_>, command: Command, input: &WriteBuffer) -> 
     Ok(())
 }
 
-/// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for, if
-/// nothing else is left of it.
+/// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for,
+/// if nothing else is left of it.
 #[inline(always)]
 fn free_buffer(sender: &Sender<'_>, address: u64, input: &WriteBuffer) -> Option<NodeInUse> {
     let thread = sender.thread;

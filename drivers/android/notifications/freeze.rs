@@ -18,7 +18,7 @@ use crate::{
     pure::{
         freeze_notification_state::{FreezeNotificationState, FreezeReturn},
         freeze_state::FreezeEvent,
-        registrations::{OfNode, Place, RemovedFrom}, //
+        registrations::{Place, RemovedFrom}, //
     },
     work::{OwnPlace, Wake, Work}, //
 };
@@ -108,12 +108,6 @@ impl Subject for FreezeNotificationState<OwnPlace> {
 
     fn work(notification: Arc<FreezeNotification>) -> Work {
         Work::Freeze(notification)
-    }
-}
-
-impl OfNode for FreezeNotification {
-    fn node_pointer(&self) -> u64 {
-        self.order.load(Relaxed)
     }
 }
 
