@@ -25,7 +25,7 @@ CALLBACKS = {
     "vma_fault": "7vma_ops5fault",
     "shrinker_count": "4pool5count",
     "shrinker_scan": "4pool4scan",
-    "lru_walk_take": "4pool4take",
+    "lru_walk_take": "5turns4take",
     "release_kept": "kernel_ext_release_kept",
 }
 
