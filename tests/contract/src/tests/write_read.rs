@@ -297,7 +297,12 @@ fn acknowledgement_is_not_lost_to_unwritable_returns(t: &Stage) {
 /// not be: until then none of his commands is carried out.
 fn unread_failed_reply_stops_the_next_write(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    for _ in 0..3 {
+    for _ in 0..2 {
+        // Who has replied well has a place for the next completion.
+        client.start_call(0, 0, &empty());
+        manager.wait_call();
+        manager.reply(&empty());
+        client.wait_reply();
         client.start_call(0, 0, &empty());
         manager.wait_call();
         let mut commands = Commands::new();
