@@ -129,6 +129,7 @@ pub(crate) struct Notification<S: Subject> {
     pub(crate) cookie: u64,
     /// The process that is notified.
     pub(crate) holder: Arc<Process>,
+    /// Where it comes among those of the same owner.
     pub(crate) order: S::Order,
     /// Its place in one of the collections that notifications are in.
     link: Link,

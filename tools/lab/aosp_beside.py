@@ -5,15 +5,13 @@ Boots differ by more than the drivers do in most of their cases. So both drivers
 programs, which open /dev/binder, find one there and then the other.
 """
 
-import json
 import math
 import statistics
 
-from . import aosp, aosp_bench, bench, bench_beside, bench_series, bench_summary, kernel, marked, say
+from . import aosp, aosp_bench, bench, bench_beside, bench_summary, kernel, marked, say
 
 NAME = "beside"
 TURNS = 12
-_HOME = aosp_bench.HOME / "beside.json"
 # One CPU, and the kernel's transport alone: the others know nothing of a driver. Turns are short, so that what else the host does is in both.
 _SCENE = aosp_bench.Scene("time in one kernel, one CPU", "um", False, True, 5000, 0.03, "0")
 # Who comes first in a turn is last in the next. A service manager that is left would be the next driver's.
@@ -44,7 +42,6 @@ def run(boots=aosp_bench.ROUNDS, into_docs=False):
                                    boot=aosp_bench.BOOT, cpus=1, pin=bench.quiet_cpu(), timeout=120 * TURNS)
         for driver, turns in read(said).items():
             found[driver] += turns
-    bench_series.put(_HOME, json.dumps(found, indent=1).encode(), **bench.conditions())
     print()
     bench_summary.show(bench_summary.columns(*table(found)))
     if into_docs:

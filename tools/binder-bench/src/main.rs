@@ -10,9 +10,6 @@
 //! [`growth`], and two drivers in one kernel are next to each other in [`paired`]. [`command`] is the command line; [`workload::catalogue`] is the only file that knows every workload. No
 //! files use each other in a circle, says `make check`.
 
-// `u64::is_multiple_of` is newer than Debian 13's compiler.
-#![allow(clippy::manual_is_multiple_of)]
-
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;

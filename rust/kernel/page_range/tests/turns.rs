@@ -4,7 +4,7 @@
 //! one turn for all ranges fails them, and makes none of them hang.
 
 use super::{
-    super::{pool::PagePool, reclaim::Need, turns::First},
+    super::{pool::PagePool, reclaim::Need, turns::First, PageRange},
     Scene,
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
@@ -82,6 +82,15 @@ fn reclaim_urgently(pool: &PagePool) -> usize {
     freed.unwrap_or(0)
 }
 
+/// Closes a range in a thread of a work queue.
+fn close_meanwhile(range: &Arc<PageRange>) -> Result<Arc<Meanwhile>, Failed> {
+    let range = range.clone();
+    Meanwhile::start(move || {
+        range.close();
+        0
+    })
+}
+
 #[kunit_tests(page_range_turns)]
 mod suite {
     use super::*;
@@ -114,11 +123,7 @@ mod suite {
     fn a_range_ends_while_another_is_busy() -> Result<(), Failed> {
         let (busy, other) = two_ranges()?;
         let turn = busy.pool.wait_for_turn(busy.range.turn);
-        let range = other.range.clone();
-        let end = Meanwhile::start(move || {
-            range.close();
-            0
-        })?;
+        let end = close_meanwhile(&other.range)?;
         let has_ended = end.ends_within(Meanwhile::LONG);
         drop(turn);
         end.result();
@@ -131,11 +136,7 @@ mod suite {
     fn a_range_does_not_end_while_it_is_busy() -> Result<(), Failed> {
         let (other, busy) = two_ranges()?;
         let turn = busy.pool.wait_for_turn(busy.range.turn);
-        let range = busy.range.clone();
-        let end = Meanwhile::start(move || {
-            range.close();
-            0
-        })?;
+        let end = close_meanwhile(&busy.range)?;
         let has_ended = end.ends_within(Meanwhile::SHORT);
         let listed = busy.listed();
         drop(turn);

@@ -84,6 +84,7 @@ impl Steps {
         Ok(Self { threads, taken: AtomicU64::new(0), wait, last })
     }
 
+    #[allow(clippy::manual_is_multiple_of)] // It is newer than Debian 13's compiler.
     fn done(&self) -> Result<()> {
         if (self.taken.fetch_add(1, Ordering::Relaxed) + 1) % self.threads == 0 {
             write(&self.last, &[0]).context("a pipe between threads")?;
