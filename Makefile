@@ -5,7 +5,7 @@
 #   GUEST=x86_64    QEMU, two CPUs, preemption    DRIVER=c         the C driver
 #   GUEST=x86_64-debug  lockdep, KASAN, ...           DRIVER=upstream  the kernel's other Rust driver
 #   GUEST=debian    Debian's own kernel, and others: docs/stock-kernels.md
-#   GUEST=arm64     or arm64-16k, arm64-64k: docs/arm64.md
+#   GUEST=arm64     or arm64-16k, arm64-64k, riscv64: docs/arm64.md
 #   BUILTIN=1       x86-64 (or arm64, arm64-16k) with our driver built into the kernel
 
 GUEST ?= um
@@ -36,7 +36,7 @@ CLIENTS := client-selftest client-stress client-rsbinder client-rsbinder-units c
 .PHONY: help bench paired placement many boots retention bench-gate goals bench-exact growth profile test times contract contract-32 kunit contract-table traced layouts unload fuzz mutants mutations clients $(CLIENTS) soak mesh examples clean-machine screens android aosp aosp-bench boot exec kernel module binderctl deb deb-test check litmus doc install patches wrap cache clean purge
 
 help: ## this list
-	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|arm64|arm64-16k|arm64-64k|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
+	@echo 'make TARGET [GUEST=um|x86_64|x86_64-debug|arm64|arm64-16k|arm64-64k|riscv64|debian] [DRIVER=rust|c|upstream] [BUILTIN=1]'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 25
 
 bench: $(PYTHON) ## our driver next to C on Debian's own kernel, exactly, and build/report/index.html (FULL=1: all drivers, times, memory ...; ONLY=time|count|memory|pressure|mesh|lines|profile|report; AGAIN=1: what is there already, too; GUEST=x86_64: on our kernel)
@@ -75,7 +75,7 @@ growth: $(PYTHON) ## exact instructions with more and more of everything, on all
 profile: $(PYTHON) ## where the instructions of one null call through DRIVER go, by function (SIZE=4096 WORKLOAD='objects'; CODE=FOLDER: and by machine instruction)
 	@PYTHONPATH=tools $(PYTHON) -B -m report.profile --driver $(DRIVER) $(if $(SIZE),--size $(SIZE)) $(if $(WORKLOAD),--workload $(call one_word,$(WORKLOAD))) $(if $(CODE),--code $(call one_word,$(CODE)))
 
-test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; QUICK=1 GUEST=arm64 or arm64-16k or arm64-64k: on arm64; AFRESH=1: also what the C driver passed before in the same guest)
+test: $(PYTHON) ## everything that must hold: checks, host tests, contract suite in all guests, clients, soak (QUICK=1: contract, clients and layouts on Debian's own kernel, none is compiled; QUICK=1 GUEST=arm64, arm64-16k, arm64-64k or riscv64: there; AFRESH=1: also what the C driver passed before in the same guest)
 	@$(LAB) test $(if $(QUICK),--quick $(if $(filter file,$(origin GUEST)),debian,$(GUEST)),$(NAMED)) $(if $(AFRESH),--afresh)
 
 times: $(PYTHON) ## where the time of the last `make test` went, stage by stage (DOCS=1: into docs/lab.md, and the order of stages anew)
@@ -126,7 +126,7 @@ mesh: $(PYTHON) ## 20 processes that all call each other: what was served, what 
 screens: $(PYTHON) ## binderctl in terminals: what is typed and has to be seen, and pictures of it into docs/figures
 	@$(LAB) screens $(WHERE) --driver $(DRIVER)
 
-android: $(PYTHON) ## a user space in Android's shape on an Android-like kernel: freezing, kills, pressure, on C and ours side by side (SECONDS_=60 SEED=1; GUEST=x86_64-android; DRIVER=rust: on one)
+android: $(PYTHON) ## a user space in Android's shape on an Android-like kernel: freezing, kills, pressure, on C and ours side by side (SECONDS_=60 SEED=1; GUEST=x86_64-android or arm64-android; DRIVER=rust: on one)
 	@$(LAB) android $(NAMED) $(if $(filter command line,$(origin DRIVER)),--driver $(DRIVER)) $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED))
 
 aosp: $(PYTHON) ## Android 14's libbinder, service manager and tests on a driver, compared with the C driver

@@ -6,12 +6,11 @@ The program is tests/android; docs/android.md says what it does, and what else w
 
 import re
 
-from . import aosp, guest, packages, proc, programs, say
+from . import aosp, guest, kernel, packages, proc, programs, say
 from .tally import last_words, run as run_in_guest
 from .versions import BUILD, ROOT
 
-# Android's service manager is compiled for x86-64.
-GUESTS = ("android", "x86_64-android")
+GUESTS = ("android", "x86_64-android", "arm64-android")
 DRIVERS = ("c", "rust")
 # A security module, as Android boots with; and pressure, which Android's kernels count from their start.
 BOOT = ("lsm=selinux", "psi=1")
@@ -40,7 +39,7 @@ def run(name, drivers, seconds, seed=1):
 
 def _boot(name, driver, seconds, seed):
     program = programs.build_for(name, "tests/android")
-    files = _manager() | {"/lab/android": program, "/lab/policy": policy()}
+    files = _manager(kernel.GUESTS[name].arch) | {"/lab/android": program, "/lab/policy": policy()}
     argv = ["/lab/android", "--seconds", str(seconds), "--seed", str(seed), "--policy", "/lab/policy"]
     if driver == "c":
         argv.append("--leaves-nodes")
@@ -53,9 +52,9 @@ def _boot(name, driver, seconds, seed):
     return result
 
 
-def _manager():
+def _manager(arch):
     """Android's service manager and what it needs, as the guest's files."""
-    built = aosp.files(aosp.build())
+    built = aosp.files(aosp.build(arch))
     return {path: where for path, where in built.items() if path == "/aosp/servicemanager" or "/lib" in path}
 
 

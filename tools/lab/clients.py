@@ -22,7 +22,6 @@ _SELFTEST = "filesystems/binderfs/binderfs_test.c"
 _STRESS_SECONDS = 5
 # Crates that use rsbinder are built in one place.
 _KIND = "clients"
-_TARGET = "x86_64-unknown-linux-gnu"
 # Static, and without the vDSO: that of User Mode Linux has not all that the crate rustix asks it for.
 # The crate's own .cargo/config.toml says the same.
 _FLAGS = "-C target-feature=+crt-static --cfg rustix_use_libc"
@@ -55,7 +54,7 @@ def parts(name, guest_name):
         return _selftest(kernel.build(guest_name).selftests, arch)
     if name == "stress":
         return _stress(arch)
-    return {"rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name]()
+    return {"rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name](arch)
 
 
 NAMES = ("selftest", "stress", "rsbinder", "rsbinder-units", "gbinder")
@@ -110,64 +109,88 @@ def _stress(arch):
     return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 60)]
 
 
-def _rsbinder():
+def _rsbinder(arch):
     """Our service and clients on rsbinder."""
-    files = _rsbinder_tools() | {"/bin/rsbinder-clients": _workshop()}
+    files = _rsbinder_tools(arch) | {"/bin/rsbinder-clients": _workshop(arch)}
     return [Part("workshop", ["rsbinder-clients", "run"], files, 31, 1200, _SELINUX)]
 
 
-def _units():
+def _units(arch):
     """The unit tests of rsbinder itself, of which some use the driver."""
-    files = _rsbinder_tools() | {"/lab/units": _rsbinder_units(), "/lab/with-hub": HOME / "rsbinder/with-hub"}
+    files = _rsbinder_tools(arch) | {"/lab/units": _rsbinder_units(arch), "/lab/with-hub": HOME / "rsbinder/with-hub"}
     return [Part("unit tests", ["/lab/with-hub", "/lab/units", "--test-threads", "8", *_UNITS_SKIPPED], files, 416, 600, _SELINUX)]
 
 
-def _gbinder():
+def _gbinder(arch):
     """libgbinder's tools, written in C by others, with rsbinder's service manager and our service."""
-    files = foreign.files(foreign.root(_PINS["gbinder"]), "binder-list", "binder-ping", "binder-call")
-    files |= _rsbinder_tools() | {
-        "/bin/rsbinder-clients": _workshop(), "/etc/gbinder.conf": HOME / "gbinder/gbinder.conf",
+    files = foreign.files_for(arch, foreign.root_for(_PINS["gbinder"], arch), "binder-list", "binder-ping", "binder-call")
+    files |= _rsbinder_tools(arch) | {
+        "/bin/rsbinder-clients": _workshop(arch), "/etc/gbinder.conf": HOME / "gbinder/gbinder.conf",
         "/lab/gbinder": HOME / "gbinder/run",
     }
     return [Part("libgbinder-tools", ["/lab/gbinder"], files, 9)]
 
 
-def _cargo_environment():
-    """Static programs, quickly built; dependencies are shared with our crate's own build."""
-    return programs.environment() | {
-        "CARGO_BUILD_TARGET": _TARGET, "CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0",
+@dataclasses.dataclass(frozen=True)
+class _Cargo:
+    """How cargo makes static programs, quickly; dependencies are shared with our crate's own build."""
+
+    target: str
+    kind: str
+    env: dict
+    # More words for builds, where the standard library is one of them.
+    words: tuple = ()
+
+    @property
+    def key(self):
+        """What else than its version decides what comes out of a crate."""
+        return [toolchain.rustc(), _FLAGS, *([self.target] if self.words else [])]
+
+
+def _cargo(arch):
+    of_target = programs.target_of(arch)
+    target = of_target["name"] if of_target else "x86_64-unknown-linux-gnu"
+    env = programs.environment() | {
+        "CARGO_BUILD_TARGET": target, "CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0",
         "RUSTFLAGS": _FLAGS,
     }
+    if not of_target:
+        return _Cargo(target, _KIND, env)
+    packages.ensure("rust", of_target["packages"])
+    # Crates of others are built where no configuration of ours is.
+    linker = f"CARGO_TARGET_{target.upper().replace('-', '_')}_LINKER"
+    env |= programs.OWN_LIBRARY | {linker: f"{foreign.TARGETS[arch].triple}-gcc"}
+    return _Cargo(target, f"{_KIND}-foreign", env, programs.STANDARD_LIBRARY)
 
 
-def _workshop():
-    return programs.build("tests/clients/rsbinder", profile="dev", kind=_KIND, flags=_FLAGS)
+def _workshop(arch):
+    cargo = _cargo(arch)
+    return programs.build("tests/clients/rsbinder", profile="dev", kind=cargo.kind, flags=_FLAGS, target=cargo.target if cargo.words else "")
 
 
-def _rsbinder_tools():
+def _rsbinder_tools(arch):
     """rsbinder's service manager and its tool for questions, as the guest's files."""
-    version = _PINS["rsbinder"]["version"]
-    key = cache.key(version, toolchain.rustc(), _FLAGS)
+    version, cargo = _PINS["rsbinder"]["version"], _cargo(arch)
+    key = cache.key(version, *cargo.key)
 
     def make(part):
-        with programs.workshop(_KIND) as (_, target):
-            argv = [programs.CARGO, "install", "rsbinder-tools", "--locked", "--version", version,
-                    "--profile", "dev", "--root", part, "--no-track", "--target-dir", target]
-            proc.logged(f"building rsbinder-tools {version}", "rsbinder-tools", argv, env=_cargo_environment())
+        with programs.workshop(cargo.kind) as (_, target):
+            argv = [programs.CARGO, "install", "rsbinder-tools", "--locked", "--version", version, "--profile", "dev",
+                    "--root", part, "--no-track", "--target-dir", target, *cargo.words]
+            proc.logged(f"building rsbinder-tools {version}", "rsbinder-tools", argv, env=cargo.env)
 
     folder = cache.entry(f"clients/rsbinder-tools-{key}", make)
     return {f"/bin/{name}": folder / "bin" / name for name in ("rsb_hub", "rsb_service")}
 
 
-def _rsbinder_units():
+def _rsbinder_units(arch):
     """The unit tests of the rsbinder that our crate uses, as one program."""
-    env = _cargo_environment()
-    version = _PINS["rsbinder"]["version"]
-    key = cache.key(version, toolchain.rustc(), _FLAGS)
+    version, cargo = _PINS["rsbinder"]["version"], _cargo(arch)
+    key = cache.key(version, *cargo.key)
 
     def make(part):
-        argv = [programs.CARGO, "metadata", "--locked", "--format-version", "1", "--filter-platform", _TARGET]
-        asked = subprocess.run(argv, cwd=HOME / "rsbinder", env=env, text=True, capture_output=True)
+        argv = [programs.CARGO, "metadata", "--locked", "--format-version", "1", "--filter-platform", cargo.target]
+        asked = subprocess.run(argv, cwd=HOME / "rsbinder", env=cargo.env, text=True, capture_output=True)
         found = re.search(rf'"manifest_path":"([^"]*/rsbinder-{re.escape(version)}/Cargo.toml)"',
                           asked.stdout)
         if not found:
@@ -176,11 +199,11 @@ def _rsbinder_units():
         own = part.with_name(part.name + ".source")
         shutil.rmtree(own, ignore_errors=True)
         shutil.copytree(pathlib.Path(found.group(1)).parent, own)
-        with programs.workshop(_KIND) as (_, target):
+        with programs.workshop(cargo.kind) as (_, target):
             argv = [programs.CARGO, "test", "--no-run", "--lib", "--locked", "--target-dir", target,
-                    "--message-format=json-render-diagnostics"]
+                    "--message-format=json-render-diagnostics", *cargo.words]
             log = proc.logged(f"building the unit tests of rsbinder {version}", "rsbinder-units", argv,
-                              env=env, cwd=own)
+                              env=cargo.env, cwd=own)
             made = [m["executable"] for m in _messages(log) if m.get("executable")]
             part.mkdir(parents=True)
             shutil.copy2(made[-1], part / "units")

@@ -56,6 +56,16 @@ MACHINES = {
         # Its kernel has each CPU take notice of text that was rewritten.
         at_once=True,
     ),
+    "riscv": Machine(
+        "qemu-system-riscv64",
+        cpu="rv64",
+        model=("virt",),
+        counted="norandmaps",
+        talk=("-device", "virtio-serial-device", "-device", "virtconsole,chardev=talk"),
+        tty="hvc0",
+        console="ttyS0",
+        at_once=True,
+    ),
 }
 # KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
 # know of how many levels page tables are while a CPU's features are read anew; with four it matters not.

@@ -24,7 +24,8 @@ class Target:
 
 # By the guest's architecture; User Mode Linux has this machine's.
 TARGETS = {"x86_64": Target("x86_64-linux-gnu", "amd64", "lib64/ld-linux-x86-64.so.2"),
-           "arm64": Target("aarch64-linux-gnu", "arm64", "lib/ld-linux-aarch64.so.1")}
+           "arm64": Target("aarch64-linux-gnu", "arm64", "lib/ld-linux-aarch64.so.1"),
+           "riscv": Target("riscv64-linux-gnu", "riscv64", "lib/ld-linux-riscv64-lp64d.so.1")}
 HERE = TARGETS["x86_64"]
 _LIBRARIES = f"lib/{HERE.triple}"
 _LOADER = HERE.loader
@@ -69,14 +70,14 @@ def needed(programs, folders):
     return found
 
 
-def files_for(arch, root, program):
-    """What a guest of an architecture needs to run a program of a root that was made for it."""
+def files_for(arch, root, *programs):
+    """What a guest of an architecture needs to run these programs of a root that was made for it."""
     if arch not in TARGETS or TARGETS[arch] is HERE:
-        return files(root, program)
-    target, path = TARGETS[arch], root / "usr/bin" / program
+        return files(root, *programs)
+    target, paths = TARGETS[arch], {f"/bin/{name}": root / "usr/bin" / name for name in programs}
     libraries = f"lib/{target.triple}"
-    found = needed([path], [root / libraries, root / "usr" / libraries])
-    return {f"/{target.loader}": root / target.loader, f"/bin/{program}": path,
+    found = needed(paths.values(), [root / libraries, root / "usr" / libraries])
+    return {f"/{target.loader}": root / target.loader, **paths,
             **{f"/{libraries}/{pathlib.Path(name).name}": where for name, where in found.items()}}
 
 

@@ -30,7 +30,7 @@ from .versions import PINNED
 
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
 # The processors for which a guest can have programs, as ELF files have them.
-_PROCESSORS = {"um": (62,), "x86_64": (62, 3), "arm64": (183, 40)}
+_PROCESSORS = {"um": (62,), "x86_64": (62, 3), "arm64": (183, 40), "riscv": (243,)}
 MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"}
 
 
@@ -241,7 +241,7 @@ def _fitting(which, path):
     content = path.read_bytes()
     if content[:4] == b"\x7fELF" and int.from_bytes(content[18:20], "little") not in _PROCESSORS[which.arch]:
         raise say.LabError(f"{path} is for another processor than guest {which.name} has" +
-                           ("; docs/arm64.md says what runs there" if which.arch == "arm64" else ""))
+                           ("; docs/arm64.md says what runs there" if which.arch in ("arm64", "riscv") else ""))
     return content
 
 

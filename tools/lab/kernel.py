@@ -12,7 +12,8 @@ from .versions import BUILD, ROOT
 CONFIGS = ROOT / "configs"
 LAYOUT = 1
 # What is booted, by architecture.
-_IMAGES = {"um": "vmlinux", "x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
+_IMAGES = {"um": "vmlinux", "x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image",
+           "riscv": "arch/riscv/boot/Image"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,15 +61,16 @@ GUESTS = {
         Guest("arm64-builtin", "arm64", ("common", "arm64", "trace", "builtin"), builtin="arm64"),
         Guest("arm64-16k-builtin", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k", "builtin"),
               builtin="arm64-16k", machine=("mte=on",), boot=_NO_KASAN),
+        Guest("riscv64", "riscv", ("common", "riscv64", "trace")),
         Guest("android", "um", ("common", "um", "trace", "android"), flags=_UML_MODULES),
-        Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android")),
-        Guest("arm64-android", "arm64", ("common", "arm64", "trace", "android")),
+        Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android", "android-qemu"), watched=("call",)),
+        Guest("arm64-android", "arm64", ("common", "arm64", "trace", "arm64-hardened", "android", "android-qemu"), watched=("call",)),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
-# Those of arm64, by what differs between them; the driver is a module.
-ARM64 = tuple(name for name, which in GUESTS.items() if which.arch == "arm64" and not which.builtin)
+# Those of other processors than this machine's; the driver is a module.
+FOREIGN = tuple(name for name, which in GUESTS.items() if which.arch in ("arm64", "riscv") and not which.builtin)
 
 
 @dataclasses.dataclass(frozen=True)

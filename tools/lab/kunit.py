@@ -14,7 +14,7 @@ from . import kernel, module, say, source
 from .versions import ROOT
 
 # Whose kernels have KUnit; that of the first looks over the suites' shoulders.
-GUESTS = ("x86_64-debug", *kernel.ARM64)
+GUESTS = ("x86_64-debug", *kernel.FOREIGN)
 GUEST = GUESTS[0]
 # What a driver is built with that has the suites, its numbers near their ends.
 SWITCHES = ("CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y", module.NEAR_LIMITS)

@@ -134,9 +134,19 @@ def _profile(crate):
     return "release" if crate == "tools/binder-bench" else "guest"
 
 
+def has_width(name, width):
+    """Whether programs for tasks of that many bits can be made for guest `name`."""
+    return width == 64 or target_of(kernel.GUESTS[name].arch, width) is not None
+
+
+def target_of(arch, width=64):
+    """What versions.toml says of programs for guests of an architecture; nothing if they are as this machine's."""
+    return PINNED["rust"]["targets"].get(f"{arch}-{width}")
+
+
 def build_for(name, crate, width=64):
     """The program of the crate in folder `crate` for tasks of that many bits in guest `name`."""
-    target = PINNED["rust"]["targets"].get(f"{kernel.GUESTS[name].arch}-{width}")
+    target = target_of(kernel.GUESTS[name].arch, width)
     if target:
         packages.ensure("rust", target["packages"])
         return build(crate, kind="static-foreign", target=target["name"])

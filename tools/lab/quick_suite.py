@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make test QUICK=1`: contract, clients and layouts on a kernel of Debian's, as it is: no kernel is compiled. Or, with `GUEST=arm64`,
-`arm64-16k` or `arm64-64k`, on one of ours for that architecture.
+`riscv64` or others of `kernel.FOREIGN`, on one of ours for that architecture.
 
 What takes longest to get is asked for first: one lane has the kernel's headers prepared while the others compile the
 programs.
@@ -9,14 +9,14 @@ programs.
 import functools
 import time
 
-from . import kernel, lanes, say, stock, suite, times
+from . import kernel, lanes, programs, say, stock, suite, times
 from .tally import Tally
 from .versions import BUILD
 
 # Not rsbinder's, and libgbinder's, which use its service manager: that takes longer to compile than all of this takes to run.
 CLIENTS = ("selftest", "stress")
 # Where it runs.
-GUESTS = (*stock.NAMES, *kernel.ARM64)
+GUESTS = (*stock.NAMES, *kernel.FOREIGN)
 CYCLES = 25
 SOAK_SECONDS = 10
 TIMES = BUILD / "log/times-quick.json"
@@ -49,9 +49,8 @@ def stages(name):
         return stage(f"client {which}", _client, which=which)
 
     more = [*map(client, CLIENTS)]
-    more += [] if kernel.GUESTS[name].stock else [
-        stage("contract rust 32-bit", _contract, driver="rust", width=32), stage("contract c 32-bit", _contract, driver="c", width=32),
-        stage("KUnit", suite.kunit_suites)]
+    more += [] if kernel.GUESTS[name].stock else [stage("KUnit", suite.kunit_suites)]
+    more += [stage(f"contract {driver} 32-bit", _contract, driver=driver, width=32) for driver in ("rust", "c") if programs.has_width(name, 32)]
     more += [stage(f"the watch over the kernel's log, {what}", suite.watched, what=what) for what in kernel.GUESTS[name].watched]
     if f"{name}-builtin" in kernel.GUESTS:
         more.append(lanes.Stage(f"contract rust {name}-builtin", functools.partial(_builtin, name=f"{name}-builtin")))

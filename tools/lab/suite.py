@@ -269,10 +269,11 @@ def contract(tally, title, name, driver, counts=True, boot=(), only=(), width=64
 def kunit_suites(tally, name=kunit.GUEST):
     """What KUnit runs in the kernel when a driver is loaded that has its suites.
 
-    As a guest is there, 32-bit tasks use the driver in it: the debugging guest sees no others.
+    As a guest is there, 32-bit tasks use the driver in it, if it has any: the debugging guest sees no others.
     """
-    result = contract(tally, f"contract {name} rust 32-bit, with KUnit", name, "rust", only=("ioctl::",),
-                      width=32, module_file=kunit.module_with_suites(name), boot=kunit.UNHURRIED)
+    width = 32 if programs.has_width(name, 32) else 64
+    result = contract(tally, f"contract {name} rust {width}-bit, with KUnit", name, "rust", only=("ioctl::",),
+                      width=width, module_file=kunit.module_with_suites(name), boot=kunit.UNHURRIED)
     for suite, (passed, failures) in kunit.judge(result.kernel_log).items():
         for failure in failures:
             say.lines(f"    {suite}: {failure}")

@@ -197,9 +197,9 @@ fn one_who_does_not_inherit_lets_others_between(t: &Stage) {
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 }
 
-/// What the bystander counts while an urgent client calls twice, without a pause, a process whose threads take so many
-/// calls each.
-fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize]) -> (u64, u64) {
+/// What the bystander counts each time that an urgent client calls twice, without a pause, a process whose threads take so
+/// many calls each.
+fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize], rounds: u32) -> Vec<(u64, u64)> {
     let cast = cast(t, INHERIT);
     let threads: Vec<_> = std::iter::once(cast.server.clone())
         .chain((1..calls_of_threads.len()).map(|_| cast.server.looper()))
@@ -209,12 +209,17 @@ fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize]) -> (u64, u64) {
     actors.for_each(|actor| actor.pin(0));
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
-    for (port, calls) in threads.iter().zip(calls_of_threads) {
+    let pool: Vec<_> = threads.iter().zip(calls_of_threads.iter().copied()).collect();
+    (0..rounds).map(|_| two_calls(&cast, &pool, &bystander)).collect()
+}
+
+fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u64) {
+    for (port, calls) in pool {
         serve(port, *calls, None);
     }
     let (client, arena) = (&cast.client, &cast.client.arena);
     let count = Count::new(arena);
-    count.begin(&bystander);
+    count.begin(bystander);
     let mut call = Commands::new();
     call.transaction(&client.place(cast.handle, 0, &empty()));
     let watches = [(); 2].map(|()| count.watch(arena));
@@ -222,10 +227,13 @@ fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize]) -> (u64, u64) {
     client.actor.start(Op::InTurn { ops });
     // If a server is kept from running, it goes on when the bystander has ended.
     let _ = client.actor.answered(Duration::from_millis(300));
-    count.end(&bystander);
+    count.end(bystander);
     let replies = read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_)));
     assert_eq!(replies.count(), 2);
-    threads.iter().for_each(|port| drop(read_by(port)));
+    for (port, _) in pool {
+        read_by(port);
+        port.forgets_acknowledgements();
+    }
     counted(watches[0], watches[1])
 }
 
@@ -233,18 +241,23 @@ fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize]) -> (u64, u64) {
 /// if another one sleeps.
 fn one_thread_more_than_callers_is_enough(t: &Stage) {
     if is_possible(t) {
-        let (before, after) = counted_in_two_calls(t, &[1, 1]);
-        let why =
-            format!("the bystander counted from {before} to {after} while two threads served two calls");
-        t.ours_alone(&why, before == after);
+        for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
+            let why =
+                format!("the bystander counted from {before} to {after} while two threads served two calls");
+            t.ours_alone(&why, before == after);
+        }
     }
 }
 
-/// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that.
+/// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
+/// the kernel gives threads that share the CPU their part at that very moment, so there are several.
 fn one_who_is_still_busy_lets_others_between(t: &Stage) {
     if is_possible(t) {
-        let (before, after) = counted_in_two_calls(t, &[2]);
-        assert!(before < after, "{before} to {after}: the bystander did not run");
+        let counted = counted_in_two_calls(t, &[2], 3);
+        assert!(
+            counted.iter().any(|(before, after)| before < after),
+            "{counted:?}: the bystander did not run"
+        );
     }
 }
 

@@ -141,7 +141,7 @@ fn completions_without_words(t: &Stage) {
     client.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, 1u32).expect("ask to be told");
     // The second takes less than a tenth of the space out of what is left, and the first is more than a quarter.
     tell(&client, 0, &vec![0; page() * 3200 / 4096]);
-    client.send(|c| c.transaction(&oneway(&client, 0, &[0; 100])));
+    client.send(|c| c.transaction(&oneway(&client, 0, &vec![0; page() * 100 / 4096])));
     assert_eq!(logs.thread(&client).work, [Work::Unknown(4)]);
     client.wait_for(Return::OnewaySpamSuspect);
 }
