@@ -56,7 +56,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{AtomicFlag, Relaxed},
+        atomic::{Atomic, Relaxed},
         lock::{spinlock::SpinLockBackend, Guard, Lock},
         poll::PollTable,
         Arc,
@@ -120,9 +120,9 @@ pub(crate) struct Process {
     #[pin]
     pub(crate) waiters: CondVar,
     /// Nothing more can be queued for the process. Set under the state lock.
-    pub(crate) has_ended: AtomicFlag,
+    pub(crate) has_ended: Atomic<bool>,
     /// Whether a descriptor was closed, so that threads may have been made to return to user space.
-    pub(crate) was_flushed: AtomicFlag,
+    pub(crate) was_flushed: Atomic<bool>,
     _counted: Counted,
 }
 
@@ -400,8 +400,8 @@ impl Process {
                 pages,
                 pollers,
                 waiters <- new_condvar!("Process::waiters"),
-                has_ended: AtomicFlag::new(false),
-                was_flushed: AtomicFlag::new(false),
+                has_ended: Atomic::new(false),
+                was_flushed: Atomic::new(false),
                 _counted: Counted::new(Kind::Process),
             }),
             GFP_KERNEL,

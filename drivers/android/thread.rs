@@ -35,7 +35,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{AtomicFlag, Relaxed},
+        atomic::{Atomic, Relaxed},
         Arc,
         LockedBy, //
     },
@@ -60,12 +60,12 @@ pub(crate) struct Thread {
     /// The kernel's number for it, in the initial pid namespace.
     pub(crate) id: Pid,
     /// Nothing can be queued for the thread any more. Set under the state lock.
-    pub(crate) has_ended: AtomicFlag,
+    pub(crate) has_ended: Atomic<bool>,
     /// A flush requires the thread to return to user space, whatever it waits for.
-    pub(crate) must_return: AtomicFlag,
+    pub(crate) must_return: Atomic<bool>,
     /// A command that failed stops those behind it until the thread has read the error. Only the
     /// thread itself accesses this.
-    pub(crate) has_unread_error: AtomicFlag,
+    pub(crate) has_unread_error: Atomic<bool>,
     _counted: Counted,
 }
 
@@ -234,9 +234,9 @@ impl Thread {
             process: process.clone(),
             task: ThreadPid::current(),
             state: LockedBy::new(process.state_lock(), state),
-            has_ended: AtomicFlag::new(false),
-            must_return: AtomicFlag::new(false),
-            has_unread_error: AtomicFlag::new(false),
+            has_ended: Atomic::new(false),
+            must_return: Atomic::new(false),
+            has_unread_error: Atomic::new(false),
             counts: ThreadCounts::new(counts)?,
             error_place: Link::new(),
             _counted: Counted::new(Kind::Thread),

@@ -246,9 +246,11 @@ def _fitting(which, path):
 
 
 def _busybox(arch):
-    """The program that is most of a guest's commands, of the same Debian release for all architectures."""
+    """The program that is most of a guest's commands, of the same Debian release for all architectures that it has."""
     section = PINNED["busybox"].get(arch)
-    return (foreign.root(section) if section else pathlib.Path("/")) / "bin/busybox"
+    root = foreign.root(section) if section else pathlib.Path("/")
+    # Of later releases all programs are in /usr.
+    return next(path for path in (root / "bin/busybox", root / "usr/bin/busybox") if path.exists())
 
 
 def _applets():

@@ -130,7 +130,7 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
     }
     reference.freeze = Some(notification.clone());
     let wake = match register(&reference.node, &notification, &mut place) {
-        Some(event) => notify(&notification, event),
+        Some(event) => notify(&notification, event, reference.node.owner()),
         // The owner is dead and will not be frozen any more.
         None => Wake::Nobody,
     };
@@ -173,9 +173,17 @@ pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
 }
 
 /// Notifies the holder that the owner is frozen or thawed, unless it has read of a later event or
-/// has cleared its request. No state lock may be held.
-fn notify(notification: &Arc<FreezeNotification>, event: FreezeEvent) -> Wake {
-    notification.notify(|state| state.subject.notify(event))
+/// has cleared its request, or the owner has ended. No state lock may be held.
+///
+/// Whoever ends the owner sets `has_ended` before it takes the holder's lock to notify it of a
+/// death. So under that lock, either no death is queued yet or the owner is seen to have ended.
+fn notify(notification: &Arc<FreezeNotification>, event: FreezeEvent, owner: &Process) -> Wake {
+    notification.notify(|state| {
+        if owner.has_ended.load(Relaxed) {
+            return None;
+        }
+        state.subject.notify(event)
+    })
 }
 
 /// Registers a notification with the owner of a node. Returns the event to notify now, or nothing
@@ -212,7 +220,7 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
         let Some((notification, behind)) = next else {
             return;
         };
-        let wake = notify(&notification, event);
+        let wake = notify(&notification, event, process);
         wake.now(&notification.holder, WakeHint::Anywhere);
         if is_only {
             return;

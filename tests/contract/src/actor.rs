@@ -2,6 +2,7 @@
 //! The conductor's side of an actor: give an order, wait for what came of it, see whether it blocks.
 
 use crate::agent::{install_wake_up_handler, receive, send, serve};
+use crate::kernel_namespaces;
 use crate::ops::{Answer, Op};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sched::CloneFlags;
@@ -66,6 +67,7 @@ impl Actor {
 
     /// The same, in new namespaces (not a pid namespace, see [`Actor::fork_pid_namespace`]).
     pub fn in_namespaces(flags: CloneFlags) -> Self {
+        kernel_namespaces::need(flags);
         let (ours, theirs) = channel();
         // SAFETY: the conductor has one thread.
         match unsafe { fork() }.expect("fork") {
@@ -89,6 +91,7 @@ impl Actor {
     /// Forks a process that has these numbers, which nobody has any more: in its pid namespace, and in those
     /// around that.
     pub fn with_numbers(numbers: &[i32]) -> Self {
+        kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
         let (ours, theirs) = channel();
         let args = CloneArguments {
             exit_signal: Signal::SIGCHLD as u64,
@@ -133,6 +136,7 @@ impl Actor {
 
     /// A process forked from this one into a new pid namespace, whose first process it is.
     pub fn fork_pid_namespace(&self) -> Self {
+        kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
         let (channel, pid) = self.another(Op::ForkPidNamespace);
         Self { channel, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(false) }
     }

@@ -3,6 +3,7 @@
 //! others, and a root directory from which nothing else can be reached.
 
 use crate::child;
+use crate::kernel_namespaces;
 use nix::errno::Errno;
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use nix::sched::{unshare, CloneFlags};
@@ -33,6 +34,7 @@ pub const OF_ROOT_OTHER: Users = Users { maker: 0, map: "0 400000 65536\n" };
 
 /// Becomes root of new user, mount, pid and IPC namespaces.
 pub fn enter(users: Users) {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID);
     let container = getpid();
     let (from, to) = nix::unistd::pipe().expect("a pipe");
     let root_of_the_machine = child::spawn(|| {
@@ -44,7 +46,7 @@ pub fn enter(users: Users) {
         | CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWIPC;
-    unshare(namespaces).expect("unshare");
+    kernel_namespaces::enter(namespaces);
     nix::unistd::write(&to, b"u").expect("say that it is done");
     assert_eq!(waitpid(root_of_the_machine, None), Ok(WaitStatus::Exited(root_of_the_machine, 0)));
     setgroups(&[]).expect("drop other groups");
@@ -53,6 +55,7 @@ pub fn enter(users: Users) {
 
 /// A process that keeps a user namespace with this map until the descriptor of the namespace is dropped.
 pub fn namespace(users: Users) -> std::fs::File {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let holder = child::ready(|ready| {
         unshare(CloneFlags::CLONE_NEWUSER).expect("unshare");
         ready();

@@ -39,7 +39,7 @@ impl Lingering {
         let directory = File::open(path).expect("open a directory");
         Self::reading(move |memory| {
             // SAFETY: there is room for a page of entries, once somebody provides it; the memory stays.
-            unsafe { libc::syscall(libc::SYS_getdents64, directory.as_raw_fd(), memory, page()) };
+            unsafe { libc::syscall(libc::SYS_getdents64, directory.as_raw_fd(), memory as usize, page()) };
         })
     }
 

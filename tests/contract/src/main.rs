@@ -26,6 +26,7 @@ mod freezer;
 mod fuzz;
 mod gauge;
 mod inbox;
+mod kernel_namespaces;
 mod linger;
 mod load;
 mod loading;

@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Processes as the initial pid namespace knows them, which is how some ioctls want them named.
 
+use crate::kernel_namespaces;
+use nix::sched::CloneFlags;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// How deep below the initial namespace a test runs.
+/// How deep below the initial namespace a test runs, where there are others.
 const DEPTH: usize = 1;
 
-/// The runner's own `/proc`, kept open by a test that has another.
-pub struct GlobalPids(File);
+/// The runner's own `/proc`, kept open by a test that has another. Nothing if the kernel has one namespace alone.
+pub struct GlobalPids(Option<File>);
 
 impl GlobalPids {
     /// Takes hold of what is mounted on `/proc`; to be called before that is hidden by another.
     pub fn new() -> Self {
-        Self(File::open("/proc").expect("open the runner's /proc"))
+        let is_another = kernel_namespaces::has(CloneFlags::CLONE_NEWPID);
+        Self(is_another.then(|| File::open("/proc").expect("open the runner's /proc")))
     }
 
     /// The number in the initial namespace of a process of the test's namespace.
     pub fn of(&self, pid: i32) -> u32 {
-        self.among(&self.root(), pid)
+        let Some(root) = self.root() else { return pid as u32 };
+        Self::among(&root, pid)
     }
 
     /// The same of a thread of a process.
     pub fn of_thread(&self, pid: i32, tid: i32) -> u32 {
-        self.among(&self.root().join(format!("{}/task", self.of(pid))), tid)
+        let Some(root) = self.root() else { return tid as u32 };
+        Self::among(&root.join(format!("{}/task", self.of(pid))), tid)
     }
 
-    fn root(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    fn root(&self) -> Option<PathBuf> {
+        self.0.as_ref().map(|proc| PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd())))
     }
 
-    fn among(&self, proc: &Path, pid: i32) -> u32 {
+    fn among(proc: &Path, pid: i32) -> u32 {
         let entries = std::fs::read_dir(proc).expect("list the runner's /proc");
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let mut global: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();

@@ -5,12 +5,14 @@
 //! first process is killed, and with it everything that the test has started.
 
 use crate::child::caught;
+use crate::kernel_namespaces::{self, NO_NAMESPACES};
 use crate::loading;
 use crate::pids::GlobalPids;
 use crate::stage::{Stage, NO_BINDERFS};
 use crate::suite::{self, Driver, Test};
 use crate::RunArgs;
 use anyhow::{bail, Context};
+use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sched::{unshare, CloneFlags};
@@ -189,11 +191,16 @@ fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
     }
 }
 
-/// Makes the namespaces, runs the body as their second process, and ends them.
+/// Makes the namespaces, runs the body as their second process, and ends them. Where there are none of pids, what the body
+/// leaves behind is looked for.
 pub fn supervise(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> ! {
     prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the runner");
-    let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
-    unshare(flags).expect("new namespaces");
+    let pids = if kernel_namespaces::has(CloneFlags::CLONE_NEWPID) {
+        CloneFlags::CLONE_NEWPID
+    } else {
+        CloneFlags::empty()
+    };
+    unshare(pids | CloneFlags::CLONE_NEWNS).expect("new namespaces");
     // SAFETY: this process has one thread.
     match unsafe { fork() }.expect("fork") {
         ForkResult::Parent { child } => {
@@ -203,12 +210,17 @@ pub fn supervise(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> ! {
         }
         ForkResult::Child => {
             prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the supervisor");
+            // As the first process of a namespace is.
+            prctl::set_child_subreaper(true).expect("inherit the orphans");
             // SAFETY: as above.
             match unsafe { fork() }.expect("fork") {
                 ForkResult::Parent { child } => {
                     drop(pipe);
                     reap_until(child);
                     // The end of a namespace's first process is the end of all in it.
+                    if pids.is_empty() {
+                        end_all_children();
+                    }
                     std::process::exit(0)
                 }
                 ForkResult::Child => {
@@ -246,12 +258,34 @@ pub fn in_namespaces(load: impl FnOnce() -> anyhow::Result<String>) -> anyhow::R
 }
 
 fn reap_until(child: Pid) {
-    assert_eq!(getpid(), Pid::from_raw(1), "the first process of its namespace");
     while let Ok(status) = waitpid(None, None) {
         if status.pid() == Some(child) && !matches!(status, WaitStatus::Stopped(..)) {
             return;
         }
     }
+}
+
+/// Ends the children of this process, and whoever becomes one by that.
+fn end_all_children() {
+    loop {
+        children_of(getpid()).for_each(|pid| {
+            let _ = kill(pid, Signal::SIGKILL);
+        });
+        if waitpid(None, None) == Err(Errno::ECHILD) {
+            return;
+        }
+    }
+}
+
+fn children_of(parent: Pid) -> impl Iterator<Item = Pid> {
+    let line = format!("PPid:\t{parent}");
+    let is_child = move |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+        status.is_ok_and(|status| status.lines().any(|of| of == line))
+    };
+    let entries = std::fs::read_dir("/proc").expect("list /proc").flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(is_child).map(Pid::from_raw)
 }
 
 /// Gives the body a private /tmp and a /proc of its own namespace.
@@ -279,6 +313,7 @@ fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
         (Ok(()), Some(missing)) => format!("?{missing}"),
         // Whatever of the test said so, a child of its or itself.
         (Err(why), _) if why.contains(NO_BINDERFS) => format!("?needs {NO_BINDERFS}"),
+        (Err(why), _) if why.contains(NO_NAMESPACES) => format!("?needs {NO_NAMESPACES}"),
         (result, _) => outcome(result, &differences),
     };
     let mut pipe = std::fs::File::from(pipe.try_clone().expect("a descriptor"));

@@ -9,6 +9,7 @@ use crate::agent::with_a_failure;
 use crate::cases;
 use crate::child;
 use crate::containers::{self, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER};
+use crate::kernel_namespaces;
 use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
 use binder_sys::mounting::Mount;
@@ -117,6 +118,7 @@ fn options_in_a_container(t: &Stage) {
 }
 
 fn do_not_see_each_others_devices(t: &Stage) {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID);
     let place = t.directory("container");
     child::ready(|ready| {
         containers::run(&place, ROOTLESS, |path| {
@@ -167,6 +169,7 @@ const MOST: u32 = 10;
 
 /// Limits the devices of a user, if the driver can.
 fn limited(t: &Stage) -> Option<Limit> {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID);
     let before = std::fs::read_to_string(t.driver.parameter("max_user_devices")).unwrap_or_default();
     let limit = Limit::set(t, "max_user_devices", MOST)?;
     assert_eq!(before, "4096\n", "the default");

@@ -4,12 +4,14 @@
 use super::NO_ERROR;
 use crate::cases;
 use crate::freezer::{Freezer, LONG};
+use crate::kernel_namespaces;
 use crate::port::{bytes, empty, give_in_a_reply, object, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::codes::BR_FROZEN_REPLY;
 use binder_sys::*;
 use nix::errno::Errno;
+use nix::sched::CloneFlags;
 use std::rc::Rc;
 
 cases! { "freeze":
@@ -163,6 +165,7 @@ fn nobody_of_that_pid(t: &Stage) {
 }
 
 fn pids_are_global(t: &Stage) {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
     let server = t.manager();
     let inner = server.actor.pid() as u32;
     assert_ne!(t.global_pid(&server), inner);

@@ -9,6 +9,7 @@ use crate::actor::{patience, Actor};
 use crate::cases;
 use crate::child;
 use crate::gauge;
+use crate::kernel_namespaces;
 use crate::ops::Op;
 use crate::pages::page;
 use crate::port::{bytes, empty, introduce, Port};
@@ -16,6 +17,7 @@ use crate::shrinker::Shrinker;
 use crate::stage::{Stage, SPACE};
 use binder_sys::*;
 use nix::errno::Errno;
+use nix::sched::CloneFlags;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -117,6 +119,7 @@ impl Drop for NamespaceLimit {
 
 /// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
 fn the_dead_keep_no_credentials(t: &Stage) {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let Some(_limit) = NamespaceLimit::set(4) else {
         t.needs("CONFIG_USER_NS", false);
         return;

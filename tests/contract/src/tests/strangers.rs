@@ -3,6 +3,7 @@
 //! but to be chosen for work.
 
 use crate::cases;
+use crate::kernel_namespaces;
 use crate::ops::Op;
 use crate::pages::page;
 use crate::port::{bytes, empty, introduce, object, Port};
@@ -11,6 +12,7 @@ use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_FREEZE, BINDER_THREAD_EXIT};
 use binder_sys::*;
 use nix::errno::Errno;
+use nix::sched::CloneFlags;
 use std::rc::Rc;
 
 cases! { "strangers":
@@ -275,13 +277,14 @@ fn exit_under_epoll_with_work(t: &Stage) {
 }
 
 fn sender_user_across_user_namespaces(t: &Stage) {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let (server, client) = (t.manager(), t.client());
     client.actor.number(Op::SetUser { uid: 1000 }).expect("become another user");
     client.start_call(0, 0, &empty());
     assert_eq!(server.wait_call().sender_euid, 1000);
     server.reply(&empty());
     assert_eq!(client.wait_reply().sender_euid, 0, "root, as who asks sees it");
-    let flags = nix::sched::CloneFlags::CLONE_NEWUSER.bits();
+    let flags = CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
     client.start_call(0, 0, &empty());
     let call = server.wait_call();

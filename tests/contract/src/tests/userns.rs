@@ -3,6 +3,7 @@
 
 use crate::cases;
 use crate::child;
+use crate::kernel_namespaces;
 use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
 use binder_sys::Device;
@@ -20,6 +21,7 @@ cases! { "userns":
 
 /// Becomes root in new user, mount and IPC namespaces, as an ordinary user of the machine.
 fn enter(t: &Stage) -> std::path::PathBuf {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWIPC);
     let path = t.directory("userns");
     std::os::unix::fs::chown(&path, Some(1000), Some(1000)).expect("chown");
     setresgid(Gid::from_raw(1000), Gid::from_raw(1000), Gid::from_raw(1000)).expect("drop the group");

@@ -3,12 +3,14 @@
 
 use super::{known, tell};
 use crate::cases;
+use crate::kernel_namespaces;
 use crate::logs::{only, until, Logs};
 use crate::port::{bytes, empty, introduce, Port};
 use crate::stage::{Stage, SPACE};
 use binder_logs::{Log, Mode, Pointer, State};
 use binder_sys::fs::mount_at;
 use binder_sys::{FlatBinderObject, Return};
+use nix::sched::CloneFlags;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -208,6 +210,7 @@ fn names_are_parts_of_lines(t: &Stage) {
 }
 
 fn pids_are_global(t: &Stage) {
+    kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
     let logs = Logs::of(t);
     let client = t.client();
     let helper = client.thread();

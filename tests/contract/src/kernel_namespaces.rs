@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Namespaces, of which not every kernel has all: Android's have none of pids, users and IPC.
+
+use nix::sched::{unshare, CloneFlags};
+use std::path::Path;
+
+/// What a test says of itself that needs one which the kernel does not have; then it counts as skipped.
+pub const NO_NAMESPACES: &str = "CONFIG_PID_NS, CONFIG_USER_NS and CONFIG_IPC_NS";
+
+const KINDS: [(CloneFlags, &str); 3] = [
+    (CloneFlags::CLONE_NEWPID, "pid"),
+    (CloneFlags::CLONE_NEWUSER, "user"),
+    (CloneFlags::CLONE_NEWIPC, "ipc"),
+];
+
+/// Whether the kernel has these.
+pub fn has(flags: CloneFlags) -> bool {
+    let is_there = |name| Path::new("/proc/self/ns").join(name).exists();
+    KINDS.iter().all(|(kind, name)| !flags.contains(*kind) || is_there(name))
+}
+
+/// Ends the test here if the kernel does not have these.
+pub fn need(flags: CloneFlags) {
+    assert!(has(flags), "{NO_NAMESPACES}");
+}
+
+/// Gives the calling thread new ones of its own, or ends the test if the kernel does not have them.
+#[track_caller]
+pub fn enter(flags: CloneFlags) {
+    need(flags);
+    unshare(flags).expect("new namespaces");
+}
