@@ -604,7 +604,9 @@ fn owner_dies_while_many_are_told(t: &Stage) {
             confirm_many(&holder);
         }
         owner.unmap();
+        // Whoever else is on the bystander's CPU would wait for it.
         owner.actor.pin(1);
+        holder.actor.pin(1);
         freezer.port.actor.pin(0);
         let count = Count::new(&holder.arena);
         let mut told = Told::default();
