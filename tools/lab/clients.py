@@ -60,7 +60,7 @@ def parts(name, guest_name):
 
 
 def lacks(name, guest_name):
-    """What there is not for a guest that client `name` cannot do without."""
+    """What client `name` cannot do without and a guest cannot have; nothing if it can."""
     which = kernel.GUESTS[guest_name]
     if name == "selftest" and "android" in which.fragments:
         return "namespaces of users"

@@ -49,8 +49,10 @@ def stages(name):
         return stage(f"client {which}", _client, which=which)
 
     more = [*map(client, CLIENTS)]
-    more += [] if kernel.GUESTS[name].stock else [stage("KUnit", suite.kunit_suites)]
-    more += [stage(f"contract {driver} 32-bit", _contract, driver=driver, width=32) for driver in ("rust", "c") if programs.has_width(name, 32)]
+    of_ours = not kernel.GUESTS[name].stock
+    more += [stage("KUnit", suite.kunit_suites)] if of_ours else []
+    narrow = of_ours and programs.has_width(name, 32)
+    more += [stage(f"contract {driver} 32-bit", _contract, driver=driver, width=32) for driver in ("rust", "c") if narrow]
     more += [stage(f"the watch over the kernel's log, {what}", suite.watched, what=what) for what in kernel.GUESTS[name].watched]
     if f"{name}-builtin" in kernel.GUESTS:
         more.append(lanes.Stage(f"contract rust {name}-builtin", functools.partial(_builtin, name=f"{name}-builtin")))

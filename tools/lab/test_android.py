@@ -6,7 +6,7 @@
 
 import unittest
 
-from . import android, kernel, say
+from . import android, clients, kernel, quick_suite, say
 
 SAID = """failure: none
 figure calls made: 12345
@@ -30,11 +30,25 @@ class Figures(unittest.TestCase):
             android.run("um", ("rust",), 1)
 
 
+class Quick(unittest.TestCase):
+    def test_tasks_of_32_bits_where_there_are_some_and_the_kernel_is_ours(self):
+        for name, wanted in (("arm64-16k", 2), ("riscv64", 0), ("debian-7.3", 0)):
+            titles = [stage.title for stage in quick_suite.stages(name)]
+            self.assertEqual(sum("32-bit" in title for title in titles), wanted, name)
+            self.assertIn(f"contract rust {name}", titles)
+
+
 class Kernels(unittest.TestCase):
     def test_all_have_the_fragment_last(self):
         for name in android.GUESTS:
             own = [] if name == "android" else ["android-qemu"]
             self.assertEqual([part for part in kernel.GUESTS[name].fragments if "android" in part], ["android", *own], name)
+
+    def test_clients_that_need_namespaces_are_left_out(self):
+        self.assertIsNone(clients.lacks("selftest", "um"))
+        for name in android.GUESTS:
+            self.assertEqual(clients.lacks("selftest", name), "namespaces of users")
+            self.assertIsNone(clients.lacks("gbinder", name))
 
     def test_the_fragment_has_what_the_user_space_needs(self):
         lines = kernel.fragment("android")
