@@ -63,7 +63,7 @@ GUESTS = {
               builtin="arm64-16k", machine=("mte=on",), boot=_NO_KASAN),
         Guest("riscv64", "riscv", ("common", "riscv64", "trace")),
         Guest("android", "um", ("common", "um", "trace", "android"), flags=_UML_MODULES),
-        Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android", "android-qemu"), watched=("call",)),
+        Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android", "android-qemu")),
         Guest("arm64-android", "arm64", ("common", "arm64", "trace", "arm64-hardened", "android", "android-qemu"), watched=("call",)),
         Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),

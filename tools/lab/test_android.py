@@ -6,7 +6,7 @@
 
 import unittest
 
-from . import android, clients, kernel, quick_suite, say
+from . import android, clients, kernel, say
 
 SAID = """failure: none
 figure calls made: 12345
@@ -28,14 +28,6 @@ class Figures(unittest.TestCase):
     def test_other_kernels_are_refused_with_those_that_there_are(self):
         with self.assertRaisesRegex(say.LabError, "there are android, "):
             android.run("um", ("rust",), 1)
-
-
-class Quick(unittest.TestCase):
-    def test_tasks_of_32_bits_where_there_are_some_and_the_kernel_is_ours(self):
-        for name, wanted in (("arm64-16k", 2), ("riscv64", 0), ("debian-7.3", 0)):
-            titles = [stage.title for stage in quick_suite.stages(name)]
-            self.assertEqual(sum("32-bit" in title for title in titles), wanted, name)
-            self.assertIn(f"contract rust {name}", titles)
 
 
 class Kernels(unittest.TestCase):

@@ -34,7 +34,11 @@ pub const OF_ROOT_OTHER: Users = Users { maker: 0, map: "0 400000 65536\n" };
 
 /// Becomes root of new user, mount, pid and IPC namespaces.
 pub fn enter(users: Users) {
-    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID);
+    let namespaces = CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWIPC;
+    kernel_namespaces::need(namespaces);
     let container = getpid();
     let (from, to) = nix::unistd::pipe().expect("a pipe");
     let root_of_the_machine = child::spawn(|| {
@@ -42,11 +46,7 @@ pub fn enter(users: Users) {
         write_maps(container, users);
     });
     become_user(users.maker);
-    let namespaces = CloneFlags::CLONE_NEWUSER
-        | CloneFlags::CLONE_NEWNS
-        | CloneFlags::CLONE_NEWPID
-        | CloneFlags::CLONE_NEWIPC;
-    kernel_namespaces::enter(namespaces);
+    unshare(namespaces).expect("unshare");
     nix::unistd::write(&to, b"u").expect("say that it is done");
     assert_eq!(waitpid(root_of_the_machine, None), Ok(WaitStatus::Exited(root_of_the_machine, 0)));
     setgroups(&[]).expect("drop other groups");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Namespaces, of which not every kernel has all: Android's have none of pids, users and IPC.
 
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::CloneFlags;
 use std::path::Path;
 
 /// What a test says of itself that needs one which the kernel does not have; then it counts as skipped.
@@ -22,11 +22,4 @@ pub fn has(flags: CloneFlags) -> bool {
 /// Ends the test here if the kernel does not have these.
 pub fn need(flags: CloneFlags) {
     assert!(has(flags), "{NO_NAMESPACES}");
-}
-
-/// Gives the calling thread new ones of its own, or ends the test if the kernel does not have them.
-#[track_caller]
-pub fn enter(flags: CloneFlags) {
-    need(flags);
-    unshare(flags).expect("new namespaces");
 }
