@@ -9,6 +9,7 @@ DRIVER = ROOT / "drivers/android"
 SOURCES = (DRIVER, ROOT / "rust", ROOT / "include")
 # Numbers start near their ends: see drivers/android/pure/numbers.rs.
 NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
+KUNIT = "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y"
 # Where the cache has modules that clones have made.
 _KEPT = "module/"
 # Where this process has brought our driver up to date: what is edited meanwhile is for the next command.
@@ -73,9 +74,12 @@ def folder(kernel, name):
     return out
 
 
-def build_near_limits(kernel):
-    """Our driver with numbers that start near their ends."""
-    return build(kernel, name="module-near-limits", arguments=(NEAR_LIMITS,))
+def build_variant(kernel, near_limits=False, kunit=False):
+    """Our driver with numbers that start near their ends, or with its KUnit suites."""
+    chosen = [("-near-limits", NEAR_LIMITS)] * near_limits + [("-kunit", KUNIT)] * kunit
+    if not chosen:
+        return build(kernel)
+    return build(kernel, name="module" + "".join(name for name, _ in chosen), arguments=tuple(word for _, word in chosen))
 
 
 def command(kernel, out, *arguments, sources=DRIVER, target="modules"):
