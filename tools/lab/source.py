@@ -160,6 +160,12 @@ _EDITS = {
     "arch/um/os-Linux/smp.c": (
         ("\tsigemptyset(&sigset);\n\tsigaddset(&sigset, IPI_SIGNAL);\n\n",
          "\tif (uml_ncpus == 1)\n\t\treturn;\n\n\tsigemptyset(&sigset);\n\tsigaddset(&sigset, IPI_SIGNAL);\n\n"),
+        # A CPU that is not online yet may free nothing.
+        ("static pthread_t cpu_threads[CONFIG_NR_CPUS];\n",
+         "static pthread_t cpu_threads[CONFIG_NR_CPUS];\nstatic struct cpu_thread_data threads_data[CONFIG_NR_CPUS];\n"),
+        ("\tdata = uml_kmalloc(sizeof(*data), UM_GFP_ATOMIC);\n", "\tdata = &threads_data[cpu];\n"),
+        ("err:\n\tkfree(data);\n", "err:\n"),
+        ("\tkfree(data);\n\tlongjmp(", "\tlongjmp("),
     ),
 }
 
