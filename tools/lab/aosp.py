@@ -46,8 +46,8 @@ def run(name, driver, boot=("lsm=selinux",)):
 def build(arch="um"):
     """A folder of the cache with the programs for guests of that architecture, and the libraries that they need in lib/."""
     packages.ensure("base", "kernel")
-    target = foreign.TARGETS.get(arch, foreign.HERE)
-    source, root, aidl = _source(), foreign.root_for(AOSP["libraries"], arch), foreign.root(AOSP["aidl"])
+    target = foreign.target(arch)
+    source, root, aidl = _source(), foreign.root(AOSP["libraries"], arch), foreign.root(AOSP["aidl"])
     recipe = {str(p.relative_to(ADAPTATIONS)): p.read_text()
               for p in sorted(ADAPTATIONS.rglob("*")) if p.is_file() and p.name != "run"}
 
