@@ -46,15 +46,14 @@ def content_below(*folders):
     return digest.hexdigest()
 
 
-def need_space(gigabytes, what, begun=None, where=None):
+def need_space(gigabytes, what, begun=None):
     """Complain before a long step rather than in the middle of it. `begun`: the folder in which the step goes on where an
-    interrupted one stopped; what that has left there is a part of what the step needs. `where`: not the cache, but this folder."""
-    folder = where or root()
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free / 1e9
+    interrupted one stopped; what that has left there is a part of what the step needs."""
+    root().mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(root()).free / 1e9
     if free + (size_of(begun) / 1e9 if begun else 0) < gigabytes:
-        larger = "work in a checkout" if where else "set RUST_BINDER_CACHE to a folder"
-        raise say.LabError(f"{what} needs {gigabytes} GB in {folder}, {free:.1f} GB are free: free some, or {larger} on a larger disk")
+        raise say.LabError(f"{what} needs {gigabytes} GB in {root()}, {free:.1f} GB are free: free some, or set RUST_BINDER_CACHE "
+                           "to a folder on a larger disk")
 
 
 def size_of(path):

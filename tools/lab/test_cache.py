@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What an entry of the cache is after its making was interrupted."""
+"""What an entry of the cache is after its making was interrupted, and how much room a step needs."""
+
+import types
 
 import pytest
 
-from . import cache
+from . import cache, say
 
 
 def test_an_entry_is_made_once_and_whole(tmp_path, monkeypatch, capsys):
@@ -36,3 +38,13 @@ def test_an_entry_made_in_place_goes_on_where_it_was_interrupted(tmp_path, monke
         cache.in_place("stock/one", make)
     for _ in range(2):
         assert sorted(path.name for path in cache.in_place("stock/one", make).iterdir()) == [".complete", "1", "2"]
+
+
+def test_a_step_needs_room_less_what_an_interrupted_run_has_left(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUST_BINDER_CACHE", str(tmp_path))
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun/half").write_bytes(bytes(4_000_000))
+    monkeypatch.setattr(cache.shutil, "disk_usage", lambda _: types.SimpleNamespace(free=1e9))
+    with pytest.raises(say.LabError, match="building needs 1.003 GB in .*, 1.0 GB are free: free some, or set RUST_BINDER_CACHE"):
+        cache.need_space(1.003, "building")
+    cache.need_space(1.003, "building", tmp_path / "begun")
