@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-from . import cache, guest, kernel, packages, patches, proc, programs, say, source, toolchain
+from . import cache, guest, kernel, packages, patches, proc, programs, run, say, source, toolchain
 from .versions import BUILD
 
 SENDER = "Jane Doe <jane@example.org>"
@@ -25,7 +25,6 @@ _IGNORED = ("FILE_PATH_CHANGES", "NEW_TYPEDEFS", "LONG_LINE", "LONG_LINE_COMMENT
             "MACRO_ARG_PRECEDENCE", "MACRO_ARG_REUSE", "TYPO_SPELLING", "EMBEDDED_FILENAME", "UNDOCUMENTED_SETUP")
 # Of rustc, of modpost, and of clang about a file of ours.
 _WARNING = re.compile(r"warning\b|WARNING: modpost|.*drivers/android/.*: warning: ")
-_COUNTS = re.compile(r"(\d+) passed, (\d+) failed")
 
 
 def quick_suite(tally):
@@ -132,7 +131,5 @@ def _contract(tally, title, patched, driver, boot):
     with say.Step(title) as step:
         result = guest.run(patched, job, step.hear)
     (BUILD / f"log/contract-patched-{driver}.log").write_text(result.output)
-    found = _COUNTS.search(result.output)
-    passed, failed = map(int, found.groups()) if found else (0, 1)
     say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line), *result.problems)
-    tally.add(title, passed, failed or int(not result.good))
+    tally.add(title, *run.counts_of(result))
