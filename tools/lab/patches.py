@@ -36,7 +36,8 @@ def run(sender, flavour, tree=None):
     folder = BUILD / "patches" / flavour
     files = write(folder, flavour, sender or _from_git(), base(tree, flavour))
     for file, row in zip(files, rows(flavour)):
-        say.lines(f"{file.name[:4]}  {size(file.read_text()):>13}  {row['subject']}")
+        size = re.search(r"^ \d+ files? changed.*$", file.read_text(), re.M)
+        say.lines(f"{file.name[:4]}  {row['subject']}", f"     {size[0]}")
     say.note(f"{len(files)} patches in {folder}; in your tree: git am --signoff {folder}/*.patch")
 
 
@@ -137,13 +138,6 @@ def owners(listed, names):
 def message(row):
     """The message of a patch as git wants it."""
     return f"{row['subject']}\n\n{row['body'].strip()}\n"
-
-
-def size(text):
-    """How many lines a patch adds and removes."""
-    lines = text.splitlines()
-    added, removed = (sum(line.startswith(sign) and not line.startswith(sign * 3) for line in lines) for sign in "+-")
-    return f"+{added} -{removed}"
 
 
 class Repository:
