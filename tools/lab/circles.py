@@ -13,7 +13,7 @@ CRATES = ("tools/binder-bench/src", "tools/binderctl/src")
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _STRING = re.compile(r'b?"(?:[^"\\]|\\.)*"', re.S)
-_MOD = re.compile(r"\bmod\s+(\w+)\s*;")
+MOD = re.compile(r"\bmod\s+(\w+)\s*;")
 _TREE = re.compile(r"(?<![\w:])((?:\w+::)+)\{([^{}]*)\}")
 PATH = re.compile(r"(?<![\w:])\w+(?:::(?:\w+|\*))+")
 _INSIDE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod \w+ \{.*?^\}", re.M | re.S)
@@ -31,8 +31,8 @@ def arrows(source):
     modules = {_module(name): name for name in texts}
     found = {}
     for name, text in texts.items():
-        children = set(_MOD.findall(text))
-        ends = (end(_module(name), children, path.split("::"), modules) for path in _paths(text))
+        children = set(MOD.findall(text))
+        ends = (end(_module(name), children, path.split("::"), modules) for path in paths(text))
         found[name] = {end for end in ends if end} - {name}
     return found
 
@@ -65,10 +65,10 @@ def _module(name):
     return tuple(parts[:-1] if parts[-1] in ("mod", "main", "lib") else parts)
 
 
-def _paths(text):
+def paths(text):
     """All paths of a file, those in braces written out."""
     while tree := _TREE.search(text):
-        leaves = " ; ".join(tree[1] + leaf.strip() for leaf in tree[2].split(",") if leaf.strip())
+        leaves = ", ".join(tree[1] + leaf.strip() for leaf in tree[2].split(",") if leaf.strip())
         text = f"{text[:tree.start()]} {leaves} {text[tree.end():]}"
     return set(PATH.findall(text))
 

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """binderctl in terminals: a load that is known runs in a guest, and tests/terminal looks at the screens."""
 
-import re
 import shlex
 
-from . import guest, kernel, programs, say
-from .versions import BUILD, ROOT
+from . import guest, programs, run as runner, say
+from .versions import ROOT
 from report import screens as drawn
 
 # What a terminal and trace events need.
 _PREPARE = ("mkdir -p /sys/kernel/tracing; mount -t tracefs tracefs /sys/kernel/tracing; "
             "mount -t devpts devpts /dev/pts; [ -e /dev/ptmx ] || ln -s pts/ptmx /dev/ptmx; exec ")
-_SHOWN = "80x24"
-_COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 
 
 def run(name, driver):
@@ -20,26 +17,18 @@ def run(name, driver):
     files = {"/lab/terminal": programs.build("tests/terminal"), "/bin/binderctl": programs.build("tools/binderctl")}
     argv = ["/lab/terminal", "run", "--binderctl", "/bin/binderctl", "--pictures", "/out"]
     job = guest.Job(argv=["/bin/sh", "-c", _PREPARE + shlex.join(argv)], driver=driver, files=files, cpus=1, timeout=300)
-    with say.Step(f"binderctl in terminals, {name} {driver}"):
-        result = guest.run(kernel.build(name), job)
-    log = BUILD / "log" / f"terminal-{name}-{driver}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text(result.output)
-    found = _COUNTS.search(result.output)
-    passed, failed = map(int, found.groups()) if found else (0, 1)
-    if failed or not result.good:
-        say.lines(*(f"    {line}" for line in [*result.problems, *result.output.splitlines()[-60:]]))
-    return passed, failed + bool(result.problems), result.files
+    result = runner.run(f"binderctl in terminals, {name} {driver}", name, job)
+    passed, failed = runner.counts_of(result)
+    say.lines(*(f"    {line}" for line in result.output.splitlines()[-60:] if failed))
+    return passed, failed, result.files
 
 
 def pictures(name, driver):
     """The screens of the sessions as pictures for the documentation; an exit status."""
     _, failed, screens = run(name, driver)
+    # Those of the large terminal are tested alone: a page has no room for them.
     for screen, content in sorted(screens.items()):
-        command, _, size = screen.removesuffix(".json").rpartition("-")
-        # Those of the large terminal are tested alone: a page has no room for them.
-        if size == _SHOWN:
-            path = ROOT / "docs/figures" / f"binderctl-{command}.svg"
-            path.write_text(drawn.svg(content, f"binderctl {command}"))
-            say.note(f"  {path.relative_to(ROOT)}")
+        if screen.endswith("-80x24.json"):
+            command = screen.removesuffix("-80x24.json")
+            (ROOT / f"docs/figures/binderctl-{command}.svg").write_text(drawn.svg(content, f"binderctl {command}"))
     return 1 if failed else 0
