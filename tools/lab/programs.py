@@ -14,7 +14,7 @@ import pathlib
 import shutil
 import subprocess
 
-from . import cache, kernel, packages, proc, prune, say, toolchain
+from . import cache, kernel, packages, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 CARGO = PINNED["rust"]["cargo"]
@@ -43,7 +43,6 @@ def workshop(kind):
     name = f"cargo/{kind}-{cache.key(toolchain.rustc(), _LAYOUT)}"
     folder = cache.root() / name
     with cache.lock(name):
-        prune.target_folder(folder / "target")
         copy_into(folder / "tree")
         yield folder / "tree", folder / "target"
 
