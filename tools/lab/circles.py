@@ -1,40 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which files of a Rust crate use each other in a circle, so that none of them can be read or changed alone.
-
-An arrow leads from a file to each other one that it names in a `use` declaration or a path, tests included. `mod x;` is
-no arrow: it says where a file stands and not that anything of it is used.
-"""
+"""Which files of a Rust crate a path leads to, and which nodes of a graph are in a circle."""
 
 import re
 
-from .versions import ROOT
-
-CRATES = ("tools/binder-bench/src", "tools/binderctl/src")
-
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _STRING = re.compile(r'b?"(?:[^"\\]|\\.)*"', re.S)
-_MOD = re.compile(r"\bmod\s+(\w+)\s*;")
-_TREE = re.compile(r"(?<![\w:])((?:\w+::)+)\{([^{}]*)\}")
 PATH = re.compile(r"(?<![\w:])\w+(?:::(?:\w+|\*))+")
 _INSIDE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod \w+ \{.*?^\}", re.M | re.S)
-
-
-def complaints(root=ROOT):
-    """The circles of each crate's files, each as a line."""
-    return [f"{crate}: {len(circle)} files use each other in a circle: {', '.join(circle)}"
-            for crate in CRATES for circle in circles(arrows(root / crate))]
-
-
-def arrows(source):
-    """Which files each file under `source` uses: {name: set of names}."""
-    texts = {str(path.relative_to(source)): code(path.read_text()) for path in sorted(source.rglob("*.rs"))}
-    modules = {_module(name): name for name in texts}
-    found = {}
-    for name, text in texts.items():
-        children = set(_MOD.findall(text))
-        ends = (end(_module(name), children, path.split("::"), modules) for path in _paths(text))
-        found[name] = {end for end in ends if end} - {name}
-    return found
 
 
 def circles(after):
@@ -57,20 +29,6 @@ def code(text):
     """A file's text without comments and strings; in a module that stands inside the file, `super` is the file itself."""
     bare = _STRING.sub('""', _COMMENT.sub("", text))
     return _INSIDE.sub(lambda inside: re.sub(r"\bsuper::", "self::", inside[0]), bare)
-
-
-def _module(name):
-    """A file's place in the crate as a tuple of modules; the root's is empty."""
-    parts = name.removesuffix(".rs").split("/")
-    return tuple(parts[:-1] if parts[-1] in ("mod", "main", "lib") else parts)
-
-
-def _paths(text):
-    """All paths of a file, those in braces written out."""
-    while tree := _TREE.search(text):
-        leaves = " ; ".join(tree[1] + leaf.strip() for leaf in tree[2].split(",") if leaf.strip())
-        text = f"{text[:tree.start()]} {leaves} {text[tree.end():]}"
-    return set(PATH.findall(text))
 
 
 def end(here, children, path, modules):

@@ -1,66 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Whether a circle of files is found, and nothing else taken for one."""
-
-import pathlib
-import tempfile
-import unittest
+"""Whether a circle is found, and where paths of Rust lead."""
 
 from . import circles
 
-SOURCES = {
-    "main.rs": "mod list;\nmod one;\nmod tool;\nuse list::all;\nfn main() { one::run() }",
-    "list.rs": "use crate::one;\nuse crate::tool::{deep::Deep, Tool as Other};",
-    "one.rs": "//! [`crate::list`] is no arrow, nor is \"crate::list\".\nuse crate::tool::Tool;\nfn f() { \"crate::list::all\"; }",
-    "tool/mod.rs": "pub mod deep;\npub struct Tool;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}",
-    "tool/deep.rs": "use std::fmt;\npub struct Deep;",
-}
+
+def test_circles_are_sets_that_lead_to_each_other():
+    assert circles.circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circles.circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": {"e"}}) == [["a", "b", "c"], ["e", "f"]]
 
 
-class Circles(unittest.TestCase):
-    def of(self, change=None):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            for name, text in {**SOURCES, **(change or {})}.items():
-                path = root / circles.CRATES[0] / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-            return circles.complaints(root)
-
-    def refused(self, files, change):
-        self.assertEqual(self.of(change), [f"{circles.CRATES[0]}: {files.count(',') + 1} files use each other in a circle: {files}"])
-
-    def test_no_circle(self):
-        self.assertEqual(self.of(), [])
-
-    def test_two_files(self):
-        self.refused("list.rs, one.rs", {"one.rs": "use crate::list::all;"})
-        self.refused("list.rs, one.rs", {"one.rs": "fn f() { crate::list::all() }"})
-
-    def test_three_files(self):
-        self.refused("list.rs, one.rs, tool/deep.rs",
-                     {"one.rs": "use crate::tool::deep::Deep;", "tool/deep.rs": "use crate::list;"})
-
-    def test_a_file_and_its_folder(self):
-        parent = SOURCES["tool/mod.rs"] + "\npub use deep::Deep;"
-        self.assertEqual(self.of({"tool/mod.rs": parent}), [])
-        self.refused("tool/deep.rs, tool/mod.rs", {"tool/mod.rs": parent, "tool/deep.rs": "use super::Tool;"})
-        self.refused("tool/deep.rs, tool/mod.rs",
-                     {"tool/mod.rs": SOURCES["tool/mod.rs"] + "fn f() { deep::g() }", "tool/deep.rs": "use crate::tool::Tool;"})
-
-    def test_all_of_a_file(self):
-        self.refused("tool/deep.rs, tool/mod.rs",
-                     {"tool/mod.rs": SOURCES["tool/mod.rs"] + "\nuse deep::Deep;", "tool/deep.rs": "use super::*;"})
-
-    def test_the_root(self):
-        self.refused("list.rs, main.rs", {"list.rs": "use crate::NAME;"})
-
-    def test_braces(self):
-        self.refused("list.rs, tool/deep.rs", {"tool/deep.rs": "use crate::{one::{self, One},\n    list::{all, none}};",
-                                               "one.rs": ""})
-
-    def test_this_tree(self):
-        self.assertEqual(circles.complaints(), [])
+def test_comments_and_strings_name_nothing():
+    assert "::" not in circles.code('//! [`crate::list`]\nfn f() { "crate::list::all"; } /* crate::x */')
+    assert circles.PATH.findall(circles.code("mod tests {\n    use super::*;\n}")) == ["self::*"]
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_paths_lead_to_the_file_that_has_the_name():
+    modules = {(): "main.rs", ("tool",): "tool/mod.rs", ("tool", "deep"): "tool/deep.rs"}
+    for here, children, path, file in (
+            ((), {"tool"}, "tool::deep::Deep", "tool/deep.rs"), (("tool",), {"deep"}, "self::deep::f", "tool/deep.rs"),
+            (("tool", "deep"), set(), "super::Tool", "tool/mod.rs"), (("tool", "deep"), set(), "super::super::f", "main.rs"),
+            (("tool",), set(), "crate::NAME", "main.rs"), (("tool",), set(), "std::fmt", None)):
+        assert circles.end(here, children, path.split("::"), modules) == file, path
