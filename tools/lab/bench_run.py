@@ -30,7 +30,7 @@ _MAIN = {"throughput size=0 reply=0": "null call", "throughput size=4096 reply=0
 def run(parts=("count",), again=False, into_docs=False):
     """Measure what was not measured yet, print and draw it, in documents, too; the exit status. Parts that are left out keep their last
     results, which the page shows as well."""
-    packages.ensure("base", "rust", "x86_64", "report")
+    packages.ensure("base", "rust", "x86_64")
     say.note(f"our driver next to the C driver on Debian's own kernel ({bench.COUNTED}): instructions and locked operations, exactly")
     found = {driver: gate.weighed(driver, again=again and "count" in parts) for driver in bench.DRIVERS}
     ours, base = found["rust"], found["c"]

@@ -19,7 +19,7 @@ LIMITS = ROOT / bench.CRATE / "limits.toml"
 GUESTS = (bench.COUNTED, "arm64")
 # The objects that are weighed, and what ends, of what was once kept or is likely to be.
 _OBJECTS = "process,mapped-process,thread,node,reference,death-request,call"
-_ENDINGS = "receiver-killed,callee-killed,dead-released,thread-exits,oneway-served,unloaded"
+_ENDINGS = "receiver-killed,callee-killed,dead-released,thread-exits,oneway-served"
 # The events that report calls from their sending to their end.
 _TRACED = "binder_transaction*"
 _COUNT = "$b run --count --carriers binder $words --output /out/count.json"

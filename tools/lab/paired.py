@@ -20,7 +20,7 @@ SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""), ("free, `hando
 _SCRIPT = """
 insmod /lab/{c}.ko && mount -t binder binder /dev/binderfs || exit
 insmod /lab/{rust}.ko name=binder-rust {parameters} && mkdir /tmp/ours && mount -t binder-rust binder /tmp/ours || exit
-/lab/binder-bench paired c=/dev/binderfs rust=/tmp/ours --placement {placement} --sizes {sizes} --seconds {seconds} --quiet --output -
+/lab/binder-bench paired c=/dev/binderfs rust=/tmp/ours --placement {placement} --sizes {sizes} --seconds {seconds} --output -
 """
 
 
