@@ -22,9 +22,12 @@ NEXT = ("make bench FULL=1       times on three drivers, and cache lines that mo
 SECONDS, ROUNDS = 0.25, 3
 _TIMED = ("c", "rust", "upstream")
 # The operations of README's figure, by what gate and page call them.
-_MAIN = {"throughput size=0 reply=0": "null call", "throughput size=4096 reply=0": "call with 4 KiB", "throughput size=65536 reply=0": "call with 64 KiB",
-         "oneway size=0 reply=0": "oneway call", "objects transient size=24 reply=0": "call with an object", "fds size=24 reply=0 files=1": "call with a file",
-         "death request and clear size=0 reply=0": "death notice, withdrawn", "death nodes die size=0 reply=0 nodes=1": "death of a node"}
+_MAIN = {
+    "throughput size=0 reply=0": "null call", "throughput size=4096 reply=0": "call with 4 KiB",
+    "throughput size=65536 reply=0": "call with 64 KiB", "oneway size=0 reply=0": "oneway call",
+    "objects transient size=24 reply=0": "call with an object", "fds size=24 reply=0 files=1": "call with a file",
+    "death request and clear size=0 reply=0": "death notice, withdrawn", "death nodes die size=0 reply=0 nodes=1": "death of a node",
+}
 
 
 def run(parts=("count",), again=False, into_docs=False):
@@ -50,7 +53,8 @@ def run(parts=("count",), again=False, into_docs=False):
     drawn = BUILD / "report/index.html"
     drawn.parent.mkdir(parents=True, exist_ok=True)
     drawn.write_text(page.render(sections(tables, found, latency), tiles(ours, base), _facts("time" in parts)))
-    print("\n" + "\n".join([*headline(ours, base), f"open      {drawn}", *(f"{'next' if not index else '':<9} {text}" for index, text in enumerate(NEXT))]))
+    following = [f"{'next' if not index else '':<9} {text}" for index, text in enumerate(NEXT)]
+    print("\n" + "\n".join([*headline(ours, base), f"open      {drawn}", *following]))
     return 0
 
 
@@ -69,7 +73,8 @@ def _timed(again):
 def _time(title, driver):
     argv = ["/lab/binder-bench", "run", "--seconds", str(SECONDS), "--driver", driver, "--output", "/out/result.json"]
     # User Mode Linux stays on one host CPU, or its system calls take either 7 or 50 µs. Interrupts tend to go to the first.
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": programs.build(bench.CRATE)}, timeout=1500, pin=max(os.sched_getaffinity(0)))
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": programs.build(bench.CRATE)}, timeout=1500,
+                    pin=max(os.sched_getaffinity(0)))
     with say.Step(title) as step:
         result = guest.run(kernel.build(bench.TIMED), job, step.hear)
     if not result.good:
@@ -87,18 +92,25 @@ def sections(tables, found, latency):
             page.Section("memory", "Memory per object", "Bytes of kernel memory of one more object: the slope of a line through many of them.",
                          (charts.bars("Bytes of one more object", memory_rows(found)),), tables["memory"])]
     if latency:
-        intervals = [(cell.label, {who: tuple(row["ratios"]["p50"][end] for end in ("point", "low", "high")) for who in ("rust", "upstream")
-                                   if (row := latency.get((cell, who))) and row["ratios"]}) for cell in data.ordered(latency)]
-        chart = charts.ratios("Median time ÷ C, 95 % interval", [row for row in intervals if row[1]])
-        made += [page.Section("time", "Time per operation", "User Mode Linux at native speed, on three drivers; no winner is named where the 95 % interval contains 1.",
-                              (chart,), tables["time"]),
-                 page.Section("yardsticks", "Yardsticks", "The same ping-pong over what knows no Binder, in the same boots.", (), tables["yardsticks"])]
+        made += [page.Section("time", "Time per operation", "User Mode Linux at native speed; no winner is named where the 95 % interval contains 1.",
+                              (charts.ratios("Median time ÷ C, 95 % interval", intervals(latency)),), tables["time"]),
+                 page.Section("yardsticks", "Yardsticks", "The same ping-pong over what is not Binder, in the same boots.", (), tables["yardsticks"])]
     if "lines" in tables:
         made.append(page.Section("lines", "Lines that move between CPUs",
-                                 "Cache lines that a CPU reads after another one has changed them, or writes while others have them, in a call; exact, in a "
-                                 "model of caches. Locked: operations on a line that another CPU was the last to write. Turns: of loops that wait for a lock.",
+                                 "Cache lines that a CPU reads after another one has changed them, or writes while others have them, in a "
+                                 "call; exact, in a model of caches. Locked: operations on a line that another CPU was the last to write. "
+                                 "Turns: of loops that wait for a lock.",
                                  (), tables["lines"]))
     return made
+
+
+def intervals(latency):
+    """Rows for a chart: of each operation the ratio of medians to C, and the ends of its interval."""
+    rows = []
+    for cell in data.ordered(latency):
+        measured = {who: row["ratios"]["p50"] for who in ("rust", "upstream") if (row := latency.get((cell, who))) and row["ratios"]}
+        rows.append((cell.label, {who: (ratio["point"], ratio["low"], ratio["high"]) for who, ratio in measured.items()}))
+    return [row for row in rows if row[1]]
 
 
 def memory_rows(found):
@@ -130,7 +142,8 @@ def _facts(timed):
 def _documents(tables, found, moved):
     """The tables and figures of documents, of what was measured now."""
     weighed, timed = [bench.result_of("weighed", "rust")], sorted((bench.HOME / "time").glob("*.json"))
-    when = {"instructions": weighed, "memory": weighed, "time": timed, "lines": [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS]}
+    when = {"instructions": weighed, "memory": weighed, "time": timed,
+            "lines": [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS]}
     for name, paths in when.items():
         if name in tables:
             marked.put(DOCUMENT if name != "memory" else ROOT / "docs/memory.md", name, f"{bench.when(paths)}.\n\n{page.markdown(tables[name])}")
@@ -139,7 +152,8 @@ def _documents(tables, found, moved):
     ratio = lambda now, was: {"rust": (now / was,) * 3}
     both = [(f"{title}: {what}", share(name, index)) for index, what in enumerate(("instructions", "locked")) for name, title in _MAIN.items()]
     drawn = {"headline": charts.bars("Exact instructions and locked operations, C = 100", both),
-             "front-instructions": charts.ratios("Instructions ÷ C, exact", [(title, ratio(counts["rust"][name][0], counts["c"][name][0])) for name, title in _MAIN.items()]),
+             "front-instructions": charts.ratios("Instructions ÷ C, exact", [
+                 (title, ratio(counts["rust"][name][0], counts["c"][name][0])) for name, title in _MAIN.items()]),
              "memory": charts.bars("Bytes of one more object", memory_rows(found))}
     if moved:
         drawn["front-lines"] = charts.ratios("Lines that move ÷ C, exact", [

@@ -88,7 +88,8 @@ def _boot(driver, quantity, steps):
     """The boot for one quantity, or for several between semicolons."""
     name = bench.UPSTREAM if driver == "upstream" else bench.COUNTED
     script = f"$b growth --steps {steps} --quantities '{quantity}' $words --output /out/result.json"
-    return bench.Boot(f"growth {driver}, {quantity}", driver, script, ("stretches.c", *_addresses(name)), timeout=_PATIENCE.get(driver, _TIMEOUT), name=name)
+    return bench.Boot(f"growth {driver}, {quantity}", driver, script, ("stretches.c", *_addresses(name)),
+                      timeout=_PATIENCE.get(driver, _TIMEOUT), name=name)
 
 
 def _step(driver, quantity, steps):

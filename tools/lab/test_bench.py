@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from . import bench, bench_run, cache, say
+from . import bench, bench_run, guest, say
 from .test_gate import weighed
 
 
@@ -75,3 +75,36 @@ def test_headlines_and_tiles_are_of_the_null_call():
     ours, base = weighed(0.5), weighed(1)
     assert bench_run.headline(ours, base)[0].split() == "null call 0.500 × C's instructions, 0.500 × its locked operations".split()
     assert bench_run.tiles(ours, base)[0][0] == "0.500 × C"
+
+
+@pytest.fixture
+def guests(monkeypatch, tmp_path):
+    """Runs that are not made: `guests.jobs`, and the `guests.result` of each."""
+    class Guests:
+        jobs, result = [], guest.Result(status=0, files={"symbols": b"", "count.json": b"{}"})
+
+    def run(_built, job, _hear=None):
+        Guests.jobs.append(job)
+        return Guests.result
+
+    built = type("Built", (), {"guest": type("Kind", (), {"stock": True, "name": bench.COUNTED}), "folder": tmp_path})
+    monkeypatch.setattr(guest, "run", run)
+    monkeypatch.setattr(bench.kernel, "build", lambda name: built)
+    monkeypatch.setattr(bench.programs, "build_for", lambda name, crate: tmp_path / "program")
+    return Guests
+
+
+def test_the_c_driver_of_debian_has_a_device_and_no_binderfs(guests):
+    for driver in bench.DRIVERS:
+        assert bench.good(bench.Boot("a boot", driver, "$b run $words").run())["count.json"] == "{}"
+    assert ["--device /dev/binder" in job.argv[-1] for job in guests.jobs] == [True, False]
+    assert all(job.icount and "nokaslr" in job.boot for job in guests.jobs)
+
+
+def test_a_boot_of_which_something_was_wrong_gives_no_figures(guests):
+    guests.result.problems = ["WARNING: ..."]
+    with pytest.raises(say.LabError, match="WARNING"):
+        bench.good(bench.Boot("a boot", "rust", "true").run())
+    guests.result = guest.Result(status=1, output="no memory", files={"symbols": b""})
+    with pytest.raises(bench.Unfinished, match="no memory"):
+        bench.Boot("a boot", "rust", "false").run()
