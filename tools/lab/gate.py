@@ -20,13 +20,15 @@ GUESTS = (bench.COUNTED, "arm64")
 # The objects that are weighed, and what ends, of what was once kept or is likely to be.
 _OBJECTS = "process,mapped-process,thread,node,reference,death-request,call"
 _ENDINGS = "receiver-killed,callee-killed,dead-released,thread-exits,oneway-served"
+_STEPS = 8
 # The events that report calls from their sending to their end.
 _TRACED = "binder_transaction*"
 _COUNT = "$b run --count --carriers binder $words --output /out/count.json"
 _SCRIPT = (f"{_COUNT} && $b memory --objects {_OBJECTS} $words --output /out/memory.json"
-           " && $b retention --steps {steps} --endings {endings} $words --output /out/kept.json"
+           f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json"
            f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 --carriers binder $words --output /out/traced.json")
-_STEPS = 8
+# Only ours can be unloaded.
+_UNLOADED = f"$b retention --steps {_STEPS} --endings unloaded --module /lab/binder_rust.ko $words --output /out/kept.json"
 # What ours may keep of something that has ended, in bytes and more than C. Of a process of which others hold nodes: its record, by
 # whose lock those are guarded, and its struct pid. Of a thread: its struct pid, and what it has ready for its next call.
 KEPT = {"process": 1280, "device": 1280, "thread": 512}
@@ -84,9 +86,7 @@ def weighed(driver, name=bench.COUNTED, again=False):
     """What one boot has counted of a driver: {"counts": {operation: [instructions, locked operations]}, "memory": {object: bytes},
     "kept": {what ended: [bytes, doubt]}, "traced": instructions of a null call while calls are traced}."""
     whole = name == bench.COUNTED
-    # C has no end as a module, and stays loaded.
-    endings = _ENDINGS + f" --module /lab/binder_rust.ko" if driver == "rust" else _ENDINGS.removesuffix(",unloaded")
-    script = _SCRIPT.format(steps=_STEPS, endings=endings) if whole else _COUNT
+    script = _SCRIPT if whole else _COUNT
     boot = bench.Boot(f"counting and weighing on {driver}, {name}", driver, script, ("locked.c",) if whole else (), name=name)
     return bench.counted("weighed" if whole else f"weighed-{name}", boot, _made, again)
 
@@ -146,8 +146,9 @@ def retention():
 
 
 def stages():
-    """(title, function of a tally) of what `make test` holds: a boot of ours each, if the driver has changed."""
-    return [("counted and weighed next to C's", _stage_of_weights), ("lines that move between CPUs", _stage_of_lines)]
+    """(title, function of a tally) of what `make test` holds: a boot of ours each, if the driver has changed; growth.stage is one more."""
+    return [("counted and weighed next to C's", _stage_of_weights), ("memory kept when the driver is unloaded", _stage_of_unloading),
+            ("lines that move between CPUs", _stage_of_lines)]
 
 
 def _stage_of_weights(tally):
@@ -158,6 +159,12 @@ def _stage_of_weights(tally):
     dearer = [f"a traced null call takes {ours['traced']:.0f} instructions, C's {base['traced']:.0f}"] if ours["traced"] > base["traced"] else []
     _tell(tally, "instructions of a traced call next to C's", [""], dearer)
     _tell(tally, "memory kept", ours["kept"], kept_too_much(base["kept"], ours["kept"]))
+
+
+def _stage_of_unloading(tally):
+    boot = bench.Boot("what stays when the driver is unloaded", "rust", _UNLOADED, timeout=1500)
+    ours = bench.counted("unloaded", boot, lambda files: kept(json.loads(files["kept.json"])["cells"]))
+    _tell(tally, "memory kept when the driver is unloaded", ours, kept_too_much({}, ours))
 
 
 def _stage_of_lines(tally):
