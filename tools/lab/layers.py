@@ -8,7 +8,7 @@ from a unit to another one that it names in a `use` declaration or a path. What 
 
 import re
 
-from . import circles, say
+from . import say
 from .versions import ROOT
 
 TABLE = "docs/architecture.md"
@@ -19,6 +19,13 @@ MOST_IN_CIRCLE, MOST_UPWARD = 10, 3
 
 _TYPE = re.compile(r"\b(?:struct|enum|union|trait|type)\s+(\w+)")
 _IMPL = re.compile(r"^impl(?:<[^{;]*?>)?\s+(\w+)(?:<[^{;]*?>)?\s*(?:where[^{]*)?\{", re.M)
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_STRING = re.compile(r'b?"(?:[^"\\]|\\.)*"', re.S)
+MOD = re.compile(r"\bmod\s+(\w+)\s*;")
+_TREE = re.compile(r"(?<![\w:])((?:\w+::)+)\{([^{}]*)\}")
+PATH = re.compile(r"(?<![\w:])\w+(?:::(?:\w+|\*))+")
+_INSIDE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod \w+ \{.*?^\}", re.M | re.S)
 
 
 def _rows(text, marker):
@@ -36,15 +43,15 @@ class Sources:
     """The driver's files, and the arrows between its units."""
 
     def __init__(self, root):
-        self._texts = {str(path.relative_to(root / DRIVER)): circles.code(path.read_text()) for path in sorted((root / DRIVER).rglob("*.rs"))}
+        self._texts = {str(path.relative_to(root / DRIVER)): code(path.read_text()) for path in sorted((root / DRIVER).rglob("*.rs"))}
         self.units = {self._unit(name) for name in self._texts}
         modules = {_module(name): self._unit(name) for name in self._texts} | {(BELOW,): KERNEL}
-        below = {str(path.relative_to(root)): circles.code(path.read_text()) for path in sorted((root / KERNEL).rglob("*.rs"))}
+        below = {str(path.relative_to(root)): code(path.read_text()) for path in sorted((root / KERNEL).rglob("*.rs"))}
         # {(from, to)}, a file of rust/kernel/ named in full.
         self.arrows = set()
         for name, text in (self._texts | below).items():
-            start, children = self._unit(name), set(circles.MOD.findall(text))
-            ends = {circles.end(_module(name), children, path.split("::"), modules) for path in circles.paths(text)}
+            start, children = self._unit(name), set(MOD.findall(text))
+            ends = {end(_module(name), children, path.split("::"), modules) for path in paths(text)}
             self.arrows |= {(start, end) for end in ends - {start, None} if folder(start) != KERNEL or end != KERNEL}
 
     def _unit(self, name):
@@ -108,7 +115,7 @@ def complaints(root=ROOT):
 
     # An arrow that the table has as leading up is counted there.
     after = {unit: {to for start, to in sources.arrows - allowed_up if start == unit} for unit in sources.units}
-    found = circles.circles(after)
+    found = circles(after)
     for circle in found:
         if strangers := sorted(set(circle) - allowed_circle):
             wrong.append(f"a circle of {len(circle)} files, of which {TABLE} does not allow {', '.join(strangers)}: {', '.join(circle)}")
@@ -119,3 +126,52 @@ def complaints(root=ROOT):
     say.note(f"{DRIVER}: {len(sources.arrows)} arrows between {len(sources.units)} units, {len(upward)} lead up, circles: "
              + (", ".join(str(len(circle)) for circle in found) or "none"))
     return wrong
+
+
+def circles(after):
+    """All sets of more than one node from each of which arrows lead to each other one; `after` says where they lead."""
+    def reached(start):
+        seen, left = set(), [start]
+        while left:
+            for to in after.get(left.pop(), ()):
+                if to not in seen:
+                    seen.add(to)
+                    left.append(to)
+        return seen
+
+    reach = {node: reached(node) for node in after}
+    found = {frozenset(other for other in reach[node] if node in reach.get(other, ())) for node in after}
+    return sorted((sorted(circle) for circle in found if len(circle) > 1), key=lambda circle: (-len(circle), circle))
+
+
+def code(text):
+    """A file's text without comments and strings; in a module that stands inside the file, `super` is the file itself."""
+    bare = _STRING.sub('""', _COMMENT.sub("", text))
+    return _INSIDE.sub(lambda inside: re.sub(r"\bsuper::", "self::", inside[0]), bare)
+
+
+def paths(text):
+    """All paths of a file, those in braces written out."""
+    while tree := _TREE.search(text):
+        leaves = ", ".join(tree[1] + leaf.strip() for leaf in tree[2].split(",") if leaf.strip())
+        text = f"{text[:tree.start()]} {leaves} {text[tree.end():]}"
+    return set(PATH.findall(text))
+
+
+def end(here, children, path, modules):
+    """The file that a path leads to, by the longest part of it that is a module; nothing if it leads out of the crate."""
+    first, *rest = path
+    if first == "crate":
+        base = ()
+    elif first == "super":
+        base = here[:-1]
+        while rest[:1] == ["super"]:
+            base, rest = base[:-1], rest[1:]
+    elif first == "self":
+        base = here
+    elif first in children:
+        base, rest = here, path
+    else:
+        return None
+    full = (*base, *rest)
+    return next((modules[full[:length]] for length in range(len(full), -1, -1) if full[:length] in modules), None)

@@ -3,8 +3,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::result::Block;
-use crate::result::Latency;
+use crate::result::{Block, Latency};
 
 /// Fewer boots than this say too little about how much one boot differs from the next.
 pub const MIN_BOOTS: usize = 3;
@@ -149,7 +148,8 @@ impl Ratio {
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
+/// The average.
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 

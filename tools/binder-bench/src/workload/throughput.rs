@@ -6,23 +6,13 @@
 //!
 //! Payloads that are too large for the space that libbinder maps are sent by one pair with a larger one.
 
-use clap::Args;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 use super::Workload;
 use crate::cli::Carriers;
-use crate::error::Result;
-use crate::exchange;
-use crate::exchange::BinderCaller;
-use crate::result::Carrier;
-use crate::result::Label;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::LARGEST_SPACE;
-use crate::talk::SPACE;
-use crate::workers::Worker;
-use crate::yardstick;
-use crate::yardstick::Exchanged;
+use crate::exchange::{self, BinderCaller};
+use crate::prelude::*;
+use crate::yardstick::{self, Exchanged};
 
 /// The subcommand.
 pub const NAME: &str = "throughput";
@@ -123,41 +113,38 @@ impl Options {
         let Some(&largest) = sizes.iter().max() else { return Ok(()) };
         let most = pairs.iter().copied().max().unwrap_or(1);
         let exchanged = Exchanged { largest, echo: self.reply == Reply::Same };
-        let (clients, servers) = match carrier {
-            Carrier::Binder => start(service, most, exchanged, stage)?,
-            yardstick => yardstick::start(yardstick, most, exchanged, stage)?,
-        };
+        let (mut clients, mut servers) = (Vec::new(), Vec::new());
+        for pair in 0..most {
+            let (client, server) = match carrier {
+                Carrier::Binder => start(&format!("{service}{pair}"), pair, exchanged, stage)?,
+                yardstick => yardstick::start(yardstick, pair, exchanged, stage)?,
+            };
+            clients.push(client);
+            servers.push(server);
+        }
         for &size in sizes {
             for &pairs in pairs {
-                let mut label = Label::new(NAME, "");
-                label.carrier = carrier;
-                label.size = size;
-                label.reply = if exchanged.echo { size } else { 0 };
-                label.pairs = pairs;
+                let reply = if exchanged.echo { size } else { 0 };
                 let taking_part = ..pairs as usize;
-                stage.add(Point::new(label).clients(&clients[taking_part]).servers(&servers[taking_part]));
+                let label = Label { carrier, size, reply, pairs, ..Label::new(NAME, "") };
+                stage.add(label, 0, &clients[taking_part], &servers[taking_part]);
             }
         }
         Ok(())
     }
 }
 
+/// Starts the pair with this number.
 fn start(
     service: &str,
-    pairs: u32,
+    pair: u32,
     Exchanged { largest, echo }: Exchanged,
     stage: &mut Stage,
-) -> Result<(Vec<Worker>, Vec<Worker>)> {
-    let (mut clients, mut servers) = (Vec::new(), Vec::new());
-    for pair in 0..pairs {
-        let name = |role: &str| format!("binder {role} of pair {}", pair + 1);
-        let (seat, service) = (stage.seat(pair), format!("{service}{pair}"));
-        servers.push(stage.server(name("server"), seat.server, service.clone(), move |talker| {
-            exchange::serve(talker.port().clone(), largest, |size| if echo { size } else { 0 })
-        })?);
-        clients.push(stage.client(name("client"), seat.client, service, move |talker, handle| {
-            Ok(BinderCaller::new(talker.port().clone(), handle, largest))
-        })?);
-    }
-    Ok((clients, servers))
+) -> Result<(Worker, Worker)> {
+    let name = format!("binder {{}} of pair {}", pair + 1);
+    let serve =
+        |talker: Talker| exchange::serve(talker.port().clone(), largest, |size| if echo { size } else { 0 });
+    stage.pair((&name, pair), service, serve, |talker, handle| {
+        Ok(BinderCaller::new(talker.port().clone(), handle, largest))
+    })
 }

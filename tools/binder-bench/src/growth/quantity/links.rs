@@ -3,14 +3,9 @@
 
 use std::path::Path;
 
-use binder_sys::Return;
-
-use super::limits::allow_files;
-use crate::error::Context;
-use crate::error::Result;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::talk::Talker;
+use crate::growth::service::{self, allow_files};
+use crate::prelude::*;
 
 /// What each of many processes maps.
 const SPACE: usize = 8192;
@@ -20,7 +15,7 @@ fn holders(device: &Path, count: u64) -> Result<Vec<Talker>> {
     allow_files()?;
     let mut holders = Vec::with_capacity(count as usize);
     for _ in 0..count {
-        let mut talker = Talker::open_with(device, SPACE)?;
+        let mut talker = Talker::open(device, SPACE)?;
         talker.out.enter_looper().acquire(0);
         talker.flush()?;
         holders.push(talker);

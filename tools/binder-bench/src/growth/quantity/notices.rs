@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Notices that nobody reads.
 
-use binder_sys::Return;
-
-use super::limits::OPERATIONS;
-use crate::error::Context;
-use crate::error::Result;
-use crate::growth::scene::Actor;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::talk::Talker;
+use crate::growth::service::{self, OPERATIONS};
+use crate::prelude::*;
 
 /// Death notices that wait, are asked for by poll, and die with their reader.
 pub fn unread_deaths(scene: &mut Scene, count: u64) -> Result<()> {
@@ -94,7 +88,7 @@ pub fn cancelled_freezes(scene: &mut Scene, count: u64) -> Result<()> {
     cancelled(scene, watcher)
 }
 
-fn cancelled(scene: &mut Scene, watcher: Actor) -> Result<()> {
+fn cancelled(scene: &mut Scene, watcher: Worker) -> Result<()> {
     scene.turn("cancel", watcher)?;
     scene.turn_of("poll", OPERATIONS, watcher)?;
     scene.turn("read", watcher)?;
