@@ -169,7 +169,7 @@ fn contains(outer: Node<'_>, inner: Node<'_>) -> bool {
     outer.start_byte() <= inner.start_byte() && inner.end_byte() <= outer.end_byte()
 }
 
-/// An edit without what its texts have in common at their ends, and without white space around what is replaced.
+/// An edit without what its texts have in common at their ends.
 fn reduced<'a>(at: usize, old: &str, new: &'a str) -> Change<'a> {
     let common = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
         pairs.take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum()
@@ -178,8 +178,13 @@ fn reduced<'a>(at: usize, old: &str, new: &'a str) -> Change<'a> {
     let (old, new) = (&old[front..], &new[front..]);
     let back = common(&mut old.chars().rev().zip(new.chars().rev()));
     let (old, new) = (&old[..old.len() - back], &new[..new.len() - back]);
-    let start = at + front + (old.len() - old.trim_start().len());
-    Change { start, end: start + old.trim().len(), new }
+    // Where something is left out, the white space around it stays, and says nothing of where it was.
+    let (space, end) = match new.trim() {
+        "" => (old.len() - old.trim_start().len(), old.trim_end().len()),
+        _ => (0, old.len()),
+    };
+    let start = at + front;
+    Change { start: start + space, end: start + end.max(space), new }
 }
 
 /// The narrowest statement or block around a change. A variable that is declared anew needs its block.
@@ -251,6 +256,7 @@ mod tests {
         assert_eq!(rust("fn f() { g(); if a { h(); } }", &[("a {", "a || b {")]), ["if a || b { h(); }"]);
         assert_eq!(rust("fn f() {\n    g();\n    h();\n}", &[("    h();\n", "")]), [""]);
         assert_eq!(rust("fn f() { g(); h() }", &[("h()", "i(); h()")]), ["i(); h()"]);
+        assert_eq!(rust("fn f() { g(a != 0 && b); }", &[("!= 0 &&", "> 10 &&")]), ["g(a > 10 && b);"]);
         assert_eq!(rust("fn f() { let a = 1; h(a) }", &[("= 1", "= 2")]), ["{ let a = 2; h(a) }"]);
         assert_eq!(
             rust("fn f() { g(); h(); }", &[("g();", "let _a = b(); g();")]),
