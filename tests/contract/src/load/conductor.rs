@@ -2,7 +2,7 @@
 //! Starts, kills, freezes and thaws the processes of a load, and judges what came of it.
 
 use super::peer;
-use super::shared::{Link, Record, Shared, GO, REST};
+use super::shared::{Link, Quantiles, Record, Shared, Totals, GO, REST};
 use super::worker::insist;
 use super::LoadArgs;
 use crate::child;
@@ -18,6 +18,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use serde::Serialize;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -61,27 +62,22 @@ impl Group {
     fn freeze(&self, on: bool) -> anyhow::Result<()> {
         self.write("cgroup.freeze", if on { "1" } else { "0" })
     }
-
-    /// Has the kernel's OOM killer kill the process.
-    fn exhaust(&self) -> anyhow::Result<()> {
-        self.write("memory.max", "0")?;
-        self.write("memory.max", "max")
-    }
-
-    fn out_of_memory_kills(&self) -> u64 {
-        let events = std::fs::read_to_string(self.0.join("memory.events")).unwrap_or_default();
-        let count = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        count.map_or(0, |count| count.parse().expect("a number"))
-    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Condition {
     Running,
     /// It is to be frozen at that time, by cgroup.freeze as well or not.
-    Hushed { until: Instant, fully: bool },
+    Hushed {
+        until: Instant,
+        fully: bool,
+    },
     /// It is to be thawed at that time.
-    Frozen { until: Instant, by_binder: bool, by_cgroup: bool },
+    Frozen {
+        until: Instant,
+        by_binder: bool,
+        by_cgroup: bool,
+    },
 }
 
 struct Member {
@@ -92,7 +88,7 @@ struct Member {
 }
 
 /// What was done to processes.
-#[derive(Debug, Default)]
+#[derive(Default, Serialize)]
 struct Deeds {
     kills: u64,
     freezes: u64,
@@ -102,6 +98,17 @@ struct Deeds {
     missed_calls: u64,
     missed_oneway: u64,
     cgroup_freezes: u64,
+}
+
+/// What a load prints.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    #[serde(flatten)]
+    totals: &'a Totals,
+    #[serde(flatten)]
+    deeds: &'a Deeds,
+    #[serde(flatten)]
+    times: Quantiles,
 }
 
 /// All processes of a load.
@@ -141,7 +148,8 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<String> {
         deeds: Deeds::default(),
     };
     if args.freeze || args.pressure {
-        std::fs::write(Path::new(CGROUPS).join("cgroup.subtree_control"), "+memory").context("count memory")?;
+        std::fs::write(Path::new(CGROUPS).join("cgroup.subtree_control"), "+memory")
+            .context("count memory")?;
         crowd.groups = (0..args.processes as usize).map(Group::make).collect::<Result<_, _>>()?;
     }
     for slot in 0..args.processes as usize {
@@ -150,7 +158,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<String> {
     }
     let outcome = crowd.live();
     if outcome.is_err() {
-        eprintln!("{}\n{shared}; {:?}", driver_state(), crowd.deeds);
+        eprintln!("{}\n{}", driver_state(), crowd.outcome());
     }
     outcome
 }
@@ -172,6 +180,13 @@ impl Crowd<'_> {
         Ok(Member { id, pid, global_pid, state: Condition::Running })
     }
 
+    /// What was done until now.
+    fn outcome(&self) -> String {
+        let (totals, deeds, times) = (self.shared.totals, &self.deeds, self.shared.quantiles());
+        let outcome = Outcome { totals, deeds, times };
+        serde_json::to_string(&outcome).expect("plain data")
+    }
+
     fn record(&self, slot: usize) -> &'static Record {
         self.shared.record(self.members[slot].id)
     }
@@ -191,13 +206,7 @@ impl Crowd<'_> {
             child::end(helper).context("the reader of log files, or what takes memory back")?;
         }
         self.settle()?;
-        let words = match self.args.json {
-            true => serde_json::to_string(&self.shared.outcome())?,
-            false => format!(
-                "load ok: {} processes, {} s, seed {}: {}; {:?}",
-                self.args.processes, self.args.seconds, self.args.seed, self.shared, self.deeds
-            ),
-        };
+        let words = self.outcome();
         if self.args.kill || self.args.freeze {
             self.leave_one()?;
             self.shared.totals.phase.set(GO);
@@ -239,28 +248,34 @@ impl Crowd<'_> {
     /// What a load of this kind must have had, and has not.
     fn untried(&self) -> Vec<&'static str> {
         let (args, all, deeds) = (self.args, self.shared.totals, &self.deeds);
-        let kills = || self.groups.iter().map(Group::out_of_memory_kills).sum();
         let wanted = [
             (true, "an answer", all.answered.get()),
-            (args.oneway > 0, "a oneway call", all.oneway_delivered.get()),
+            (args.oneway > 0, "a oneway call", all.delivered.get()),
             (args.objects > 0, "an object called back", all.called_back.get()),
             (args.objects > 0, "a file", all.files.get()),
             (args.objects > 0 && !args.pairs, "a call relayed", all.relayed.get()),
             (args.kill, "a call that ends by a death", all.ended_by_death.get()),
             (args.kill, "a death notified", all.deaths_told.get()),
-            (args.kill && args.pressure, "a kill for lack of memory", if args.kill && args.pressure { kills() } else { 0 }),
             (args.freeze, "a freeze", deeds.freezes),
             (args.freeze, "a freeze by a cgroup", deeds.cgroup_freezes),
             (args.freeze, "a thaw", deeds.thaws),
             (args.freeze, "a call refused by a frozen process", all.ended_by_freezing.get()),
             (args.freeze, "a call that a frozen process missed", deeds.missed_calls),
-            (args.freeze && args.oneway > 0, "a oneway call queued for a frozen process", all.oneway_queued.get()),
+            (
+                args.freeze && args.oneway > 0,
+                "a oneway call queued for a frozen process",
+                all.oneway_queued.get(),
+            ),
             (args.freeze && args.oneway > 0, "a thaw to oneway calls", deeds.missed_oneway),
             (args.freeze, "a freeze notified", all.freezes_told.get()),
             (args.freeze, "a thaw notified", all.thaws_told.get()),
             (args.read_logs, "all log files read", all.passes.get()),
         ];
-        wanted.into_iter().filter(|(is_wanted, _, count)| *is_wanted && *count == 0).map(|(_, what, _)| what).collect()
+        wanted
+            .into_iter()
+            .filter(|(is_wanted, _, count)| *is_wanted && *count == 0)
+            .map(|(_, what, _)| what)
+            .collect()
     }
 
     /// Kills a process, and starts another one in its place.
@@ -272,9 +287,6 @@ impl Crowd<'_> {
 
     fn kill(&mut self, slot: usize) -> anyhow::Result<()> {
         self.record(slot).is_dead.set(1);
-        if self.args.pressure && self.random.random_ratio(1, 8) {
-            self.groups[slot].exhaust()?;
-        }
         child::end(self.members[slot].pid)?;
         self.deeds.kills += 1;
         match self.members[slot].state {
@@ -299,7 +311,8 @@ impl Crowd<'_> {
         }
         let slot = self.random.random_range(0..self.members.len());
         let others = self.members.iter().filter(|member| member.state != Condition::Running).count();
-        let is_ready = self.record(slot).is_published.get() != 0 && self.members[slot].state == Condition::Running;
+        let is_ready =
+            self.record(slot).is_published.get() != 0 && self.members[slot].state == Condition::Running;
         if !is_ready || others * FROZEN >= self.members.len() {
             return Ok(());
         }
@@ -430,22 +443,29 @@ impl Crowd<'_> {
             self.wait_notified().context("all processes are thawed")?;
         }
         let all = self.shared.totals;
-        ensure!(all.refused.get() == 0, "{} calls were refused", all.refused.get());
+        ensure!(all.sync_refused.get() == 0, "{} calls were refused", all.sync_refused.get());
         let is_allowed = self.args.tolerate || self.args.freeze;
-        ensure!(is_allowed || all.oneway_refused.get() == 0, "{} oneway calls were refused", all.oneway_refused.get());
+        ensure!(
+            is_allowed || all.oneway_refused.get() == 0,
+            "{} oneway calls were refused",
+            all.oneway_refused.get()
+        );
         Ok(())
     }
 
     /// Waits until all oneway calls to a process have arrived. One whose sender was killed may not have been counted.
     fn wait_oneway(&self, slot: usize) -> anyhow::Result<()> {
         let record = self.record(slot);
-        let counts = || [&record.accepted, &record.delivered, &record.tried, &record.refused].map(|count| count.get());
+        let counts =
+            || [&record.accepted, &record.delivered, &record.tried, &record.refused].map(|count| count.get());
         let arrived = self.wait("all oneway calls have arrived", |_| {
             let [accepted, delivered, ..] = counts();
             delivered >= accepted
         });
         let [accepted, delivered, tried, refused] = counts();
-        let numbers = || format!("process {}: {delivered} arrived of {accepted} that were accepted", self.members[slot].id);
+        let numbers = || {
+            format!("process {}: {delivered} arrived of {accepted} that were accepted", self.members[slot].id)
+        };
         arrived.with_context(numbers)?;
         ensure!(delivered <= tried - refused, "{}, {tried} made and {refused} refused", numbers());
         Ok(())
@@ -459,7 +479,10 @@ impl Crowd<'_> {
             let record = self.shared.record(link.id.get() as u32);
             let (freezes, thaws) = (record.freezes_done.get(), record.thaws_done.get() + 1);
             let is_right = link.freezes.get() <= freezes && link.thaws.get() <= thaws;
-            ensure!(is_right, "the process in slot {watcher} was notified of more freezes or thaws than there were");
+            ensure!(
+                is_right,
+                "the process in slot {watcher} was notified of more freezes or thaws than there were"
+            );
         }
         Ok(())
     }
@@ -468,7 +491,9 @@ impl Crowd<'_> {
     fn links(&self) -> impl Iterator<Item = (u64, &'static Link)> + '_ {
         let slots = self.alive().map(|(_, record)| record.slot.get());
         let slots = slots.chain([u64::from(self.args.processes)]);
-        slots.flat_map(|slot| self.shared.links(slot).iter().map(move |link| (slot, link))).filter(|(_, link)| link.id.get() != 0)
+        slots
+            .flat_map(|slot| self.shared.links(slot).iter().map(move |link| (slot, link)))
+            .filter(|(_, link)| link.id.get() != 0)
     }
 
     /// A link of which a notification is missing.
@@ -478,11 +503,14 @@ impl Crowd<'_> {
             let record = self.shared.record(id as u32);
             if record.is_dead.get() != 0 {
                 let deaths = link.deaths.get();
-                return (deaths != 1).then(|| format!("slot {watcher} was notified {deaths} times that process {id} is dead"));
+                return (deaths != 1).then(|| {
+                    format!("slot {watcher} was notified {deaths} times that process {id} is dead")
+                });
             }
             let is_frozen = u64::from(record.freezes_done.get() > record.thaws_done.get());
             let is_told = link.freezes.get() + link.thaws.get() > 0 && link.is_frozen.get() == is_frozen;
-            (!is_told).then(|| format!("slot {watcher} was not notified that process {id} is frozen ({is_frozen})"))
+            (!is_told)
+                .then(|| format!("slot {watcher} was not notified that process {id} is frozen ({is_frozen})"))
         })
     }
 
@@ -495,8 +523,9 @@ impl Crowd<'_> {
         self.wait_notified().context("all but one are dead")?;
         let record = self.record(last);
         let counts = || [record.kept.get(), record.is_held.get()];
-        self.wait("the last process is alone", |_| counts() == [0, 0])
-            .with_context(|| format!("objects of the dead, and whether the dead hold one of its: {:?}", counts()))?;
+        self.wait("the last process is alone", |_| counts() == [0, 0]).with_context(|| {
+            format!("objects of the dead, and whether the dead hold one of its: {:?}", counts())
+        })?;
         for slot in (0..self.members.len()).filter(|slot| *slot != last) {
             self.members[slot] = self.start(slot)?;
         }
@@ -520,8 +549,14 @@ impl Crowd<'_> {
     fn is_empty(&self) -> anyhow::Result<bool> {
         let state = State::read(&Path::new(LOGS).join("state"), Mode::Strict)?;
         let stats = Stats::read(&Path::new(LOGS).join("stats"), Mode::Strict)?;
-        let is_left = |counts: &NodeCounts| matches!(counts, NodeCounts::Full { local_strong: -1, internal_strong: 0, .. });
-        let known = state.dead_nodes.iter().filter(|node| self.args.driver == Driver::C && is_left(&node.counts)).count();
+        let is_left = |counts: &NodeCounts| {
+            matches!(counts, NodeCounts::Full { local_strong: -1, internal_strong: 0, .. })
+        };
+        let known = state
+            .dead_nodes
+            .iter()
+            .filter(|node| self.args.driver == Driver::C && is_left(&node.counts))
+            .count();
         ensure!(!stats.total.objects.is_empty(), "the driver counts no objects");
         let objects: i64 = stats.total.objects.iter().map(|object| object.active).sum();
         Ok(state.processes.is_empty() && state.dead_nodes.len() == known && objects == known as i64)
@@ -530,7 +565,8 @@ impl Crowd<'_> {
 
 /// What the driver says of a state that fails.
 fn driver_state() -> String {
-    let files = ["state", "stats"].map(|name| std::fs::read_to_string(Path::new(LOGS).join(name)).unwrap_or_default());
+    let files = ["state", "stats"]
+        .map(|name| std::fs::read_to_string(Path::new(LOGS).join(name)).unwrap_or_default());
     files.concat()
 }
 
@@ -578,7 +614,9 @@ fn read_all(folder: &Path) -> anyhow::Result<()> {
             Some("state") => drop(State::parse(&name, &contents, Mode::Strict)?),
             Some("stats") => drop(Stats::parse(&name, &contents, Mode::Strict)?),
             Some("transactions") => drop(Transactions::parse(&name, &contents, Mode::Strict)?),
-            Some("transaction_log" | "failed_transaction_log") => drop(TransactionLog::parse(&name, &contents, Mode::Strict)?),
+            Some("transaction_log" | "failed_transaction_log") => {
+                drop(TransactionLog::parse(&name, &contents, Mode::Strict)?)
+            }
             _ => (),
         }
     }

@@ -30,6 +30,7 @@ use clap::Args;
 use nix::errno::Errno;
 use rand::rngs::SmallRng;
 use rand::SeedableRng;
+use shared::Shared;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use worker::{Process, Worker};
@@ -60,9 +61,6 @@ pub struct LoadArgs {
     /// Other calls that bring an object or a file, have one in their answer, are passed on, or change links, percent
     #[arg(long, default_value_t = 50)]
     objects: u32,
-    /// Random bytes in the largest message
-    #[arg(long, default_value_t = 4000)]
-    largest: usize,
     /// Microseconds from one call of a thread to its next: the same work for all drivers that keep up
     #[arg(long, default_value_t = 0)]
     pace: u64,
@@ -75,7 +73,7 @@ pub struct LoadArgs {
     /// Freeze and thaw processes at random, by BINDER_FREEZE, by cgroup.freeze, and by both
     #[arg(long)]
     freeze: bool,
-    /// Take memory back: by the driver's shrinker, by memory.reclaim, and with --kill by the kernel's OOM killer
+    /// Take memory back: by the driver's shrinker, and by memory.reclaim
     #[arg(long)]
     pressure: bool,
     /// Read all log files, again and again
@@ -84,12 +82,9 @@ pub struct LoadArgs {
     /// Count oneway calls that are refused for lack of space, and do not fail for them
     #[arg(long)]
     tolerate: bool,
-    /// Print what came of it as JSON
-    #[arg(long)]
-    json: bool,
 }
 
-/// Runs a load in namespaces of its own, and prints what came of it.
+/// Runs a load in namespaces of its own, and prints what came of it as JSON.
 pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
     ensure!(!args.pairs || args.processes % 2 == 0, "--pairs needs an even number of processes");
     let words = runner::in_namespaces(|| conductor::run(args));
@@ -113,7 +108,7 @@ pub struct Work {
 
 /// Is the context manager of a device until it is killed, with up to so many threads that the driver asks for.
 pub fn serve(path: &Path, threads: u32, ready: impl FnOnce()) {
-    let process = Process::open(path, SPACE, 0, None).expect("open the device");
+    let process = Process::open(path, SPACE, 0, Shared::alone()).expect("open the device");
     let deadline = Instant::now() + Duration::from_secs(5);
     let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
     while let Err(errno) = process.device.set_context_manager_ext(&node) {
@@ -129,18 +124,22 @@ pub fn serve(path: &Path, threads: u32, ready: impl FnOnce()) {
 
 /// Calls the context manager of a device, and checks the answers.
 pub fn call(path: &Path, work: &Work) -> anyhow::Result<()> {
-    let process = Process::open(path, SPACE, 0, None)?;
+    let shared = Shared::alone();
+    let process = Process::open(path, SPACE, 0, shared)?;
     let call = |thread: u64| -> anyhow::Result<()> {
         let mut worker = Worker::new(&process, 0);
         let mut random = SmallRng::seed_from_u64(work.seed * 1000 + thread);
         for _ in 0..work.calls {
-            let is_answered = worker.checked_call((0, 0), &mut random, work.largest)?;
+            let is_answered = worker.varied_call((0, 0), &mut random, work.largest)?;
             ensure!(is_answered || work.tolerate_death, "the server is dead");
         }
         worker.flush()
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..work.threads as u64).map(|thread| scope.spawn(move || call(thread))).collect();
+        let threads: Vec<_> =
+            (0..work.threads as u64).map(|thread| scope.spawn(move || call(thread))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
-    })
+    })?;
+    ensure!(shared.totals.sync_refused.get() == 0, "calls were refused");
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //! A process of a load: threads that serve, and threads that call all other processes.
 
 use super::shared::{Shared, GO};
-use super::worker::{self, insist, Process, Remote, Sent, Worker, FIND, PUBLISH};
+use super::worker::{self, insist, Process, Remote, Worker, FIND, PUBLISH, SUM};
 use super::LoadArgs;
 use anyhow::{ensure, Context};
 use nix::sys::resource::{setrlimit, Resource};
@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// The space that a process maps: libbinder's.
 const SPACE: usize = (1 << 20) - 2 * 4096;
 
+/// Random bytes in the largest message.
+const LARGEST: usize = 4000;
+
 /// Of so many calls, one is made of or by a process that is about to be frozen.
 const HUSHED: u32 = 16;
 
@@ -27,7 +30,7 @@ pub fn user(slot: u64) -> u32 {
 
 /// Is the context manager, and makes processes known to each other.
 pub fn manage(device: &Path, shared: &'static Shared, ready: impl FnOnce()) {
-    let process = Process::open(device, SPACE, 0, Some(shared)).expect("open the device");
+    let process = Process::open(device, SPACE, 0, shared).expect("open the device");
     process.device.set_context_manager().expect("become context manager");
     ready();
     let mut worker = Worker::new(&process, 0);
@@ -42,7 +45,7 @@ pub fn play(args: &LoadArgs, device: &Path, shared: &'static Shared, id: u32) ->
     // Or the C driver logs for each call that it cannot set the nice value.
     setrlimit(Resource::RLIMIT_NICE, 40, 40)?;
     setuid(Uid::from_raw(user(slot)))?;
-    let process = Process::open(device, SPACE, id, Some(shared))?;
+    let process = Process::open(device, SPACE, id, shared)?;
     process.device.set_max_threads(slot as u32 % 4)?;
     publish(&process)?;
     shared.record(id).is_published.set(1);
@@ -65,7 +68,7 @@ fn publish(process: &Arc<Process>) -> anyhow::Result<()> {
     let mut parcel = worker.message(&mut SmallRng::seed_from_u64(0), 0, 0);
     parcel.object(&worker::main_node());
     loop {
-        let reply = worker.call_of((0, 0), |own, handle| own.call(handle, PUBLISH, &parcel))?;
+        let reply = worker.call((0, 0), PUBLISH, &parcel, 0)?;
         let reply = reply.context("the manager does not answer")?;
         let (is_held, _) = process.contents(&reply)?;
         worker.out.free_buffer(reply.buffer);
@@ -149,7 +152,7 @@ impl<'a> Caller<'a> {
             return Ok(Some(known));
         }
         let parcel = self.worker.message(&mut self.random, 0, 0);
-        let reply = self.worker.call_of((0, 0), |own, handle| own.call(handle, FIND | slot, &parcel))?;
+        let reply = self.worker.call((0, 0), FIND | slot, &parcel, 0)?;
         let reply = reply.context("the manager does not answer")?;
         let (id, object) = self.process.contents(&reply)?;
         if let Some(handle) = object {
@@ -163,20 +166,18 @@ impl<'a> Caller<'a> {
 
     fn call(&mut self, remote: &Remote) -> anyhow::Result<()> {
         if self.random.random_range(0..100) < self.args.oneway {
-            let number = self.sent.get(&remote.id).copied().unwrap_or(0);
-            let parcel = self.worker.message(&mut self.random, self.args.largest, number);
-            if self.worker.call_oneway(remote, &parcel)? == Sent::Accepted {
-                self.sent.insert(remote.id, number + 1);
-            }
+            let sent = self.sent.entry(remote.id).or_default();
+            let parcel = self.worker.message(&mut self.random, LARGEST, *sent);
+            *sent += u64::from(self.worker.call_oneway(remote, &parcel)?);
             return Ok(());
         }
-        let (to, largest) = ((remote.handle, remote.id), self.args.largest);
+        let to = (remote.handle, remote.id);
         let start = Instant::now();
         let is_answered = if self.random.random_range(0..100) < self.args.objects {
-            self.worker.checked_call(to, &mut self.random, largest)?
+            self.worker.varied_call(to, &mut self.random, LARGEST)?
         } else {
-            let parcel = self.worker.message(&mut self.random, largest, 0);
-            self.worker.plain_call(to, &parcel)?
+            let parcel = self.worker.message(&mut self.random, LARGEST, 0);
+            self.worker.call_checked(to, 0, &parcel, SUM)?
         };
         if is_answered {
             self.shared.answered_after(start.elapsed());

@@ -2,8 +2,7 @@
 //! What the processes of a load write down, in shared memory: it outlives a process that is killed.
 
 use crate::arena::Arena;
-use serde::Serialize;
-use std::fmt;
+use serde::{Serialize, Serializer};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -36,26 +35,13 @@ impl Count {
     pub fn get(&self) -> u64 {
         self.0.load(SeqCst)
     }
-
-    pub fn counter(&self) -> &AtomicU64 {
-        &self.0
-    }
 }
 
-/// A structure of [`Count`]s alone, of which zeros are a valid value.
-///
-/// # Safety
-/// All fields must be [`Count`]s.
-unsafe trait Counts {}
-
-// SAFETY: it is one.
-unsafe impl Counts for Count {}
-// SAFETY: all fields are `Count`s.
-unsafe impl Counts for Record {}
-// SAFETY: all fields are `Count`s.
-unsafe impl Counts for Link {}
-// SAFETY: all fields are `Count`s.
-unsafe impl Counts for Totals {}
+impl Serialize for Count {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_u64(self.get())
+    }
+}
 
 /// One process, from its start to its end.
 #[repr(C)]
@@ -99,16 +85,19 @@ pub struct Link {
 }
 
 /// What was done by all processes.
+#[derive(Serialize)]
 #[repr(C)]
 pub struct Totals {
     /// What callers do: see [`GO`] and [`REST`].
+    #[serde(skip)]
     pub phase: Count,
     pub answered: Count,
-    pub refused: Count,
+    pub sync_refused: Count,
     pub ended_by_death: Count,
     pub ended_by_freezing: Count,
-    pub oneway_accepted: Count,
-    pub oneway_delivered: Count,
+    /// Oneway calls: those the driver took, those that arrived, those it refused, those that waited for a frozen process.
+    pub accepted: Count,
+    pub delivered: Count,
     pub oneway_refused: Count,
     pub oneway_queued: Count,
     pub called_back: Count,
@@ -137,14 +126,23 @@ pub struct Shared {
 impl Shared {
     pub fn new(processes: u32) -> Self {
         let arena = Arena::new();
-        let links = (processes as usize + 1).pow(2);
-        Self {
-            processes,
-            totals: &zeros::<Totals>(&arena, 1)[0],
-            records: zeros(&arena, MOST_STARTED),
-            links: zeros(&arena, links),
-            times: zeros(&arena, BUCKETS),
+        // SAFETY: all four consist of `Count`s alone.
+        unsafe {
+            Self {
+                processes,
+                totals: &zeros::<Totals>(&arena, 1)[0],
+                records: zeros::<Record>(&arena, MOST_STARTED),
+                links: zeros::<Link>(&arena, (processes as usize + 1).pow(2)),
+                times: zeros::<Count>(&arena, BUCKETS),
+            }
         }
+    }
+
+    /// That of a process that belongs to no load: its peers may be dead.
+    pub fn alone() -> &'static Self {
+        let shared = Box::leak(Box::new(Self::new(1)));
+        shared.record(0).is_dead.set(1);
+        shared
     }
 
     pub fn record(&self, id: u32) -> &'static Record {
@@ -175,65 +173,28 @@ impl Shared {
         upper_bound(self.times.iter().position(reached).unwrap_or(BUCKETS - 1)) as f64 / 1000.0
     }
 
-    pub fn outcome(&self) -> Outcome {
-        Outcome {
-            answered: self.totals.answered.get(),
-            sync_refused: self.totals.refused.get(),
-            accepted: self.totals.oneway_accepted.get(),
-            delivered: self.totals.oneway_delivered.get(),
-            oneway_refused: self.totals.oneway_refused.get(),
-            p50: self.quantile(500),
-            p99: self.quantile(990),
-            most: self.quantile(1000),
-        }
+    /// The times that half of the answers did not exceed, 99 % of them, and all, in microseconds.
+    pub fn quantiles(&self) -> Quantiles {
+        Quantiles { p50: self.quantile(500), p99: self.quantile(990), most: self.quantile(1000) }
     }
 }
 
-/// Cuts structures out of an arena.
-fn zeros<T: Counts>(arena: &Arena, count: usize) -> &'static [T] {
-    let address = arena.reserve(count * size_of::<T>());
-    // SAFETY: the arena has just cut these bytes off, aligned to 16 and filled with zeros, which are a valid value of `T`;
-    // it is never unmapped, and all accesses are atomic, for `T` consists of `Count`s.
-    unsafe { std::slice::from_raw_parts(address as *const T, count) }
-}
-
-/// What came of a load, in numbers.
 #[derive(Serialize)]
-pub struct Outcome {
-    answered: u64,
-    sync_refused: u64,
-    accepted: u64,
-    delivered: u64,
-    oneway_refused: u64,
-    /// What half of the answers did not exceed, 99 % of them, and all, in microseconds.
+pub struct Quantiles {
     p50: f64,
     p99: f64,
     most: f64,
 }
 
-impl fmt::Display for Shared {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome { answered, sync_refused, accepted, delivered, oneway_refused, p50, p99, most } =
-            self.outcome();
-        let all = self.totals;
-        write!(
-            out,
-            "{answered} calls answered, {sync_refused} refused, {} ended by a death, {} by freezing; {delivered} oneway \
-             calls delivered of {accepted} accepted ({} of them by a frozen process), {oneway_refused} refused; {} objects called \
-             back, {} files, {} calls relayed; {} deaths, {} freezes and {} thaws notified; log files read {} times; an answer \
-             took at most {p50:.0} µs in half of the calls, {p99:.0} µs in 99 %, {most:.0} µs in all",
-            all.ended_by_death.get(),
-            all.ended_by_freezing.get(),
-            all.oneway_queued.get(),
-            all.called_back.get(),
-            all.files.get(),
-            all.relayed.get(),
-            all.deaths_told.get(),
-            all.freezes_told.get(),
-            all.thaws_told.get(),
-            all.passes.get(),
-        )
-    }
+/// Cuts structures out of an arena.
+///
+/// # Safety
+/// `T` must consist of [`Count`]s alone.
+unsafe fn zeros<T>(arena: &Arena, count: usize) -> &'static [T] {
+    let address = arena.reserve(count * size_of::<T>());
+    // SAFETY: the arena has just cut these bytes off, aligned to 16 and filled with zeros. `T` consists of `Count`s, of which
+    // zeros are a valid value, and which all processes access atomically. The arena is never unmapped.
+    unsafe { std::slice::from_raw_parts(address as *const T, count) }
 }
 
 /// Where a time is counted: eight buckets for each power of two.

@@ -9,7 +9,7 @@
 //! buffer. The caller sees that nothing has kept it.
 
 use super::shared::{Link, Record, Shared};
-use anyhow::{bail, ensure, Context};
+use anyhow::{anyhow, bail, ensure, Context};
 use binder_sys::*;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -88,22 +88,6 @@ fn answer(message: &[u8], length: usize) -> Vec<u8> {
     bytes
 }
 
-/// How a call ended.
-pub enum End {
-    Answered(BinderTransactionData),
-    Refused,
-    Dead,
-    Frozen,
-}
-
-/// How a oneway call was taken.
-#[derive(PartialEq)]
-pub enum Sent {
-    Accepted,
-    Refused,
-    Dead,
-}
-
 /// Another process's object, held strongly.
 pub struct Remote {
     process: Arc<Process>,
@@ -130,8 +114,7 @@ pub struct Process {
     pub device: Device,
     space: Mapping,
     pub id: u32,
-    /// Nothing outside of a load.
-    shared: Option<&'static Shared>,
+    shared: &'static Shared,
     next_node: AtomicU64,
     next_link: AtomicU64,
     kept: Mutex<BTreeMap<u64, Kept>>,
@@ -148,7 +131,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Process {
-    pub fn open(path: &Path, space: usize, id: u32, shared: Option<&'static Shared>) -> nix::Result<Arc<Self>> {
+    pub fn open(path: &Path, space: usize, id: u32, shared: &'static Shared) -> nix::Result<Arc<Self>> {
         let device = Device::open(path)?;
         let space = device.map(space)?;
         Ok(Arc::new(Self {
@@ -172,13 +155,9 @@ impl Process {
         Ok(())
     }
 
-    fn record(&self, id: u32) -> Option<&'static Record> {
-        self.shared.map(|shared| shared.record(id))
-    }
-
     /// What this process was notified of about the process in a slot.
-    fn link(&self, shared: &Shared, slot: u64) -> &'static Link {
-        &shared.links(shared.record(self.id).slot.get())[slot as usize]
+    fn link(&self, slot: u64) -> &'static Link {
+        &self.shared.links(self.shared.record(self.id).slot.get())[slot as usize]
     }
 
     /// Those it knows.
@@ -188,7 +167,7 @@ impl Process {
 
     /// Writes down what it has that others gave it, and what others have of it.
     pub fn take_stock(&self) -> nix::Result<()> {
-        let Some(own) = self.record(self.id) else { return Ok(()) };
+        let own = self.shared.record(self.id);
         own.kept.set(lock(&self.kept).len() as u64);
         own.is_held.set(u64::from(self.device.node_debug_info(NODE)?.ptr != 0));
         Ok(())
@@ -206,7 +185,8 @@ impl Process {
 
     /// The offset of the first object in a message.
     fn offset(&self, message: &BinderTransactionData) -> Option<usize> {
-        let first = || u64::from_ne_bytes(self.space.read(message.offsets, 8).try_into().expect("eight bytes"));
+        let first =
+            || u64::from_ne_bytes(self.space.read(message.offsets, 8).try_into().expect("eight bytes"));
         (message.offsets_size != 0).then(|| first() as usize)
     }
 
@@ -215,7 +195,8 @@ impl Process {
         let mut bytes = self.bytes(message);
         let Some(offset) = self.offset(message) else { return Ok((bytes, None)) };
         let rest = bytes.split_off(offset);
-        let (object, _) = FlatBinderObject::read_from_prefix(&rest).map_err(|_| anyhow::anyhow!("an object is cut short"))?;
+        let (object, _) =
+            FlatBinderObject::read_from_prefix(&rest).map_err(|_| anyhow!("an object is cut short"))?;
         if object.kind == ObjectType::PTR {
             return Ok((bytes, None));
         }
@@ -295,74 +276,62 @@ impl Worker {
         loop {
             let served = match self.next() {
                 Ok(Return::Transaction(call)) => self.serve(&call),
-                Ok(other) => Err(anyhow::anyhow!("{other:?} in place of a call")),
+                Ok(other) => Err(anyhow!("{other:?} in place of a call")),
                 Err(why) => Err(why),
             };
             insist(served.with_context(|| format!("a thread of process {} that serves", self.process.id)));
         }
     }
 
-    /// Calls, and serves meanwhile what comes to this thread.
-    pub fn call(&mut self, handle: u32, code: u32, parcel: &Parcel) -> anyhow::Result<End> {
-        self.out.transaction(&parcel.to_handle(handle, code, TransactionFlags::empty()));
-        self.outcome()
-    }
-
-    fn outcome(&mut self) -> anyhow::Result<End> {
+    /// Calls a process by one of its handles, and serves meanwhile what comes to this thread. Gives the answer, unless the
+    /// process is dead or frozen, or the call is refused.
+    pub fn call(
+        &mut self,
+        (handle, id): (u32, u32),
+        code: u32,
+        parcel: &Parcel,
+        block: u64,
+    ) -> anyhow::Result<Option<BinderTransactionData>> {
+        let (record, totals) = (self.process.shared.record(id), self.process.shared.totals);
+        let (could_refuse, tried) = (record.may_refuse.get() != 0, record.freezes_tried.get());
+        let data = parcel.to_handle(handle, code, TransactionFlags::empty());
+        match block {
+            0 => self.out.transaction(&data),
+            size => self.out.transaction_sg(&BinderTransactionDataSg { data, buffers_size: size }),
+        };
         self.exchange()?;
         loop {
             match self.next()? {
                 Return::TransactionComplete => (),
                 Return::Transaction(call) => self.serve(&call)?,
-                Return::Reply(reply) => return Ok(End::Answered(reply)),
-                Return::DeadReply => return Ok(End::Dead),
-                Return::FrozenReply => return Ok(End::Frozen),
-                Return::FailedReply => return Ok(End::Refused),
+                Return::Reply(reply) => return Ok(Some(reply)),
+                Return::DeadReply => {
+                    ensure!(is_dead(record), "a call of process {id} ends as if it were dead, and it lives");
+                    totals.ended_by_death.add();
+                    return Ok(None);
+                }
+                Return::FrozenReply => {
+                    let may_refuse = could_refuse || record.may_refuse.get() != 0;
+                    let may_refuse = may_refuse || record.freezes_tried.get() != tried;
+                    ensure!(
+                        may_refuse,
+                        "a call of process {id} is refused as if it were frozen, and it is not"
+                    );
+                    totals.ended_by_freezing.add();
+                    return Ok(None);
+                }
+                Return::FailedReply => {
+                    totals.sync_refused.add();
+                    return Ok(None);
+                }
                 other => bail!("{other:?} in place of a reply"),
             }
         }
     }
 
-    /// Counts how a call of a process ended, which may be in no other way than the state of that process allows.
-    fn judge(&self, end: End, id: u32, could_refuse: bool) -> anyhow::Result<Option<BinderTransactionData>> {
-        let record = self.process.record(id);
-        match (end, self.process.shared) {
-            (End::Answered(reply), _) => return Ok(Some(reply)),
-            (End::Dead, None) => (),
-            (End::Dead, Some(shared)) => {
-                ensure!(record.is_some_and(is_dead), "a call of process {id} ends as if it were dead, and it lives");
-                shared.totals.ended_by_death.add();
-            }
-            (End::Frozen, Some(shared)) => {
-                ensure!(could_refuse, "a call of process {id} is refused as if it were frozen, and it is not");
-                shared.totals.ended_by_freezing.add();
-            }
-            (End::Refused, Some(shared)) => shared.totals.refused.add(),
-            (End::Frozen | End::Refused, None) => {
-                bail!("a call is refused: {:?}", self.process.device.extended_error())
-            }
-        }
-        Ok(None)
-    }
-
-    /// Makes a call of a process by one of its handles, and gives the answer, unless it is dead or frozen.
-    pub fn call_of(
-        &mut self,
-        (handle, id): (u32, u32),
-        call: impl FnOnce(&mut Self, u32) -> anyhow::Result<End>,
-    ) -> anyhow::Result<Option<BinderTransactionData>> {
-        let record = self.process.record(id);
-        let state = |of: &Record| (of.may_refuse.get() != 0, of.freezes_tried.get());
-        let before = record.map(state);
-        let end = call(self, handle)?;
-        let after = record.map(state);
-        self.judge(end, id, before != after || after.is_some_and(|(may_refuse, _)| may_refuse))
-    }
-
-    /// Makes a oneway call, and waits until the driver has taken it or not.
-    pub fn call_oneway(&mut self, to: &Remote, parcel: &Parcel) -> anyhow::Result<Sent> {
-        let shared = self.process.shared.context("a oneway call outside of a load")?;
-        let (record, totals) = (shared.record(to.id), shared.totals);
+    /// Makes a oneway call. Whether the driver takes it.
+    pub fn call_oneway(&mut self, to: &Remote, parcel: &Parcel) -> anyhow::Result<bool> {
+        let (record, totals) = (self.process.shared.record(to.id), self.process.shared.totals);
         record.tried.add();
         self.out.transaction(&parcel.to_handle(to.handle, 0, TransactionFlags::ONE_WAY));
         self.exchange()?;
@@ -370,21 +339,25 @@ impl Worker {
             Return::TransactionComplete => (),
             Return::TransactionPendingFrozen => totals.oneway_queued.add(),
             Return::DeadReply => {
-                ensure!(is_dead(record), "a oneway call of process {} ends as if it were dead, and it lives", to.id);
-                return Ok(Sent::Dead);
+                ensure!(
+                    is_dead(record),
+                    "a oneway call of process {} ends as if it were dead, and it lives",
+                    to.id
+                );
+                return Ok(false);
             }
             Return::FailedReply => {
                 let error = self.process.device.extended_error()?;
                 ensure!(error.param == -(Errno::ENOSPC as i32), "a oneway call is refused: {error:?}");
                 record.refused.add();
                 totals.oneway_refused.add();
-                return Ok(Sent::Refused);
+                return Ok(false);
             }
             other => bail!("{other:?} in place of the completion of a oneway call"),
         }
         record.accepted.add();
-        totals.oneway_accepted.add();
-        Ok(Sent::Accepted)
+        totals.accepted.add();
+        Ok(true)
     }
 
     /// A message of up to so many random bytes, with a number in its header.
@@ -445,9 +418,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Checks what the driver says of the sender of a call. A sender that has died has no pid.
+    /// Checks what the driver says of the sender of a call, if it has a record. A sender that has died has no pid.
     fn check_sender(&self, call: &BinderTransactionData, header: &Header) -> anyhow::Result<()> {
-        let Some(record) = self.process.record(header.id) else { return Ok(()) };
+        if header.id == 0 {
+            return Ok(());
+        }
+        let record = self.process.shared.record(header.id);
         let user = super::peer::user(record.slot.get());
         ensure!(call.sender_euid == user, "process {} calls as user {}", header.id, call.sender_euid);
         let pid = u64::from(call.sender_pid as u32);
@@ -458,7 +434,7 @@ impl Worker {
 
     /// Counts a oneway call, whose number must be the next of its sender.
     fn deliver(&self, header: &Header) -> anyhow::Result<()> {
-        let shared = self.process.shared.context("a oneway call outside of a load")?;
+        let shared = self.process.shared;
         let mut numbers = lock(&self.process.numbers);
         let next = numbers.entry((header.id, header.thread)).or_default();
         ensure!(
@@ -470,7 +446,7 @@ impl Worker {
         );
         *next += 1;
         shared.record(self.process.id).delivered.add();
-        shared.totals.oneway_delivered.add();
+        shared.totals.delivered.add();
         Ok(())
     }
 
@@ -479,32 +455,20 @@ impl Worker {
         self.link(handle, owner);
         let seed = self.process.next_link.fetch_add(1, SeqCst);
         let parcel = self.message(&mut SmallRng::seed_from_u64(seed), 64, 0);
-        self.call_object(handle, owner, &parcel, 32)?;
-        if let Some(shared) = self.process.shared {
-            shared.totals.called_back.add();
-        }
-        Ok(())
-    }
-
-    /// Calls an object that came in a message which is still there, and checks the answer.
-    fn call_object(&mut self, handle: u32, owner: u32, parcel: &Parcel, length: usize) -> anyhow::Result<()> {
-        if let Some(reply) = self.call_of((handle, owner), |own, handle| own.call(handle, length as u32, parcel))? {
-            let right = self.process.bytes(&reply) == answer(&parcel.data, length);
-            ensure!(right, "an object of process {owner} answers wrongly");
-            self.out.free_buffer(reply.buffer);
-        }
+        self.call_checked((handle, owner), 0, &parcel, 32)?;
+        self.process.shared.totals.called_back.add();
         Ok(())
     }
 
     /// Calls a process with a higher slot before it answers: no circle of processes waits for each other.
     fn relay(&mut self, number: u64) -> anyhow::Result<()> {
-        let Some(shared) = self.process.shared else { return Ok(()) };
+        let shared = self.process.shared;
         let slot = shared.record(self.process.id).slot.get();
         let higher: Vec<_> =
             lock(&self.process.known).range(slot + 1..).map(|(_, remote)| remote.clone()).collect();
         let Some(to) = higher.get(number as usize % higher.len().max(1)) else { return Ok(()) };
         let parcel = self.message(&mut SmallRng::seed_from_u64(number), 64, 0);
-        self.call_object(to.handle, to.id, &parcel, 16)?;
+        self.call_checked((to.handle, to.id), 0, &parcel, 16)?;
         shared.totals.relayed.add();
         Ok(())
     }
@@ -530,24 +494,15 @@ impl Worker {
     }
 
     /// A call of a process that brings the end of a pipe. Whether it was answered.
-    fn call_with_file(&mut self, to: (u32, u32), parcel: Parcel) -> anyhow::Result<bool> {
+    fn call_with_file(&mut self, to: (u32, u32), mut parcel: Parcel) -> anyhow::Result<bool> {
         let (ours, theirs) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let mut block = [0; 16];
         block[FILE_AT as usize..][..4].copy_from_slice(&theirs.as_raw_fd().to_ne_bytes());
         let sum = answer(&parcel.data, SUM);
-        let mut parcel = parcel;
         parcel.object(&crate::sg::pointer_object(block.as_ptr() as u64, block.len() as u64));
-        parcel.object(&BinderFdArrayObject {
-            kind: ObjectType::FDA,
-            num_fds: 1,
-            parent_offset: FILE_AT,
-            ..Default::default()
-        });
-        let end = self.call_of(to, |own, handle| {
-            let data = parcel.to_handle(handle, WITH_FILE, TransactionFlags::empty());
-            own.out.transaction_sg(&BinderTransactionDataSg { data, buffers_size: block.len() as u64 });
-            own.outcome()
-        })?;
+        let array = BinderFdArrayObject { num_fds: 1, parent_offset: FILE_AT, ..Default::default() };
+        parcel.object(&BinderFdArrayObject { kind: ObjectType::FDA, ..array });
+        let end = self.call(to, WITH_FILE, &parcel, block.len() as u64)?;
         drop(theirs);
         let mut fds = [PollFd::new(ours.as_fd(), PollFlags::empty())];
         ensure!(poll(&mut fds, 20_000u16)? == 1, "a process has kept a file");
@@ -556,17 +511,19 @@ impl Worker {
         let mut got = Vec::new();
         std::fs::File::from(ours).read_to_end(&mut got)?;
         ensure!(got == sum, "a file has wrong bytes");
-        if let Some(shared) = self.process.shared {
-            shared.totals.files.add();
-        }
+        self.process.shared.totals.files.add();
         Ok(true)
     }
 
-    /// Calls a process with random bytes, and checks the answer. Whether there was one.
-    pub fn checked_call(&mut self, to: (u32, u32), random: &mut SmallRng, largest: usize) -> anyhow::Result<bool> {
+    /// Calls a process in one of several ways, and checks the answer. Whether there was one.
+    pub fn varied_call(
+        &mut self,
+        to: (u32, u32),
+        random: &mut SmallRng,
+        largest: usize,
+    ) -> anyhow::Result<bool> {
         let mut parcel = self.message(random, largest, random.clone().next_u64());
         let mut code = 0;
-        let message = parcel.data.clone();
         match random.random_range(0..8) {
             0 => return self.call_with_file(to, parcel),
             1 | 2 => drop(parcel.object(&self.process.new_object())),
@@ -575,32 +532,30 @@ impl Worker {
             _ => (),
         }
         self.change_mind(random);
-        let wanted = random.random_range(0..=largest);
-        self.finish_call(to, code, &parcel, &message, wanted)
+        self.call_checked(to, code, &parcel, random.random_range(0..=largest))
     }
 
-    /// Calls a process with bytes alone, and checks the answer. Whether there was one.
-    pub fn plain_call(&mut self, to: (u32, u32), parcel: &Parcel) -> anyhow::Result<bool> {
-        self.finish_call(to, 0, parcel, &parcel.data, SUM)
-    }
-
-    fn finish_call(
+    /// Calls a process, and checks the answer, which has so many bytes. Whether there was one.
+    pub fn call_checked(
         &mut self,
         to: (u32, u32),
         code: u32,
         parcel: &Parcel,
-        message: &[u8],
         wanted: usize,
     ) -> anyhow::Result<bool> {
-        let end = self.call_of(to, |own, handle| own.call(handle, code | wanted as u32, parcel))?;
-        let Some(reply) = end else { return Ok(false) };
+        let Some(reply) = self.call(to, code | wanted as u32, parcel, 0)? else { return Ok(false) };
         let (got, object) = self.process.contents(&reply)?;
+        let message =
+            &parcel.data[..parcel.offsets.first().map_or(parcel.data.len(), |offset| *offset as usize)];
         ensure!(got.len() >= wanted, "{} bytes of {wanted}", got.len());
-        ensure!(got[..wanted] == answer(message, wanted), "an answer has wrong bytes, or is that of another call");
+        ensure!(
+            got[..wanted] == answer(message, wanted),
+            "an answer has wrong bytes, or is that of another call"
+        );
         ensure!(object.is_some() == (code & WITH_OBJECT != 0), "an answer has an object, or lacks one");
         if let Some(handle) = object {
             let parcel = self.message(&mut SmallRng::seed_from_u64(wanted as u64), 16, 0);
-            self.call_object(handle, to.1, &parcel, 16)?;
+            self.call_checked((handle, to.1), 0, &parcel, 16)?;
         }
         self.out.free_buffer(reply.buffer);
         Ok(true)
@@ -628,7 +583,9 @@ impl Worker {
             2 | 3 => {
                 let mut kept = lock(&self.process.kept);
                 if kept.len() >= MOST_KEPT {
-                    let Some((cookie, kept)) = kept.iter_mut().find(|(_, kept)| !kept.is_clearing) else { return };
+                    let Some((cookie, kept)) = kept.iter_mut().find(|(_, kept)| !kept.is_clearing) else {
+                        return;
+                    };
                     kept.is_clearing = true;
                     self.out.clear_death(*cookie as u32, *cookie)
                 } else {
@@ -648,8 +605,11 @@ impl Worker {
             return Ok(());
         };
         ensure!(!kept.is_told, "the death {cookie:#x} is told twice");
-        let lives = self.process.record(kept.owner).is_some_and(|record| !is_dead(record));
-        ensure!(!lives, "an object of process {} is told dead, and it lives", kept.owner);
+        ensure!(
+            is_dead(self.process.shared.record(kept.owner)),
+            "an object of process {} is told dead, and it lives",
+            kept.owner
+        );
         kept.is_told = true;
         if kept.is_clearing {
             self.out.dead_binder_done(cookie);
@@ -674,7 +634,7 @@ impl Worker {
     /// Holds the object of a process that came in a buffer, and links to its death and its freezing. Not while the process
     /// before it in its slot is not known to be dead.
     pub fn hold(&self, id: u32, handle: u32) -> anyhow::Result<bool> {
-        let shared = self.process.shared.context("a process outside of a load")?;
+        let shared = self.process.shared;
         let (record, process) = (shared.record(id), self.process.clone());
         let slot = record.slot.get();
         let mut known = lock(&self.process.known);
@@ -683,7 +643,7 @@ impl Worker {
         }
         let mut out = Commands::new();
         out.acquire(handle).request_death(handle, id.into()).request_freeze(handle, id.into());
-        let link = self.process.link(shared, slot);
+        let link = self.process.link(slot);
         for count in [&link.deaths, &link.freezes, &link.thaws, &link.is_frozen] {
             count.set(0);
         }
@@ -696,25 +656,32 @@ impl Worker {
     /// A process is dead: the link to its freezing is withdrawn before the handle is given back, because another thread may be
     /// about to confirm a notification.
     fn process_died(&mut self, id: u32) -> anyhow::Result<()> {
-        let shared = self.process.shared.context("a process outside of a load")?;
+        let shared = self.process.shared;
         let record = shared.record(id);
         ensure!(is_dead(record), "process {id} is told dead, and it lives");
         let slot = record.slot.get();
         let mut known = lock(&self.process.known);
-        ensure!(known.get(&slot).is_some_and(|remote| remote.id == id), "the death of process {id} is told twice");
+        ensure!(
+            known.get(&slot).is_some_and(|remote| remote.id == id),
+            "the death of process {id} is told twice"
+        );
         let remote = known.remove(&slot).expect("it is known");
         self.out.dead_binder_done(id.into()).clear_freeze(remote.handle, id.into());
         lock(&self.process.leaving).insert(id, remote);
-        self.process.link(shared, slot).deaths.add();
+        self.process.link(slot).deaths.add();
         shared.totals.deaths_told.add();
         Ok(())
     }
 
     fn process_froze(&mut self, state: &BinderFrozenStateInfo) -> anyhow::Result<()> {
-        let shared = self.process.shared.context("a process outside of a load")?;
-        let link = self.process.link(shared, shared.record(state.cookie as u32).slot.get());
+        let shared = self.process.shared;
+        let link = self.process.link(shared.record(state.cookie as u32).slot.get());
         if link.id.get() == state.cookie {
-            let counts = if state.is_frozen != 0 { (&link.freezes, &shared.totals.freezes_told) } else { (&link.thaws, &shared.totals.thaws_told) };
+            let counts = if state.is_frozen != 0 {
+                (&link.freezes, &shared.totals.freezes_told)
+            } else {
+                (&link.thaws, &shared.totals.thaws_told)
+            };
             counts.0.add();
             counts.1.add();
             link.is_frozen.set(state.is_frozen.into());
