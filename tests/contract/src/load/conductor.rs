@@ -13,7 +13,7 @@ use crate::suite::Driver;
 use anyhow::{bail, ensure, Context};
 use binder_logs::{Log, Mode, NodeCounts, State, Stats, TransactionLog, Transactions};
 use binder_sys::fs::mount_at;
-use binder_sys::Device;
+use binder_sys::{BinderFrozenStatusInfo, Device};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 use rand::rngs::SmallRng;
@@ -64,20 +64,22 @@ impl Group {
     }
 }
 
+/// How a process is frozen.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    Binder,
+    Cgroup,
+    /// First no calls any more, then no CPU, as on Android.
+    Both,
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Condition {
     Running,
-    /// It is to be frozen at that time, by cgroup.freeze as well or not.
-    Hushed {
-        until: Instant,
-        fully: bool,
-    },
+    /// It is to be frozen at that time.
+    Hushed(Instant, How),
     /// It is to be thawed at that time.
-    Frozen {
-        until: Instant,
-        by_binder: bool,
-        by_cgroup: bool,
-    },
+    Frozen(Instant, How),
 }
 
 struct Member {
@@ -87,26 +89,11 @@ struct Member {
     state: Condition,
 }
 
-/// What was done to processes.
-#[derive(Default, Serialize)]
-struct Deeds {
-    kills: u64,
-    freezes: u64,
-    busy: u64,
-    undone: u64,
-    thaws: u64,
-    missed_calls: u64,
-    missed_oneway: u64,
-    cgroup_freezes: u64,
-}
-
 /// What a load prints.
 #[derive(Serialize)]
 struct Outcome<'a> {
     #[serde(flatten)]
     totals: &'a Totals,
-    #[serde(flatten)]
-    deeds: &'a Deeds,
     #[serde(flatten)]
     times: Quantiles,
 }
@@ -122,7 +109,6 @@ struct Crowd<'a> {
     groups: Vec<Group>,
     started: u32,
     random: SmallRng,
-    deeds: Deeds,
 }
 
 pub fn run(args: &LoadArgs) -> anyhow::Result<String> {
@@ -145,7 +131,6 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<String> {
         groups: Vec::new(),
         started: 0,
         random: SmallRng::seed_from_u64(args.seed),
-        deeds: Deeds::default(),
     };
     if args.freeze || args.pressure {
         std::fs::write(Path::new(CGROUPS).join("cgroup.subtree_control"), "+memory")
@@ -182,8 +167,7 @@ impl Crowd<'_> {
 
     /// What was done until now.
     fn outcome(&self) -> String {
-        let (totals, deeds, times) = (self.shared.totals, &self.deeds, self.shared.quantiles());
-        let outcome = Outcome { totals, deeds, times };
+        let outcome = Outcome { totals: self.shared.totals, times: self.shared.quantiles() };
         serde_json::to_string(&outcome).expect("plain data")
     }
 
@@ -247,35 +231,20 @@ impl Crowd<'_> {
 
     /// What a load of this kind must have had, and has not.
     fn untried(&self) -> Vec<&'static str> {
-        let (args, all, deeds) = (self.args, self.shared.totals, &self.deeds);
+        let args = self.args;
         let wanted = [
-            (true, "an answer", all.answered.get()),
-            (args.oneway > 0, "a oneway call", all.delivered.get()),
-            (args.objects > 0, "an object called back", all.called_back.get()),
-            (args.objects > 0, "a file", all.files.get()),
-            (args.objects > 0 && !args.pairs, "a call relayed", all.relayed.get()),
-            (args.kill, "a call that ends by a death", all.ended_by_death.get()),
-            (args.kill, "a death notified", all.deaths_told.get()),
-            (args.freeze, "a freeze", deeds.freezes),
-            (args.freeze, "a freeze by a cgroup", deeds.cgroup_freezes),
-            (args.freeze, "a thaw", deeds.thaws),
-            (args.freeze, "a call refused by a frozen process", all.ended_by_freezing.get()),
-            (args.freeze, "a call that a frozen process missed", deeds.missed_calls),
-            (
-                args.freeze && args.oneway > 0,
-                "a oneway call queued for a frozen process",
-                all.oneway_queued.get(),
-            ),
-            (args.freeze && args.oneway > 0, "a thaw to oneway calls", deeds.missed_oneway),
-            (args.freeze, "a freeze notified", all.freezes_told.get()),
-            (args.freeze, "a thaw notified", all.thaws_told.get()),
-            (args.read_logs, "all log files read", all.passes.get()),
+            (true, &["answered"][..]),
+            (args.oneway > 0, &["accepted", "delivered"]),
+            (args.objects > 0, &["called_back", "files"]),
+            (args.kill, &["ended_by_death", "deaths_told"]),
+            (args.freeze, &["freezes", "cgroup_freezes", "thaws", "ended_by_freezing", "missed_calls"]),
+            (args.freeze, &["freezes_told", "thaws_told"]),
+            (args.freeze && args.oneway > 0, &["oneway_queued", "missed_oneway"]),
+            (args.read_logs, &["passes"]),
         ];
-        wanted
-            .into_iter()
-            .filter(|(is_wanted, _, count)| *is_wanted && *count == 0)
-            .map(|(_, what, _)| what)
-            .collect()
+        let totals = serde_json::to_value(self.shared.totals).expect("plain data");
+        let wanted = wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).flat_map(|(_, names)| names);
+        wanted.copied().filter(|name| totals[name] == 0).collect()
     }
 
     /// Kills a process, and starts another one in its place.
@@ -288,9 +257,9 @@ impl Crowd<'_> {
     fn kill(&mut self, slot: usize) -> anyhow::Result<()> {
         self.record(slot).is_dead.set(1);
         child::end(self.members[slot].pid)?;
-        self.deeds.kills += 1;
+        self.shared.totals.kills.add();
         match self.members[slot].state {
-            Condition::Frozen { by_cgroup: true, .. } => self.groups[slot].freeze(false),
+            Condition::Frozen(_, How::Cgroup | How::Both) => self.groups[slot].freeze(false),
             _ => Ok(()),
         }
     }
@@ -304,8 +273,8 @@ impl Crowd<'_> {
         let now = Instant::now();
         for slot in 0..self.members.len() {
             match self.members[slot].state {
-                Condition::Hushed { until, fully } if until <= now => self.freeze(slot, fully)?,
-                Condition::Frozen { until, .. } if until <= now => self.thaw(slot)?,
+                Condition::Hushed(until, how) if until <= now => self.freeze(slot, how)?,
+                Condition::Frozen(until, _) if until <= now => self.thaw(slot)?,
                 _ => (),
             }
         }
@@ -316,18 +285,15 @@ impl Crowd<'_> {
         if !is_ready || others * FROZEN >= self.members.len() {
             return Ok(());
         }
-        self.members[slot].state = match self.random.random_range(0..3) {
-            0 => {
-                // In the middle of its calls.
-                self.groups[slot].freeze(true)?;
-                self.deeds.cgroup_freezes += 1;
-                Condition::Frozen { until: self.later(5..50), by_binder: false, by_cgroup: true }
-            }
+        match self.random.random_range(0..3) {
+            // In the middle of its calls.
+            0 => self.freeze(slot, How::Cgroup)?,
             how => {
                 self.record(slot).is_hushed.set(1);
-                Condition::Hushed { until: self.later(20..60), fully: how == 1 }
+                let how = if how == 1 { How::Binder } else { How::Both };
+                self.members[slot].state = Condition::Hushed(self.later(20..60), how);
             }
-        };
+        }
         Ok(())
     }
 
@@ -335,46 +301,54 @@ impl Crowd<'_> {
         Device::open(&self.device)?.freeze(self.members[slot].global_pid, on, timeout)
     }
 
-    /// First no calls any more, then no CPU, as on Android.
-    fn freeze(&mut self, slot: usize, fully: bool) -> anyhow::Result<()> {
-        let record = self.record(slot);
-        let timeout = TIMEOUTS[self.random.random_range(0..TIMEOUTS.len())];
-        record.may_refuse.set(1);
-        record.freezes_tried.add();
-        match self.by_binder(slot, true, timeout) {
-            Ok(()) => record.freezes_done.add(),
-            Err(Errno::EAGAIN) => {
-                self.deeds.busy += 1;
-                self.run_again(slot);
-                return Ok(());
+    fn freeze(&mut self, slot: usize, how: How) -> anyhow::Result<()> {
+        let (record, totals) = (self.record(slot), self.shared.totals);
+        if how != How::Cgroup {
+            let timeout = TIMEOUTS[self.random.random_range(0..TIMEOUTS.len())];
+            record.may_refuse.set(1);
+            record.freezes_tried.add();
+            match self.by_binder(slot, true, timeout) {
+                Ok(()) => record.freezes_done.add(),
+                Err(Errno::EAGAIN) => {
+                    totals.freezes_busy.add();
+                    self.run_again(slot);
+                    return Ok(());
+                }
+                Err(why) => bail!("BINDER_FREEZE: {why}"),
             }
-            Err(why) => bail!("BINDER_FREEZE: {why}"),
+            totals.freezes.add();
         }
-        self.deeds.freezes += 1;
-        if fully {
+        if how != How::Binder {
             self.groups[slot].freeze(true)?;
+            totals.cgroup_freezes.add();
         }
-        self.members[slot].state =
-            Condition::Frozen { until: self.later(20..200), by_binder: true, by_cgroup: fully };
-        let info = Device::open(&self.device)?.frozen_info(self.members[slot].global_pid)?;
-        if info.sync_recv & PENDING != 0 {
-            self.deeds.undone += 1;
+        self.members[slot].state = Condition::Frozen(self.later(20..200), how);
+        if how != How::Cgroup && self.frozen_info(slot)?.sync_recv & PENDING != 0 {
+            totals.freezes_undone.add();
             self.thaw(slot)?;
         }
         Ok(())
     }
 
+    fn frozen_info(&self, slot: usize) -> nix::Result<BinderFrozenStatusInfo> {
+        Device::open(&self.device)?.frozen_info(self.members[slot].global_pid)
+    }
+
     fn thaw(&mut self, slot: usize) -> anyhow::Result<()> {
-        let Condition::Frozen { by_binder, by_cgroup, .. } = self.members[slot].state else { return Ok(()) };
-        if by_binder {
-            let info = Device::open(&self.device)?.frozen_info(self.members[slot].global_pid)?;
-            self.deeds.missed_calls += u64::from(info.sync_recv & RECEIVED);
-            self.deeds.missed_oneway += u64::from(info.async_recv & RECEIVED);
-            self.record(slot).thaws_done.add();
+        let Condition::Frozen(_, how) = self.members[slot].state else { return Ok(()) };
+        if how != How::Cgroup {
+            let (info, totals) = (self.frozen_info(slot)?, self.shared.totals);
+            if info.sync_recv & RECEIVED != 0 {
+                totals.missed_calls.add();
+            }
+            if info.async_recv & RECEIVED != 0 {
+                totals.missed_oneway.add();
+            }
             self.by_binder(slot, false, 0).context("thaw")?;
-            self.deeds.thaws += 1;
+            self.record(slot).thaws_done.add();
+            totals.thaws.add();
         }
-        if by_cgroup {
+        if how != How::Binder {
             self.groups[slot].freeze(false)?;
         }
         self.run_again(slot);
@@ -433,7 +407,7 @@ impl Crowd<'_> {
                 let start = Instant::now();
                 while self.members[slot].state == Condition::Running {
                     ensure!(start.elapsed() < PATIENCE, "a process without calls cannot be frozen");
-                    self.freeze(slot, false)?;
+                    self.freeze(slot, How::Binder)?;
                 }
             }
             self.wait_notified().context("every second process is frozen")?;
@@ -443,48 +417,26 @@ impl Crowd<'_> {
             self.wait_notified().context("all processes are thawed")?;
         }
         let all = self.shared.totals;
-        ensure!(all.sync_refused.get() == 0, "{} calls were refused", all.sync_refused.get());
-        let is_allowed = self.args.tolerate || self.args.freeze;
-        ensure!(
-            is_allowed || all.oneway_refused.get() == 0,
-            "{} oneway calls were refused",
-            all.oneway_refused.get()
-        );
+        ensure!(all.sync_refused.get() == 0, "calls were refused");
+        let is_allowed = self.args.tolerate || self.args.freeze || all.oneway_refused.get() == 0;
+        ensure!(is_allowed, "oneway calls were refused");
         Ok(())
     }
 
     /// Waits until all oneway calls to a process have arrived. One whose sender was killed may not have been counted.
     fn wait_oneway(&self, slot: usize) -> anyhow::Result<()> {
-        let record = self.record(slot);
-        let counts =
-            || [&record.accepted, &record.delivered, &record.tried, &record.refused].map(|count| count.get());
-        let arrived = self.wait("all oneway calls have arrived", |_| {
-            let [accepted, delivered, ..] = counts();
-            delivered >= accepted
-        });
-        let [accepted, delivered, tried, refused] = counts();
-        let numbers = || {
-            format!("process {}: {delivered} arrived of {accepted} that were accepted", self.members[slot].id)
-        };
-        arrived.with_context(numbers)?;
-        ensure!(delivered <= tried - refused, "{}, {tried} made and {refused} refused", numbers());
+        let of = self.record(slot);
+        self.wait("all oneway calls have arrived", |_| of.delivered.get() >= of.accepted.get())
+            .with_context(|| format!("to process {}: {}", self.members[slot].id, self.outcome()))?;
+        let made = of.tried.get() - of.refused.get();
+        ensure!(of.delivered.get() <= made, "{} oneway calls arrived of {made}", of.delivered.get());
         Ok(())
     }
 
     /// Waits until all processes were notified of all deaths, and of the last freeze or thaw of those that live.
     fn wait_notified(&self) -> anyhow::Result<()> {
-        self.wait("all notifications have come", |crowd| crowd.unnotified().is_none())
-            .with_context(|| self.unnotified().unwrap_or_default())?;
-        for (watcher, link) in self.links() {
-            let record = self.shared.record(link.id.get() as u32);
-            let (freezes, thaws) = (record.freezes_done.get(), record.thaws_done.get() + 1);
-            let is_right = link.freezes.get() <= freezes && link.thaws.get() <= thaws;
-            ensure!(
-                is_right,
-                "the process in slot {watcher} was notified of more freezes or thaws than there were"
-            );
-        }
-        Ok(())
+        self.wait("all notifications have come", |crowd| crowd.misinformed().is_none())
+            .with_context(|| self.misinformed().unwrap_or_default())
     }
 
     /// All links of those that live, the manager's included.
@@ -496,21 +448,26 @@ impl Crowd<'_> {
             .filter(|(_, link)| link.id.get() != 0)
     }
 
-    /// A link of which a notification is missing.
-    fn unnotified(&self) -> Option<String> {
+    /// A link of which a notification is missing, or came too often.
+    fn misinformed(&self) -> Option<String> {
         self.links().find_map(|(watcher, link)| {
-            let id = link.id.get();
-            let record = self.shared.record(id as u32);
-            if record.is_dead.get() != 0 {
-                let deaths = link.deaths.get();
-                return (deaths != 1).then(|| {
-                    format!("slot {watcher} was notified {deaths} times that process {id} is dead")
-                });
-            }
-            let is_frozen = u64::from(record.freezes_done.get() > record.thaws_done.get());
-            let is_told = link.freezes.get() + link.thaws.get() > 0 && link.is_frozen.get() == is_frozen;
-            (!is_told)
-                .then(|| format!("slot {watcher} was not notified that process {id} is frozen ({is_frozen})"))
+            let record = self.shared.record(link.id.get() as u32);
+            let [deaths, freezes, thaws, is_frozen] =
+                [&link.deaths, &link.freezes, &link.thaws, &link.is_frozen].map(|count| count.get());
+            let (frozen, thawed) = (record.freezes_done.get(), record.thaws_done.get());
+            let is_right = match record.is_dead.get() {
+                0 => deaths == 0 && freezes + thaws > 0 && is_frozen == u64::from(frozen > thawed),
+                _ => deaths == 1,
+            };
+            // The first notification tells the state in which the process was.
+            (!is_right || freezes > frozen || thaws > thawed + 1).then(|| {
+                format!(
+                    "the process in slot {watcher} was notified of {deaths} deaths, {freezes} freezes and {thaws} thaws of \
+                     process {}, which was frozen {frozen} and thawed {thawed} times, and is dead: {}",
+                    link.id.get(),
+                    record.is_dead.get()
+                )
+            })
         })
     }
 

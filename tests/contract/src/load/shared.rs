@@ -108,6 +108,17 @@ pub struct Totals {
     pub thaws_told: Count,
     /// How often all log files were read.
     pub passes: Count,
+    pub kills: Count,
+    /// Of these, some are undone at once, because a call came meanwhile.
+    pub freezes: Count,
+    pub freezes_undone: Count,
+    /// Those that failed because of a call in progress.
+    pub freezes_busy: Count,
+    pub cgroup_freezes: Count,
+    pub thaws: Count,
+    /// Thaws of processes to which calls had come meanwhile.
+    pub missed_calls: Count,
+    pub missed_oneway: Count,
 }
 
 /// Phases of a load.
