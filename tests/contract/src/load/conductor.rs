@@ -491,7 +491,7 @@ impl Crowd<'_> {
 
     /// Ends all processes, which must have been alive until then, and waits until the driver has nothing left.
     fn end(&mut self) -> anyhow::Result<()> {
-        self.members.iter().try_for_each(|member| child::end(member.pid))?;
+        (0..self.members.len()).try_for_each(|slot| self.kill(slot))?;
         child::end(self.manager)?;
         let start = Instant::now();
         // The log files of upstream's driver name other things.
