@@ -26,12 +26,10 @@ use crate::workload::Workload;
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
 #[derive(Subcommand)]
 pub enum Command {
     /// Measure several workloads with their usual options, into one result.
@@ -73,13 +71,11 @@ impl Command {
     }
 }
 
-/// Several workloads.
 #[derive(Args)]
 pub struct RunArgs {
     /// Which workloads, in this order.
     #[arg(long, value_delimiter = ',', default_value = "all", value_parser = workload_names())]
     pub workloads: Vec<String>,
-    /// What is the same for all.
     #[command(flatten)]
     pub common: Common,
 }
@@ -89,7 +85,6 @@ fn workload_names() -> clap::builder::PossibleValuesParser {
     ["all"].into_iter().chain(names).collect::<Vec<_>>().into()
 }
 
-/// Which table to print.
 #[derive(Args)]
 pub struct ReportArgs {
     /// Results of runs.

@@ -77,34 +77,29 @@ for workload in throughput rpc oneway fds objects fanin nested freeze death hand
 	# shellcheck disable=SC2086 # options are words
 	works "$workload" "$workload" --driver x --iterations 3 --carriers all $options
 done
-works "death request" memory --driver x --steps 2 --output /tmp/memory.json
-works "node,,binder,object,0,0,1,1,control,2" csv /tmp/memory.json
-works "reference" compare /tmp/memory.json /tmp/memory.json
-works "shrinker" pressure --driver x --blocks 1 --size 4096
+works "death request" memory --driver x --steps 2
+works "oneway call served" retention --driver x --steps 2 --endings process-exits,receiver-killed,callee-killed,death-told,thread-exits,handle-released,oneway-served,freeze-withdrawn
+works "oneway calls, frozen" growth --driver x --list
+works "x ÷ c" paired c=/dev/binderfs x=/dev/binderfs --seconds 0.1
 expect 2 "invalid value" memory --driver x --objects nonsense
 
 "$bench" rpc --driver a --iterations 50 --quiet --output /tmp/a.json && "$bench" rpc --driver b --iterations 50 --quiet \
 	--output /tmp/b.json || failed=1
-works "b wall" report --base a --rfc /tmp/a.json /tmp/b.json
-works "pingTransaction" compare /tmp/a.json /tmp/b.json
-"$bench" rpc --driver c --iterations 50 --quiet --placement free --output /tmp/free.json || failed=1
-works "pingTransaction,,binder,round trip,0,0,1,1,block,0" csv /tmp/a.json
+works "p50 ÷ a" report --base a /tmp/a.json /tmp/b.json
 
 expect 2 "invalid value" throughput --driver x --sizes 999999
-expect 2 "is not available" run --driver x --cpus 99
 expect 3 "not a Binder device" run --driver x --device /dev/null
 expect 3 "No such file" run --driver x --device /nonexistent
 expect 3 "not a mounted binderfs" run --driver x --binderfs /tmp
 expect 2 "must be a name and a mounted binderfs" paired c=/dev/binderfs /mnt
 expect 3 "not a mounted binderfs" paired c=/dev/binderfs x=/tmp --seconds 0.1
-expect 2 "two blocks of each" paired a=/dev/binderfs b=/dev/binderfs --seconds 0.01 --quiet
+expect 2 "two blocks of each" paired a=/dev/binderfs b=/dev/binderfs --seconds 0.01
 expect 1 "cannot write" run --driver x --output /nonexistent/result.json
 expect 1 "needs a guest under" run --driver x --count
 expect 1 "needs a guest under" growth --driver x
 expect 6 "No such file" report /nonexistent/result.json
 echo '{}' >/tmp/foreign.json
 expect 6 "not a result" report /tmp/foreign.json
-expect 6 "cannot be compared: the placement differs" compare /tmp/a.json /tmp/free.json
 
 # Without the right to add a device, or to open one.
 mkdir -p /etc

@@ -26,7 +26,6 @@ const PORTION: u64 = 128;
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
-/// What the service can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Ask {
@@ -49,12 +48,10 @@ const ASKS: [Ask; 6] = {
     [Answer, Keep, Free, Hold, Give, Deafen]
 };
 
-/// Opens the device with the largest space.
 pub fn open(device: &Path) -> Result<Talker> {
     Talker::open(device, LARGEST_SPACE)
 }
 
-/// Opens the device as a thread of the context manager.
 pub fn manage(device: &Path) -> Result<Talker> {
     let mut talker = open(device)?;
     registry::become_manager(&talker)?;

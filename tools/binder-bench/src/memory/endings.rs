@@ -22,7 +22,6 @@ use crate::device::USUAL_MOUNT;
 use crate::prelude::*;
 use crate::registry;
 
-/// What a process maps.
 const MAPPED: usize = 1 << 20;
 
 /// What one received and did not free.
@@ -39,21 +38,15 @@ const PROCESSES_AHEAD: u64 = 1000;
 const ANSWERS: &str = "answers";
 const DEAF: &str = "deaf";
 
-/// Something, and how it ends.
 pub struct Ending {
-    /// The name in options.
     pub option: &'static str,
-    /// The name in tables and files.
     pub name: &'static str,
-    /// How many end at a time.
     pub portion: u64,
     /// How many end before the first is weighed: they fill up slabs that others have begun, and tables that have room.
     pub ahead: u64,
-    /// How it ends.
     pub how: How,
 }
 
-/// How something ends.
 #[derive(Clone, Copy)]
 pub enum How {
     /// A process, of which the manager holds a node, comes and goes.
@@ -71,7 +64,6 @@ pub enum How {
 pub struct Life {
     /// It returns from its main function; else it is killed.
     exits: bool,
-    /// What it does.
     live: fn(&mut Talker) -> Result<()>,
     /// What is done to it before it ends, with a handle on its node.
     before: Option<fn(&mut Talker, u32) -> Result<()>>,
@@ -98,7 +90,6 @@ const fn process(option: &'static str, name: &'static str, life: Life) -> Ending
     }
 }
 
-/// All endings.
 pub const ENDINGS: &[Ending] = &[
     process("process-exits", "process exits, node held", Life { exits: true, ..KILLED }),
     process("process-killed", "process killed, node held", KILLED),
@@ -300,7 +291,6 @@ pub const ENDINGS: &[Ending] = &[
 ];
 
 impl Ending {
-    /// The process that makes and ends them.
     pub fn maker(&self, stage: &mut Stage) -> Result<Worker> {
         makers::nodes(stage)?;
         let cpu = stage.seat(0).server;
@@ -323,11 +313,9 @@ impl Ending {
     }
 }
 
-/// Whoever makes and ends.
 pub struct Ends {
     device: PathBuf,
     talker: Talker,
-    /// The server that answers.
     service: u32,
     made: u64,
     holder: Option<Holder>,
@@ -365,7 +353,6 @@ impl Ends {
         Ok(())
     }
 
-    /// A process lives and dies.
     fn process(&mut self, life: Life) -> Result<()> {
         let made = self.made;
         let name = if life.released { "ends and is released".into() } else { format!("ends {made}") };

@@ -8,7 +8,6 @@ use clap::Args;
 use super::{Sender, Workload};
 use crate::prelude::*;
 
-/// The subcommand.
 pub const NAME: &str = "handles";
 
 /// The code that asks for one more binder, to be dropped.

@@ -14,7 +14,6 @@ use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 use crate::yardstick::{self, Exchanged};
 
-/// The subcommand.
 pub const NAME: &str = "throughput";
 
 /// How large a reply is.
