@@ -22,7 +22,7 @@ pub struct Clock {
 impl Clock {
     pub fn calibrated() -> Clock {
         let tsc = tsc::is_steady();
-        Clock { tsc, ns_per_tick: if tsc { measure_pace(Duration::from_millis(100)) } else { 1.0 } }
+        Clock { tsc, ns_per_tick: if tsc { measure_pace(Duration::from_millis(20)) } else { 1.0 } }
     }
 
     /// The clock that counts instructions under `-icount shift=0`: one tick, one instruction. Fails unless it does: anything else

@@ -46,7 +46,7 @@ expect_killed() {
 # started PLACE: wait until the coordinator has so many children, and until they are at work. All CPUs are busy meanwhile.
 started() {
 	until [ -n "$(children "$coordinator" | sed -n "${1}p")" ]; do sleep 0.05; done
-	sleep 0.2
+	sleep 0.1
 }
 
 children() {
@@ -54,11 +54,12 @@ children() {
 }
 
 survivors() {
-	sleep 0.3
-	if pidof binder-bench program >/dev/null; then
-		echo "FAIL processes of $1 outlive it"
-		failed=1
-	fi
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		pidof binder-bench program >/dev/null || return
+		sleep 0.05
+	done
+	echo "FAIL processes of $1 outlive it"
+	failed=1
 }
 
 # works WORDS ARGUMENT...: this must succeed and say these words.
@@ -68,14 +69,12 @@ works() {
 	expect 0 "$words" "$@"
 }
 
-for workload in throughput rpc oneway fds objects fanin nested freeze death handles spam; do
-	case $workload in
-	throughput) options='--pairs 1,3' ;;
-	handles) options='--refs 0,3000' ;;
-	*) options= ;;
-	esac
-	# shellcheck disable=SC2086 # options are words
-	works "$workload" "$workload" --driver x --iterations 3 --carriers all $options
+works "throughput" throughput --driver x --iterations 3 --carriers all --sizes 0,4096 --pairs 1,3
+works "handles refs=3000" handles --driver x --iterations 3 --carriers all --refs 0,3000
+workloads="rpc oneway fds objects fanin nested freeze death spam"
+works "Microseconds" run --workloads "$(echo "$workloads" | tr ' ' ,)" --driver x --iterations 3 --carriers all
+for workload in $workloads; do
+	grep -q "$workload" "$log" || { echo "FAIL nothing of $workload was measured" && failed=1; }
 done
 works "death request" memory --driver x --steps 2
 works "oneway call served" retention --driver x --steps 2 --endings process-exits,receiver-killed,callee-killed,death-told,thread-exits,handle-released,oneway-served,freeze-withdrawn

@@ -82,6 +82,11 @@ impl<'a> Scene<'a> {
         self.phase(name, |scene| scene.run(actor))
     }
 
+    /// The same of turns of one actor in a row.
+    pub fn turns(&mut self, actor: Worker, names: &[&'static str]) -> Result<()> {
+        names.iter().try_for_each(|name| self.turn(name, actor))
+    }
+
     pub fn turn_of(&mut self, name: &'static str, operations: u64, actor: Worker) -> Result<()> {
         self.phase_of(name, operations, |scene| scene.run(actor))
     }

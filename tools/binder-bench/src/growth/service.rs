@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use binder_sys::ObjectFlags;
+use binder_sys::{Commands, ObjectFlags};
 use nix::sys::resource::{setrlimit, Resource};
 
 use super::scene::Scene;
@@ -189,4 +189,16 @@ pub fn take(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
         talker.flush()?;
     }
     Ok(taken)
+}
+
+/// Writes commands about each of some handles in one write.
+pub fn each(
+    talker: &mut Talker,
+    handles: &[u32],
+    command: impl Fn(&mut Commands, u32) -> &mut Commands,
+) -> Result<()> {
+    for &handle in handles {
+        command(&mut talker.out, handle);
+    }
+    talker.flush()
 }

@@ -77,17 +77,27 @@ pub struct Life {
 const KILLED: Life =
     Life { exits: false, live: |_| Ok(()), before: None, after: |_, _| Ok(()), released: false };
 
+impl Life {
+    const fn live(self, live: fn(&mut Talker) -> Result<()>) -> Life {
+        Life { live, ..self }
+    }
+
+    const fn before(self, before: fn(&mut Talker, u32) -> Result<()>) -> Life {
+        Life { before: Some(before), ..self }
+    }
+
+    const fn after(self, after: fn(&mut Talker, u32) -> Result<()>) -> Life {
+        Life { after, ..self }
+    }
+}
+
 const fn ending(option: &'static str, name: &'static str, portion: u64, how: How) -> Ending {
     Ending { option, name, portion, ahead: portion, how }
 }
 
 const fn process(option: &'static str, name: &'static str, life: Life) -> Ending {
-    let ending = ending(option, name, 25, How::Process(life));
-    if life.released {
-        Ending { portion: 100, ahead: PROCESSES_AHEAD, ..ending }
-    } else {
-        ending
-    }
+    let (portion, ahead) = if life.released { (100, PROCESSES_AHEAD) } else { (25, 25) };
+    Ending { option, name, portion, ahead, how: How::Process(life) }
 }
 
 pub const ENDINGS: &[Ending] = &[
@@ -96,112 +106,77 @@ pub const ENDINGS: &[Ending] = &[
     process(
         "receiver-killed",
         "process killed, node held, 256 KiB received",
-        Life {
-            before: Some(|talker, handle| {
-                let mut parcel = small();
-                parcel.bytes(&vec![0; RECEIVED]);
-                talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
-            }),
-            ..KILLED
-        },
+        KILLED.before(|talker, handle| oneway(talker, handle, small().bytes(&vec![0; RECEIVED]))),
     ),
     process(
         "caller-killed",
         "process killed, call of it being served",
-        Life {
-            live: |talker| {
-                let deaf = registry::look_up(talker, DEAF)?;
-                talker.out.transaction(&small().to_handle(deaf, 1, TransactionFlags::empty()));
-                talker.flush()
-            },
-            ..KILLED
-        },
+        KILLED.live(|talker| {
+            let deaf = registry::look_up(talker, DEAF)?;
+            talker.out.transaction(&small().to_handle(deaf, 1, TransactionFlags::empty()));
+            talker.flush()
+        }),
     ),
     process(
         "oneway-unread",
         "process killed, node held, oneway calls unread",
-        Life {
-            before: Some(|talker, handle| {
-                let call = small();
-                (0..3).try_for_each(|_| {
-                    talker.send(&call.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
-                })
-            }),
-            ..KILLED
-        },
+        KILLED.before(|talker, handle| (0..3).try_for_each(|_| oneway(talker, handle, &small()))),
     ),
     process(
         "file-unread",
         "process killed, node held, file unread",
-        Life {
-            before: Some(|talker, handle| {
-                let file = File::open("/proc/self/exe").context("a file")?;
-                let fd = file.as_raw_fd() as u64;
-                let mut parcel = small();
-                parcel.object(&BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() });
-                talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
-            }),
-            ..KILLED
-        },
+        KILLED.before(|talker, handle| {
+            let file = File::open("/proc/self/exe").context("a file")?;
+            let fd = file.as_raw_fd() as u64;
+            let object = BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() };
+            oneway(talker, handle, small().object(&object))
+        }),
     ),
     process(
         "callee-killed",
         "process killed, node held, call unread",
-        Life {
-            before: Some(|talker, handle| {
+        KILLED
+            .before(|talker, handle| {
                 talker.out.transaction(&small().to_handle(handle, 1, TransactionFlags::empty()));
                 talker.flush()
-            }),
-            after: |talker, _| match talker.next() {
+            })
+            .after(|talker, _| match talker.next() {
                 Err(Error { kind: Kind::PeerDied, .. }) => Ok(()),
                 other => Err(unexpected(&other?)),
-            },
-            ..KILLED
-        },
+            }),
     ),
     process(
         "watcher-killed",
         "process killed, watching a living node",
-        Life {
-            live: |talker| {
-                let service = registry::look_up(talker, ANSWERS)?;
-                talker.out.request_death(service, 1).request_freeze(service, 1);
-                talker.flush()
-            },
-            ..KILLED
-        },
+        KILLED.live(|talker| {
+            let service = registry::look_up(talker, ANSWERS)?;
+            talker.out.request_death(service, 1).request_freeze(service, 1);
+            talker.flush()
+        }),
     ),
     process(
         "dead-released",
         "handle of a dead node released",
-        Life {
-            before: Some(|_, _| Ok(())),
-            after: |talker, handle| {
-                talker.out.release(handle);
-                talker.flush()
-            },
-            released: true,
-            ..KILLED
-        },
+        Life { released: true, ..KILLED }.before(|_, _| Ok(())).after(|talker, handle| {
+            talker.out.release(handle);
+            talker.flush()
+        }),
     ),
     process(
         "death-told",
         "handle of a dead node released, death told",
-        Life {
-            before: Some(|talker, handle| {
+        Life { released: true, ..KILLED }
+            .before(|talker, handle| {
                 talker.out.request_death(handle, 1);
                 talker.flush()
+            })
+            .after(|talker, handle| match talker.next()? {
+                Return::DeadBinder(cookie) => {
+                    talker.out.dead_binder_done(cookie).release(handle);
+                    talker.flush()
+                }
+                other => Err(unexpected(&other)),
             }),
-            after: |talker, handle| {
-                match talker.next()? {
-                    Return::DeadBinder(cookie) => talker.out.dead_binder_done(cookie).release(handle),
-                    other => return Err(unexpected(&other)),
-                };
-                talker.flush()
-            },
-            released: true,
-            ..KILLED
-        },
     ),
     ending(
         "device-closed",
@@ -255,7 +230,7 @@ pub const ENDINGS: &[Ending] = &[
         "oneway call served",
         500,
         How::Done(1, |ends| {
-            ends.talker.send(&small().to_handle(ends.service, 1, TransactionFlags::ONE_WAY))?;
+            oneway(&mut ends.talker, ends.service, &small())?;
             // Answered behind it.
             call(&mut ends.talker, ends.service)
         }),
@@ -405,6 +380,10 @@ impl Ends {
 
 fn call(talker: &mut Talker, service: u32) -> Result<()> {
     talker.call_through(&small().to_handle(service, 1, TransactionFlags::empty()))
+}
+
+fn oneway(talker: &mut Talker, handle: u32, parcel: &Parcel) -> Result<()> {
+    talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
 }
 
 fn small() -> Parcel {
