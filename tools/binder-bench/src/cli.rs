@@ -7,10 +7,8 @@ use clap::{Args, ValueEnum};
 
 use crate::result::Carrier;
 
-/// Where, how and how long to measure.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Which driver, where, and where to.
     #[command(flatten)]
     pub run: RunBasics,
     /// Whose context manager to use.
@@ -40,7 +38,6 @@ pub struct Common {
     pub windows: Option<(u64, u64)>,
 }
 
-/// What every measurement is told.
 #[derive(Args, Clone, Debug)]
 pub struct RunBasics {
     /// Label of the driver in the result: `rust`, `c`, `upstream` …
@@ -72,7 +69,6 @@ pub struct DeviceArgs {
     pub mount: bool,
 }
 
-/// Whose context manager to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Manager {
     /// Our own, for this run.
@@ -81,7 +77,6 @@ pub enum Manager {
     Existing,
 }
 
-/// Where clients and their servers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Placement {
     /// Both on one CPU; pairs take turns through the CPUs.
@@ -93,7 +88,6 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// The name in result files.
     pub fn name(self) -> &'static str {
         match self {
             Placement::Same => "same",
@@ -108,7 +102,6 @@ impl Placement {
 pub struct Carriers(Vec<Carrier>);
 
 impl Carriers {
-    /// Binder and every yardstick.
     pub fn all() -> Carriers {
         Carriers(Carrier::value_variants().to_vec())
     }
@@ -118,12 +111,10 @@ impl Carriers {
         Carriers(vec![Carrier::Binder, Carrier::Pipe, Carrier::Seqpacket])
     }
 
-    /// All but Binder.
     pub fn yardsticks(&self) -> impl Iterator<Item = Carrier> + '_ {
         self.0.iter().copied().filter(|&carrier| carrier != Carrier::Binder)
     }
 
-    /// Whether one is among them.
     pub fn has(&self, carrier: Carrier) -> bool {
         self.0.contains(&carrier)
     }

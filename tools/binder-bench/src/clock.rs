@@ -20,10 +20,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The best clock of this machine.
     pub fn calibrated() -> Clock {
         let tsc = tsc::is_steady();
-        Clock { tsc, ns_per_tick: if tsc { measure_pace(Duration::from_millis(100)) } else { 1.0 } }
+        Clock { tsc, ns_per_tick: if tsc { measure_pace(Duration::from_millis(20)) } else { 1.0 } }
     }
 
     /// The clock that counts instructions under `-icount shift=0`: one tick, one instruction. Fails unless it does: anything else
@@ -50,7 +49,6 @@ impl Clock {
         }
     }
 
-    /// The name in result files.
     pub fn name(&self) -> &'static str {
         if self.tsc {
             "tsc"
@@ -69,18 +67,15 @@ impl Clock {
         }
     }
 
-    /// How many nanoseconds so many ticks are.
     pub fn ns(&self, ticks: u64) -> f64 {
         ticks as f64 * self.ns_per_tick
     }
 
-    /// How many ticks so long a time is.
     pub fn ticks(&self, time: Duration) -> u64 {
         (time.as_nanos() as f64 / self.ns_per_tick) as u64
     }
 }
 
-/// What one of the kernel's clocks shows.
 #[inline(always)]
 pub fn nanoseconds(clock: ClockId) -> nix::Result<u64> {
     clock_gettime(clock).map(|time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)

@@ -18,7 +18,6 @@ use crate::stage::{Point, Stage, TIMEOUT};
 use crate::stats::undisturbed_mean;
 use crate::workers::{Answer, Order};
 
-/// Windows of each length.
 const REPEATS: usize = 31;
 
 /// Units before the first window: by then every cache and free list is as it stays.

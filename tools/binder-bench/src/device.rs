@@ -12,15 +12,12 @@ use nix::sched::{unshare, CloneFlags};
 use crate::cli::DeviceArgs;
 use crate::error::{Context, Error, Kind, Result};
 
-/// Where binderfs usually is.
 pub const USUAL_MOUNT: &str = "/dev/binderfs";
 
 /// The device of a run, and what to take away after it.
 #[derive(Debug)]
 pub struct Site {
-    /// The device's path.
     pub device: PathBuf,
-    /// Version of the protocol that the driver speaks.
     pub protocol: i32,
     _made: Vec<Made>,
 }

@@ -25,28 +25,22 @@ pub enum Kind {
     NoManager,
 }
 
-/// A failure that ends the program.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[error("{text}")]
 pub struct Error {
-    /// Which exit code it has.
     pub kind: Kind,
-    /// One line of words.
     pub text: String,
 }
 
-/// The result of everything that can fail here.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Kind {
-    /// A failure of this kind.
     pub fn error(self, text: impl Into<String>) -> Error {
         Error { kind: self, text: text.into() }
     }
 }
 
 impl Error {
-    /// A failed system call, or a driver that broke the protocol.
     pub fn failed(text: impl Into<String>) -> Error {
         Kind::Failed.error(text)
     }

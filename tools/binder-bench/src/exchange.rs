@@ -73,7 +73,6 @@ impl Exchange {
         self.first = false;
     }
 
-    /// Writes the commands and reads what there is.
     #[inline(always)]
     fn send(&mut self) -> Result<Arrival> {
         self.io.write_size = WRITE_SIZE as u64;
@@ -81,7 +80,6 @@ impl Exchange {
         self.exchange()
     }
 
-    /// Only reads.
     #[inline(always)]
     fn wait(&mut self) -> Result<Arrival> {
         self.io.write_size = 0;
@@ -142,7 +140,6 @@ impl Exchange {
     }
 }
 
-/// A client with a handle on a server.
 pub struct BinderCaller {
     exchange: Exchange,
     payload: Vec<u8>,

@@ -75,7 +75,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures workloads with the driver that is loaded now.
 fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
     let session = Session::start(&common.run, common.count)?;
     let mut cells = Vec::new();

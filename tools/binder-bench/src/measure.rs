@@ -20,13 +20,11 @@ use crate::workers::{Answer, Limit, Order, Samples};
 /// Calls at the start of each block that only warm caches.
 const WARMUP: u64 = 32;
 
-/// How long a block takes.
 const BLOCK: Duration = Duration::from_millis(25);
 
 /// Any fixed number: each run visits the points in the same shuffled orders.
 const SEED: u64 = 0x5eed;
 
-/// What has been seen of a point.
 struct Seen {
     blocks: Vec<Block>,
     histogram: Histogram<u64>,
@@ -36,7 +34,6 @@ struct Seen {
     ran: Ran,
 }
 
-/// Measures all points.
 pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<Vec<Cell>> {
     let (rounds, limit) = rounds(common, &stage.clock);
     let mut rng = fastrand::Rng::with_seed(SEED);
@@ -71,7 +68,6 @@ fn rounds(common: &Common, clock: &Clock) -> (u64, Limit) {
     }
 }
 
-/// What the clients and servers of a point did in one block.
 struct Ended {
     clients: Vec<Samples>,
     server_ns: u64,

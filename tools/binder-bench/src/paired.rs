@@ -32,7 +32,6 @@ use crate::yardstick::handoff::{self, HandoffCaller, Table};
 /// What the server is registered as on either device.
 const SERVICE: &str = "paired";
 
-/// Which drivers, and how to measure them.
 #[derive(Args)]
 pub struct PairedArgs {
     /// What the other one is divided by: a name, and where its binderfs is mounted, such as `c=/dev/binderfs`.
@@ -71,10 +70,8 @@ fn side(text: &str) -> std::result::Result<Side, String> {
     }
 }
 
-/// What came out.
 #[derive(Debug, Serialize)]
 pub struct Paired {
-    /// One for each size.
     pub rows: Vec<Row>,
     /// What was measured of the base, as a run of it alone would have told.
     pub base: RunFile,
@@ -82,10 +79,8 @@ pub struct Paired {
     pub other: RunFile,
 }
 
-/// The two drivers with requests of one size.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Bytes of a request.
     pub size: u32,
     /// Microseconds of a round trip, the middle of the medians of all blocks: of the base and of the other driver.
     pub median_us: [f64; 2],
@@ -108,7 +103,6 @@ pub struct Added {
     pub ratio: Middle,
 }
 
-/// Measures both.
 pub fn run(args: &PairedArgs) -> Result<Paired> {
     let commons = [&args.base, &args.other].map(|side| common(args, side));
     let sessions = [Session::start(&commons[0].run, false)?, Session::start(&commons[1].run, false)?];
@@ -294,7 +288,6 @@ fn blocks(cell: &Cell) -> Option<&[Block]> {
 }
 
 impl Paired {
-    /// A line for each size.
     pub fn table(&self) -> String {
         let (base, other) = (&self.base.driver, &self.other.driver);
         let title = format!("{other} ÷ {base}");

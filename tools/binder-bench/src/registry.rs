@@ -98,7 +98,6 @@ fn foreign() -> Error {
     Kind::NoManager.error("the context manager of the device is not `binder-bench manage`")
 }
 
-/// Offers the node with this pointer and cookie under a name.
 pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {
     let mut parcel = named(name)?;
     parcel.object(&FlatBinderObject::binder(node, node).with_flags(binder_sys::ObjectFlags::ACCEPTS_FDS));

@@ -13,23 +13,18 @@ use crate::error::{Context, Kind, Result};
 /// The version of this format; a file with another one is refused.
 const SCHEMA: u32 = 3;
 
-/// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFile {
-    /// Version of this format.
     pub schema: u32,
     /// The label given with `--driver`, for instance `c`, `rust` or `upstream`.
     pub driver: String,
-    /// Where the run took place.
     pub environment: Environment,
-    /// One entry for each thing that was measured.
     pub cells: Vec<Cell>,
 }
 
 /// Facts about the machine that the run took place on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Environment {
-    /// Version of binder-bench.
     pub tool: String,
     /// Kernel release and version as `uname` tells them.
     pub kernel: String,
@@ -39,7 +34,6 @@ pub struct Environment {
     pub processor: String,
     /// CPUs that the run was allowed to use.
     pub cpus: Vec<usize>,
-    /// Random id of the boot.
     pub boot_id: String,
     /// Clock behind all times: `tsc` or `monotonic`.
     pub clock: String,
@@ -55,7 +49,6 @@ pub struct Environment {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
-    /// The Binder driver.
     Binder,
     /// Yardstick: two pipes.
     Pipe,
@@ -66,7 +59,6 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// The name in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Carrier::Binder => "binder",
@@ -80,7 +72,6 @@ impl Carrier {
 /// What is counted and timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Unit {
-    /// A call and its answer.
     #[default]
     #[serde(rename = "round trip")]
     RoundTrip,
@@ -99,9 +90,7 @@ pub struct Label {
     pub workload: String,
     /// Which case of the workload; empty where it has only one.
     pub case: String,
-    /// Who carries the calls.
     pub carrier: Carrier,
-    /// What is measured.
     pub unit: Unit,
     /// Bytes of a request. For pipe and SEQPACKET 0 stands for one byte.
     pub size: u32,
@@ -131,7 +120,6 @@ impl Label {
         }
     }
 
-    /// The same with another parameter.
     pub fn with(mut self, parameter: &str, value: u32) -> Label {
         self.parameters.insert(parameter.into(), value);
         self
@@ -148,50 +136,37 @@ impl Label {
     }
 }
 
-/// One measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
-    /// What it is.
     #[serde(flatten)]
     pub label: Label,
-    /// What came out.
     pub measured: Measured,
     /// CPU time of the processes; absent where instructions are counted, and where it cannot be told from that of
     /// preparations.
     pub cpu: Option<CpuTime>,
-    /// Where the processes ran.
     pub ran: Ran,
 }
 
 /// CPU time of one unit, in user space and in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
-    /// Nanoseconds of the clients.
     pub client_ns: f64,
-    /// Nanoseconds of the servers.
     pub server_ns: f64,
 }
 
 /// CPUs that threads were seen on, at the end of each block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ran {
-    /// Threads of clients.
     pub client: BTreeSet<usize>,
-    /// Threads of servers.
     pub server: BTreeSet<usize>,
 }
 
-/// What was measured in a cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measured {
-    /// Time of each unit.
     Latency(Latency),
-    /// Guest instructions of a unit.
     Count(Count),
-    /// Memory of a unit.
     Memory(Memory),
-    /// Instructions with more and more of something.
     Growth(Growth),
 }
 
@@ -209,19 +184,13 @@ pub struct Latency {
 pub struct Block {
     /// Units of all clients.
     pub calls: u64,
-    /// Nanoseconds from the first start to the last end among the clients.
     pub wall_ns: f64,
     /// Average nanoseconds of a unit.
     pub mean_ns: f64,
-    /// Median.
     pub p50_ns: f64,
-    /// 90th percentile.
     pub p90_ns: f64,
-    /// 99th percentile.
     pub p99_ns: f64,
-    /// 99.9th percentile.
     pub p999_ns: f64,
-    /// Worst.
     pub max_ns: f64,
 }
 
@@ -232,15 +201,10 @@ pub struct Block {
 /// has no trace of the readings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Count {
-    /// Calls in a short window.
     pub n1: u64,
-    /// Calls in a long window.
     pub n2: u64,
-    /// Instructions of each short window.
     pub t1: Vec<u64>,
-    /// Instructions of each long window.
     pub t2: Vec<u64>,
-    /// Instructions per unit.
     pub instructions: f64,
 }
 
@@ -254,7 +218,6 @@ pub struct Memory {
     pub levels: Vec<Level>,
     /// Those of the control; none where there is nothing to take off.
     pub control: Vec<Level>,
-    /// Bytes of an object.
     pub bytes: f64,
     /// Half the width of their 95 % interval.
     pub plus_minus: f64,
@@ -265,11 +228,8 @@ pub struct Memory {
 /// How much the kernel used when there were so many objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
-    /// Objects that count.
     pub objects: u64,
-    /// Bytes in all.
     pub bytes: u64,
-    /// Of them, in slabs.
     pub slab: u64,
 }
 
@@ -287,7 +247,6 @@ pub struct Growth {
 /// What one phase took with so many.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Grown {
-    /// How many there were.
     pub count: u64,
     /// Instructions of the whole phase, of all processes and the kernel: the fewest of all repetitions.
     pub instructions: u64,
@@ -304,21 +263,18 @@ pub struct Grown {
 /// Instructions without a chance for others.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stretch {
-    /// How many.
     pub instructions: u64,
     /// The function of the driver that executed most of them, or was there first.
     pub function: String,
 }
 
 impl Cell {
-    /// Something measured without times.
     pub fn new(label: Label, measured: Measured) -> Cell {
         Cell { label, measured, cpu: None, ran: Ran::default() }
     }
 }
 
 impl RunFile {
-    /// What was measured with a driver.
     pub fn new(driver: &str, environment: Environment, cells: Vec<Cell>) -> RunFile {
         RunFile { schema: SCHEMA, driver: driver.into(), environment, cells }
     }

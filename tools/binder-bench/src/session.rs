@@ -11,14 +11,10 @@ use crate::device::Site;
 use crate::error::{Context, Result};
 use crate::result::{check_writable, Cell, Environment, RunFile};
 
-/// All of it.
 pub struct Session<'a> {
     basics: &'a RunBasics,
-    /// The clock.
     pub clock: Clock,
-    /// The device.
     pub site: Site,
-    /// The CPUs that may be used.
     pub cpus: Vec<usize>,
 }
 

@@ -28,7 +28,6 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// So many bytes, at least one.
     pub fn new(length: usize) -> Result<Memory> {
         let length = NonZeroUsize::new(length).expect("a length above 0");
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -38,7 +37,6 @@ impl Memory {
         Ok(Memory { start: start.context("shared memory")?.cast(), length })
     }
 
-    /// The same memory at another address.
     pub fn again(&self) -> Result<Memory> {
         let flags = MRemapFlags::MREMAP_MAYMOVE;
         // SAFETY: an old size of 0 leaves the old mapping as it is, and no address is demanded.

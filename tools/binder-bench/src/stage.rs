@@ -25,11 +25,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Point {
     /// What the result calls it.
     pub label: Label,
-    /// What its clients are told.
     pub setting: Setting,
-    /// Who is measured.
     pub clients: Vec<Worker>,
-    /// Who works for them.
     pub servers: Vec<Worker>,
 }
 
@@ -44,19 +41,14 @@ impl Point {
 /// CPUs of the two sides of a pair; none is "wherever the scheduler likes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
-    /// Of the client.
     pub client: Option<usize>,
-    /// Of the server.
     pub server: Option<usize>,
 }
 
 /// The processes of a workload and its points.
 pub struct Stage {
-    /// The processes.
     pub workers: Workers,
-    /// The clock of the run.
     pub clock: Clock,
-    /// The device of the run.
     pub device: PathBuf,
     /// Only points that one client measures are wanted.
     pub alone: bool,
@@ -88,7 +80,6 @@ impl Stage {
         })
     }
 
-    /// Where a pair sits.
     pub fn seat(&self, pair: u32) -> Cpus {
         cpus_of(self.placement, pair as usize, &self.cpus)
     }

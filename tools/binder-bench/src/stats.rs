@@ -67,11 +67,8 @@ pub fn add_pairs(histogram: &mut Histogram<u64>, pairs: &[(u64, u64)]) {
 /// Which figure of a block is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// The average.
     Mean,
-    /// The median.
     P50,
-    /// The 99th percentile.
     P99,
 }
 
@@ -110,11 +107,8 @@ pub fn figures(boots: &[&Latency], figure: Figure) -> Vec<Boot> {
 /// A ratio and the 95 % interval around it.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Ratio {
-    /// The ratio itself.
     pub point: f64,
-    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
     /// Boots behind it, of the driver that has fewer.
     pub boots: usize,
@@ -148,7 +142,6 @@ impl Ratio {
     }
 }
 
-/// The average.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -192,11 +185,8 @@ pub fn ratio(subject: &[Boot], base: &[Boot], figure: Figure) -> Option<Ratio> {
 /// The middle of many ratios, and the 95 % interval around it.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Middle {
-    /// The ratio in the middle.
     pub point: f64,
-    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
 }
 

@@ -42,7 +42,6 @@ impl Port {
         Ok(Port { device, space })
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -86,7 +85,6 @@ impl Talker {
         Talker { port, out: Commands::new(), room: Box::new([0; ROOM]), news: 0..0 }
     }
 
-    /// What is opened and mapped.
     pub fn port(&self) -> &Arc<Port> {
         &self.port
     }
@@ -109,7 +107,6 @@ impl Talker {
         self.account(done.write_consumed)
     }
 
-    /// Writes the commands and reads nothing.
     pub fn flush(&mut self) -> Result<()> {
         if self.out.is_empty() {
             return Ok(());
@@ -221,7 +218,6 @@ impl Talker {
         }
     }
 
-    /// Waits for a call.
     pub fn next_call(&mut self) -> Result<BinderTransactionData> {
         match self.next()? {
             Return::Transaction(call) => Ok(call),

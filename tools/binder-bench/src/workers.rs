@@ -26,7 +26,6 @@ use crate::shared::Memory;
 /// What a client's calls are like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// Bytes of a request.
     pub size: u32,
     /// Whatever else varies; each workload gives it a meaning.
     pub variant: u32,
@@ -39,7 +38,6 @@ pub struct Samples {
     pub start: u64,
     /// Clock at the last end, without what was not measured in between.
     pub end: u64,
-    /// Ticks of each call.
     pub ticks: Vec<u64>,
     /// Calls before those that count, and those.
     pub calls: u64,
@@ -50,13 +48,10 @@ pub struct Samples {
 /// When a block ends: whichever comes first.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Limit {
-    /// After so many calls.
     pub calls: u64,
-    /// After so many ticks.
     pub ticks: u64,
 }
 
-/// An order of the coordinator.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Order {
     /// Time single calls, after some that only warm caches.
@@ -68,7 +63,6 @@ pub enum Order {
     Go(u64),
 }
 
-/// An answer to the coordinator.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// Set up, or done.
@@ -89,12 +83,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Waits for an order.
     pub fn order(&mut self) -> Result<Order> {
         receive(&mut self.socket).context("orders of the coordinator")
     }
 
-    /// Sends an answer.
     pub fn answer(&mut self, answer: &Answer) -> Result<()> {
         send(&mut self.socket, answer).context("answer to the coordinator")
     }
@@ -113,7 +105,6 @@ impl Control {
         }
     }
 
-    /// Pauses for ever.
     pub fn stop(&mut self) -> Result<()> {
         loop {
             self.pause()?;
@@ -165,7 +156,6 @@ struct Process {
     answer: Option<Answer>,
 }
 
-/// One of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worker(usize);
 
@@ -179,7 +169,6 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Nobody there yet.
     pub fn new() -> Result<Workers> {
         Ok(Workers {
             coordinator: Pid::this(),
@@ -216,12 +205,10 @@ impl Workers {
         }
     }
 
-    /// The process id of a worker.
     pub fn pid(&self, worker: Worker) -> Pid {
         self.processes[worker.0].pid
     }
 
-    /// Sends an order to a worker.
     pub fn order(&mut self, worker: Worker, order: &Order) -> Result<()> {
         send(&mut self.processes[worker.0].control, order).map_err(|_| self.failure(worker.0, None))
     }

@@ -60,13 +60,11 @@ impl Meter {
         }
     }
 
-    /// Busy instructions since some moment.
     pub fn now(&self) -> u64 {
         // The other process adds to the word by one instruction.
         self.clock.now() - self.turns.word(0, 0).load(Ordering::Relaxed) * PER_TURN
     }
 
-    /// Sleeps until nothing is left to do.
     pub fn settle(&self) {
         let mut quiet = 0;
         for _ in 0..MOST_LOOKS {

@@ -20,10 +20,8 @@ use meter::Meter;
 use quantity::Quantity;
 use scene::{Phase, Scene};
 
-/// What to have more and more of.
 #[derive(Args, Clone, Debug)]
 pub struct GrowthArgs {
-    /// What is the same for all measurements.
     #[command(flatten)]
     pub run: RunBasics,
     /// Which quantities; all if none is named.
@@ -49,7 +47,6 @@ const LONG: u64 = 500_000_000;
 /// A phase that is expected to take more instructions than this is left out.
 const MOST: f64 = 3e9;
 
-/// Names of quantities, for the command line.
 pub fn names() -> PossibleValuesParser {
     quantity::ALL.iter().map(|quantity| quantity.name).collect::<Vec<_>>().into()
 }
@@ -62,14 +59,12 @@ pub fn list() -> String {
         .collect()
 }
 
-/// The numbers of a quantity besides one.
 fn numbers(quantity: &Quantity) -> impl Iterator<Item = u64> {
     let most = quantity.most;
     std::iter::successors(Some(quantity.least), |count| Some(count * STEP))
         .take_while(move |&count| count <= most)
 }
 
-/// Measures the driver that is loaded now.
 pub fn run(args: &GrowthArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, true)?;
     // Statistics of memory are brought up to date every second otherwise, at the cost of whoever is measured then.
@@ -91,11 +86,9 @@ pub fn run(args: &GrowthArgs) -> Result<RunFile> {
     session.finish("same", cells)
 }
 
-/// The runs of one boot.
 struct Series<'a> {
     meter: &'a Meter,
     session: &'a Session<'a>,
-    /// Instructions of a phase in which nothing happens.
     overhead: u64,
     /// Phases so far, in the order in which a plugin saw them.
     place: u64,
@@ -187,7 +180,6 @@ fn add(points: &mut Vec<Grown>, point: Grown) {
     }
 }
 
-/// Instructions of all phases with the last number.
 fn taken(grown: &[(&'static str, Growth)]) -> u64 {
     grown.iter().filter_map(|(_, growth)| Some(growth.points.last()?.instructions)).sum()
 }

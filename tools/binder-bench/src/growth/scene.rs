@@ -17,19 +17,15 @@ use crate::workers::{Control, Order, Worker, Workers};
 /// An actor that has said nothing for so long, by the guest's clock, is hung.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Instructions of one phase.
 pub struct Phase {
-    /// What it is called.
     pub name: &'static str,
     /// How many operations it has, where they are not as many as there are units.
     pub operations: Option<u64>,
-    /// Instructions of all of them.
     pub instructions: u64,
 }
 
 /// The processes of one measurement. Dropping it ends them.
 pub struct Scene<'a> {
-    /// The device that everyone opens.
     pub device: PathBuf,
     meter: &'a Meter,
     workers: Workers,
@@ -39,7 +35,6 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Nobody there yet.
     pub fn new(meter: &'a Meter, device: &Path) -> Result<Scene<'a>> {
         let (device, workers) = (device.to_owned(), Workers::new()?);
         Ok(Scene { device, meter, workers, phases: Vec::new(), settled: false })
@@ -83,39 +78,37 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// A phase that is one turn of one actor.
     pub fn turn(&mut self, name: &'static str, actor: Worker) -> Result<()> {
         self.phase(name, |scene| scene.run(actor))
     }
 
-    /// The same with so many operations.
+    /// The same of turns of one actor in a row.
+    pub fn turns(&mut self, actor: Worker, names: &[&'static str]) -> Result<()> {
+        names.iter().try_for_each(|name| self.turn(name, actor))
+    }
+
     pub fn turn_of(&mut self, name: &'static str, operations: u64, actor: Worker) -> Result<()> {
         self.phase_of(name, operations, |scene| scene.run(actor))
     }
 
-    /// A phase that is the sudden end of an actor.
     pub fn kill(&mut self, name: &'static str, actor: Worker) -> Result<()> {
         self.phase(name, |scene| scene.end(actor))
     }
 
-    /// Lets an actor run until it pauses again.
     pub fn run(&mut self, actor: Worker) -> Result<()> {
         self.go(actor)?;
         self.await_pause(actor)
     }
 
-    /// Tells an actor to go on.
     pub fn go(&mut self, actor: Worker) -> Result<()> {
         self.settled = false;
         self.workers.order(actor, &Order::Go(1))
     }
 
-    /// The process of an actor.
     pub fn pid(&self, actor: Worker) -> Pid {
         self.workers.pid(actor)
     }
 
-    /// Kills an actor and waits until it is gone.
     pub fn end(&mut self, actor: Worker) -> Result<()> {
         self.settled = false;
         self.workers.end(actor)

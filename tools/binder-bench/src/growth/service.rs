@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use binder_sys::ObjectFlags;
+use binder_sys::{Commands, ObjectFlags};
 use nix::sys::resource::{setrlimit, Resource};
 
 use super::scene::Scene;
@@ -26,7 +26,6 @@ const PORTION: u64 = 128;
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
-/// What the service can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Ask {
@@ -49,12 +48,10 @@ const ASKS: [Ask; 6] = {
     [Answer, Keep, Free, Hold, Give, Deafen]
 };
 
-/// Opens the device with the largest space.
 pub fn open(device: &Path) -> Result<Talker> {
     Talker::open(device, LARGEST_SPACE)
 }
 
-/// Opens the device as a thread of the context manager.
 pub fn manage(device: &Path) -> Result<Talker> {
     let mut talker = open(device)?;
     registry::become_manager(&talker)?;
@@ -192,4 +189,16 @@ pub fn take(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
         talker.flush()?;
     }
     Ok(taken)
+}
+
+/// Writes commands about each of some handles in one write.
+pub fn each(
+    talker: &mut Talker,
+    handles: &[u32],
+    command: impl Fn(&mut Commands, u32) -> &mut Commands,
+) -> Result<()> {
+    for &handle in handles {
+        command(&mut talker.out, handle);
+    }
+    talker.flush()
 }

@@ -22,7 +22,6 @@ use crate::device::USUAL_MOUNT;
 use crate::prelude::*;
 use crate::registry;
 
-/// What a process maps.
 const MAPPED: usize = 1 << 20;
 
 /// What one received and did not free.
@@ -39,21 +38,15 @@ const PROCESSES_AHEAD: u64 = 1000;
 const ANSWERS: &str = "answers";
 const DEAF: &str = "deaf";
 
-/// Something, and how it ends.
 pub struct Ending {
-    /// The name in options.
     pub option: &'static str,
-    /// The name in tables and files.
     pub name: &'static str,
-    /// How many end at a time.
     pub portion: u64,
     /// How many end before the first is weighed: they fill up slabs that others have begun, and tables that have room.
     pub ahead: u64,
-    /// How it ends.
     pub how: How,
 }
 
-/// How something ends.
 #[derive(Clone, Copy)]
 pub enum How {
     /// A process, of which the manager holds a node, comes and goes.
@@ -71,7 +64,6 @@ pub enum How {
 pub struct Life {
     /// It returns from its main function; else it is killed.
     exits: bool,
-    /// What it does.
     live: fn(&mut Talker) -> Result<()>,
     /// What is done to it before it ends, with a handle on its node.
     before: Option<fn(&mut Talker, u32) -> Result<()>>,
@@ -85,132 +77,106 @@ pub struct Life {
 const KILLED: Life =
     Life { exits: false, live: |_| Ok(()), before: None, after: |_, _| Ok(()), released: false };
 
+impl Life {
+    const fn live(self, live: fn(&mut Talker) -> Result<()>) -> Life {
+        Life { live, ..self }
+    }
+
+    const fn before(self, before: fn(&mut Talker, u32) -> Result<()>) -> Life {
+        Life { before: Some(before), ..self }
+    }
+
+    const fn after(self, after: fn(&mut Talker, u32) -> Result<()>) -> Life {
+        Life { after, ..self }
+    }
+}
+
 const fn ending(option: &'static str, name: &'static str, portion: u64, how: How) -> Ending {
     Ending { option, name, portion, ahead: portion, how }
 }
 
 const fn process(option: &'static str, name: &'static str, life: Life) -> Ending {
-    let ending = ending(option, name, 25, How::Process(life));
-    if life.released {
-        Ending { portion: 100, ahead: PROCESSES_AHEAD, ..ending }
-    } else {
-        ending
-    }
+    let (portion, ahead) = if life.released { (100, PROCESSES_AHEAD) } else { (25, 25) };
+    Ending { option, name, portion, ahead, how: How::Process(life) }
 }
 
-/// All endings.
 pub const ENDINGS: &[Ending] = &[
     process("process-exits", "process exits, node held", Life { exits: true, ..KILLED }),
     process("process-killed", "process killed, node held", KILLED),
     process(
         "receiver-killed",
         "process killed, node held, 256 KiB received",
-        Life {
-            before: Some(|talker, handle| {
-                let mut parcel = small();
-                parcel.bytes(&vec![0; RECEIVED]);
-                talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
-            }),
-            ..KILLED
-        },
+        KILLED.before(|talker, handle| oneway(talker, handle, small().bytes(&vec![0; RECEIVED]))),
     ),
     process(
         "caller-killed",
         "process killed, call of it being served",
-        Life {
-            live: |talker| {
-                let deaf = registry::look_up(talker, DEAF)?;
-                talker.out.transaction(&small().to_handle(deaf, 1, TransactionFlags::empty()));
-                talker.flush()
-            },
-            ..KILLED
-        },
+        KILLED.live(|talker| {
+            let deaf = registry::look_up(talker, DEAF)?;
+            talker.out.transaction(&small().to_handle(deaf, 1, TransactionFlags::empty()));
+            talker.flush()
+        }),
     ),
     process(
         "oneway-unread",
         "process killed, node held, oneway calls unread",
-        Life {
-            before: Some(|talker, handle| {
-                let call = small();
-                (0..3).try_for_each(|_| {
-                    talker.send(&call.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
-                })
-            }),
-            ..KILLED
-        },
+        KILLED.before(|talker, handle| (0..3).try_for_each(|_| oneway(talker, handle, &small()))),
     ),
     process(
         "file-unread",
         "process killed, node held, file unread",
-        Life {
-            before: Some(|talker, handle| {
-                let file = File::open("/proc/self/exe").context("a file")?;
-                let fd = file.as_raw_fd() as u64;
-                let mut parcel = small();
-                parcel.object(&BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() });
-                talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
-            }),
-            ..KILLED
-        },
+        KILLED.before(|talker, handle| {
+            let file = File::open("/proc/self/exe").context("a file")?;
+            let fd = file.as_raw_fd() as u64;
+            let object = BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() };
+            oneway(talker, handle, small().object(&object))
+        }),
     ),
     process(
         "callee-killed",
         "process killed, node held, call unread",
-        Life {
-            before: Some(|talker, handle| {
+        KILLED
+            .before(|talker, handle| {
                 talker.out.transaction(&small().to_handle(handle, 1, TransactionFlags::empty()));
                 talker.flush()
-            }),
-            after: |talker, _| match talker.next() {
+            })
+            .after(|talker, _| match talker.next() {
                 Err(Error { kind: Kind::PeerDied, .. }) => Ok(()),
                 other => Err(unexpected(&other?)),
-            },
-            ..KILLED
-        },
+            }),
     ),
     process(
         "watcher-killed",
         "process killed, watching a living node",
-        Life {
-            live: |talker| {
-                let service = registry::look_up(talker, ANSWERS)?;
-                talker.out.request_death(service, 1).request_freeze(service, 1);
-                talker.flush()
-            },
-            ..KILLED
-        },
+        KILLED.live(|talker| {
+            let service = registry::look_up(talker, ANSWERS)?;
+            talker.out.request_death(service, 1).request_freeze(service, 1);
+            talker.flush()
+        }),
     ),
     process(
         "dead-released",
         "handle of a dead node released",
-        Life {
-            before: Some(|_, _| Ok(())),
-            after: |talker, handle| {
-                talker.out.release(handle);
-                talker.flush()
-            },
-            released: true,
-            ..KILLED
-        },
+        Life { released: true, ..KILLED }.before(|_, _| Ok(())).after(|talker, handle| {
+            talker.out.release(handle);
+            talker.flush()
+        }),
     ),
     process(
         "death-told",
         "handle of a dead node released, death told",
-        Life {
-            before: Some(|talker, handle| {
+        Life { released: true, ..KILLED }
+            .before(|talker, handle| {
                 talker.out.request_death(handle, 1);
                 talker.flush()
+            })
+            .after(|talker, handle| match talker.next()? {
+                Return::DeadBinder(cookie) => {
+                    talker.out.dead_binder_done(cookie).release(handle);
+                    talker.flush()
+                }
+                other => Err(unexpected(&other)),
             }),
-            after: |talker, handle| {
-                match talker.next()? {
-                    Return::DeadBinder(cookie) => talker.out.dead_binder_done(cookie).release(handle),
-                    other => return Err(unexpected(&other)),
-                };
-                talker.flush()
-            },
-            released: true,
-            ..KILLED
-        },
     ),
     ending(
         "device-closed",
@@ -264,7 +230,7 @@ pub const ENDINGS: &[Ending] = &[
         "oneway call served",
         500,
         How::Done(1, |ends| {
-            ends.talker.send(&small().to_handle(ends.service, 1, TransactionFlags::ONE_WAY))?;
+            oneway(&mut ends.talker, ends.service, &small())?;
             // Answered behind it.
             call(&mut ends.talker, ends.service)
         }),
@@ -300,7 +266,6 @@ pub const ENDINGS: &[Ending] = &[
 ];
 
 impl Ending {
-    /// The process that makes and ends them.
     pub fn maker(&self, stage: &mut Stage) -> Result<Worker> {
         makers::nodes(stage)?;
         let cpu = stage.seat(0).server;
@@ -323,11 +288,9 @@ impl Ending {
     }
 }
 
-/// Whoever makes and ends.
 pub struct Ends {
     device: PathBuf,
     talker: Talker,
-    /// The server that answers.
     service: u32,
     made: u64,
     holder: Option<Holder>,
@@ -365,7 +328,6 @@ impl Ends {
         Ok(())
     }
 
-    /// A process lives and dies.
     fn process(&mut self, life: Life) -> Result<()> {
         let made = self.made;
         let name = if life.released { "ends and is released".into() } else { format!("ends {made}") };
@@ -418,6 +380,10 @@ impl Ends {
 
 fn call(talker: &mut Talker, service: u32) -> Result<()> {
     talker.call_through(&small().to_handle(service, 1, TransactionFlags::empty()))
+}
+
+fn oneway(talker: &mut Talker, handle: u32, parcel: &Parcel) -> Result<()> {
+    talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
 }
 
 fn small() -> Parcel {

@@ -19,13 +19,9 @@ use zerocopy::FromBytes;
 use crate::prelude::*;
 use crate::registry;
 
-/// Something that can be weighed.
 pub struct Object {
-    /// The name in options.
     pub option: &'static str,
-    /// The name in tables and files.
     pub name: &'static str,
-    /// How many are made at a time.
     pub portion: u64,
     /// Starts the process that makes them, at most so many, and that of the control, if something is taken off.
     pub make: fn(&mut Stage, u64) -> Result<(Worker, Option<Worker>)>,
@@ -40,7 +36,6 @@ const fn object(
     Object { option, name, portion, make }
 }
 
-/// All that can be weighed.
 pub const OBJECTS: &[Object] = &[
     // The device opened once more. Taken off: another file opened.
     object("process", "process", 200, |stage, most| {
@@ -74,19 +69,15 @@ pub const OBJECTS: &[Object] = &[
     object("oneway-call", "oneway call", 300, |stage, _| Ok((oneway_sender(stage)?, None))),
 ];
 
-/// Nodes in one message.
 pub const NODES: u64 = 100;
 
-/// Bytes of a call.
 const PAYLOAD: usize = 64;
 
 /// What is mapped of a device or of another file.
 const MAPPED: usize = 1 << 20;
 
-/// Who gives nodes away.
 const OWNER: &str = "owner of nodes";
 
-/// Who takes no calls.
 const DEAF: &str = "takes no calls";
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
@@ -94,7 +85,6 @@ const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 /// A file that everyone may open and map, in place of a device.
 const OTHER_FILE: &str = "/proc/self/exe";
 
-/// Starts a process that does what it is told.
 pub fn start(
     stage: &mut Stage,
     name: &str,
@@ -268,7 +258,6 @@ pub fn nodes(stage: &mut Stage) -> Result<Worker> {
     })
 }
 
-/// Someone's handles on nodes.
 pub struct Holder {
     talker: Talker,
     service: u32,
@@ -276,14 +265,12 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Holds nothing yet.
     pub fn new(device: &Path) -> Result<Holder> {
         let mut talker = Talker::open(device, SPACE)?;
         let service = registry::look_up(&mut talker, OWNER)?;
         Ok(Holder { talker, service, next: 0 })
     }
 
-    /// Takes hold of [`NODES`] more.
     fn take(&mut self) -> Result<Vec<u32>> {
         let mut ask = Parcel::new();
         ask.bytes(&self.next.to_ne_bytes());
@@ -301,7 +288,6 @@ impl Holder {
         Ok(handles)
     }
 
-    /// Takes hold of [`NODES`] more, and lets go of them.
     pub fn take_and_release(&mut self) -> Result<()> {
         for handle in self.take()? {
             self.talker.out.release(handle);

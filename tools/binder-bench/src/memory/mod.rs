@@ -28,10 +28,8 @@ use makers::{Object, OBJECTS};
 /// Long enough for what the kernel puts off.
 const SETTLE: Duration = Duration::from_millis(60);
 
-/// Which objects to weigh.
 #[derive(Args, Clone, Debug)]
 pub struct MemoryArgs {
-    /// What is the same for all measurements.
     #[command(flatten)]
     pub run: RunBasics,
     /// Which objects; all if none is named.
@@ -42,10 +40,8 @@ pub struct MemoryArgs {
     pub steps: u64,
 }
 
-/// Which endings to weigh.
 #[derive(Args, Clone, Debug)]
 pub struct RetentionArgs {
-    /// What is the same for all measurements.
     #[command(flatten)]
     pub run: RunBasics,
     /// Which endings; all if none is named.
@@ -67,7 +63,6 @@ fn is_wanted(wishes: &[String], option: &str) -> bool {
     wishes.is_empty() || wishes.iter().any(|wish| wish == option)
 }
 
-/// Weighs objects with the driver that is loaded now.
 pub fn run(args: &MemoryArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     let mut cells = Vec::new();

@@ -7,26 +7,17 @@ use super::sorted::{Key, Row, Sorted, Subject};
 use crate::result::{Carrier, Cell, CpuTime, Latency, Measured, Memory};
 use crate::stats::{self, Figure, Ratio};
 
-/// Times.
 #[derive(Debug, Serialize)]
 pub struct Times {
-    /// Boots merged.
     pub boots: usize,
-    /// Units merged.
     pub calls: u64,
     /// Units a second, of all clients together.
     pub calls_per_second: f64,
-    /// Average.
     pub mean_ns: f64,
-    /// Median.
     pub p50_ns: u64,
-    /// 90th percentile.
     pub p90_ns: u64,
-    /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9th percentile.
     pub p999_ns: u64,
-    /// Worst.
     pub max_ns: u64,
     /// CPU time of a unit, the average over boots.
     pub cpu: Option<CpuTime>,
@@ -37,18 +28,13 @@ pub struct Times {
 /// A row compared with the base, figure by figure; see [`stats::ratio`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratios {
-    /// Of averages.
     pub mean: Judged,
-    /// Of medians.
     pub p50: Judged,
-    /// Of 99th percentiles.
     pub p99: Judged,
 }
 
-/// A ratio and what may be said of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
-    /// The ratio.
     #[serde(flatten)]
     pub ratio: Ratio,
     /// A winner only where the interval allows one. Empty for yardsticks, which are no contestants.
@@ -69,7 +55,6 @@ impl Judged {
     }
 }
 
-/// The times of all points.
 pub fn times(sorted: &Sorted, base: &str) -> Vec<Row<Times>> {
     sorted.rows(
         base,
@@ -142,22 +127,16 @@ fn controlled((point, subject): &Key, ratio: Ratio, figure: Figure, sorted: &Sor
     ratios.fold(ratio, |ratio, yardstick| ratio.controlled_by(&yardstick))
 }
 
-/// Instructions.
 #[derive(Debug, Serialize)]
 pub struct Instructions {
-    /// Files merged.
     pub runs: usize,
     /// Instructions of a unit: the median over the runs.
     pub instructions: f64,
-    /// The least of all runs.
     pub least: f64,
-    /// The most of all runs.
     pub most: f64,
-    /// Compared with the base.
     pub ratio: Option<f64>,
 }
 
-/// The instructions of all points.
 pub fn instructions(sorted: &Sorted, base: &str) -> Vec<Row<Instructions>> {
     let pick = |cell: &Cell| match &cell.measured {
         Measured::Count(count) => Some(count.instructions),
@@ -176,10 +155,8 @@ pub fn instructions(sorted: &Sorted, base: &str) -> Vec<Row<Instructions>> {
     })
 }
 
-/// Bytes of an object.
 #[derive(Debug, Serialize)]
 pub struct Bytes {
-    /// Files merged.
     pub runs: usize,
     /// Bytes: the median of the runs.
     pub bytes: f64,
@@ -187,11 +164,9 @@ pub struct Bytes {
     pub plus_minus: f64,
     /// Of the bytes, those in slabs.
     pub slab: f64,
-    /// Compared with the base.
     pub ratio: Option<f64>,
 }
 
-/// The kernel memory of all objects.
 pub fn memory(sorted: &Sorted, base: &str) -> Vec<Row<Bytes>> {
     sorted.rows(base, memory_of, |_, seen, of_base| {
         let runs = ascending(seen, |run| run.bytes);

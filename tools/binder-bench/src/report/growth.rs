@@ -29,7 +29,6 @@ const STRETCH: (f64, f64) = (1.5, 20_000.0);
 /// together so many instructions longer.
 const STRETCHED: (f64, f64) = (1.5, 4_000.0);
 
-/// How one phase grows.
 #[derive(Debug, Serialize)]
 pub struct Grows {
     /// Operations of the phase, where they do not depend on the number.
@@ -50,7 +49,6 @@ pub struct Grows {
     pub faults: Vec<String>,
 }
 
-/// The rows of all phases.
 pub fn rows(sorted: &Sorted, base: &str) -> Vec<Row<Grows>> {
     sorted.rows(base, growth_of, |_, seen, of_base| {
         let (growth, other) = (*seen.last()?, of_base.last().copied());
@@ -165,7 +163,6 @@ fn ratio(growth: &Growth, base: &Growth) -> Option<f64> {
     (theirs.instructions > 0).then(|| ours.instructions as f64 / theirs.instructions as f64)
 }
 
-/// What a phase would take with more than were tried.
 fn extrapolated(growth: &Growth, count: f64) -> Option<f64> {
     let (one, points) = beyond_one(growth)?;
     let &(largest, cost) = points.last()?;

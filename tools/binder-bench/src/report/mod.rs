@@ -19,24 +19,17 @@ use sorted::{Row, Sorted};
 
 pub use table::{render, Style};
 
-/// All that the files say.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// The driver that the others are compared with.
     pub base: String,
-    /// Times.
     pub latency: Vec<Row<figures::Times>>,
-    /// Instructions.
     pub counts: Vec<Row<figures::Instructions>>,
-    /// Kernel memory.
     pub memory: Vec<Row<figures::Bytes>>,
-    /// Instructions with more and more of something.
     pub growth: Vec<Row<growth::Grows>>,
     /// What a reader should know before trusting the rows.
     pub remarks: Vec<String>,
 }
 
-/// Merges files.
 pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
     refuse_duplicates(files)?;
     let mut sorted = Sorted::default();

@@ -12,14 +12,12 @@ use crate::yardstick;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
-    /// A Binder driver, by its label.
     Driver(String),
     /// Something to compare Binder with; the same in every boot, whatever driver is loaded.
     Yardstick(Carrier),
 }
 
 impl Subject {
-    /// The name in tables.
     pub fn name(&self) -> &str {
         match self {
             Subject::Driver(label) => label,
@@ -37,14 +35,11 @@ pub struct Row<T> {
     /// What was measured; its carrier says nothing here.
     #[serde(flatten)]
     pub label: Label,
-    /// Whom it is about.
     pub subject: Subject,
-    /// What came out.
     #[serde(flatten)]
     pub figures: T,
 }
 
-/// All results, sorted by what they are about.
 #[derive(Default)]
 pub struct Sorted<'a> {
     /// What each point is: a label that leaves the carrier open.
@@ -54,7 +49,6 @@ pub struct Sorted<'a> {
 }
 
 impl<'a> Sorted<'a> {
-    /// Adds all cells of a file.
     pub fn add(&mut self, file: &'a RunFile) {
         for cell in &file.cells {
             let carrier = cell.label.carrier;

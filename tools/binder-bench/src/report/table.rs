@@ -9,12 +9,9 @@ use super::sorted::Row;
 use super::Report;
 use crate::result::{Label, Unit};
 
-/// How to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Lines between groups.
     Terminal,
-    /// A Markdown table.
     Markdown,
 }
 
@@ -27,9 +24,7 @@ enum Kind {
     Point,
     /// The same in numbers.
     PointNumber,
-    /// Words.
     Words,
-    /// A number.
     Number,
 }
 use Kind::{Number, Point, PointNumber, Words};
@@ -88,7 +83,6 @@ const GROWS: &[Column<Grows>] = &[
     ("", Words, |row| row.figures.faults.join(", ")),
 ];
 
-/// The whole report as text.
 pub fn render(report: &Report, style: Style) -> String {
     let base = &report.base;
     let mut parts = Vec::new();

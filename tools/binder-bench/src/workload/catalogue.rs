@@ -58,13 +58,10 @@ workloads! {
     Sharing(sharing),
 }
 
-/// One workload with its options.
 #[derive(Args)]
 pub struct One<O: Args> {
-    /// What only this workload has.
     #[command(flatten)]
     pub options: O,
-    /// What all have.
     #[command(flatten)]
     pub common: Common,
 }

@@ -12,12 +12,10 @@ use super::Workload;
 use crate::prelude::*;
 use crate::registry;
 
-/// The subcommand.
 pub const NAME: &str = "death";
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
-/// How many die.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Watched nodes of a process that goes away.

@@ -10,7 +10,6 @@ use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 use crate::workers::sit;
 
-/// The subcommand.
 pub const NAME: &str = "fanin";
 
 /// How many of each. A thread of the server sits where the server of a pair would.

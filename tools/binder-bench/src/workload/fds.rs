@@ -14,12 +14,10 @@ use crate::cli::Carriers;
 use crate::prelude::*;
 use crate::yardstick;
 
-/// The subcommand.
 pub const NAME: &str = "fds";
 
 const OBJECT: u32 = size_of::<BinderFdObject>() as u32;
 
-/// How many files.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Files in a call.

@@ -6,7 +6,6 @@ use clap::Args;
 use super::Workload;
 use crate::prelude::*;
 
-/// The subcommand.
 pub const NAME: &str = "freeze";
 
 /// Nobody calls a process that is frozen here, so nothing is waited for.
@@ -14,7 +13,6 @@ const TIMEOUT_MS: u32 = 100;
 
 const COOKIE: u64 = 16;
 
-/// It has no options of its own.
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 

@@ -8,7 +8,6 @@ use clap::Args;
 use super::{Sender, Workload};
 use crate::prelude::*;
 
-/// The subcommand.
 pub const NAME: &str = "handles";
 
 /// The code that asks for one more binder, to be dropped.
@@ -24,17 +23,9 @@ const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 /// How many handles there are already.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Handles that the client holds; thousands.
-    #[arg(long, value_delimiter = ',', default_values_t = [0, 1_000, 100_000], value_parser = thousands)]
+    /// Handles that the client holds; whole thousands.
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 1_000, 100_000], value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub refs: Vec<u32>,
-}
-
-fn thousands(text: &str) -> std::result::Result<u32, String> {
-    match text.parse::<u32>() {
-        Ok(refs) if refs % PORTION == 0 && refs <= 1_000_000 => Ok(refs),
-        Ok(_) => Err(format!("must be a multiple of {PORTION}, at most 1000000")),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 impl Workload for Options {

@@ -22,7 +22,6 @@ use crate::cli::Carriers;
 use crate::prelude::*;
 use crate::yardstick;
 
-/// A workload with its options.
 pub trait Workload {
     /// What it is called: its subcommand.
     fn name(&self) -> &'static str;
@@ -52,7 +51,6 @@ pub trait Workload {
 
 /// A client that sends parcels, and gives each reply back with the next call.
 pub struct Sender {
-    /// What it speaks to the driver by.
     pub talker: Talker,
     handle: u32,
     previous: Option<u64>,

@@ -9,13 +9,11 @@ use super::Workload;
 use crate::prelude::*;
 use crate::registry;
 
-/// The subcommand.
 pub const NAME: &str = "nested";
 
 /// What the client's own node is registered as.
 const CLIENT: &str = "nested client";
 
-/// How deep.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Calls inside each other.

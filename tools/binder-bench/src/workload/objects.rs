@@ -9,13 +9,11 @@ use clap::Args;
 use super::{Sender, Workload};
 use crate::prelude::*;
 
-/// The subcommand.
 pub const NAME: &str = "objects";
 
 const TRANSIENT: u32 = 1;
 const HELD: u32 = 2;
 
-/// It has no options of its own.
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 

@@ -13,7 +13,6 @@ use clap::Args;
 use super::Workload;
 use crate::prelude::*;
 
-/// The subcommand.
 pub const NAME: &str = "oneway";
 
 /// Calls in a batch.

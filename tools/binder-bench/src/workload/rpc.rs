@@ -11,7 +11,6 @@ use super::{Sender, Workload};
 use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 
-/// The subcommand.
 pub const NAME: &str = "rpc";
 
 /// What libbinder writes before the arguments of a call: strict mode, work source and a magic number, four bytes each,
@@ -30,7 +29,6 @@ const STABILITY: [u8; 4] = 12u32.to_ne_bytes();
 /// Characters of two pages.
 const TWO_PAGES: u32 = 2 * 4096;
 
-/// Which arrays of bytes.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Bytes of the arrays of `throughput/N`.

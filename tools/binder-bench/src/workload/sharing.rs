@@ -14,10 +14,8 @@ use crate::cli::Carriers;
 use crate::prelude::*;
 use crate::shared::Memory;
 
-/// The subcommand.
 pub const NAME: &str = "sharing";
 
-/// There is nothing to choose.
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 

@@ -10,7 +10,6 @@ use super::Workload;
 use crate::prelude::*;
 use crate::registry;
 
-/// The subcommand.
 pub const NAME: &str = "spam";
 
 /// Measured calls in a row.

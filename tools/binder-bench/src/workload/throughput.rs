@@ -14,7 +14,6 @@ use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 use crate::yardstick::{self, Exchanged};
 
-/// The subcommand.
 pub const NAME: &str = "throughput";
 
 /// How large a reply is.
@@ -32,10 +31,6 @@ pub struct Options {
     /// Bytes of a request.
     #[arg(long, value_delimiter = ',', default_values_t = USUAL, value_parser = clap::value_parser!(u32).range(0..=131_072))]
     pub sizes: Vec<u32>,
-    /// Bytes of a request of one pair that maps four megabytes, for payloads that the usual space cannot hold; 0 for none
-    /// [default: 1048576, or none with other `--sizes`].
-    #[arg(long, value_delimiter = ',', value_parser = large)]
-    pub large: Option<Vec<u32>>,
     /// Bytes of a reply.
     #[arg(long, value_enum, default_value_t = Reply::Empty)]
     pub reply: Reply,
@@ -47,27 +42,8 @@ pub struct Options {
 /// The payloads of AOSP's table.
 const USUAL: [u32; 3] = [0, 4096, 65536];
 
-impl Options {
-    /// Payloads for the larger space: who names sizes wants no others.
-    pub fn large(&self) -> Vec<u32> {
-        let given = self.large.iter().flatten().copied().filter(|&size| size > 0);
-        match self.large {
-            None if self.sizes == USUAL => vec![1 << 20],
-            _ => given.collect(),
-        }
-    }
-}
-
-/// A page stays free, so that a driver may round up.
-const LARGEST: u32 = LARGEST_SPACE as u32 - 4096;
-
-fn large(text: &str) -> std::result::Result<u32, String> {
-    match text.parse::<u32>() {
-        Ok(size) if size == 0 || (131_073..=LARGEST).contains(&size) => Ok(size),
-        Ok(_) => Err(format!("must be 0, or from 131073 to {LARGEST}")),
-        Err(error) => Err(error.to_string()),
-    }
-}
+/// A request of one pair that maps four megabytes, for the usual space cannot hold it.
+const LARGE: u32 = 1 << 20;
 
 impl Workload for Options {
     fn carriers(&self) -> Carriers {
@@ -95,9 +71,10 @@ impl Options {
         if carrier == Carrier::Seqpacket {
             return Ok(());
         }
-        let large = self.large();
+        // Who names sizes wants no others.
+        let large: &[u32] = if self.sizes == USUAL { &[LARGE] } else { &[] };
         stage.space = LARGEST_SPACE;
-        self.add_pairs(carrier, "binderLarge", (&large, &[1]), stage)?;
+        self.add_pairs(carrier, "binderLarge", (large, &[1]), stage)?;
         stage.space = SPACE;
         Ok(())
     }

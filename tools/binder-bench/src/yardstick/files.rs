@@ -15,7 +15,6 @@ use crate::prelude::*;
 /// More than the kernel lets anyone send at once.
 const MOST: usize = 256;
 
-/// The client.
 pub struct FilesCaller {
     socket: OwnedFd,
     file: std::fs::File,

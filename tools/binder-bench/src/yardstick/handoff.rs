@@ -104,7 +104,6 @@ impl Table {
     }
 }
 
-/// The client.
 pub struct HandoffCaller<'a> {
     table: &'a Table,
     request: Vec<u8>,
@@ -114,7 +113,6 @@ pub struct HandoffCaller<'a> {
 }
 
 impl HandoffCaller<'_> {
-    /// A client at a table.
     pub fn new(table: &Table) -> HandoffCaller<'_> {
         let room = vec![0x5a; table.largest];
         HandoffCaller { table, request: room.clone(), reply: room, size: 0, woken: 0 }

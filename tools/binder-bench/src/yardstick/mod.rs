@@ -30,7 +30,6 @@ pub fn add_to(workload: &str, carriers: &Carriers, stage: &mut Stage) -> Result<
 /// What goes to and fro.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchanged {
-    /// The largest request.
     pub largest: u32,
     /// Whether a reply is as large as its request; else it is empty.
     pub echo: bool,

@@ -14,7 +14,6 @@ use crate::prelude::*;
 
 const HEADER: usize = 4;
 
-/// One end of a connection.
 #[derive(Debug)]
 pub enum End {
     /// One pipe to read from, one to write to.
@@ -29,14 +28,12 @@ pub enum End {
 }
 
 impl End {
-    /// Two connected pairs of pipe ends.
     pub fn pipes() -> Result<(End, End)> {
         let (ours, to_us) = pipe().context("pipe")?;
         let (theirs, to_them) = pipe().context("pipe")?;
         Ok((End::Pipes { from: ours, to: to_them }, End::Pipes { from: theirs, to: to_us }))
     }
 
-    /// Two connected sockets.
     pub fn seqpacket() -> Result<(End, End)> {
         let (one, two) = sockets()?;
         Ok((End::Socket(one), End::Socket(two)))
@@ -90,7 +87,6 @@ pub fn gone() -> Error {
     Kind::PeerDied.error("the other side of a yardstick died")
 }
 
-/// The client.
 pub struct StreamCaller {
     end: End,
     request: Vec<u8>,

@@ -209,8 +209,7 @@ pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
     })?;
     scene.turn("send", sender)?;
     scene.turn_of("call", OPERATIONS, sender)?;
-    scene.turn("free", sender)?;
-    scene.turn("send again", sender)?;
+    scene.turns(sender, &["free", "send again"])?;
     scene.kill("kill the receiver", service)
 }
 
@@ -235,8 +234,6 @@ pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
         service::call(&mut talker, 1)?;
         turns.stop()
     })?;
-    scene.turn("counts up and down", writer)?;
-    scene.turn("oneway calls", writer)?;
-    scene.turn("read and call", writer)?;
+    scene.turns(writer, &["counts up and down", "oneway calls", "read and call"])?;
     scene.kill("kill the writer", writer)
 }

@@ -69,9 +69,7 @@ pub fn deaths(scene: &mut Scene, count: u64) -> Result<()> {
         })?;
         turns.stop()
     })?;
-    scene.turn("watch", watcher)?;
-    scene.turn("withdraw", watcher)?;
-    scene.turn("watch again", watcher)?;
+    scene.turns(watcher, &["watch", "withdraw", "watch again"])?;
     scene.kill("kill the owner", service)?;
     scene.turn("read and confirm", watcher)?;
     scene.kill("kill the watchers", watcher)
@@ -94,10 +92,8 @@ pub fn freezes_of_one(scene: &mut Scene, count: u64) -> Result<()> {
     frozen(scene, move |device| {
         let mut talker = service::open(device)?;
         talker.out.enter_looper();
-        for handle in service::take(&mut talker, count)? {
-            talker.out.request_freeze(handle, u64::from(handle));
-        }
-        talker.flush()?;
+        let handles = service::take(&mut talker, count)?;
+        service::each(&mut talker, &handles, |out, handle| out.request_freeze(handle, handle.into()))?;
         Ok(vec![talker])
     })
 }
@@ -122,8 +118,7 @@ fn frozen(scene: &mut Scene, make: impl FnOnce(&Path) -> Result<Vec<Talker>> + '
         }
         turns.stop()
     })?;
-    scene.turn("ask", watcher)?;
-    scene.turn("hear of now", watcher)?;
+    scene.turns(watcher, &["ask", "hear of now"])?;
     scene.turn("freeze", freezer)?;
     scene.turn("hear of that", watcher)?;
     scene.turn("thaw", freezer)?;

@@ -13,19 +13,15 @@ mod threads;
 use super::scene::Scene;
 use crate::error::Result;
 
-/// Something that there can be more and more of.
 pub struct Quantity {
-    /// What it is called.
     pub name: &'static str,
     /// The smallest number that is measured; four times as many follow, and four times as many again, up to the largest.
     pub least: u64,
-    /// The largest.
     pub most: u64,
     /// Goes through all phases with so many.
     pub run: fn(&mut Scene, u64) -> Result<()>,
 }
 
-/// All that is measured.
 pub const ALL: &[Quantity] = &[
     Quantity { name: "objects of one call", least: 64, most: 4_096, run: objects::of_one_call },
     Quantity { name: "own nodes, weak then strong", least: 64, most: 4_096, run: objects::weak_then_strong },

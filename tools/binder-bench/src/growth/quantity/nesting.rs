@@ -97,7 +97,6 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
     Ok((outer, inner))
 }
 
-/// One of the processes.
 struct Side {
     talker: Talker,
     other: u32,

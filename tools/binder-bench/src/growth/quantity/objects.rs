@@ -28,10 +28,7 @@ pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
         }
         turns.stop()
     })?;
-    scene.turn("send new nodes", sender)?;
-    scene.turn("send them again", sender)?;
-    scene.turn("free both messages", sender)?;
-    scene.turn("send and hold", sender)?;
+    scene.turns(sender, &["send new nodes", "send them again", "free both messages", "send and hold"])?;
     scene.turn_of("ask for one's own", OPERATIONS, sender)?;
     scene.kill("kill the owner", sender)
 }
@@ -60,8 +57,7 @@ pub fn weak_then_strong(scene: &mut Scene, count: u64) -> Result<()> {
         }
         turns.stop()
     })?;
-    scene.turn("write", sender)?;
-    scene.turn("read and confirm", sender)?;
+    scene.turns(sender, &["write", "read and confirm"])?;
     scene.kill("kill the owner", sender)
 }
 
@@ -80,30 +76,18 @@ pub fn held(scene: &mut Scene, count: u64) -> Result<()> {
             service::ask(&mut talker, Ask::Answer, &parcel)?;
         }
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.acquire(handle).increfs(handle);
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.acquire(handle).increfs(handle))?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.release(handle).decrefs(handle);
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.release(handle).decrefs(handle))?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.release(handle);
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.release(handle))?;
         turns.pause()?;
         service::take(&mut talker, count)?;
         turns.stop()
     })?;
     scene.turn("take", holder)?;
     scene.turn_of("send one home", OPERATIONS, holder)?;
-    scene.turn("count up", holder)?;
-    scene.turn("count down", holder)?;
-    scene.turn("close all", holder)?;
-    scene.turn("take again", holder)?;
+    scene.turns(holder, &["count up", "count down", "close all", "take again"])?;
     scene.kill("kill the holder", holder)
 }
 
@@ -127,15 +111,11 @@ pub fn dying(scene: &mut Scene, count: u64) -> Result<()> {
         }
         talker.flush()?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.release(handle);
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.release(handle))?;
         turns.stop()
     })?;
     scene.turn("watch", holder)?;
     scene.kill("kill the owner", service)?;
-    scene.turn("read and confirm", holder)?;
-    scene.turn("close all", holder)?;
+    scene.turns(holder, &["read and confirm", "close all"])?;
     scene.kill("kill the holder", holder)
 }

@@ -75,8 +75,7 @@ fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)>) -
         service::ask(&mut talker, Ask::Free, &Parcel::new())?;
         turns.stop()
     })?;
-    scene.turn("send", sender)?;
-    scene.turn("free", sender)?;
+    scene.turns(sender, &["send", "free"])?;
     scene.kill("kill the receiver", service)
 }
 
