@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A process's block of lines in `state`, `transactions` and `proc/<pid>`.
 
-pub(crate) mod parse;
-mod print;
-
-use crate::transaction::Transaction;
-use crate::words::{DebugId, Pid, Pointer};
-use serde::Serialize;
+use crate::scan::{DebugId, Pid, Pointer, Scan};
+use crate::transaction::{transaction, Transaction};
 
 bitflags::bitflags! {
     /// What a thread has said of itself, and what it is doing.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Looper: u32 {
         /// The driver asked for it.
         const REGISTERED = 0x01;
@@ -29,7 +25,7 @@ bitflags::bitflags! {
 }
 
 /// A process that has a device open.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// Its number.
     pub pid: Pid,
@@ -52,7 +48,7 @@ pub struct Process {
 }
 
 /// A thread that has used the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Its number.
     pub id: Pid,
@@ -69,7 +65,7 @@ pub struct Thread {
 }
 
 /// A call of a thread's stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackEntry {
     /// The thread's part in it.
     pub role: Role,
@@ -78,8 +74,7 @@ pub struct StackEntry {
 }
 
 /// A thread's part in a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It has sent it.
     Outgoing,
@@ -90,7 +85,7 @@ pub enum Role {
 }
 
 /// An object that its process serves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its number.
     pub id: DebugId,
@@ -111,8 +106,7 @@ pub struct Node {
 }
 
 /// Counts of what keeps a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCounts {
     /// As the C driver counts.
     Full {
@@ -137,7 +131,7 @@ pub enum NodeCounts {
 }
 
 /// A handle on a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Its number in logs.
     pub id: DebugId,
@@ -156,7 +150,7 @@ pub struct Reference {
 }
 
 /// A buffer in a process's space.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// The transaction that brought it. Upstream's driver does not say.
     pub id: Option<DebugId>,
@@ -177,22 +171,16 @@ pub struct Buffer {
 }
 
 /// How far a buffer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferState {
     /// Its transaction has not ended.
     Active,
     /// The process has it, and has not given it back.
     Delivered,
-    /// Upstream's word for the first.
-    Reserved,
-    /// Upstream's word for the second.
-    Allocated,
 }
 
 /// Something that a thread will be told of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A transaction.
     Transaction(Transaction),
@@ -222,4 +210,125 @@ pub enum Work {
     /// Something that the driver has no words for, with its number: the completion of a oneway call that may be one
     /// too many, or to a frozen process.
     Unknown(i64),
+}
+
+pub(crate) fn thread(scan: &mut Scan) -> Option<Thread> {
+    let id = scan.number("thread ")?;
+    let looper = Looper::from_bits_retain(scan.hex32(": l ")?);
+    let need_return = scan.flag(" need_return ")?;
+    let temporary_references = scan.maybe(|scan| scan.number(" tr "));
+    let is_whole = scan.lenient || temporary_references.is_some();
+    let (stack, work) = (Vec::new(), Vec::new());
+    is_whole.then_some(Thread { id, looper, need_return, temporary_references, stack, work })
+}
+
+/// The words for a thread's part in a call.
+pub(crate) const ROLES: [(&str, Role); 3] =
+    [("outgoing", Role::Outgoing), ("incoming", Role::Incoming), ("bad", Role::Bad)];
+
+pub(crate) fn stack_entry(scan: &mut Scan) -> Option<StackEntry> {
+    let role = scan.one_of(&ROLES)?;
+    scan.word(" transaction ")?;
+    Some(StackEntry { role, transaction: transaction(scan)? })
+}
+
+/// A oneway call that waits for the one before it to the same node.
+pub(crate) fn queued(scan: &mut Scan) -> Option<Work> {
+    scan.word("pending async transaction ")?;
+    transaction(scan).map(Work::Transaction)
+}
+
+/// The words for work that they are all of.
+pub(crate) const SIMPLE: [(&str, Work); 6] = [
+    ("transaction complete", Work::Complete),
+    ("has dead binder", Work::DeadBinder),
+    ("has cleared dead binder", Work::ClearedDeadBinder),
+    ("has cleared death notification", Work::ClearedDeath),
+    ("has frozen binder", Work::FrozenBinder),
+    ("has cleared freeze notification", Work::ClearedFreeze),
+];
+
+/// Work of any kind. Upstream's driver marks what is no more to be delivered.
+pub(crate) fn work(scan: &mut Scan) -> Option<Work> {
+    if scan.lenient {
+        scan.has("(skipped) ");
+    }
+    if scan.has("pending transaction ") {
+        transaction(scan).map(Work::Transaction)
+    } else if scan.has("transaction error: ") {
+        scan.number("").map(Work::Error)
+    } else if scan.has("node work ") {
+        let id = scan.number("")?;
+        Some(Work::Node { id, ptr: scan.pointer(": u")?, cookie: scan.pointer(" c")? })
+    } else if scan.has("unknown work: type ") {
+        scan.number("").map(Work::Unknown)
+    } else {
+        scan.one_of(&SIMPLE)
+    }
+}
+
+pub(crate) fn node(scan: &mut Scan) -> Option<Node> {
+    Some(Node {
+        id: scan.number("node ")?,
+        ptr: scan.pointer(": u")?,
+        cookie: scan.pointer(" c")?,
+        has_strong: scan.flag(" hs ")?,
+        has_weak: scan.flag(" hw ")?,
+        counts: match scan.lenient && scan.rest.starts_with(" cs ") {
+            true => NodeCounts::Summed { strong: scan.number(" cs ")?, weak: scan.number(" cw ")? },
+            false => NodeCounts::Full {
+                local_strong: scan.number(" ls ")?,
+                local_weak: scan.number(" lw ")?,
+                internal_strong: scan.number(" is ")?,
+                references: scan.number(" iw ")?,
+                temporary: scan.number(" tr ")?,
+            },
+        },
+        holders: match scan.has(" proc") {
+            true => std::iter::from_fn(|| scan.maybe(|scan| scan.number(" "))).collect(),
+            false => Vec::new(),
+        },
+        work: Vec::new(),
+    })
+}
+
+pub(crate) fn reference(scan: &mut Scan) -> Option<Reference> {
+    let reference = Reference {
+        id: scan.number("ref ")?,
+        handle: scan.number(": desc ")?,
+        is_dead: scan.has(" dead"),
+        node: scan.number(" node ")?,
+        strong: scan.number(" s ")?,
+        weak: scan.number(" w ")?,
+        death: scan.maybe(|scan| scan.pointer(" d ")),
+    };
+    (scan.lenient || reference.death.is_some()).then_some(reference)
+}
+
+pub(crate) fn buffer(scan: &mut Scan) -> Option<Buffer> {
+    let id = match scan.maybe(|scan| scan.number("buffer ")) {
+        None if scan.lenient => scan.word("buffer").map(|()| None)?,
+        id => Some(id?),
+    };
+    let upstream = scan.lenient && scan.rest.split(' ').nth(4) == Some("pid");
+    let offset = if upstream { scan.number(": ")? } else { scan.hex(": ")? };
+    let data_size = scan.number(" size ")?;
+    if upstream {
+        let sender = scan.number(" pid ")?;
+        let is_oneway = scan.has(" oneway") && scan.maybe(|scan| scan.flag(" ")).unwrap_or(true);
+        let words = [(" reserved", BufferState::Active), (" allocated", BufferState::Delivered)];
+        let (state, sender, is_oneway) = (scan.one_of(&words)?, Some(sender), Some(is_oneway));
+        let (id, offsets_size, extra_size) = (None, None, None);
+        return Some(Buffer { id, offset, data_size, offsets_size, extra_size, state, sender, is_oneway });
+    }
+    Some(Buffer {
+        id: Some(id?),
+        offset,
+        data_size,
+        offsets_size: Some(scan.number(":")?),
+        extra_size: Some(scan.number(":")?),
+        state: scan.one_of(&[(" active", BufferState::Active), (" delivered", BufferState::Delivered)])?,
+        sender: None,
+        is_oneway: None,
+    })
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A process's block, printed as the C driver does.
 
-use super::{Buffer, BufferState, Node, NodeCounts, Process, Reference, Role, StackEntry, Thread, Work};
+use crate::process::{
+    Buffer, BufferState, Node, NodeCounts, Process, Reference, StackEntry, Thread, Work, ROLES, SIMPLE,
+};
 use std::fmt;
 
 impl fmt::Display for Process {
@@ -31,19 +33,10 @@ impl fmt::Display for Thread {
         }
         writeln!(f)?;
         self.stack.iter().try_for_each(|StackEntry { role, transaction }| {
+            let role = word_for(&ROLES, role);
             writeln!(f, "    {role} transaction {transaction}")
         })?;
         self.work.iter().try_for_each(|work| writeln!(f, "    {work}"))
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Role::Outgoing => "outgoing",
-            Role::Incoming => "incoming",
-            Role::Bad => "bad",
-        })
     }
 }
 
@@ -95,8 +88,6 @@ impl fmt::Display for Buffer {
         f.write_str(match self.state {
             BufferState::Active => " active",
             BufferState::Delivered => " delivered",
-            BufferState::Reserved => " reserved",
-            BufferState::Allocated => " allocated",
         })
     }
 }
@@ -106,14 +97,13 @@ impl fmt::Display for Work {
         match self {
             Work::Transaction(transaction) => write!(f, "pending transaction {transaction}"),
             Work::Error(code) => write!(f, "transaction error: {code}"),
-            Work::Complete => f.write_str("transaction complete"),
             Work::Node { id, ptr, cookie } => write!(f, "node work {id}: u{ptr} c{cookie}"),
-            Work::DeadBinder => f.write_str("has dead binder"),
-            Work::ClearedDeadBinder => f.write_str("has cleared dead binder"),
-            Work::ClearedDeath => f.write_str("has cleared death notification"),
-            Work::FrozenBinder => f.write_str("has frozen binder"),
-            Work::ClearedFreeze => f.write_str("has cleared freeze notification"),
             Work::Unknown(number) => write!(f, "unknown work: type {number}"),
+            simple => f.write_str(word_for(&SIMPLE, simple)),
         }
     }
+}
+
+fn word_for<'a, T: PartialEq>(words: &[(&'a str, T)], wanted: &T) -> &'a str {
+    words.iter().find(|(_, value)| value == wanted).map_or("", |(word, _)| word)
 }
