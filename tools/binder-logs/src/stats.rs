@@ -160,7 +160,8 @@ impl ProcessStats {
             1 => self.threads = Some(scan.number("")?),
             2 => {
                 let (outstanding, started) = (scan.number("")?, scan.number("+")?);
-                self.requested_threads = Some(RequestedThreads { outstanding, started, max: scan.number("/")? });
+                self.requested_threads =
+                    Some(RequestedThreads { outstanding, started, max: scan.number("/")? });
             }
             3 => self.ready_threads = Some(scan.number("")?),
             4 | 11 => self.free_async_space = Some(scan.number("")?),

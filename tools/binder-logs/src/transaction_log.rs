@@ -16,7 +16,8 @@ pub struct TransactionLog {
 }
 
 /// The words for each kind, behind the number.
-const KINDS: [(&str, Kind); 3] = [(": call ", Kind::Call), (": async", Kind::Async), (": reply", Kind::Reply)];
+const KINDS: [(&str, Kind); 3] =
+    [(": call ", Kind::Call), (": async", Kind::Async), (": reply", Kind::Reply)];
 
 /// A transaction that somebody wanted to send.
 #[derive(Clone, Debug, PartialEq, Eq)]

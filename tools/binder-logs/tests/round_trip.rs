@@ -10,8 +10,7 @@ const CASES: usize = 256;
 
 const TRANSACTION: &str =
     " transaction %d: %P from %p:%p to %p:%p code %x flags %x pri %d a%b r%b elapsed %dms";
-const HELD: [&str; 4] =
-    ["", " buffer free", " node %d size %d:%d offset %X", " size %d:%d offset %X"];
+const HELD: [&str; 4] = ["", " buffer free", " node %d size %d:%d offset %X", " size %d:%d offset %X"];
 const WORK: [&str; 10] = [
     "pending%T",
     "transaction error: %u",
@@ -25,11 +24,11 @@ const WORK: [&str; 10] = [
     "unknown work: type %d",
 ];
 const NODE: &str = "  node %d: u%P c%P hs %b hw %b ls %d lw %d is %d iw %d tr %d%H\n";
-const STATS: &str = "proc %p\ncontext %s\n  threads: %d\n  requested threads: %d+%d/%d\n  ready threads %d\n  \
+const STATS: &str =
+    "proc %p\ncontext %s\n  threads: %d\n  requested threads: %d+%d/%d\n  ready threads %d\n  \
     free async space %d\n  nodes: %d\n  refs: %d s %d w %d\n  buffers: %d\n  pages: %d:%d:%d\n  \
     pages high watermark: %d\n  pending transactions: %d\n";
-const ENTRY: &str =
-    "%d: %K from %p:%p to %p:%p context %s node %d handle %d size %d:%d ret %u/%p l=%u%I\n";
+const ENTRY: &str = "%d: %K from %p:%p to %p:%p context %s node %d handle %d size %d:%d ret %u/%p l=%u%I\n";
 
 /// Numbers that are the same in each run.
 struct Random(u64);
@@ -58,7 +57,11 @@ impl Random {
 
     fn signed(&mut self, most: u32) -> i64 {
         let number = (self.bits(most) << (64 - most)) as i64 >> (64 - most);
-        if self.below(2) == 0 { number } else { !number }
+        if self.below(2) == 0 {
+            number
+        } else {
+            !number
+        }
     }
 
     fn ascii(&mut self, most: usize) -> String {
@@ -121,9 +124,8 @@ impl Random {
             });
             thread + &stack + &random.some(|random| random.work("    "))
         });
-        let nodes = self.some(|random| {
-            random.fill(NODE) + &random.some(|random| random.fill("    pending async%T\n"))
-        });
+        let nodes = self
+            .some(|random| random.fill(NODE) + &random.some(|random| random.fill("    pending async%T\n")));
         let references = self.some(|random| {
             let dead = random.pick(&["", "dead "]);
             random.fill(&format!("  ref %d: desc %d {dead}node %d s %d w %d d %P\n"))
@@ -135,7 +137,8 @@ impl Random {
         let work = self.some(|random| random.work("  "));
         let death = self.pick(&["", "  has delivered dead binder\n"]);
         let freeze = self.pick(&["", "  has delivered freeze binder\n"]);
-        [&self.fill("proc %p\ncontext %s\n"), &threads, &nodes, &references, &buffers, &work, death, freeze].concat()
+        [&self.fill("proc %p\ncontext %s\n"), &threads, &nodes, &references, &buffers, &work, death, freeze]
+            .concat()
     }
 
     /// Some of the commands, returns and objects, in their order.
@@ -182,7 +185,8 @@ fn blocks_of_processes() {
         let processes: Vec<_> = (0..random.below(3)).map(|_| random.process()).collect();
         assert_known::<State>(&format!("binder state:\n{header}{dead}{}", processes.concat()));
         assert_known::<Transactions>(&format!("binder transactions:\n{}", processes.concat()));
-        let files: String = processes.iter().map(|process| format!("binder proc state:\n{process}")).collect();
+        let files: String =
+            processes.iter().map(|process| format!("binder proc state:\n{process}")).collect();
         assert_known::<ProcessState>(&files);
     });
 }
@@ -221,7 +225,8 @@ fn nothing_that_is_read_panics() {
         text[at] = random.next() as u8;
         read_as_all(&text);
         read_as_all(&random.next().to_ne_bytes().repeat(1 + random.below(20)));
-        let words = ["proc ", "context ", "thread ", "node ", "ref ", "buffer ", "BC_REPLY", "threads:", "pages:"];
+        let words =
+            ["proc ", "context ", "thread ", "node ", "ref ", "buffer ", "BC_REPLY", "threads:", "pages:"];
         let lines: String = (0..random.below(10))
             .map(|_| {
                 let (indent, word) = (random.pick(&["", "  ", "    "]), random.pick(&words));
