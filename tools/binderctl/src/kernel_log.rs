@@ -9,8 +9,7 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What messages of drivers begin with: the names of their modules, and of the C driver's allocator.
 const PREFIXES: [&str; 5] =

@@ -6,44 +6,30 @@
 //! for whichever of its threads is free first. A thread is known by its number, whatever devices it uses: one that
 //! serves a call on one device may wait for a reply on another.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use binder_logs::Looper;
-use binder_logs::Role;
-use binder_logs::State;
-use binder_logs::Stats;
-use binder_logs::Task;
-use binder_logs::Thread;
-use binder_logs::Transaction;
-use binder_logs::Work;
+use binder_logs::{Looper, Role, State, Stats, Thread, Transaction, Work};
 use serde::Serialize;
+
+use crate::tasks::Task;
 
 /// A call whose reply a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Call {
     /// The driver's number of it.
     pub transaction: i64,
-    /// The device.
     pub context: String,
-    /// Who waits.
     pub from: Task,
-    /// The process that is called.
     pub to_process: i32,
     /// The thread that serves it or has it in its queue.
     pub to_thread: Option<i32>,
-    /// What is asked for.
     pub code: u32,
-    /// For how long.
     pub elapsed_ms: i64,
 }
 
 /// The threads of a process that may serve calls through a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// The threads in the pool.
     pub threads: BTreeSet<i32>,
     /// Those of them that wait for work.
     pub idle: BTreeSet<i32>,

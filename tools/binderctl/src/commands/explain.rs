@@ -8,22 +8,13 @@ use binder_logs::LogEntry;
 use clap::Args;
 use serde::Serialize;
 
-use crate::causes;
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Outcome;
-use crate::error::Result;
-use crate::kernel_log;
+use crate::error::{Error, Kind, Result};
 use crate::logs::Logs;
-use crate::netlink;
 use crate::netlink::Reports;
 use crate::options::Options;
-use crate::output::Output;
-use crate::output::Page;
-use crate::output::Report;
-use crate::output::Span;
-use crate::output::Style;
+use crate::output::{Output, Page, Report, Span, Style};
 use crate::tasks::Names;
+use crate::{causes, kernel_log, netlink};
 
 /// What to explain.
 #[derive(Args, Clone, Debug)]
@@ -93,11 +84,11 @@ struct Explanation {
 }
 
 /// Explains what has failed, or what fails from now on.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<Outcome> {
+pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<bool> {
     let pid = match arguments.subject {
         Some(Subject::Code(code, errno)) => {
             output.print(&Meaning::of(code, Some(errno)))?;
-            return Ok(Outcome::Fine);
+            return Ok(false);
         }
         Some(Subject::Process(pid)) => Some(pid),
         None => None,
@@ -106,7 +97,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<O
         return follow(pid, arguments.count.unwrap_or(u64::MAX), options, output);
     }
     let explanation = past(pid, options)?;
-    let found = Outcome::of(!explanation.failures.is_empty() || !explanation.messages.is_empty());
+    let found = !explanation.failures.is_empty() || !explanation.messages.is_empty();
     output.print(&explanation)?;
     Ok(found)
 }
@@ -120,7 +111,7 @@ fn past(pid: Option<i32>, options: &Options) -> Result<Explanation> {
     let messages = pid.map_or(Ok(Vec::new()), kernel_log::about).map_err(&mut take).unwrap_or_default();
     let is_wanted = |entry: &LogEntry| {
         let by_pid = pid.is_none_or(|pid| [entry.from.process, entry.to.process].contains(&pid));
-        by_pid && options.device_name().is_none_or(|name| name == entry.context)
+        by_pid && options.wants(&entry.context)
     };
     let failures: Vec<Failure> = entries
         .iter()
@@ -142,7 +133,7 @@ fn past(pid: Option<i32>, options: &Options) -> Result<Explanation> {
     }
 }
 
-fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Result<Outcome> {
+fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Result<bool> {
     let mut reports = Reports::subscribe()?;
     let logs = Logs::find(options).ok();
     let mut names = Names::new();
@@ -150,7 +141,7 @@ fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Re
     while seen < count {
         let report = reports.next()?;
         let by_pid = pid.is_none_or(|pid| [report.from_pid, report.to_pid].contains(&pid));
-        if by_pid && options.device_name().is_none_or(|name| name == report.context) {
+        if by_pid && options.wants(&report.context) {
             // The report does not have the errno; the log has, if it is not overwritten yet.
             let entries = logs.as_ref().and_then(|logs| logs.failed_transaction_log().ok());
             let entry = entries.iter().flat_map(|log| &log.entries).rfind(|entry| is_same(entry, &report));
@@ -158,7 +149,7 @@ fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Re
             seen += 1;
         }
     }
-    Ok(Outcome::of(seen > 0))
+    Ok(seen > 0)
 }
 
 fn is_same(entry: &LogEntry, report: &netlink::Report) -> bool {

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Calls out of events, each thread of which is a process with ten times its number.
 
-use binder_sys::codes::BR_DEAD_REPLY;
-use binder_sys::codes::BR_FAILED_REPLY;
+use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY};
 
 use super::*;
-
-struct TenTimes;
-
-impl Processes for TenTimes {
-    fn process_of(&mut self, thread: Pid) -> Pid {
-        10 * thread
-    }
-}
 
 /// Calls, the time, and what has ended.
 #[derive(Default)]
@@ -27,7 +18,7 @@ impl Scene {
     fn on(&mut self, thread: Pid, what: What) -> &mut Self {
         self.time += 1;
         let event = Event { time: self.time, thread, what };
-        self.calls.take(&event, &mut TenTimes, &mut |calls| self.ended.push(calls));
+        self.calls.take(&event, &mut |thread| 10 * thread, &mut |calls| self.ended.push(calls));
         self
     }
 
