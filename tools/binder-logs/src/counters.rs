@@ -13,31 +13,23 @@ pub const OBJECTS: [&str; 8] =
 /// no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Commands, in the order of their numbers.
     pub commands: Vec<Counter>,
-    /// Returns, in the order of their numbers.
     pub returns: Vec<Counter>,
-    /// Objects. Upstream's driver does not count them.
     pub objects: Vec<ObjectCount>,
 }
 
 /// How often a command was given, or a return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// Its name.
     pub name: String,
-    /// How often.
     pub count: i64,
 }
 
 /// How many objects of a kind there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectCount {
-    /// The kind.
     pub name: String,
-    /// How many there are.
     pub active: i64,
-    /// How many there have ever been.
     pub total: i64,
 }
 

@@ -27,7 +27,6 @@
 //! `lines` numbers the lines of a file; a line is taken apart with `scan`, beside the type that is made of it.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod counters;
 mod lines;

@@ -19,9 +19,7 @@ pub enum Mode {
 /// A line that was not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLine {
-    /// Its number in the file, from 1.
     pub number: usize,
-    /// Its text.
     pub text: String,
 }
 

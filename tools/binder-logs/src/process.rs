@@ -27,15 +27,10 @@ bitflags::bitflags! {
 /// A process that has a device open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
     pub pid: Pid,
-    /// The device's name.
     pub context: String,
-    /// Its threads.
     pub threads: Vec<Thread>,
-    /// What it owns.
     pub nodes: Vec<Node>,
-    /// What it has handles on.
     pub references: Vec<Reference>,
     /// The buffers in its space, those that it was told of and those that it was not.
     pub buffers: Vec<Buffer>,
@@ -43,33 +38,26 @@ pub struct Process {
     pub work: Vec<Work>,
     /// Whether it was told of a death and has not said that it knows.
     pub has_delivered_death: bool,
-    /// The same of a freeze.
     pub has_delivered_freeze: bool,
 }
 
 /// A thread that has used the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number.
     pub id: Pid,
-    /// Its state.
     pub looper: Looper,
     /// Whether its next read returns whether or not there is something to tell.
     pub need_return: bool,
-    /// How many use its record at this moment. Upstream's driver does not say.
     pub temporary_references: Option<i64>,
     /// The calls that it makes and serves, the innermost first.
     pub stack: Vec<StackEntry>,
-    /// What waits for it.
     pub work: Vec<Work>,
 }
 
 /// A call of a thread's stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackEntry {
-    /// The thread's part in it.
     pub role: Role,
-    /// The call.
     pub transaction: Transaction,
 }
 
@@ -87,17 +75,12 @@ pub enum Role {
 /// An object that its process serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
     pub id: DebugId,
-    /// What the process knows it by.
     pub ptr: Pointer,
-    /// What the process keeps with it.
     pub cookie: Pointer,
     /// Whether the process was told that there are strong references.
     pub has_strong: bool,
-    /// Whether it was told that there are weak ones.
     pub has_weak: bool,
-    /// Who holds it how often.
     pub counts: NodeCounts,
     /// The processes that have a handle on it, each for each of its devices.
     pub holders: Vec<Pid>,
@@ -114,18 +97,13 @@ pub enum NodeCounts {
         local_strong: i64,
         /// Weak ones of the same.
         local_weak: i64,
-        /// References that are strong.
         internal_strong: i64,
-        /// References.
         references: i64,
-        /// Uses at this moment.
         temporary: i64,
     },
     /// As upstream's driver counts.
     Summed {
-        /// Strong ones.
         strong: i64,
-        /// Weak ones.
         weak: i64,
     },
 }
@@ -133,17 +111,11 @@ pub enum NodeCounts {
 /// A handle on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its number in logs.
     pub id: DebugId,
-    /// The handle.
     pub handle: i64,
-    /// Whether the node's process is gone.
     pub is_dead: bool,
-    /// The node.
     pub node: DebugId,
-    /// Strong counts.
     pub strong: i64,
-    /// Weak counts.
     pub weak: i64,
     /// Whoever asked to be told of the node's death, hashed; null: nobody has. Upstream's driver does not say.
     pub death: Option<Pointer>,
@@ -152,17 +124,13 @@ pub struct Reference {
 /// A buffer in a process's space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// The transaction that brought it. Upstream's driver does not say.
     pub id: Option<DebugId>,
-    /// Where it lies in the space.
     pub offset: u64,
     /// Bytes of data; with upstream's driver, of all that is in it.
     pub data_size: i64,
-    /// Bytes of offsets of objects.
     pub offsets_size: Option<i64>,
     /// Bytes of what pointers in it point to.
     pub extra_size: Option<i64>,
-    /// How far it is.
     pub state: BufferState,
     /// Who sent it: upstream's driver alone says.
     pub sender: Option<Pid>,
@@ -190,11 +158,8 @@ pub enum Work {
     Complete,
     /// That the counts of a node have changed.
     Node {
-        /// The node's number.
         id: DebugId,
-        /// What the process knows it by.
         ptr: Pointer,
-        /// What the process keeps with it.
         cookie: Pointer,
     },
     /// That a node's process is gone.

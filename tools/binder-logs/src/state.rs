@@ -17,27 +17,21 @@ const PROCESS: &str = "binder proc state:";
 pub struct State {
     /// Nodes whose process is gone and that somebody holds.
     pub dead_nodes: Vec<Node>,
-    /// The processes.
     pub processes: Vec<Process>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
 /// `transactions` and `transactions_hashed`: the processes in which anything is under way, and of them that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transactions {
-    /// The processes.
     pub processes: Vec<Process>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
 /// `proc/<pid>`: one process, once for each device that it has open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessState {
-    /// What it has of each.
     pub processes: Vec<Process>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 

@@ -12,42 +12,27 @@ const STATS: &str = "binder stats:";
 /// `stats`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Of all processes that there are and have been.
     pub total: Counters,
-    /// Of each process that there is.
     pub processes: Vec<ProcessStats>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
 /// How much a process has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStats {
-    /// Its number.
     pub pid: Pid,
-    /// The device's name.
     pub context: String,
-    /// Its threads.
     pub threads: Option<i64>,
-    /// Threads that the driver asks for.
     pub requested_threads: Option<RequestedThreads>,
-    /// Threads that wait for work. Upstream's driver does not say.
     pub ready_threads: Option<i64>,
     /// Bytes that oneway calls may still take.
     pub free_async_space: Option<i64>,
-    /// Its nodes.
     pub nodes: Option<i64>,
-    /// Its references.
     pub references: Option<ReferenceCounts>,
-    /// Buffers in its space.
     pub buffers: Option<i64>,
-    /// Pages of its space. Upstream's driver does not say.
     pub pages: Option<Pages>,
-    /// The most pages that it ever had. Upstream's driver does not say.
     pub pages_high_watermark: Option<i64>,
-    /// Transactions that wait for any of its threads. Upstream's driver does not say.
     pub pending_transactions: Option<i64>,
-    /// How often what was done.
     pub counters: Counters,
 }
 
@@ -56,31 +41,24 @@ pub struct ProcessStats {
 pub struct RequestedThreads {
     /// It has asked for them, and they have not come.
     pub outstanding: i64,
-    /// They have come.
     pub started: i64,
-    /// The most that may.
     pub max: i64,
 }
 
 /// How many references there are, with the sums of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReferenceCounts {
-    /// How many.
     pub count: i64,
-    /// Strong counts.
     pub strong: i64,
-    /// Weak counts.
     pub weak: i64,
 }
 
 /// Pages of a space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// In use.
     pub active: i64,
     /// There, and of no use: they can be taken back.
     pub lru: i64,
-    /// Not there.
     pub free: i64,
 }
 

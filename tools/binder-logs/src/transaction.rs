@@ -8,27 +8,19 @@ use std::fmt;
 /// A call, a oneway call or a reply that is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its number.
     pub id: DebugId,
     /// Where the kernel has it, hashed. Upstream's driver does not print it.
     pub address: Option<Pointer>,
-    /// Who sent it.
     pub from: Task,
     /// To whom; the thread is 0 as long as none has it, and with upstream's driver always.
     pub to: Task,
-    /// What is asked for.
     pub code: u32,
-    /// Its `TF_` flags.
     pub flags: u32,
     /// The nice value, or the real-time priority, that it is served with. Upstream's driver does not print it.
     pub priority: Option<i64>,
-    /// Whether it is a oneway call.
     pub is_async: bool,
-    /// Whether it is a reply. Upstream's driver does not print it.
     pub is_reply: Option<bool>,
-    /// Milliseconds since it was sent.
     pub elapsed_ms: i64,
-    /// Its data.
     pub held: Held,
 }
 
@@ -43,9 +35,7 @@ pub enum Held {
     Here {
         /// The node that is called; none for a reply.
         node: Option<DebugId>,
-        /// Bytes of data.
         data_size: i64,
-        /// Bytes of offsets of objects.
         offsets_size: i64,
         /// Where it lies in the process's space. Upstream's driver does not print it.
         offset: Option<u64>,

@@ -9,9 +9,7 @@ use std::fmt;
 /// `transaction_log`, and `failed_transaction_log`, which has those that failed alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransactionLog {
-    /// The transactions.
     pub entries: Vec<LogEntry>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
@@ -22,23 +20,16 @@ const KINDS: [(&str, Kind); 3] =
 /// A transaction that somebody wanted to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Its number.
     pub id: DebugId,
-    /// What it is.
     pub kind: Kind,
-    /// Who sent it.
     pub from: Task,
     /// To whom; 0 where that was not yet known, or is any thread.
     pub to: Task,
-    /// The device's name.
     pub context: String,
     /// The node that was called; 0 for a reply.
     pub node: DebugId,
-    /// The handle that was called.
     pub handle: i64,
-    /// Bytes of data.
     pub data_size: i64,
-    /// Bytes of offsets of objects.
     pub offsets_size: i64,
     /// The `BR_` code that its sender was told, 0 if it did not fail.
     pub return_error: u32,
