@@ -227,8 +227,7 @@ def _settings(kernel, job, token):
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "interactive": "yes" if job.interactive else "no",
-        # QEMU ends at either; without ACPI there is nothing to power off with.
-        "stop": "reboot" if kernel.guest.debug else "poweroff",
+        "stop": "poweroff",
         "columns": size.columns if job.interactive else "",
         "rows": size.lines,
         "driver": job.driver,
