@@ -4,7 +4,6 @@
 
 /// Constants by name.
 pub const CONSTANTS: &[(&str, u64)] = &[
-    // Ioctls
     ("BINDER_WRITE_READ", 0xc030_6201),
     ("BINDER_SET_IDLE_TIMEOUT", 0x4008_6203),
     ("BINDER_SET_MAX_THREADS", 0x4004_6205),
@@ -20,7 +19,6 @@ pub const CONSTANTS: &[(&str, u64)] = &[
     ("BINDER_ENABLE_ONEWAY_SPAM_DETECTION", 0x4004_6210),
     ("BINDER_GET_EXTENDED_ERROR", 0xc00c_6211),
     ("BINDER_CTL_ADD", 0xc108_6201),
-    // Commands
     ("BC_TRANSACTION", 0x4040_6300),
     ("BC_REPLY", 0x4040_6301),
     ("BC_ACQUIRE_RESULT", 0x4004_6302),
@@ -43,7 +41,6 @@ pub const CONSTANTS: &[(&str, u64)] = &[
     ("BC_REQUEST_FREEZE_NOTIFICATION", 0x400c_6313),
     ("BC_CLEAR_FREEZE_NOTIFICATION", 0x400c_6314),
     ("BC_FREEZE_NOTIFICATION_DONE", 0x4008_6315),
-    // Returns
     ("BR_ERROR", 0x8004_7200),
     ("BR_OK", 0x0000_7201),
     ("BR_TRANSACTION", 0x8040_7202),
@@ -68,7 +65,6 @@ pub const CONSTANTS: &[(&str, u64)] = &[
     ("BR_TRANSACTION_PENDING_FROZEN", 0x0000_7214),
     ("BR_FROZEN_BINDER", 0x8010_7215),
     ("BR_CLEAR_FREEZE_NOTIFICATION_DONE", 0x8008_7216),
-    // Objects, flags and limits
     ("BINDER_TYPE_BINDER", 0x7362_2a85),
     ("BINDER_TYPE_WEAK_BINDER", 0x7762_2a85),
     ("BINDER_TYPE_HANDLE", 0x7368_2a85),

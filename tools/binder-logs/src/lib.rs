@@ -30,7 +30,6 @@
 
 mod counters;
 mod lines;
-mod print;
 mod process;
 mod scan;
 mod state;

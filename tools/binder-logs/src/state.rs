@@ -37,30 +37,22 @@ pub struct ProcessState {
 
 impl Log for State {
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error> {
-        let mut lines = Lines::new(file, contents, mode);
-        lines.header(STATE)?;
-        let mut blocks = Blocks { may_have_dead_nodes: true, ..Blocks::default() };
-        blocks.read(&mut lines, None)?;
-        Ok(Self { dead_nodes: blocks.dead_nodes, processes: blocks.processes, unknown: lines.unknown })
+        let (Blocks { dead_nodes, processes, .. }, unknown) = Blocks::of(file, contents, mode, STATE)?;
+        Ok(Self { dead_nodes, processes, unknown })
     }
 }
 
 impl Log for Transactions {
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error> {
-        let mut lines = Lines::new(file, contents, mode);
-        lines.header(TRANSACTIONS)?;
-        let mut blocks = Blocks::default();
-        blocks.read(&mut lines, None)?;
-        Ok(Self { processes: blocks.processes, unknown: lines.unknown })
+        let (Blocks { processes, .. }, unknown) = Blocks::of(file, contents, mode, TRANSACTIONS)?;
+        Ok(Self { processes, unknown })
     }
 }
 
 impl Log for ProcessState {
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error> {
-        let mut lines = Lines::new(file, contents, mode);
-        let mut blocks = Blocks::default();
-        blocks.read(&mut lines, Some(PROCESS))?;
-        Ok(Self { processes: blocks.processes, unknown: lines.unknown })
+        let (Blocks { processes, .. }, unknown) = Blocks::of(file, contents, mode, PROCESS)?;
+        Ok(Self { processes, unknown })
     }
 }
 
@@ -90,8 +82,20 @@ struct Blocks {
 }
 
 impl Blocks {
+    /// Reads a file that begins with a header, or has it before each block.
+    fn of(file: &str, contents: &[u8], mode: Mode, header: &str) -> Result<(Self, Vec<UnknownLine>), Error> {
+        let mut lines = Lines::new(file, contents, mode);
+        let mut blocks = Self { may_have_dead_nodes: header == STATE, ..Self::default() };
+        let before_each = Some(header).filter(|header| *header == PROCESS);
+        if before_each.is_none() {
+            lines.header(header)?;
+        }
+        blocks.read(&mut lines, before_each)?;
+        Ok((blocks, lines.unknown))
+    }
+
     /// Reads all blocks, each after a header of its own if there is one.
-    fn read(&mut self, lines: &mut Lines<'_>, header: Option<&'static str>) -> Result<(), Error> {
+    fn read(&mut self, lines: &mut Lines<'_>, header: Option<&str>) -> Result<(), Error> {
         // With headers, a process comes after one, and nothing else does.
         let mut may_begin = header.is_none();
         while let Some(line) = lines.next()? {

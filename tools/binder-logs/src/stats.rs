@@ -173,13 +173,19 @@ impl fmt::Display for ProcessStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "proc {}\n{}{}", self.pid, FIELDS[0], self.context)?;
         print_line(f, 1, self.threads)?;
-        print_line(f, 2, self.requested_threads)?;
+        let requested = self
+            .requested_threads
+            .map(|RequestedThreads { outstanding, started, max }| format!("{outstanding}+{started}/{max}"));
+        print_line(f, 2, requested)?;
         print_line(f, 3, self.ready_threads)?;
         print_line(f, 4, self.free_async_space)?;
         print_line(f, 5, self.nodes)?;
-        print_line(f, 6, self.references)?;
+        let references = self
+            .references
+            .map(|ReferenceCounts { count, strong, weak }| format!("{count} s {strong} w {weak}"));
+        print_line(f, 6, references)?;
         print_line(f, 7, self.buffers)?;
-        print_line(f, 8, self.pages)?;
+        print_line(f, 8, self.pages.map(|Pages { active, lru, free }| format!("{active}:{lru}:{free}")))?;
         print_line(f, 9, self.pages_high_watermark)?;
         print_line(f, 10, self.pending_transactions)?;
         self.counters.print(f, "  ")
@@ -188,22 +194,4 @@ impl fmt::Display for ProcessStats {
 
 fn print_line(f: &mut fmt::Formatter<'_>, field: usize, value: Option<impl fmt::Display>) -> fmt::Result {
     value.map_or(Ok(()), |value| writeln!(f, "{}{value}", FIELDS[field]))
-}
-
-impl fmt::Display for RequestedThreads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}+{}/{}", self.outstanding, self.started, self.max)
-    }
-}
-
-impl fmt::Display for ReferenceCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} s {} w {}", self.count, self.strong, self.weak)
-    }
-}
-
-impl fmt::Display for Pages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.active, self.lru, self.free)
-    }
 }

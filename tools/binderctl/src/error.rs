@@ -2,8 +2,8 @@
 //! What ends a command early: a line with what was tried and why it failed, often another with the next step, and an exit
 //! code that scripts can rely on.
 
-use std::path::Path;
 use std::io;
+use std::path::Path;
 
 use nix::errno::Errno;
 use serde::Serialize;

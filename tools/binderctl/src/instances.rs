@@ -10,13 +10,14 @@ use binder_sys::fs::CONTROL;
 use serde::Serialize;
 
 use crate::error::{Error, Kind, Result};
+use crate::escape;
 use crate::options::Options;
 
 /// Where binderfs usually is.
 pub const USUAL: &str = "/dev/binderfs";
 
 /// One mounted binderfs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
     pub directory: PathBuf,
     /// How many devices it may have, as far as the mount says.
@@ -116,31 +117,11 @@ fn instance(line: &[u8]) -> Option<Instance> {
     let value =
         |name: &str| options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
     Some(Instance {
-        directory: PathBuf::from(std::ffi::OsString::from_vec(unescape(directory))),
+        directory: PathBuf::from(std::ffi::OsString::from_vec(escape::undone(directory, b"\\", 3, 8))),
         max: value("max").and_then(|max| max.parse().ok()),
         logs: value("stats") == Some("global"),
         read_only: flags.split(|&byte| byte == b',').any(|flag| flag == b"ro"),
     })
-}
-
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, others)) = rest.split_first() {
-        let octal =
-            others.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match octal.filter(|_| first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &others[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = others;
-            }
-        }
-    }
-    bytes
 }
 
 impl Instance {

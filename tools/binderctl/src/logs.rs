@@ -15,7 +15,7 @@ const DEBUGFS: &str = "/sys/kernel/debug/binder";
 /// Where the log files are.
 #[derive(Clone, Debug)]
 pub struct Logs {
-    directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl Logs {
@@ -42,27 +42,18 @@ impl Logs {
         }
     }
 
-    /// Where they are.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// `state`: all processes, threads, nodes and handles.
     pub fn state(&self) -> Result<State> {
         self.read("state", |state| &state.unknown)
     }
 
-    /// `stats`: counts of everything.
     pub fn stats(&self) -> Result<Stats> {
         self.read("stats", |stats| &stats.unknown)
     }
 
-    /// `transaction_log`: the last transactions.
     pub fn transaction_log(&self) -> Result<TransactionLog> {
         self.read("transaction_log", |log| &log.unknown)
     }
 
-    /// `failed_transaction_log`: the last that failed.
     pub fn failed_transaction_log(&self) -> Result<TransactionLog> {
         self.read("failed_transaction_log", |log| &log.unknown)
     }
@@ -133,14 +124,14 @@ mod tests {
     fn what_a_driver_does_not_offer_is_told_from_what_is_gone() {
         let logs = logs("absent");
         assert_eq!(logs.failed_transaction_log().unwrap_err().kind, Kind::NotOffered);
-        fs::remove_dir(logs.directory()).unwrap();
+        fs::remove_dir(&logs.directory).unwrap();
         assert_eq!(logs.failed_transaction_log().unwrap_err().kind, Kind::Gone);
     }
 
     #[test]
     fn what_is_no_log_file_is_not_understood() {
         let logs = logs("foreign");
-        fs::write(logs.directory().join("state"), "hello\x1b\n").unwrap();
+        fs::write(logs.directory.join("state"), "hello\x1b\n").unwrap();
         let error = logs.state().unwrap_err();
         assert_eq!(error.kind, Kind::Io);
         assert!(error.message.ends_with(r#"it begins with "hello\u{1b}""#), "{}", error.message);

@@ -73,7 +73,6 @@ impl<T: AsRef<str>> From<T> for Span {
     }
 }
 
-/// Lines of text.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     lines: Vec<Vec<Span>>,
@@ -85,7 +84,6 @@ impl Page {
         self.line([Span::from(text)]);
     }
 
-    /// Adds a line.
     pub fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
         self.lines.push(spans.into_iter().collect());
     }
@@ -121,7 +119,6 @@ impl Page {
         }
     }
 
-    /// The text of all lines.
     pub fn render(&self, colour: bool) -> String {
         let mut text = String::new();
         for line in &self.lines {
@@ -170,7 +167,6 @@ impl Output {
         Self { json: options.json, colour: !refused && std::io::stdout().is_terminal() }
     }
 
-    /// Prints a report.
     pub fn print<T: Report>(&self, report: &T) -> Result<()> {
         self.write(&self.text(report)?)
     }

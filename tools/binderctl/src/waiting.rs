@@ -241,8 +241,7 @@ fn transaction(work: &Work) -> Option<&Transaction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binder_logs::Log;
-    use binder_logs::Mode;
+    use binder_logs::{Log, Mode};
 
     /// A thread's line, and what it makes and serves.
     fn thread(id: i32, looper: &str, calls: &[(&str, i64, &str, &str, i64)]) -> String {
@@ -271,21 +270,10 @@ mod tests {
 
     #[test]
     fn a_chain_leads_to_the_thread_that_works() {
-        let found = waiting(
-            &[
-                (10, thread(11, "00", &[("outgoing", 1, "10:11", "20:21", 900)])),
-                (
-                    20,
-                    thread(
-                        21,
-                        "12",
-                        &[("outgoing", 2, "20:21", "30:0", 800), ("incoming", 1, "10:11", "20:21", 900)],
-                    ),
-                ),
-                (30, thread(31, "12", &[("incoming", 2, "20:21", "30:31", 800)])),
-            ],
-            &[],
-        );
+        let first = thread(11, "00", &[("outgoing", 1, "10:11", "20:21", 900)]);
+        let calls = [("outgoing", 2, "20:21", "30:0", 800), ("incoming", 1, "10:11", "20:21", 900)];
+        let last = thread(31, "12", &[("incoming", 2, "20:21", "30:31", 800)]);
+        let found = waiting(&[(10, first), (20, thread(21, "12", &calls)), (30, last)], &[]);
         let chains = found.longest_chains();
         assert_eq!(chains.len(), 1);
         assert_eq!(chains[0].0.iter().map(|call| call.transaction).collect::<Vec<_>>(), [1, 2]);
@@ -316,21 +304,10 @@ mod tests {
 
     /// Two processes of one thread each, which call each other at once.
     fn crossed(limit: &str) -> Waiting {
-        waiting(
-            &[
-                (
-                    10,
-                    thread(11, "12", &[("outgoing", 1, "10:11", "20:0", 900)])
-                        + &pending(2, "20:21", "10:0", 800),
-                ),
-                (
-                    20,
-                    thread(21, "12", &[("outgoing", 2, "20:21", "10:0", 800)])
-                        + &pending(1, "10:11", "20:0", 900),
-                ),
-            ],
-            &[(10, limit), (20, limit)],
-        )
+        let one = thread(11, "12", &[("outgoing", 1, "10:11", "20:0", 900)]);
+        let other = thread(21, "12", &[("outgoing", 2, "20:21", "10:0", 800)]);
+        let (to_one, to_other) = (pending(2, "20:21", "10:0", 800), pending(1, "10:11", "20:0", 900));
+        waiting(&[(10, one + &to_one), (20, other + &to_other)], &[(10, limit), (20, limit)])
     }
 
     #[test]

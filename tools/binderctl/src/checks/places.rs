@@ -73,7 +73,7 @@ pub fn readable(seen: &Seen) -> Answer {
         ("transaction_log", seen.log.as_ref().map(|log| log.unknown.len())),
     ];
     let mut findings = Vec::new();
-    let mut note = format!("in {}", logs.directory().display());
+    let mut note = format!("in {}", logs.directory.display());
     for (name, unknown) in files {
         match unknown {
             Ok(0) => {}

@@ -20,7 +20,6 @@ const LATER: Duration = Duration::from_millis(100);
 /// From when on something counts as wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Milliseconds for which a thread may wait for a reply.
     pub waiting_ms: i64,
     /// Percent of a process's oneway space that have to be free.
     pub free_percent: i64,

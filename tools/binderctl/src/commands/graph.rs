@@ -221,8 +221,7 @@ impl Arrow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binder_logs::Log;
-    use binder_logs::Mode;
+    use binder_logs::{Log, Mode};
 
     const STATE: &str = "binder state:
 proc 10

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use binder_logs::{Node, State};
 use nix::sys::stat::{major, minor};
@@ -28,10 +27,8 @@ struct Listing {
 /// An instance and what is in it, or why that cannot be read.
 #[derive(Serialize)]
 struct Place {
-    directory: PathBuf,
-    max: Option<u32>,
-    logs: bool,
-    read_only: bool,
+    #[serde(flatten)]
+    instance: Instance,
     error: Option<String>,
     devices: Vec<Entry>,
 }
@@ -59,9 +56,8 @@ fn place(instance: Instance, options: &Options, state: Option<&State>) -> Place 
         Err(error) => (Vec::new(), Some(error.message)),
     };
     devices.retain(|device| options.wants(&device.name));
-    let Instance { directory, max, logs, read_only, .. } = instance;
     let entry = |device| Entry { managers: state.map(|state| managers(&device, state)), device };
-    Place { directory, max, logs, read_only, error, devices: devices.into_iter().map(entry).collect() }
+    Place { instance, error, devices: devices.into_iter().map(entry).collect() }
 }
 
 impl Report for Listing {
@@ -90,13 +86,13 @@ impl Report for Listing {
 
 impl Place {
     fn show(&self, page: &mut Page) {
-        let max = self.max.map(|max| format!("at most {max} devices"));
-        let logs = self.logs.then(|| "with log files".to_owned());
-        let read_only = self.read_only.then(|| "read-only".to_owned());
+        let max = self.instance.max.map(|max| format!("at most {max} devices"));
+        let logs = self.instance.logs.then(|| "with log files".to_owned());
+        let read_only = self.instance.read_only.then(|| "read-only".to_owned());
         let notes: Vec<String> = [max, logs, read_only].into_iter().flatten().collect();
         page.gap();
         page.line([
-            Span::new(Style::Strong, self.directory.display().to_string()),
+            Span::new(Style::Strong, self.instance.directory.display().to_string()),
             Span::new(Style::Dim, format!("  {}", notes.join(", "))),
         ]);
         if let Some(error) = &self.error {
@@ -160,8 +156,7 @@ fn opens(pid: i32, device: &Device) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binder_logs::Log;
-    use binder_logs::Mode;
+    use binder_logs::{Log, Mode};
 
     #[test]
     fn the_manager_is_who_owns_what_handle_0_is_of() {

@@ -212,7 +212,7 @@ impl<'a> Watch<'a> {
         processes
             .sort_by(|one, other| one.key(self.arguments.sort).total_cmp(&other.key(self.arguments.sort)));
         let no_latency = self.source.as_ref().err().cloned();
-        Ok(Table { processes, no_counts, no_latency, lost_events: self.calls.gaps().lost_events })
+        Ok(Table { processes, no_counts, no_latency, lost_events: self.calls.gaps.lost_events })
     }
 
     /// Fails if the device that was asked for was there, and is no longer.

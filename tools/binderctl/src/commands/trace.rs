@@ -103,7 +103,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<(
         }
         output.write(&format!("{HEADING}\n"))?;
     }
-    let start = source.start_time();
+    let start = source.started;
     let mut follower = Follower {
         calls: Calls::default(),
         names: Names::new(),
@@ -178,7 +178,7 @@ impl Follower<'_> {
                 text += &self.lines(&[call])?;
             }
         }
-        let summary = Summary { shown: self.shown, ended, gaps: self.calls.gaps() };
+        let summary = Summary { shown: self.shown, ended, gaps: self.calls.gaps };
         self.output.write(&(text + &self.output.text(&summary)?))
     }
 }

@@ -28,7 +28,7 @@ const NESTED_MAX: usize = 256;
 pub const ONEWAY: u32 = binder_sys::TransactionFlags::ONE_WAY.bits();
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// Its caller has the reply.
     Replied,
@@ -43,6 +43,7 @@ pub enum End {
     /// Its caller ended first.
     CallerEnded,
     /// It had not ended when the trace did.
+    #[default]
     Open,
 }
 
@@ -53,12 +54,10 @@ impl End {
     }
 }
 
-/// A call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// Its number; 0 for one that was refused.
     pub id: Id,
-    /// In how many others it is nested.
     pub depth: usize,
     /// The call that it is nested in, right above; 0: none.
     pub parent: Id,
@@ -79,7 +78,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether it has no reply.
     pub fn is_oneway(&self) -> bool {
         self.flags & ONEWAY != 0
     }
@@ -94,7 +92,6 @@ impl Call {
         Some(self.replied?.saturating_sub(self.received?))
     }
 
-    /// Nanoseconds from beginning to end.
     pub fn total(&self) -> u64 {
         self.ended.saturating_sub(self.sent)
     }
@@ -124,7 +121,8 @@ pub struct Calls {
     /// The call that a reply answers.
     replies: HashMap<Id, Id>,
     threads: HashMap<Pid, Thread>,
-    gaps: Gaps,
+    /// What could not be followed until now.
+    pub gaps: Gaps,
 }
 
 #[derive(Debug)]
@@ -154,11 +152,6 @@ enum Frame {
 }
 
 impl Calls {
-    /// What could not be followed until now.
-    pub fn gaps(&self) -> Gaps {
-        self.gaps
-    }
-
     /// Goes one event further. `end` is given what ends by it.
     pub fn take(&mut self, event: &Event, process_of: ProcessOf, end: &mut impl FnMut(Ended)) {
         let Event { time, thread, what } = *event;
@@ -220,13 +213,9 @@ impl Calls {
             node: sent.node,
             code: sent.code,
             flags: sent.flags,
-            size: None,
-            reply_size: None,
             sent: time,
-            received: None,
-            replied: None,
             ended: time,
-            end: End::Open,
+            ..Call::default()
         };
         match is_oneway {
             true => state.last_oneway = Some(sent.id),
@@ -354,23 +343,7 @@ impl Calls {
 }
 
 fn refused(time: u64, caller: Task, code: u32) -> Call {
-    Call {
-        id: 0,
-        depth: 0,
-        parent: 0,
-        caller,
-        server: Task::default(),
-        node: 0,
-        code: 0,
-        flags: 0,
-        size: None,
-        reply_size: None,
-        sent: time,
-        received: None,
-        replied: None,
-        ended: time,
-        end: End::Refused(code),
-    }
+    Call { caller, sent: time, ended: time, end: End::Refused(code), ..Call::default() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ pub type Pid = i32;
 /// The number of a transaction or a node.
 pub type Id = i32;
 
-/// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When, in nanoseconds of the monotonic clock.
@@ -18,7 +17,6 @@ pub struct Event {
     pub what: What,
 }
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A call or a reply was sent.
@@ -144,7 +142,6 @@ pub const FAILURES: [u32; 3] = {
     [BR_FAILED_REPLY, BR_DEAD_REPLY, BR_FROZEN_REPLY]
 };
 
-/// The event of threads that end, in the system `sched`.
 pub const OF_SCHEDULER: Wanted = Wanted {
     name: "sched_process_exit",
     needed: false,

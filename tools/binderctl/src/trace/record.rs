@@ -16,7 +16,6 @@ pub const HEADING: &str = "      TIME   TOTAL  QUEUED  SERVED  CALL";
 /// The flag of a call that takes descriptors in its reply, which most have.
 const ACCEPT_FDS: u32 = TransactionFlags::ACCEPT_FDS.bits();
 
-/// One call.
 #[derive(Serialize)]
 pub struct Record {
     id: Id,

@@ -30,7 +30,7 @@ pub fn followed(formats: &str, pages: [&[u8]; 2]) -> (Vec<Vec<Call>>, Gaps) {
         calls.take(&event, &mut |thread| thread, &mut |ended| trees.push(ended));
     }
     assert!(calls.finish(0).is_empty());
-    (trees, calls.gaps())
+    (trees, calls.gaps)
 }
 
 /// Those of the C driver.

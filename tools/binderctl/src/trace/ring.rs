@@ -40,7 +40,6 @@ impl Layout {
         })
     }
 
-    /// The records of a page.
     pub fn records<'a>(&self, page: &'a [u8]) -> Result<Records<'a>, Malformed> {
         let number = |slot: Slot| slot.read(page).map(|value| value as u64).ok_or(Malformed);
         let (time, commit) = (number(self.timestamp)?, number(self.commit)?);
@@ -187,7 +186,6 @@ impl Slot {
         Some(if self.signed { value.wrapping_shl(unused).wrapping_shr(unused) } else { value })
     }
 
-    /// Where it starts.
     pub fn offset(self) -> usize {
         self.offset
     }

@@ -42,7 +42,8 @@ pub struct Source {
     page: Vec<u8>,
     /// Events that others may still come before.
     held: Vec<Event>,
-    started: u64,
+    /// Since when events were recorded.
+    pub started: u64,
 }
 
 impl Source {
@@ -116,11 +117,6 @@ impl Source {
         let later = self.held.partition_point(|event| event.time <= until);
         let rest = self.held.split_off(later);
         std::mem::replace(&mut self.held, rest)
-    }
-
-    /// The time since which events were recorded.
-    pub fn start_time(&self) -> u64 {
-        self.started
     }
 }
 
