@@ -157,5 +157,5 @@ class Reporter:
 
 
 def short(nodeid):
-    """A stage by its name: test_contract.py::test_contract[um-debug rust] is contract[um-debug rust]."""
+    """A stage by its name: test_contract.py::test_contract[um rust] is contract[um rust]."""
     return nodeid.rpartition("::")[2].removeprefix("test_").partition("@")[0] or nodeid

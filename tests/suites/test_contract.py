@@ -11,11 +11,8 @@ BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", 
 # What the driver is told by numbers, sizes and addresses is what a task's width could change.
 NARROW = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::", "objects::", "handles::",
           "fds::", "fd_arrays::", "pointers::", "freeze::")
-# With a security module all calls pass its hooks, and nodes are told who calls them.
-SECURED = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
 # Debian's C driver has one device and no binderfs. None of our own kernels has asynchronous I/O.
 STOCK_C = ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", "::work_wakes_asynchronous_io")
-LSM = ("lsm=selinux",)
 # Where a part of the driver differs between architectures, or works on several CPUs at once.
 MACHINE = ("rust/", "drivers/android/entry/", "drivers/android/rust_binderfs.c", *CONTRACT)
 
@@ -72,8 +69,8 @@ def test_contract_built_in(tally):
 @pytest.mark.parametrize("driver", ("rust", "c"))
 @stage("drivers/android/rust_binder.rs", "drivers/android/ffi/", "drivers/android/entry/", *CONTRACT, takes=25)
 def test_contract_with_a_security_module(tally, driver):
-    contract.suite(tally, UM, driver, only=SECURED, boot=LSM, recalled=True)
-    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=LSM, policy=True, recalled=True)
+    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, recalled=True)
+    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, policy=True, recalled=True)
 
 
 @stage("drivers/android/entry/", "rust/kernel/", *CONTRACT, takes=20)

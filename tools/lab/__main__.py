@@ -3,6 +3,7 @@
 
 import argparse
 import errno
+import os
 import shutil
 import signal
 import sys
@@ -58,7 +59,7 @@ def _parser():
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: stages whose names match, such as 'client or trace'")(
         "--since", default="", metavar="REF", help="the stages that the difference to this commit can affect")(
         "--resume", help="1: what failed in the last run")
-    target("torture", lambda a: test.run(a.only, torture=True), "the long runs outside `make test`")(
+    target("torture", _torture, "the long runs outside `make test`")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: mutants, load, fuzz, aosp, packages, patches, 32_bit, arm64, ...")(
         "--seed", type=int, help="what random choices start from")("--count", type=int, help="how many mutants or programs")(
         "--seconds", type=int, help="how long the load runs")
@@ -92,6 +93,12 @@ def _parser():
     target("clean", lambda _: shutil.rmtree(BUILD, ignore_errors=True), "remove what was built in this tree")
     target("purge", lambda _: cache.purge(), "remove the cache that all checkouts share")
     return parser
+
+
+def _torture(arguments):
+    for name in ("seed", "count", "seconds"):
+        os.environ[f"TORTURE_{name.upper()}"] = str(getattr(arguments, name) or "")
+    return test.run(arguments.only, torture=True)
 
 
 def _guest(name):

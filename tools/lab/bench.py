@@ -22,7 +22,7 @@ from report import plugins, symbols
 CRATE = "tools/binder-bench"
 HOME = BUILD / "bench"
 # Where things are counted, where upstream's driver is, of which Debian has no module, and where times are measured.
-COUNTED, UPSTREAM, TIMED = stock.NAMES[0], "x86_64", "um"
+COUNTED, UPSTREAM, TIMED = stock.NAMES[0], "x86_64", "um-plain"
 DRIVERS = ("c", "rust")
 # Addresses stay where the next boot has them. A CPU that is idle halts, and is woken by an interrupt: QEMU's MWAIT would turn round instead.
 _BOOT = ("nokaslr", "idle=halt")

@@ -7,11 +7,11 @@ lines come, how often, and their numbers are not compared: that there is one of 
 
 import re
 
-from . import examples, foreign, guest, packages, proc, programs
+from . import examples, foreign, guest, packages, proc, programs, stock
 from .versions import BUILD, PINNED
 
 # Its kernel has what bpftrace needs, but for descriptions of its types (BTF).
-GUEST = "x86_64"
+GUEST = stock.NAMES[0]
 # The first filesystem takes 240 MB while the kernel unpacks it, and as much again afterwards.
 MEMORY = 1024
 

@@ -18,6 +18,10 @@ _PATIENCE = ("--patience", "15", "--timeout", "90")
 # Upstream's driver fails many tests, and each failure takes as long as the test is patient.
 _IMPATIENCE = ("--patience", "1", "--timeout", "8")
 
+# With a security module all calls pass its hooks, and nodes are told who calls them.
+LSM = ("lsm=selinux",)
+SECURED = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
+
 # Tests whose processes or threads go on by themselves, and meet in the driver when they like, want two CPUs. In all others a
 # thread is told one step after the other: one CPU is enough, and spins for no lock that the other one holds. By the beginnings of
 # their names.
@@ -47,7 +51,7 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), wi
         files["/lab/named"] = _named(program, part)
         argv += ["--named", "/lab/named"]
     if policy:
-        files["/lab/policy"] = _policy()
+        files["/lab/policy"] = compiled_policy()
         argv += ["--policy", "/lab/policy"]
     if near_limits and driver == "rust":
         argv = [*_FEW_PIDS, *argv, "--near-limits"]
@@ -101,7 +105,7 @@ def _named(program, cpus):
     return _written(BUILD / f"tests-on-{cpus}-cpus", "".join(f"{name}\n" for name in names if name.startswith(TWO_CPUS) == (cpus > 1)))
 
 
-def _policy():
+def compiled_policy():
     """The tests' policy of SELinux, compiled."""
     packages.ensure("policy")
     part = BUILD / f"policy.{threading.get_ident()}"

@@ -145,13 +145,8 @@ def retention():
     return 1 if too_much else 0
 
 
-def stages():
-    """(title, function of a tally) of what `make test` holds: a boot of ours each, if the driver has changed; growth.stage is one more."""
-    return [("counted and weighed next to C's", _stage_of_weights), ("memory kept when the driver is unloaded", _stage_of_unloading),
-            ("lines that move between CPUs", _stage_of_lines)]
-
-
-def _stage_of_weights(tally):
+def stage_of_weights(tally):
+    """Instructions, locked operations, memory, what stays, and a traced call: of one boot."""
     ours, base = weighed("rust"), weighed("c")
     recorded, found = read(), figures(ours, base)
     for kind in (INSTRUCTIONS, LOCKED, MEMORY):
@@ -159,15 +154,13 @@ def _stage_of_weights(tally):
     dearer = [f"a traced null call takes {ours['traced']:.0f} instructions, C's {base['traced']:.0f}"] if ours["traced"] > base["traced"] else []
     _tell(tally, "instructions of a traced call next to C's", [""], dearer)
     _tell(tally, "memory kept", ours["kept"], kept_too_much(base["kept"], ours["kept"]))
-
-
-def _stage_of_unloading(tally):
     boot = bench.Boot("what stays when the driver is unloaded", "rust", _UNLOADED, timeout=1500)
     ours = bench.counted("unloaded", boot, lambda files: kept(json.loads(files["kept.json"])["cells"]))
     _tell(tally, "memory kept when the driver is unloaded", ours, kept_too_much({}, ours))
 
 
-def _stage_of_lines(tally):
+def stage_of_lines(tally):
+    """Cache lines that move between CPUs, and whether the plugin sees known cases."""
     known, wrong = moves.known_cases()
     _tell(tally, "lines that move, in known cases", [""] * known, wrong)
     _tell(tally, LINES.what, *judge(LINES, read().get("lines", {}), moves.held()))

@@ -18,12 +18,12 @@ import subprocess
 import tempfile
 import tomllib
 
-from . import cache, frames, guest, kernel, kmsg, mutant_module, programs, say, suite
+from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say
 from .mutant_module import BY_HAND, Copy
 from .versions import ROOT
 
 TABLE = ROOT / "tests/mutants.toml"
-GUEST = "um-debug"
+GUEST = "um"
 # How many proofs of lessons `make test` tries, and the share of a sample that has to be killed: 86 % of 150 were.
 OF_TODAY = 5
 LEAST = 0.8
@@ -56,8 +56,8 @@ class Way:
 
 PLAIN = Way("contract")
 _OWN_WAYS = {
-    "security": Way("security", suite.GROUPS_LSM, suite.LSM),
-    "policy": Way("policy", ("policy::",), suite.LSM, policy=True),
+    "security": Way("security", contract.SECURED, contract.LSM),
+    "policy": Way("policy", ("policy::",), contract.LSM, policy=True),
     "charging": Way("charging", ("charging::", "reclaim::"), parameters="charge_buffers=1"),
 }
 WAYS = (PLAIN, *_OWN_WAYS.values(), Way("handoff", ("placement::",), parameters="handoff=2"), Way(KUNIT, (KUNIT,)))
@@ -346,7 +346,7 @@ class Runs:
         argv = [*argv, "/lab/contract", "run", "--driver", "rust", "--near-limits", "--patience", str(_PATIENCE),
                 "--timeout", str(_LIMIT)]
         if way.policy:
-            files["/lab/policy"] = suite.compiled_policy()
+            files["/lab/policy"] = contract.compiled_policy()
             argv += ["--policy", "/lab/policy"]
         return guest.Job(argv=argv, module=self.module, load=False, files=files, boot=(*way.boot, "kunit.filter_glob=none"),
                          silence=_SILENCE, timeout=timeout, memory=1024)

@@ -92,11 +92,11 @@ def test_a_stage_judges_all_that_the_boot_has_counted(monkeypatch):
     monkeypatch.setattr(gate, "read", lambda: recorded)
     monkeypatch.setattr(gate, "weighed", lambda driver: ours if driver == "rust" else base)
     tally = Tally()
-    gate._stage_of_weights(tally)
+    gate.stage_of_weights(tally)
     assert [row[1] for row in tally.rows.values()] == [0] * 5
     worse = {"counts": weighed(0.6)["counts"], "memory": {"node": 80}, "traced": 2, "kept": {"call answered": [100, 0]}}
     monkeypatch.setattr(gate, "weighed", lambda driver: worse if driver == "rust" else base)
-    gate._stage_of_weights(tally := Tally())
+    gate.stage_of_weights(tally := Tally())
     assert [row[1] for row in tally.rows.values()] == [len(bench_run._MAIN)] * 2 + [1] * 3
 
 

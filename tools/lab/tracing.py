@@ -8,7 +8,7 @@ from . import foreign, guest, programs
 from .versions import PINNED
 
 # A kernel in which both drivers are modules, and one that watches memory.
-GUEST, WATCHED = "um", "x86_64-debug"
+GUEST = "um"
 EVENTS = 31
 # What no scene that both drivers play can show: where the C driver's event is read, the kernel warns of its pointer.
 UNSEEN = {"binder_netlink_report"}

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make fuzz`: random commands on the C driver and on ours, which have to do the same."""
+"""The two load generators of the contract's program: valid traffic of many processes, and random commands on two drivers."""
 
 import difflib
 
 from . import guest, kernel, programs, say
+from .run import last_words, run
 
 _DRIVERS = ("c", "rust")
-# Where a trace begins to differ, that much is shown of it.
+# Lines of a trace that are shown from where it begins to differ.
 _SHOWN = 30
 
 
-def run(name, first, count):
+def run_load(tally, name, driver, seconds, *words, icount=False):
+    """Traffic for so many seconds; `words`: its options. With `icount` the guest's time is its instructions."""
+    title = " ".join(["load", name, driver, f"{seconds} s", *words])
+    argv = ["/lab/contract", "load", "--driver", driver, "--seconds", str(seconds), *words]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": programs.build_for(name, "tests/contract")}, icount=icount,
+                    cpus=1 if icount else 2, timeout=seconds * (100 if icount else 3) + 200)
+    result = run(title, name, job)
+    say.lines(*last_words(result.output))
+    tally.one(title, result.good)
+
+
+def fuzz(name, first, count):
     """Compare the drivers' traces of `count` seeds; how many differ."""
     program = programs.build("tests/contract")
-    lines = [_run(name, driver, program, first, count) for driver in _DRIVERS]
+    lines = [_traces(name, driver, program, first, count) for driver in _DRIVERS]
     different = [a.split()[1] for a, b in zip(*lines) if a != b]
     died = [line for driver in lines for line in driver if " died: " in line]
     for line in died:
@@ -21,13 +33,13 @@ def run(name, first, count):
     if len(lines[0]) != count or len(lines[1]) != count:
         raise say.LabError(f"{count} seeds, but {len(lines[0])} and {len(lines[1])} traces")
     for seed in different[:3]:
-        traces = [_run(name, driver, program, int(seed), 1, "--trace") for driver in _DRIVERS]
+        traces = [_traces(name, driver, program, int(seed), 1, "--trace") for driver in _DRIVERS]
         print("\n".join(list(difflib.unified_diff(*traces, *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
     print(f"\n{count - len(different)} of {count} seeds the same on {' and '.join(_DRIVERS)}")
     return len(different) + len(died)
 
 
-def _run(name, driver, program, first, count, *more):
+def _traces(name, driver, program, first, count, *more):
     """The lines that the seeds print on a driver."""
     argv = ["/lab/contract", "fuzz", "--seed", str(first), "--count", str(count), *more]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=120 + count)
