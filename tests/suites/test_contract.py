@@ -19,14 +19,19 @@ MACHINE = ("rust/", "drivers/android/entry/", "drivers/android/rust_binderfs.c",
 
 @stage(*DRIVER, *CONTRACT, takes=120)
 def test_contract_um_rust_one_cpu(tally):
-    """With KASAN, lockdep and kmemleak, and with the driver's numbers near their ends, after KUnit's suites."""
-    result = contract.suite(tally, UM, "rust", "contract um rust, one CPU", part=1, near_limits=True, kunit=True, boot=kunit.UNHURRIED)
-    kunit.count(tally, result.kernel_log)
+    """With KASAN, lockdep and kmemleak, and with the driver's numbers near their ends."""
+    contract.suite(tally, UM, "rust", "contract um rust, one CPU", part=1, near_limits=True)
 
 
 @stage(*DRIVER, *CONTRACT, takes=100, both_cpus=True)
 def test_contract_um_rust_two_cpus(tally):
-    contract.suite(tally, UM, "rust", "contract um rust, two CPUs", part=2, near_limits=True, kunit=True, boot=kunit.UNHURRIED)
+    contract.suite(tally, UM, "rust", "contract um rust, two CPUs", part=2, near_limits=True)
+
+
+@stage(*DRIVER, takes=30)
+def test_kunit(tally):
+    result = contract.suite(tally, UM, "rust", "KUnit um", only=("ioctl::",), near_limits=True, kunit=True, boot=kunit.UNHURRIED)
+    kunit.count(tally, result.kernel_log)
 
 
 @stage(*CONTRACT, takes=110)

@@ -575,7 +575,7 @@ impl Worker {
     /// Links to the death of an object that came in a buffer, in one of several ways.
     fn link(&mut self, handle: u32, owner: u32) {
         let number = self.process.next_link.fetch_add(1, SeqCst);
-        let cookie = number * NUMBER | u64::from(handle);
+        let cookie = (number * NUMBER) | u64::from(handle);
         match number % 8 {
             // The link goes with the handle, when the buffer is freed.
             0 => self.out.request_death(handle, cookie),
