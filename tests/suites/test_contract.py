@@ -30,7 +30,7 @@ def test_contract_um_rust_two_cpus(tally):
 
 @stage(*DRIVER, takes=30)
 def test_kunit(tally):
-    result = contract.suite(tally, UM, "rust", "KUnit um", only=("ioctl::",), near_limits=True, kunit=True, boot=kunit.UNHURRIED)
+    result = contract.suite(tally, UM, "rust", "KUnit um", only=("ioctl::",), kunit=True, boot=kunit.UNHURRIED)
     kunit.count(tally, result.kernel_log)
 
 
@@ -64,7 +64,7 @@ def test_contract_32_bit(tally, driver):
                    recalled=True)
 
 
-@stage("drivers/android/Kconfig", "drivers/android/Makefile", "drivers/android/entry/", "drivers/android/rust_binder.rs",
+@stage("drivers/android/Kbuild", "drivers/android/entry/", "drivers/android/rust_binder.rs",
        "tools/lab/install.py", *CONTRACT, takes=50)
 def test_contract_built_in(tally):
     """Our driver as a part of the kernel, which is linked anew from the objects of the other one."""

@@ -10,7 +10,7 @@ from lab.versions import ROOT
 from stages import CONTRACT, stage
 
 UM = "um"
-TRACE = ("drivers/android/trace/", "drivers/android/Makefile", "tools/lab/tracing.py")
+TRACE = ("drivers/android/trace/", "drivers/android/Kbuild", "tools/lab/tracing.py")
 LOGS = ("drivers/android/logs/", "tools/binder-logs/")
 # What the kernel's netlink tool prints of a call that is slow, without numbers.
 SLOW_CALL = {"context": "binder",

@@ -37,8 +37,8 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), wi
     """Run the suite in guest `name` and add its counts; the guest's result.
 
     `only`: the tests whose names contain one of these. `part`: those that want so many CPUs. `boot`: words for the
-    guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's numbers start near their ends. `kunit`: the
-    driver runs its KUnit suites when it is loaded. `policy`: the security module gets that of the tests. `recalled`: a run that
+    guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's numbers start near their ends. `kunit`: so they do, and
+    the driver runs its KUnit suites when it is loaded. `policy`: the security module gets that of the tests. `recalled`: a run that
     passed on the C driver is not repeated. `watched`: kprobes count the callbacks that the kernel calls.
     """
     title = title or " ".join(["contract", name, driver, *boot])
@@ -53,12 +53,13 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), wi
     if policy:
         files["/lab/policy"] = compiled_policy()
         argv += ["--policy", "/lab/policy"]
-    if near_limits and driver == "rust":
+    if driver == "rust" and (near_limits or kunit):
         argv = [*_FEW_PIDS, *argv, "--near-limits"]
     if watched:
         argv = callbacks.watched(argv)
-    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, boot=boot, cpus=part or cpus,
-                    module=module.build_variant(built, near_limits, kunit) if driver == "rust" else None,
+    checked = driver == "rust" and (near_limits or kunit)
+    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, cpus=part or cpus,
+                    boot=boot if kunit or not checked else (*boot, "kunit.enable=0"), module=module.build_checked(built) if checked else None,
                     # Debian's kernels know memory nodes.
                     qemu=emulator.two_nodes(guest.Job.memory) if name in stock.NAMES else ())
     result = recall.run(built, job, lambda: run(title, name, job)) if recalled and driver == "c" else run(title, name, job)

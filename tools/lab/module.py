@@ -7,9 +7,8 @@ from .versions import BUILD, ROOT
 DRIVER = ROOT / "drivers/android"
 # What a module may be made of besides its own folder.
 SOURCES = (DRIVER, ROOT / "rust", ROOT / "include")
-# Numbers start near their ends: see drivers/android/pure/numbers.rs.
-NEAR_LIMITS = "CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y"
-KUNIT = "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y"
+# For numbers near their ends see drivers/android/pure/numbers.rs.
+CHECKED = ("CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y", "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y")
 # Where this process has brought our driver up to date: what is edited meanwhile is for the next command.
 _current = set()
 
@@ -43,12 +42,9 @@ def folder(kernel, name):
     return out
 
 
-def build_variant(kernel, near_limits=False, kunit=False):
-    """Our driver with numbers that start near their ends, or with its KUnit suites."""
-    chosen = [("-near-limits", NEAR_LIMITS)] * near_limits + [("-kunit", KUNIT)] * kunit
-    if not chosen:
-        return build(kernel)
-    return build(kernel, name="module" + "".join(name for name, _ in chosen), arguments=tuple(word for _, word in chosen))
+def build_checked(kernel):
+    """Our driver with its KUnit suites, and with numbers that start near their ends."""
+    return build(kernel, name="module-checked", arguments=CHECKED)
 
 
 def command(kernel, out, *arguments, sources=DRIVER, target="modules"):

@@ -74,7 +74,7 @@ def _generator():
 def build(kernel, copy):
     """A module with KUnit's suites and numbers near their ends."""
     out = module.folder(kernel, f"mutants-{copy.name}")
-    command = module.command(kernel, out, *kunit.SWITCHES, sources=copy.folder / "drivers/android")
+    command = module.command(kernel, out, *module.CHECKED, sources=copy.folder / "drivers/android")
 
     def attempt():
         done = subprocess.run([str(word) for word in command], text=True, capture_output=True,
