@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The copy of the driver in which each fault stands beside what it replaces.
 
-use crate::find::Place;
-use crate::site::Site;
+use crate::find::{Place, Site};
 use crate::tree::Source;
 use anyhow::Context;
 use serde::Serialize;
