@@ -31,7 +31,7 @@ _LESSON = re.compile(r"[RCST]\d+")
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
 KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
 # What a step of a test and a test may take, in seconds; a guest without a word for longer hangs.
-_PATIENCE, _LIMIT, _SILENCE = 8, 30, 90
+_PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
 # A failure after so many milliseconds may be the machine's, and is looked at twice.
 _SLOW = 7000
 # Milliseconds of the tests that are tried first.
@@ -338,7 +338,8 @@ class Runs:
                 return ends
         if not result.good and current is not None:
             why = (result.problems or ["a bad exit status"])[0]
-            ends.setdefault(current, End(True, "", why, "hung" in why))
+            is_silent = "hung" in why
+            ends.setdefault(current, End(True, "", "the guest hung" if is_silent else why, is_silent))
         return ends
 
     def _job(self, way, argv, files, timeout):
