@@ -9,11 +9,10 @@ import dataclasses
 import functools
 import json
 import os
-import pathlib
 import re
 import subprocess
 
-from . import cache, kunit, module, programs, say, toolchain
+from . import kunit, module, programs, say, toolchain
 from .versions import BUILD, ROOT
 
 HOME = BUILD / "mutants"
@@ -51,28 +50,13 @@ class Copy:
         return manifest["sites"], manifest["regions"]
 
 
-@dataclasses.dataclass
-class Mutants:
-    """What was built, a module or a program of tests, and the faults in it."""
-
-    made: pathlib.Path
-    sites: list
-
-    def by_key(self):
-        return {site["key"]: site for site in self.sites}
-
-    def content(self):
-        """A word that changes with what was built."""
-        return cache.content(self.made)[:12]
-
-
 @functools.cache
 def _generator():
     return programs.build("tools/mutants")
 
 
 def build(kernel, copy):
-    """A module with KUnit's suites and numbers near their ends."""
+    """A module with KUnit's suites and numbers near their ends, and the faults in it by their keys."""
     out = module.folder(kernel, f"mutants-{copy.name}")
     command = module.command(kernel, out, *module.CHECKED, sources=copy.folder / "drivers/android")
 
@@ -83,11 +67,11 @@ def build(kernel, copy):
         return done.returncode == 0, done.stdout + done.stderr
 
     sites = _refined(f"building {copy.name} mutants for {kernel.guest.name}", copy, attempt)
-    return Mutants(out / "binder_rust.ko", sites)
+    return out / "binder_rust.ko", sites
 
 
 def build_host(copy):
-    """The host's tests, which know less than the kernel, so that fewer faults compile."""
+    """The program of the host's tests, and the faults in it: fewer, as the host knows less than the kernel."""
     program = []
 
     def attempt():
@@ -99,7 +83,7 @@ def build_host(copy):
         return done.returncode == 0, "\n".join(json.dumps(m["message"]) for m in messages if "message" in m)
 
     sites = _refined("building the host's tests with mutants", copy, attempt)
-    return Mutants(pathlib.Path(program[0]), sites)
+    return program[0], sites
 
 
 def _refined(title, copy, attempt):
@@ -111,7 +95,7 @@ def _refined(title, copy, attempt):
             sites, regions = copy.write(without)
             good, said = attempt()
             if good:
-                return sites
+                return {site["key"]: site for site in sites}
             blamed = _blamed(said, copy.folder, sites, regions)
             wrong = blamed & {site["key"] for site in sites if site["operator"] == BY_HAND}
             if wrong or not blamed:

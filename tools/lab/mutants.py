@@ -31,7 +31,7 @@ _LESSON = re.compile(r"[RCST]\d+")
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
 KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
 # What a step of a test and a test may take, in seconds; a guest without a word for longer hangs.
-_PATIENCE, _LIMIT, _SILENCE = 8, 30, 90
+_PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
 # A failure after so many milliseconds may be the machine's, and is looked at twice.
 _SLOW = 7000
 # Milliseconds of the tests that are tried first.
@@ -186,11 +186,11 @@ def _room(site):
 
 def _on_host(host, key, tests):
     """The end of a fault in the host's tests whose names contain `tests`."""
-    site = host.by_key().get(key)
-    if not site or not tests:
+    program, sites = host
+    if key not in sites or not tests:
         return End(False)
-    with subprocess.Popen([host.made, tests], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, "MUTANT": str(site["number"])}) as child:
+    with subprocess.Popen([program, tests], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, "MUTANT": str(sites[key]["number"])}) as child:
         try:
             said, _ = child.communicate(timeout=_HOST_LIMIT)
         except subprocess.TimeoutExpired:
@@ -207,8 +207,8 @@ class Runs:
 
     def __init__(self, copy):
         self._kernel = kernel.build(GUEST)
-        built = mutant_module.build(self._kernel, copy)
-        self.module, self.sites, self._home = built.made, built.by_key(), copy.folder
+        self.module, self.sites = mutant_module.build(self._kernel, copy)
+        self._home = copy.folder
         self._program = programs.build("tests/contract")
         self.content = cache.content(self.module, self._program)[:12]
         names = subprocess.run([self._program, "list"], text=True, capture_output=True, check=True).stdout
@@ -338,7 +338,8 @@ class Runs:
                 return ends
         if not result.good and current is not None:
             why = (result.problems or ["a bad exit status"])[0]
-            ends.setdefault(current, End(True, "", why, "hung" in why))
+            is_silent = "hung" in why
+            ends.setdefault(current, End(True, "", "the guest hung" if is_silent else why, is_silent))
         return ends
 
     def _job(self, way, argv, files, timeout):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The operators on C. Nothing outside of functions is broken.
 
-use crate::find::{is_in, Fault, Found, Place};
+use crate::find::{is_in, Found, Place, Site};
 use crate::same::overlap;
 use crate::tree::{children, first_child, Source};
 use tree_sitter::Node;
@@ -13,10 +13,10 @@ const CLOSED: &str =
 const CHECKED_BY_COMPILER: &str = "BUILD_BUG_ON static_assert offsetof container_of min_t max_t";
 
 /// All faults of a source, in the order of the text.
-pub fn faults(source: &Source) -> Vec<Fault> {
+pub fn faults(source: &Source) -> Vec<Site> {
     let mut found = Found::new(source);
     visit(&mut found, source.tree.root_node());
-    found.faults
+    found.sites
 }
 
 fn visit<'a>(found: &mut Found<'a>, node: Node<'a>) {

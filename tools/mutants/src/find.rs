@@ -2,6 +2,7 @@
 //! The faults of a source as they are found, and the operators that C and Rust share.
 
 use crate::tree::Source;
+use serde::Serialize;
 use tree_sitter::Node;
 
 /// How a fault stands in the text.
@@ -19,48 +20,73 @@ pub enum Place {
     Around,
 }
 
-/// A fault that an operator has found.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    /// The syntax tree's number of the expression, statement or body.
-    pub node: usize,
-    pub place: Place,
-    pub operator: &'static str,
-    pub function: String,
+/// A fault: where it is and what it does.
+#[derive(Clone, Debug, Serialize)]
+pub struct Site {
+    /// The value of the module's parameter for it: 1 and above.
+    pub number: u32,
+    /// Made of the file, the function, and what the fault does: edits elsewhere leave it as it is.
+    pub key: String,
+    pub file: String,
     pub line: usize,
-    /// The text that is replaced, and what replaces it.
+    pub function: String,
+    pub operator: &'static str,
+    /// The text that is replaced, and what replaces it, in one line each.
     pub original: String,
     pub mutated: String,
+    /// The syntax tree's number of the expression, statement or body.
+    #[serde(skip)]
+    pub node: usize,
+    #[serde(skip)]
+    pub place: Place,
+    /// The mutated text as it is written.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// The faults found so far.
 pub struct Found<'a> {
     pub source: &'a Source,
-    pub faults: Vec<Fault>,
-    /// The function that is being read. Faults are in functions only.
+    pub sites: Vec<Site>,
+    /// The function that is being read. Operators find faults in functions only.
     pub function: Option<String>,
 }
 
 impl<'a> Found<'a> {
     pub fn new(source: &'a Source) -> Self {
-        Self { source, faults: Vec::new(), function: None }
+        Self { source, sites: Vec::new(), function: None }
     }
 
     pub fn instead(&mut self, node: Node<'a>, operator: &'static str, mutated: String) {
         self.add(node, Place::Instead, operator, self.source.at(node).to_string(), mutated);
     }
 
+    /// Adds a fault that has no number and key yet.
     pub fn add(
         &mut self,
         node: Node<'a>,
         place: Place,
         operator: &'static str,
         original: String,
-        mutated: String,
+        text: String,
     ) {
         if let Some(function) = self.function.clone() {
-            let line = node.start_position().row + 1;
-            self.faults.push(Fault { node: node.id(), place, operator, function, line, original, mutated });
+            let (file, line) = (self.source.path.clone(), node.start_position().row + 1);
+            let (number, key, node) = (0, String::new(), node.id());
+            let (original, mutated) = (plain(&original), plain(&text));
+            self.sites.push(Site {
+                number,
+                key,
+                file,
+                line,
+                function,
+                operator,
+                original,
+                mutated,
+                node,
+                place,
+                text,
+            });
         }
     }
 
@@ -117,6 +143,12 @@ impl<'a> Found<'a> {
         let (left, right) = (self.source.field(node, "left"), self.source.field(node, "right"));
         self.instead(node, kind, format!("{left} {other} {right}"));
     }
+}
+
+/// A text in one line.
+fn plain(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or(line));
+    lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a word is one of those in a list with spaces between them.

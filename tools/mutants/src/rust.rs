@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The operators on Rust: what can be wrong with an expression, a statement, a function.
 
-use crate::find::{is_in, Fault, Found, Place};
+use crate::find::{is_in, Found, Place, Site};
 use crate::same;
 use crate::tree::{children, first_child, Source};
 use std::collections::HashMap;
@@ -12,19 +12,10 @@ const CLOSED: &str = "const_item static_item attribute_item inner_attribute_item
     use_declaration macro_definition macro_invocation const_block parameters type_arguments type_parameters array_type
     line_comment block_comment";
 
-/// Methods that are easily taken for each other.
-const METHODS: &[(&str, &str)] = &[
-    ("min", "max"),
-    ("any", "all"),
-    ("first", "last"),
-    ("push_back", "push_front"),
-    ("pop_front", "pop_back"),
-    ("take_first", "take_last"),
-    ("notify_all", "notify_one"),
-    ("is_some", "is_none"),
-    ("is_ok", "is_err"),
-    ("fetch_add", "fetch_sub"),
-];
+/// Pairs of methods that are easily taken for each other.
+const METHODS: &str =
+    "min max any all first last push_back push_front pop_front pop_back take_first take_last
+    notify_all notify_one is_some is_none is_ok is_err fetch_add fetch_sub";
 
 /// How the names of methods begin that return a bool.
 const PREDICATES: &str = "is_ has_ wants_ contains starts_with ptr_eq accepts_ exceeds_";
@@ -74,10 +65,10 @@ impl Enums {
 }
 
 /// All faults of a source, in the order of the text.
-pub fn faults(source: &Source, enums: &Enums) -> Vec<Fault> {
+pub fn faults(source: &Source, enums: &Enums) -> Vec<Site> {
     let mut walk = Walk { found: Found::new(source), source, enums, of_type: String::new() };
     walk.visit(source.tree.root_node());
-    walk.found.faults
+    walk.found.sites
 }
 
 struct Walk<'a> {
@@ -221,9 +212,10 @@ impl<'a> Walk<'a> {
             "scoped_identifier" => self.source.field(function, "name"),
             _ => "",
         };
-        let pair = METHODS.iter().find(|pair| is_method && (pair.0 == name || pair.1 == name));
-        if let Some((one, other)) = pair {
-            let other = if *one == name { other } else { one };
+        let methods: Vec<_> = METHODS.split_whitespace().collect();
+        let known = methods.iter().position(|method| is_method && *method == name);
+        if let Some(index) = known {
+            let other = methods[index ^ 1];
             let (receiver, arguments) =
                 (self.source.field(function, "value"), self.source.field(node, "arguments"));
             self.found.instead(node, "method", format!("{receiver}.{other}{arguments}"));

@@ -1,74 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults with their names and places: those that operators find, and those that somebody wrote.
 
-use crate::find::{Fault, Place};
+use crate::find::{Found, Place, Site};
 use crate::rust::{is_const, Enums};
 use crate::tree::{children, Source};
 use crate::{c, rust};
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::HashMap;
 use tree_sitter::Node;
-
-/// A fault with its name.
-#[derive(Clone, Debug, Serialize)]
-pub struct Site {
-    /// The value of the module's parameter for it: 1 and above.
-    pub number: u32,
-    /// Made of the file, the function, and what the fault does: edits elsewhere leave it as it is.
-    pub key: String,
-    pub file: String,
-    pub line: usize,
-    pub function: String,
-    pub operator: &'static str,
-    pub original: String,
-    pub mutated: String,
-    #[serde(skip)]
-    pub node: usize,
-    #[serde(skip)]
-    pub place: Place,
-    /// The mutated text as it is written.
-    #[serde(skip)]
-    pub text: String,
-}
 
 /// All faults that the operators find in all sources, numbered.
 pub fn numbered(sources: &[Source]) -> Vec<Site> {
     let sources: Vec<_> = sources.iter().filter(|source| !source.is_spared()).collect();
     let enums = Enums::of(&sources);
     let mut seen = HashMap::new();
-    let mut sites = Vec::new();
-    for source in sources {
-        let faults = if source.is_c { c::faults(source) } else { rust::faults(source, &enums) };
-        for Fault { node, place, operator, function, line, original, mutated: text } in faults {
-            let (original, mutated) = (plain(&original), plain(&text));
-            let what = [&source.path, &function, operator, &original, &mutated].join("\n");
-            let times = seen.entry(what.clone()).or_insert(0u32);
-            *times += 1;
-            let (number, key) = (sites.len() as u32 + 1, key(&format!("{what}\n{times}")));
-            let file = source.path.clone();
-            sites.push(Site {
-                number,
-                key,
-                file,
-                line,
-                function,
-                operator,
-                original,
-                mutated,
-                node,
-                place,
-                text,
-            });
-        }
+    let found = |source: &&Source| if source.is_c { c::faults(source) } else { rust::faults(source, &enums) };
+    let mut sites: Vec<_> = sources.iter().flat_map(found).collect();
+    for (site, number) in sites.iter_mut().zip(1..) {
+        let what = [&site.file, &site.function, site.operator, &site.original, &site.mutated].join("\n");
+        let times = seen.entry(what.clone()).or_insert(0u32);
+        *times += 1;
+        site.number = number;
+        site.key = key(&format!("{what}\n{times}"));
     }
     sites
-}
-
-/// A text in one line.
-fn plain(text: &str) -> String {
-    let lines = text.lines().map(|line| line.split("//").next().unwrap_or(line));
-    lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
 /// Eight digits that stand for a text: FNV-1a, folded.
@@ -103,21 +59,16 @@ pub fn by_hand(sources: &[Source], faults: &[ByHand], last: u32) -> anyhow::Resu
     for (fault, number) in faults.iter().zip(last + 1..) {
         for source in sources {
             let edits: Vec<_> = fault.edits.iter().filter(|edit| edit.0 == source.path).collect();
+            let mut found = Found::new(source);
+            found.function = Some(String::new());
             for (node, text) in placed(source, &edits).with_context(|| fault.name.clone())? {
-                sites.push(Site {
-                    number,
-                    key: fault.name.clone(),
-                    file: source.path.clone(),
-                    line: node.start_position().row + 1,
-                    function: String::new(),
-                    operator: "by hand",
-                    original: String::new(),
-                    mutated: String::new(),
-                    node: node.id(),
-                    place: Place::Around,
-                    text,
-                });
+                found.add(node, Place::Around, "by hand", String::new(), text);
             }
+            sites.extend(found.sites.into_iter().map(|site| Site {
+                number,
+                key: fault.name.clone(),
+                ..site
+            }));
         }
         anyhow::ensure!(
             sites.last().is_some_and(|site| site.number == number),

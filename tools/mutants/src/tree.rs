@@ -2,6 +2,7 @@
 //! The driver's sources and their syntax trees.
 
 use anyhow::Context;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tree_sitter::{Node, Parser, Tree};
 
@@ -15,7 +16,7 @@ pub struct Source {
 }
 
 /// Folders that have the driver.
-pub const FOLDERS: &[&str] = &["drivers/android", "rust"];
+const FOLDERS: &[&str] = &["drivers/android/", "rust/"];
 
 /// Tests that run inside the kernel, and files that only print messages.
 const NO_FAULTS: &[&str] = &["kunit.rs", "conformance", "/tests", "debug_mask.rs", "debug.rs", "expect.rs"];
@@ -47,29 +48,29 @@ impl Source {
     }
 }
 
-/// All files of the driver, in the order of their names.
-pub fn sources(root: &Path) -> anyhow::Result<Vec<Source>> {
-    let mut paths = Vec::new();
-    for folder in FOLDERS {
-        find(root, folder, &mut paths).with_context(|| format!("look into {folder}"))?;
-    }
-    paths.retain(|path| path.ends_with(".rs") || path.ends_with(".c"));
-    paths.sort();
-    let read = |path: String| -> anyhow::Result<Source> {
-        let text = std::fs::read_to_string(root.join(&path)).with_context(|| format!("read {path}"))?;
-        Ok(Source::new(&path, text))
+/// The files of the driver among all, in the order of their names.
+pub fn sources(files: &BTreeMap<String, String>) -> Vec<Source> {
+    let is_source = |name: &str| {
+        FOLDERS.iter().any(|folder| name.starts_with(folder))
+            && (name.ends_with(".rs") || name.ends_with(".c"))
     };
-    paths.into_iter().map(read).collect()
+    files
+        .iter()
+        .filter(|file| is_source(file.0))
+        .map(|(name, text)| Source::new(name, text.clone()))
+        .collect()
 }
 
-fn find(root: &Path, folder: &str, paths: &mut Vec<String>) -> anyhow::Result<()> {
-    for entry in std::fs::read_dir(root.join(folder))? {
+/// Reads all files in a folder, but not what cargo or Miri has made there.
+pub fn read_folder(root: &Path, folder: &str, files: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(root.join(folder)).with_context(|| format!("look into {folder}"))? {
         let entry = entry?;
-        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        if entry.file_type()?.is_dir() {
-            find(root, &path, paths)?;
-        } else {
-            paths.push(path);
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if !entry.file_type()?.is_dir() {
+            let text = std::fs::read_to_string(entry.path()).with_context(|| format!("read {name}"))?;
+            files.insert(name, text);
+        } else if entry.file_name() != "target" {
+            read_folder(root, &name, files)?;
         }
     }
     Ok(())
