@@ -77,7 +77,6 @@ for workload in $workloads; do
 	grep -q "$workload" "$log" || { echo "FAIL nothing of $workload was measured" && failed=1; }
 done
 works "death request" memory --driver x --steps 2
-works "oneway call served" retention --driver x --steps 2 --endings process-exits,receiver-killed,callee-killed,death-told,thread-exits,handle-released,oneway-served,freeze-withdrawn
 works "oneway calls, frozen" growth --driver x --list
 works "x ÷ c" paired c=/dev/binderfs x=/dev/binderfs --seconds 0.1
 expect 2 "invalid value" memory --driver x --objects nonsense

@@ -338,10 +338,12 @@ impl Ends {
                 let lived = offer(&self.device, &name).and_then(|mut talker| {
                     (life.live)(&mut talker)?;
                     write(&ready, b"r").context("telling the parent")?;
-                    while !life.exits {
+                    if life.exits {
+                        return Ok(());
+                    }
+                    loop {
                         std::thread::park();
                     }
-                    Ok(())
                 });
                 if let Err(error) = &lived {
                     eprintln!("binder-bench: a process that was to end: {error}");

@@ -23,16 +23,13 @@ pub struct Object {
     pub option: &'static str,
     pub name: &'static str,
     pub portion: u64,
-    /// Starts the process that makes them, at most so many, and that of the control, if something is taken off.
-    pub make: fn(&mut Stage, u64) -> Result<(Worker, Option<Worker>)>,
+    pub make: Make,
 }
 
-const fn object(
-    option: &'static str,
-    name: &'static str,
-    portion: u64,
-    make: fn(&mut Stage, u64) -> Result<(Worker, Option<Worker>)>,
-) -> Object {
+/// Starts the process that makes objects, at most so many, and that of the control, if something is taken off.
+type Make = fn(&mut Stage, u64) -> Result<(Worker, Option<Worker>)>;
+
+const fn object(option: &'static str, name: &'static str, portion: u64, make: Make) -> Object {
     Object { option, name, portion, make }
 }
 

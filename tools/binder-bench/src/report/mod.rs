@@ -16,8 +16,9 @@ use crate::error::{Kind, Result};
 use crate::result::{Measured, RunFile};
 use crate::stats;
 use sorted::{Row, Sorted};
+use table::table;
 
-pub use table::{render, Style};
+pub use table::Style;
 
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -85,4 +86,21 @@ fn remarks(files: &[RunFile], base: &str) -> Vec<String> {
         remarks.push(format!("{driver} has {boots} boot(s); no winner is named below {}", stats::MIN_BOOTS));
     }
     remarks
+}
+
+/// The whole report as text.
+pub fn render(report: &Report, style: Style) -> String {
+    let base = &report.base;
+    let mut parts = Vec::new();
+    parts.extend(table("Microseconds", &report.latency, table::TIMES, base, style));
+    parts.extend(table("Guest instructions", &report.counts, table::INSTRUCTIONS, base, style));
+    parts.extend(table("Bytes of kernel memory", &report.memory, table::BYTES, base, style));
+    let growth = "Guest instructions of each, the fewest and the most of them, and how all grow";
+    parts.extend(table(growth, &report.growth, table::GROWS, base, style));
+    let mark = if style == Style::Markdown { "- " } else { "note: " };
+    let remarks: Vec<String> = report.remarks.iter().map(|r| format!("{mark}{r}")).collect();
+    if !remarks.is_empty() {
+        parts.push(remarks.join("\n"));
+    }
+    parts.join("\n\n") + "\n"
 }

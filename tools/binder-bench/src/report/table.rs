@@ -6,7 +6,6 @@ use comfy_table::{presets, CellAlignment, Table};
 use super::figures::{Bytes, Instructions, Judged, Ratios, Times};
 use super::growth::Grows;
 use super::sorted::Row;
-use super::Report;
 use crate::result::{Label, Unit};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +15,10 @@ pub enum Style {
 }
 
 /// A column: its title, in which `{}` is the base, what kind it is, and what a row has there.
-type Column<T> = (&'static str, Kind, fn(&Row<T>) -> String);
+pub type Column<T> = (&'static str, Kind, fn(&Row<T>) -> String);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     /// Words about the point, left out where the row above is about the same.
     Point,
     /// The same in numbers.
@@ -29,7 +28,7 @@ enum Kind {
 }
 use Kind::{Number, Point, PointNumber, Words};
 
-const TIMES: &[Column<Times>] = &[
+pub const TIMES: &[Column<Times>] = &[
     ("workload", Point, |row| title(&row.label)),
     ("bytes", PointNumber, |row| bytes(&row.label)),
     ("clients", PointNumber, |row| row.label.pairs.to_string()),
@@ -49,7 +48,7 @@ const TIMES: &[Column<Times>] = &[
     ("by median", Words, |row| verdict(row, |ratios| &ratios.p50)),
 ];
 
-const INSTRUCTIONS: &[Column<Instructions>] = &[
+pub const INSTRUCTIONS: &[Column<Instructions>] = &[
     ("workload", Point, |row| title(&row.label)),
     ("bytes", PointNumber, |row| bytes(&row.label)),
     ("", Words, |row| row.subject.name().to_string()),
@@ -62,7 +61,7 @@ const INSTRUCTIONS: &[Column<Instructions>] = &[
     ("÷ {}", Number, |row| row.figures.ratio.map_or(String::new(), |ratio| format!("{ratio:.3}"))),
 ];
 
-const BYTES: &[Column<Bytes>] = &[
+pub const BYTES: &[Column<Bytes>] = &[
     ("object", Point, |row| row.label.case.clone()),
     ("", Words, |row| row.subject.name().to_string()),
     ("bytes", Number, |row| format!("{:.0}", row.figures.bytes)),
@@ -72,7 +71,7 @@ const BYTES: &[Column<Bytes>] = &[
     ("÷ {}", Number, |row| row.figures.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))),
 ];
 
-const GROWS: &[Column<Grows>] = &[
+pub const GROWS: &[Column<Grows>] = &[
     ("quantity", Point, |row| row.label.case.clone()),
     ("", Words, |row| row.subject.name().to_string()),
     ("fewest", Number, |row| row.figures.each.get(1).map_or(String::new(), |(_, each)| format!("{each:.0}"))),
@@ -83,24 +82,8 @@ const GROWS: &[Column<Grows>] = &[
     ("", Words, |row| row.figures.faults.join(", ")),
 ];
 
-pub fn render(report: &Report, style: Style) -> String {
-    let base = &report.base;
-    let mut parts = Vec::new();
-    parts.extend(table("Microseconds", &report.latency, TIMES, base, style));
-    parts.extend(table("Guest instructions", &report.counts, INSTRUCTIONS, base, style));
-    parts.extend(table("Bytes of kernel memory", &report.memory, BYTES, base, style));
-    let growth = "Guest instructions of each, the fewest and the most of them, and how all grow";
-    parts.extend(table(growth, &report.growth, GROWS, base, style));
-    let mark = if style == Style::Markdown { "- " } else { "note: " };
-    let remarks: Vec<String> = report.remarks.iter().map(|r| format!("{mark}{r}")).collect();
-    if !remarks.is_empty() {
-        parts.push(remarks.join("\n"));
-    }
-    parts.join("\n\n") + "\n"
-}
-
 /// A heading and a table, with numbers to the right; nothing without rows.
-fn table<T>(
+pub fn table<T>(
     heading: &str,
     rows: &[Row<T>],
     columns: &[Column<T>],
