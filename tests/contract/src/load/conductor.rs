@@ -6,7 +6,6 @@ use super::shared::{Link, Quantiles, Record, Shared, Totals, GO, REST};
 use super::worker::insist;
 use super::LoadArgs;
 use crate::child;
-use crate::pids::GlobalPids;
 use crate::runner;
 use crate::shrinker::Shrinker;
 use crate::suite::Driver;
@@ -19,7 +18,8 @@ use nix::unistd::Pid;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -85,7 +85,6 @@ enum Condition {
 struct Member {
     id: u32,
     pid: Pid,
-    global_pid: u32,
     state: Condition,
 }
 
@@ -103,7 +102,8 @@ struct Crowd<'a> {
     args: &'a LoadArgs,
     device: PathBuf,
     shared: &'static Shared,
-    pids: GlobalPids,
+    /// The `/proc` of the initial pid namespace, whose pids BINDER_FREEZE takes.
+    proc: File,
     manager: Pid,
     members: Vec<Member>,
     groups: Vec<Group>,
@@ -112,7 +112,7 @@ struct Crowd<'a> {
 }
 
 pub fn run(args: &LoadArgs) -> anyhow::Result<String> {
-    let pids = GlobalPids::new();
+    let proc = File::open("/proc").context("/proc")?;
     runner::private_mounts();
     std::fs::create_dir_all(ROOT)?;
     mount_at(ROOT, Some("stats=global")).context("mount binderfs")?;
@@ -125,7 +125,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<String> {
         args,
         device,
         shared,
-        pids,
+        proc,
         manager,
         members: Vec::new(),
         groups: Vec::new(),
@@ -157,12 +157,17 @@ impl Crowd<'_> {
         for link in shared.links(slot as u64) {
             link.id.set(0);
         }
-        let pid = child::spawn(|| insist(peer::play(args, device, shared, id)));
+        let proc = format!("/proc/self/fd/{}/self", self.proc.as_raw_fd());
+        let pid = child::spawn(|| {
+            let own = std::fs::read_link(proc).expect("the process's own entry");
+            let own = own.to_str().and_then(|pid| pid.parse().ok()).expect("a pid");
+            shared.record(id).global_pid.set(own);
+            insist(peer::play(args, device, shared, id));
+        });
         if let Some(group) = self.groups.get(slot) {
             group.write("cgroup.procs", &pid.to_string())?;
         }
-        let global_pid = if args.freeze { self.pids.of(pid.as_raw()) } else { 0 };
-        Ok(Member { id, pid, global_pid, state: Condition::Running })
+        Ok(Member { id, pid, state: Condition::Running })
     }
 
     /// What was done until now.
@@ -297,8 +302,12 @@ impl Crowd<'_> {
         Ok(())
     }
 
+    fn global_pid(&self, slot: usize) -> u32 {
+        self.record(slot).global_pid.get() as u32
+    }
+
     fn by_binder(&self, slot: usize, on: bool, timeout: u32) -> nix::Result<()> {
-        Device::open(&self.device)?.freeze(self.members[slot].global_pid, on, timeout)
+        Device::open(&self.device)?.freeze(self.global_pid(slot), on, timeout)
     }
 
     fn freeze(&mut self, slot: usize, how: How) -> anyhow::Result<()> {
@@ -331,7 +340,7 @@ impl Crowd<'_> {
     }
 
     fn frozen_info(&self, slot: usize) -> nix::Result<BinderFrozenStatusInfo> {
-        Device::open(&self.device)?.frozen_info(self.members[slot].global_pid)
+        Device::open(&self.device)?.frozen_info(self.global_pid(slot))
     }
 
     fn thaw(&mut self, slot: usize) -> anyhow::Result<()> {
@@ -460,7 +469,7 @@ impl Crowd<'_> {
                 _ => deaths == 1,
             };
             // The first notification tells the state in which the process was.
-            (!is_right || freezes > frozen || thaws > thawed + 1).then(|| {
+            (!is_right || freezes + thaws > frozen + thawed + 1).then(|| {
                 format!(
                     "the process in slot {watcher} was notified of {deaths} deaths, {freezes} freezes and {thaws} thaws of \
                      process {}, which was frozen {frozen} and thawed {thawed} times, and is dead: {}",
@@ -507,7 +516,7 @@ impl Crowd<'_> {
         let state = State::read(&Path::new(LOGS).join("state"), Mode::Strict)?;
         let stats = Stats::read(&Path::new(LOGS).join("stats"), Mode::Strict)?;
         let is_left = |counts: &NodeCounts| {
-            matches!(counts, NodeCounts::Full { local_strong: -1, internal_strong: 0, .. })
+            matches!(counts, NodeCounts::Full { local_strong: ..0, internal_strong: 0, .. })
         };
         let known = state
             .dead_nodes

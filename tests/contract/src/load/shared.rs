@@ -49,6 +49,8 @@ pub struct Record {
     /// Its place among the processes: its successor has the same.
     pub slot: Count,
     pub pid: Count,
+    /// In the initial pid namespace.
+    pub global_pid: Count,
     /// Not zero once others can find it.
     pub is_published: Count,
     /// Not zero before it is killed.
