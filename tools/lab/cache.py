@@ -110,14 +110,6 @@ def in_place(name, make):
     return path
 
 
-def show():
-    """List the entries by their size."""
-    sizes = {path.relative_to(root()): size_of(path) for path in root().glob("*/*") if path.parent.name != "locks"}
-    for name, size in sorted(sizes.items(), key=lambda entry: -entry[1]):
-        print(f"  {size / 1e6:>8.0f} MB  {name}")
-    print(f"{root()}; `make purge` removes everything")
-
-
 def purge():
     """Remove the whole cache."""
     _remove(root())

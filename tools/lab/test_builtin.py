@@ -5,7 +5,7 @@ from . import cache, install, kernel, source
 
 
 def test_each_has_the_present_driver(tmp_path, monkeypatch):
-    driver, tree, guest = ["one"], tmp_path / "cache/source/builtin/tree", kernel.GUESTS["x86_64-builtin"]
+    driver, tree, guest = ["one"], tmp_path / "cache/source/builtin/tree", kernel.GUESTS["um-builtin"]
     tree.mkdir(parents=True)
 
     def make(made, _fragments, _like):

@@ -68,6 +68,6 @@ def test_the_middle_of_boots_and_the_widest_interval():
     boots = [{"median": {"point": point, "low": point - half, "high": point + half}}
              for point, half in ((0.8, 0.01), (0.9, 0.03), (0.85, 0.02))]
     figures = goals.times({("free", 0): boots})
-    assert figures.pop("um, free, 0, median") == 0.85
-    assert abs(figures.pop("um, free, 0, half an interval") - 0.03) < 1e-9
+    assert figures.pop("um-plain, free, 0, median") == 0.85
+    assert abs(figures.pop("um-plain, free, 0, half an interval") - 0.03) < 1e-9
     assert goals.times({}) == figures == {}

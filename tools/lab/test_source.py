@@ -26,6 +26,8 @@ class OwnTree(unittest.TestCase):
         self.tree = pathlib.Path(folder.name) / "linux"
         self.write("Makefile", "VERSION = 7\nPATCHLEVEL = 3\n")
         self.write("drivers/android/Kconfig", _KCONFIG)
+        for name, edits in source._EDITS.items():
+            self.write(name, "".join(old for old, _ in edits))
         environment = {"KERNEL_SRC": str(self.tree), "RUST_BINDER_CACHE": f"{folder.name}/cache"}
         changed = mock.patch.dict("os.environ", environment)
         changed.start()
