@@ -114,6 +114,8 @@ pub const STRUCTS: &[(&str, usize, &str)] = &[
 
 /// The members of a struct: name and offset of each.
 pub fn members(text: &str) -> impl Iterator<Item = (&str, usize)> {
-    let member = |member: &'_ str| member.rsplit_once(' ').expect("a name and a number");
-    text.split(", ").map(member).map(|(name, offset)| (name, offset.parse().expect("a number")))
+    text.split_terminator(", ").map(|member| {
+        let (name, offset) = member.rsplit_once(' ').expect("a name and a number");
+        (name, offset.parse().expect("a number"))
+    })
 }

@@ -59,7 +59,7 @@ fn names(text: &str) -> std::result::Result<String, String> {
 impl Arguments {
     /// The mount options, by name.
     fn options(&self) -> Vec<(&'static str, String)> {
-        let owner = self.owner.unwrap_or(devices::Owner::default());
+        let owner = self.owner.unwrap_or_default();
         let octal = |mode: Option<u32>| mode.map(|mode| format!("{mode:o}"));
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let all = [
