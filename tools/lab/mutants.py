@@ -125,7 +125,7 @@ def _switched(faults):
     ends = {}
     if on_host:
         host = mutant_module.build_host(Copy("by-hand-host", switched=[fault for fault in every if "host" in fault]))
-        ends |= {fault["name"]: _on_host(host, fault["name"], fault["host"]) for fault in on_host}
+        ends |= {fault["name"]: _told(_title(fault), _on_host(host, fault["name"], fault["host"])) for fault in on_host}
     if len(on_host) < len(faults):
         runs = Runs(Copy("by-hand", switched=[fault for fault in every if "host" not in fault]))
         numbers = {runs.sites[fault["name"]]["number"]: fault for fault in faults if fault not in on_host}
