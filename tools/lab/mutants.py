@@ -125,7 +125,7 @@ def _switched(faults):
     ends = {}
     if on_host:
         host = mutant_module.build_host(Copy("by-hand-host", switched=[fault for fault in every if "host" in fault]))
-        ends |= {fault["name"]: _on_host(host, fault["name"], fault["host"]) for fault in on_host}
+        ends |= {fault["name"]: _told(_title(fault), _on_host(host, fault["name"], fault["host"])) for fault in on_host}
     if len(on_host) < len(faults):
         runs = Runs(Copy("by-hand", switched=[fault for fault in every if "host" not in fault]))
         numbers = {runs.sites[fault["name"]]["number"]: fault for fault in faults if fault not in on_host}
@@ -297,10 +297,13 @@ class Runs:
                 ended = self._guest(way, left, step.progress)
             if not ended:
                 raise say.LabError("the guest did not come to load a module with a fault")
+            # What the machine's load may have done has to pass without the fault: all of it at once, or each alone.
+            slow = sorted({end.by for number, end in ended.items() if end.is_doubtful and end.by and number})
+            are_fine = bool(slow) and not self._guest(way, {0: slow})[0].killed
             for number, end in ended.items():
                 names = left.pop(number)
-                # What the machine's load may have done has to pass without the fault.
-                if end.is_doubtful and number and self._guest(way, {0: [end.by] if end.by else names})[0].killed:
+                is_in_doubt = end.is_doubtful and number and not (end.by and are_fine)
+                if is_in_doubt and self._guest(way, {0: [end.by] if end.by else names})[0].killed:
                     rest = names[names.index(end.by) + 1:] if end.by in names else []
                     end = End(False)
                     if rest:
