@@ -38,7 +38,7 @@ in_scene() {
 		shift
 		for word; do
 			shift
-			set -- "$@" "$(printf '%s\n' "$word" | sed "s/CALLER/$CALLER/; s/MIDDLE/$MIDDLE/; s/MANAGER/$MANAGER/")"
+			set -- "$@" "$(printf "%s\n" "$word" | sed "s/CALLER/$CALLER/; s/MIDDLE/$MIDDLE/; s/MANAGER/$MANAGER/")"
 		done
 		exec "$program" "$@"' sh "$tool" "$@" >"$log" 2>&1
 	judge $? "in scene $scene: $*"
@@ -260,21 +260,22 @@ expect 0 '"schema":"binderctl.top/1"' top -n 1 -d 0.1 --json --no-trace
 
 # Calls as they end: a call in a call, oneway calls, what fails, and what a brief trace leaves out.
 if [ $all = yes ]; then
-	in_background "CALL" trace --code 0x2a --count 11
+	in_background "CALL" trace --code 0x2a --count 3
 	"$contract" scene chain true >/dev/null
 	"$contract" scene full true >/dev/null
-	ends 0 "contract/" trace
+	ends 0 "FAILED: caller ended" trace
 	holds "a call is below the call that it is nested in" awk '
-		/code 0x2a 0 B FAILED: caller ended$/ { at[++n] = match($0, /contract/) }
+		/code 0x2a 0 B FAILED: caller ended$/ { at[++n] = match($0, /[0-9]+:[0-9]+ -> /) }
 		END { exit !(at[2] == at[1] + 2) }' "$log"
-	holds "oneway calls have their sizes, and the last one fails" awk '
-		/ oneway 4000 B$/ { n++ } / oneway .*FAILED: BR_FAILED_REPLY$/ { failed++ }
-		END { exit !(n == 8 && failed == 1) }' "$log"
+	holds "a oneway call that has no room fails" grep -q ' oneway .*FAILED: BR_FAILED_REPLY$' "$log"
 	in_background "CALL" trace --brief --code 42 --count 2
 	"$contract" scene chain true >/dev/null
 	ends 0 "2 of " "trace --brief"
 	holds "a brief trace has no sizes" awk '/ B / { exit 1 }' "$log"
-	in_background "CALL" trace --failed --json --count 1
+	"$tool" trace --failed --json --count 1 >"$log" 2>&1 &
+	watcher=$!
+	# JSON has no head. The instance is there before the events are on.
+	until grep -qs 1 $tracing/instances/*/events/binder/binder_transaction/enable; do sleep 0.02; done
 	"$contract" scene frozen true >/dev/null
 	ends 0 '"error":"BR_FROZEN_REPLY"' "trace --failed"
 fi
