@@ -20,7 +20,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, getpid, pipe, ForkResult, Pid};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 pub const SCRATCH: &str = "/tmp";
 
 /// How a test ended.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize)]
 #[serde(tag = "result", content = "why", rename_all = "snake_case")]
-pub enum Verdict {
+enum Verdict {
     /// As the contract says.
     Ok,
     /// Otherwise, for this reason.
@@ -44,18 +44,15 @@ pub enum Verdict {
 }
 
 /// What is written of a test's end.
-#[derive(Serialize, Deserialize)]
-pub struct Record {
-    /// Its name.
-    pub test: String,
-    rules: Vec<String>,
-    /// The driver that was loaded.
-    pub driver: Driver,
+#[derive(Serialize)]
+struct Record {
+    test: String,
+    rules: &'static [&'static str],
+    driver: Driver,
     guest: Option<String>,
-    ms: u64,
-    /// How it ended.
+    ms: u128,
     #[serde(flatten)]
-    pub verdict: Verdict,
+    verdict: Verdict,
 }
 
 /// Runs the tests that the arguments select, and returns how many failed.
@@ -115,10 +112,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
 fn json(test: &Test, args: &RunArgs, verdict: &Verdict, time: Duration) -> String {
     let record = Record {
         test: test.name(),
-        rules: test.rules.iter().map(|rule| rule.to_string()).collect(),
+        rules: test.rules,
         driver: args.driver,
         guest: args.guest.clone(),
-        ms: u64::try_from(time.as_millis()).expect("a short time"),
+        ms: time.as_millis(),
         verdict: verdict.clone(),
     };
     serde_json::to_string(&record).expect("plain data")

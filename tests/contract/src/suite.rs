@@ -3,12 +3,12 @@
 
 use crate::stage::Stage;
 use crate::tests;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// The drivers that the suite knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
     /// The C driver, which decides what is right.
@@ -81,20 +81,22 @@ impl Test {
     }
 }
 
-/// Declares a module's tests: each function's name, and the rules that it checks.
+/// Declares a module's tests: each name, the rules that it checks, and what it does, where that is no function of its name.
 #[macro_export]
 macro_rules! cases {
-    ($group:literal: $($function:ident [$($rule:literal),* $(,)?]),* $(,)?) => {
+    ($group:literal: $($name:ident [$($rule:literal),* $(,)?] $(= $run:expr)?),* $(,)?) => {
         /// The tests of this module.
         pub const GROUP: $crate::suite::Group = $crate::suite::Group {
             name: $group,
             cases: &[$($crate::suite::Case {
-                short: stringify!($function),
+                short: stringify!($name),
                 rules: &[$($rule),*],
-                run: $function,
+                run: $crate::cases!(@run $name $($run)?),
             }),*],
         };
     };
+    (@run $function:ident) => { $function };
+    (@run $name:ident $run:expr) => { $run };
 }
 
 /// All tests, in the order of the groups.
