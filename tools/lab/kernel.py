@@ -52,6 +52,7 @@ GUESTS = {
     g.name: g
     for g in (
         Guest("um", "um", ("common", "um", "trace"), flags=_UML_MODULES),
+        Guest("um-debug", "um", ("common", "um", "trace", "debug", "um-debug"), flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("arm64", "arm64", ("common", "arm64", "trace")),

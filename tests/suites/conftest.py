@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Selection, order, counts and summary of the stages of `make test`."""
+
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from lab import say  # noqa: E402
+from lab.run import Tally  # noqa: E402
+from stages import affected  # noqa: E402
+
+TIMES = ROOT / "build/log/times.json"
+HEARTBEAT = 30.0
+SHOWN = 12
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("lab")
+    group.addoption("--since", metavar="REF", help="run the stages that the difference to this commit can affect")
+    group.addoption("--torture", action="store_true", help="run the long stages, which `make test` leaves out")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "stage(inputs, takes, torture): a stage of `make test`, see stages.py")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Reporter(config), "lab-reporter")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is not wanted; the longest stages come first, tests of the tools last."""
+    torture, since = config.getoption("torture"), config.getoption("since")
+    changed = changed_since(since) if since else None
+    kept, left_out = [], []
+    for item in items:
+        mark = item.get_closest_marker("stage")
+        wanted = mark.kwargs["torture"] == torture if mark else not torture
+        if wanted and changed is not None:
+            wanted = affected(mark.kwargs["inputs"] if mark else (str(item.path.parent.relative_to(ROOT)) + "/",), changed)
+        (kept if wanted else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    if since and not hasattr(config, "workerinput"):
+        skipped = sorted(item.name for item in left_out if item.get_closest_marker("stage")
+                         and item.get_closest_marker("stage").kwargs["torture"] == torture)
+        say.note(f"{len(changed)} files differ from {since}; {len(skipped)} stages do not depend on them: {', '.join(skipped)}")
+    items[:] = sorted(kept, key=lambda item: -takes(item))
+
+
+def takes(item):
+    mark = item.get_closest_marker("stage")
+    return mark.kwargs["takes"] if mark else -1
+
+
+def changed_since(ref):
+    """The files that differ between a commit and the working tree, untracked ones included."""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(ROOT), *words], text=True, capture_output=True, check=True).stdout.split("\0")
+
+    return sorted({path for path in git("diff", "--name-only", "-z", ref, "--") + git("ls-files", "-z", "-o", "--exclude-standard")
+                   if path})
+
+
+@pytest.fixture
+def tally():
+    return Tally()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """The counts and the CPU time of a stage travel with its report."""
+    before = cpu_seconds()
+    yield
+    item.user_properties.append(("cpu", cpu_seconds() - before))
+    counted = item.funcargs.get("tally") if hasattr(item, "funcargs") else None
+    if counted is not None:
+        item.user_properties.append(("rows", counted.rows))
+
+
+def cpu_seconds():
+    return sum(used.ru_utime + used.ru_stime
+               for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+class Reporter:
+    """One line for each stage that ends, a line now and then of those that run, and the sums."""
+
+    def __init__(self, config):
+        self.config = config
+        self.rows, self.spans, self.running = [], [], {}
+        self.over = threading.Event()
+        threading.Thread(target=self.heartbeat, daemon=True).start()
+
+    def heartbeat(self):
+        while not self.over.wait(HEARTBEAT):
+            now = time.monotonic()
+            told = [f"{name} ({now - began:.0f} s)" for name, began in list(self.running.items()) if now - began > HEARTBEAT]
+            if told:
+                say.note(f"running: {', '.join(told)}")
+
+    def pytest_runtest_logstart(self, nodeid):
+        self.running[short(nodeid)] = time.monotonic()
+
+    def pytest_runtest_logreport(self, report):
+        name = short(report.nodeid)
+        if report.when == "teardown":
+            self.running.pop(name, None)
+        if report.when != "call" and report.passed or report.skipped:
+            return
+        said = dict(report.user_properties)
+        rows = said.get("rows") or [(name, int(report.passed), 0)]
+        if report.failed and not any(row[2] for row in rows):
+            rows = [*rows, (name, 0, 1)]
+        self.rows += rows
+        passed, failed = (sum(row[number] for row in rows) for number in (1, 2))
+        if "rows" in said or failed:
+            self.spans.append({"stage": name, "cpu": said.get("cpu", 0.0), "wall": report.duration})
+            say.note(f"{name}: {passed} passed, {failed} failed ({report.duration:.0f} s)")
+
+    def pytest_report_teststatus(self, report):
+        return report.outcome if report.when == "call" or report.failed else "", "", ""
+
+    def pytest_unconfigure(self):
+        self.over.set()
+        if self.config.getoption("collectonly") or not self.rows:
+            return
+        TIMES.parent.mkdir(parents=True, exist_ok=True)
+        TIMES.write_text(json.dumps(self.spans, indent=1) + "\n")
+        print("\n  what took most: CPU and wall-clock seconds")
+        for span in sorted(self.spans, key=lambda span: -span["cpu"])[:SHOWN]:
+            print(f"  {span['cpu']:7.1f} {span['wall']:7.1f}  {span['stage']}")
+        print(f"  {sum(span['cpu'] for span in self.spans) / 60:.1f} CPU minutes in stages")
+        for name, _, failed in self.rows:
+            if failed:
+                print(f"  failed: {name}")
+        print(f"\n{sum(row[1] for row in self.rows)} passed, {sum(row[2] for row in self.rows)} failed", flush=True)
+
+
+def short(nodeid):
+    """A stage by its name: test_contract.py::test_contract[um-debug rust] is contract[um-debug rust]."""
+    return nodeid.rpartition("::")[2].removeprefix("test_").partition("@")[0] or nodeid
