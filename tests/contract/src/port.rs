@@ -506,6 +506,20 @@ impl Port {
         self.wait_for(Return::TransactionComplete);
     }
 
+    /// Sends a call, and waits until a server has it.
+    #[track_caller]
+    pub fn call(&self, server: &Port, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        self.start_call(handle, code, parcel);
+        server.wait_call()
+    }
+
+    /// Replies to the call being served, and waits until the caller has the reply.
+    #[track_caller]
+    pub fn answer(&self, caller: &Port, parcel: &Parcel) -> BinderTransactionData {
+        self.reply(parcel);
+        caller.wait_reply()
+    }
+
     /// Gives a buffer back.
     #[track_caller]
     pub fn free(&self, transaction: &BinderTransactionData) {
@@ -545,12 +559,10 @@ impl Port {
     /// One call from here to there and back, with empty data unless a parcel is given.
     #[track_caller]
     pub fn round_trip(&self, handle: u32, server: &Port, question: &Parcel, answer: &Parcel) -> Vec<u8> {
-        self.start_call(handle, 0, question);
-        let call = server.wait_call();
+        let call = self.call(server, handle, 0, question);
         assert_eq!(server.data(&call), question.data, "the question");
         server.free(&call);
-        server.reply(answer);
-        let reply = self.wait_reply();
+        let reply = server.answer(self, answer);
         let data = self.data(&reply);
         self.free(&reply);
         data
@@ -588,13 +600,11 @@ pub fn introduce(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &
 /// count of its own.
 #[track_caller]
 pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) -> u32 {
-    giving.start_call(0, 0, &object(given));
-    let call = manager.wait_call();
+    let call = giving.call(manager, 0, 0, &object(given));
     let handle = manager.object(&call).handle();
     manager.send(|c| c.acquire(handle));
     manager.free(&call);
-    manager.reply(&empty());
-    giving.free(&giving.wait_reply());
+    giving.free(&manager.answer(giving, &empty()));
     handle
 }
 
@@ -602,10 +612,8 @@ pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) ->
 /// has one strong count of its own.
 #[track_caller]
 pub fn give_in_a_reply(manager: &Port, asking: &Port, given: FlatBinderObject) -> u32 {
-    asking.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(given));
-    let reply = asking.wait_reply();
+    manager.free(&asking.call(manager, 0, 0, &empty()));
+    let reply = manager.answer(asking, &object(given));
     let handle = asking.object(&reply).handle();
     asking.send(|c| c.acquire(handle));
     asking.free(&reply);

@@ -81,10 +81,8 @@ fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
 
 fn chain(t: &Stage) -> [Port; 3] {
     let (manager, a, b, on_b, _) = couple(t);
-    a.start_call(on_b, CODE, &empty());
-    b.wait_call();
-    b.start_call(0, CODE, &empty());
-    manager.wait_call();
+    a.call(&b, on_b, CODE, &empty());
+    b.call(&manager, 0, CODE, &empty());
     [a, b, manager]
 }
 
@@ -99,8 +97,7 @@ fn cycle(t: &Stage) -> [Port; 3] {
 
 fn busy(t: &Stage) -> [Port; 3] {
     let (manager, caller, served) = (t.manager(), t.client(), t.client());
-    served.start_call(0, CODE, &empty());
-    manager.wait_call();
+    served.call(&manager, 0, CODE, &empty());
     caller.start_call(0, CODE, &empty());
     caller.actor.expect_blocked();
     [caller, served, manager]

@@ -55,10 +55,8 @@ fn waiting(t: &Stage) -> Players {
     middle.settle_counts();
     let on_last = introduce(&manager, &last, FlatBinderObject::binder(8, 0), &middle);
     last.settle_counts();
-    ui.start_call(on_middle, 3, &empty());
-    middle.wait_call();
-    middle.start_call(on_last, 4, &empty());
-    last.wait_call();
+    ui.call(&middle, on_middle, 3, &empty());
+    middle.call(&last, on_last, 4, &empty());
     vec![("MANAGER", manager), ("UI", ui), ("MIDDLE", middle), ("LAST", last)]
 }
 

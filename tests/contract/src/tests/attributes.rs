@@ -65,8 +65,7 @@ fn deadline_is_not_inherited(t: &Stage) {
     }
     for handle in [cast.handle, plain] {
         cast.server.park();
-        cast.client.start_call(handle, 0, &empty());
-        cast.server.wait_call();
+        cast.client.call(&cast.server, handle, 0, &empty());
         expect(t, &cast.server, Nice(7));
         assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);
         cast.answer();
@@ -119,8 +118,7 @@ fn chain_goes_on_from_a_deadline(t: &Stage) {
         return;
     }
     cast.call(Nice(6));
-    cast.server.start_call(on_last, 0, &empty());
-    last.wait_call();
+    cast.server.call(&last, on_last, 0, &empty());
     expect(t, &last, Nice(6));
     last.reply(&empty());
     expect(t, &last, Nice(0));
@@ -175,8 +173,7 @@ fn flag_is_not_inherited(t: &Stage) {
     for (policy, priority) in [(libc::SCHED_OTHER, 0), (libc::SCHED_FIFO, 5)] {
         cast.server.park();
         cast.client.actor.set_policy(policy | flag, priority);
-        cast.client.start_call(cast.handle, 0, &empty());
-        cast.server.wait_call();
+        cast.client.call(&cast.server, cast.handle, 0, &empty());
         assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);
         cast.answer();
         assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);

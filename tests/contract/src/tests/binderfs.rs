@@ -29,7 +29,7 @@ cases! { "binderfs":
     add_refuses_a_name_twice ["BFS-7"],
     refused_add_has_filled_the_numbers ["BFS-7"],
     add_cuts_a_long_name ["BFS-7"],
-    add_fault ["BFS-7"],
+    add_fault ["BFS-7"] = |t| assert_eq!(control(t).ioctl_fault(BINDER_CTL_ADD), Err(Errno::EFAULT)),
     control_knows_one_command ["BFS-7"],
     max_limits_devices ["BFS-4", "BFS-6", "BFS-7"],
     max_below_the_defaults_fails_the_mount ["BFS-6"],
@@ -182,10 +182,6 @@ fn add_cuts_a_long_name(t: &Stage) {
     let mut request = BinderfsDevice::named(&[b'x'; 256]);
     add_device_raw(&control, &mut request).expect("the last byte is taken for a NUL");
     assert!(names(t.root()).contains(&"x".repeat(255)));
-}
-
-fn add_fault(t: &Stage) {
-    assert_eq!(control(t).ioctl_fault(BINDER_CTL_ADD), Err(Errno::EFAULT));
 }
 
 fn control_knows_one_command(t: &Stage) {

@@ -28,10 +28,8 @@ cases! { "buffers":
 
 /// Has a call delivered and answered, and keeps its buffer.
 fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
-    client.start_call(0, 0, &bytes(data));
-    let call = server.wait_call();
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    let call = client.call(server, 0, 0, &bytes(data));
+    client.free(&server.answer(client, &empty()));
     call
 }
 
@@ -74,12 +72,10 @@ fn freed_by_an_unknown_address(t: &Stage) {
 
 fn freed_before_the_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"short-lived"));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &bytes(b"short-lived"));
     server.free(&call);
     assert!(client.actor.is_blocked());
-    server.reply(&bytes(b"all the same"));
-    assert_eq!(client.data(&client.wait_reply()), b"all the same");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"all the same"))), b"all the same");
 }
 
 fn freed_by_another_thread(t: &Stage) {
@@ -100,8 +96,7 @@ fn undelivered_cannot_be_freed(t: &Stage) {
     let call = server.wait_call();
     assert_eq!(call.buffer, place.buffer, "the place was guessed wrong");
     assert_eq!(server.data(&call), b"pending!");
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn kept_ones_use_up_the_space(t: &Stage) {
@@ -187,8 +182,7 @@ fn wiped_when_asked_for(t: &Stage) {
     };
     client.start_transaction(&data);
     let call = server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     keep(&server, &client, b"after");
     assert_eq!(server.data(&call), secret);
     server.free(&call);

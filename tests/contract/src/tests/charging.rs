@@ -62,10 +62,8 @@ impl Cgroup {
 
 /// A call whose data the receiver does not look at: it would have to pay for the copy.
 fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
-    client.start_call(0, 0, &bytes(data));
-    manager.free(&manager.wait_call());
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    manager.free(&client.call(manager, 0, 0, &bytes(data)));
+    client.free(&manager.answer(client, &empty()));
 }
 
 fn receiver_pays(t: &Stage) {
@@ -133,19 +131,16 @@ fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
     let cgroup = Cgroup::of(t, &manager);
     // Of three calls that lie behind each other the middle one stays. What the first one leaves is idle, and
     // too small for the third.
-    client.start_call(0, 0, &bytes(&pattern(350 * PIECE, 1)));
-    let first = manager.wait_call();
+    let first = client.call(&manager, 0, 0, &bytes(&pattern(350 * PIECE, 1)));
     other.start_call(0, 0, &bytes(b"in between"));
     let helper = manager.looper();
     let middle = helper.wait_call();
     assert!(middle.buffer > first.buffer);
     manager.free(&first);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(&client, &empty()));
     let limit = cgroup.charged() + (300 << 10);
     std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
-    client.start_call(0, 0, &bytes(&pattern(400 * PIECE, 2)));
-    let third = manager.wait_call();
+    let third = client.call(&manager, 0, 0, &bytes(&pattern(400 * PIECE, 2)));
     assert!(third.buffer > middle.buffer);
     assert!(cgroup.charged() <= limit);
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");

@@ -25,8 +25,8 @@ use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 cases! { "containers":
-    rootless ["BFS-1", "BFS-2", "BFS-7"],
-    of_root ["BFS-1", "BFS-2", "BFS-7"],
+    rootless ["BFS-1", "BFS-2", "BFS-7"] = |t| works(t, ROOTLESS),
+    of_root ["BFS-1", "BFS-2", "BFS-7"] = |t| works(t, OF_ROOT),
     options_in_a_container ["BFS-2", "BFS-4", "BFS-13"],
     do_not_see_each_others_devices ["BFS-1", "BFS-14"],
     one_user_has_so_many_devices ["BFS-3", "BFS-6"],
@@ -89,14 +89,6 @@ fn works(t: &Stage, users: Users) {
         call(&path.join("extra"), 33);
         umount(path).expect("umount");
     });
-}
-
-fn rootless(t: &Stage) {
-    works(t, ROOTLESS);
-}
-
-fn of_root(t: &Stage) {
-    works(t, OF_ROOT);
 }
 
 fn options_in_a_container(t: &Stage) {

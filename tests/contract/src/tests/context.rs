@@ -135,11 +135,9 @@ fn its_node_is_never_counted_to_it(t: &Stage) {
 
 fn plain_node_is_zero(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &empty());
     assert_eq!((call.target, call.cookie), (0, 0));
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 fn extended_node_is_delivered(t: &Stage) {
@@ -147,11 +145,9 @@ fn extended_node_is_delivered(t: &Stage) {
     let node = FlatBinderObject { kind: 0x1234, flags: 0x7f, binder: 0xabc0, cookie: 0xdef0 };
     manager.set_context_manager_ext(node).expect("the type is not looked at");
     manager.enter_looper();
-    client.start_call(0, 0, &empty());
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &empty());
     assert_eq!((call.target, call.cookie), (0xabc0, 0xdef0));
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     let info = manager.node_debug_info(0);
     assert_eq!((info.ptr, info.cookie), (0xabc0, 0xdef0));
     assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1));
@@ -161,10 +157,8 @@ fn extended_node_is_delivered(t: &Stage) {
 /// answered: so the node stays when nobody holds it any more.
 pub(super) fn manager_with_a_known_node(t: &Stage) -> Port {
     let (old, next) = (t.manager(), t.client());
-    next.start_call(0, 0, &object(FlatBinderObject::binder(0, 5)));
-    let call = old.wait_call();
-    old.reply(&empty());
-    next.free(&next.wait_reply());
+    let call = next.call(&old, 0, 0, &object(FlatBinderObject::binder(0, 5)));
+    next.free(&old.answer(&next, &empty()));
     old.free(&call);
     old.kill();
     next.set_context_manager().expect("the cookie of the object does not matter");
@@ -176,11 +170,9 @@ fn node_that_is_known_becomes_it(t: &Stage) {
     let next = manager_with_a_known_node(t);
     next.enter_looper();
     let client = t.client();
-    client.start_call(0, 0, &empty());
-    let call = next.wait_call();
+    let call = client.call(&next, 0, 0, &empty());
     assert_eq!((call.target, call.cookie), (0, 5));
-    next.reply(&empty());
-    client.wait_reply();
+    next.answer(&client, &empty());
 }
 
 fn extended_fault(t: &Stage) {

@@ -145,20 +145,16 @@ fn lesson_s01_each_handle_is_of_its_own_node(t: &Stage) {
     for ptr in 1..=NODES {
         parcel.object(&FlatBinderObject::binder(ptr * 16, ptr));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &parcel);
     let handles: Vec<u32> = (0..NODES).map(|at| manager.object_at(&call, at).handle()).collect();
     assert_eq!(handles.iter().collect::<BTreeSet<_>>().len() as u64, NODES, "one handle for two nodes");
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     owner.settle_counts();
     for at in [0, 255, 256, 257, 512, NODES as usize - 1] {
-        manager.start_call(handles[at], 0, &empty());
-        let call = owner.wait_call();
+        let call = manager.call(&owner, handles[at], 0, &empty());
         assert_eq!((call.target, call.cookie), ((at as u64 + 1) * 16, at as u64 + 1));
         owner.free(&call);
-        owner.reply(&empty());
-        manager.free(&manager.wait_reply());
+        manager.free(&owner.answer(&manager, &empty()));
     }
 }
 
@@ -215,8 +211,7 @@ fn lesson_s10_counts_of_a_dead_node_go_down(t: &Stage) {
     let call = server.wait_call();
     t.known_difference(Driver::Upstream, "counts of a dead node are others", counts() == (2, 0));
     server.free(&call);
-    server.reply(&empty());
-    manager.free(&manager.wait_reply());
+    manager.free(&server.answer(&manager, &empty()));
     assert_eq!(counts(), before);
 }
 
@@ -227,10 +222,8 @@ fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
     let other = holder.thread();
     for _ in 0..20 {
         // The owner gives the holder a node, which keeps its name to itself.
-        holder.start_call(0, 0, &empty());
-        owner.free(&owner.wait_call());
-        owner.reply(&object(STRONG));
-        let reply = holder.wait_reply();
+        owner.free(&holder.call(&owner, 0, 0, &empty()));
+        let reply = owner.answer(&holder, &object(STRONG));
         let handle = holder.object(&reply).handle();
         holder.send(|c| c.increfs(handle).acquire(handle).free_buffer(reply.buffer));
         let _ = owner.answer_counts();

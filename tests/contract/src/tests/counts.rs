@@ -41,8 +41,7 @@ fn callable(holder: &Port, owner: &Port, handle: u32) -> bool {
     }
     let call = owner.wait_call();
     owner.free(&call);
-    owner.reply(&empty());
-    holder.free(&holder.wait_reply());
+    holder.free(&owner.answer(holder, &empty()));
     true
 }
 
@@ -97,8 +96,7 @@ fn weak_handle_cannot_be_sent_strongly(t: &Stage) {
     // Weakly it can.
     holder.start_call(0, 0, &object(FlatBinderObject::weak_handle(handle)));
     assert_eq!(manager.object(&manager.wait_call()).kind, ObjectType::WEAK_HANDLE);
-    manager.reply(&empty());
-    holder.wait_reply();
+    manager.answer(&holder, &empty());
 }
 
 fn weak_count_needs_a_handle(t: &Stage) {

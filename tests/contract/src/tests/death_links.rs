@@ -531,15 +531,13 @@ fn thread_in_a_call_is_not_told(t: &Stage) {
     let other = scene.holder.looper();
     scene.request();
     scene.holder.ignore_passed();
-    scene.holder.start_call(0, 0, &empty());
-    let call = scene.manager.wait_call();
+    let call = scene.holder.call(&scene.manager, 0, 0, &empty());
     scene.kill_owner();
     // The thread waits for a reply, and for nothing else.
     scene.holder.actor.expect_blocked();
     assert_eq!(read_once(&other), [DeadBinder(COOKIE)]);
     scene.manager.free(&call);
-    scene.manager.reply(&empty());
-    scene.holder.wait_reply();
+    scene.manager.answer(&scene.holder, &empty());
     assert_eq!(scene.holder.passed(), [Return::TransactionComplete]);
     silent(&scene.holder);
 }
@@ -547,8 +545,7 @@ fn thread_in_a_call_is_not_told(t: &Stage) {
 fn refused_caller_is_told_next(t: &Stage) {
     let scene = scene(t);
     scene.request();
-    scene.holder.start_call(scene.handle, 0, &empty());
-    scene.owner.wait_call();
+    scene.holder.call(&scene.owner, scene.handle, 0, &empty());
     scene.kill_owner();
     assert_eq!(scene.holder.wait_refusal(), Return::DeadReply);
     scene.holder.wait_for(DeadBinder(COOKIE));
@@ -730,8 +727,7 @@ fn hundreds_of_nodes_of_one_owner(t: &Stage) {
     for i in 1..=500 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &parcel);
     let handles: Vec<u32> = (0..500).map(|i| manager.object_at(&call, i).handle()).collect();
     for handle in &handles {
         manager.send(|c| c.acquire(*handle).request_death(*handle, u64::from(*handle)));

@@ -45,8 +45,7 @@ fn callee_before_it_reads(t: &Stage) {
 
 fn callee_while_it_serves(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"read"));
-    server.wait_call();
+    client.call(&server, 0, 0, &bytes(b"read"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
 }
@@ -100,14 +99,12 @@ fn caller_before_delivery(t: &Stage) {
     assert_eq!((call.code, call.sender_pid, server.data(&call)), (3, 0, b"orphan".to_vec()));
     server.reply(&empty());
     assert_eq!(server.wait_call().code, 4);
-    server.reply(&empty());
-    next.wait_reply();
+    server.answer(&next, &empty());
 }
 
 fn caller_while_served(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.kill();
     // The server's own position is unharmed: its reply is acknowledged, its handle is on a dead node.
@@ -134,10 +131,8 @@ fn caller_with_its_space_full(t: &Stage) {
     for _ in 0..3 {
         let client = t.client_with(64 << 10);
         for _ in 0..8 {
-            client.start_call(0, 0, &empty());
-            server.free(&server.wait_call());
-            server.reply(&bytes(&[3; 8192]));
-            client.wait_reply();
+            server.free(&client.call(&server, 0, 0, &empty()));
+            server.answer(&client, &bytes(&[3; 8192]));
         }
         client.kill();
     }
@@ -148,10 +143,8 @@ fn chain(t: &Stage) -> (Port, Port, Port) {
     let (c, a, b) = (t.manager(), t.client(), t.server());
     let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.settle_counts();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(0, 2, &empty());
-    c.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&c, 0, 2, &empty());
     (a, b, c)
 }
 
@@ -175,16 +168,14 @@ fn end_of_a_chain(t: &Stage) {
     c.kill();
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     assert!(a.actor.is_blocked());
-    b.reply(&bytes(b"sorry"));
-    assert_eq!(a.data(&a.wait_reply()), b"sorry");
+    assert_eq!(a.data(&b.answer(&a, &bytes(b"sorry"))), b"sorry");
 }
 
 fn start_of_a_chain(t: &Stage) {
     let (a, b, c) = chain(t);
     a.kill();
     assert!(b.actor.is_blocked());
-    c.reply(&bytes(b"done"));
-    assert_eq!(b.data(&b.wait_reply()), b"done");
+    assert_eq!(b.data(&c.answer(&b, &bytes(b"done"))), b"done");
     b.reply(&bytes(b"to nobody"));
     b.round_trip(0, &c, &empty(), &empty());
 }
@@ -236,10 +227,8 @@ fn circle(t: &Stage) -> (Port, Port, Port) {
     let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.settle_counts();
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(0, 2, &empty());
-    c.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&c, 0, 2, &empty());
     c.start_call(on_a, 3, &empty());
     assert_eq!(a.wait_call().code, 3);
     (a, b, c)
@@ -248,8 +237,7 @@ fn circle(t: &Stage) -> (Port, Port, Port) {
 fn first_partner_in_a_circle(t: &Stage) {
     let (a, b, c) = circle(t);
     b.kill();
-    a.reply(&bytes(b"back"));
-    assert_eq!(c.data(&c.wait_reply()), b"back");
+    assert_eq!(c.data(&a.answer(&c, &bytes(b"back"))), b"back");
     c.reply(&bytes(b"to nobody"));
     assert_eq!(a.wait_refusal(), Return::DeadReply);
     a.round_trip(0, &c, &empty(), &empty());
@@ -284,8 +272,7 @@ fn everyone_in_a_circle(t: &Stage) {
 fn both_at_once(t: &Stage) {
     for _ in 0..10 {
         let (server, client) = (t.manager(), t.client());
-        client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-        server.wait_call();
+        client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
         let pids = [server.actor.pid(), client.actor.pid()];
         for pid in pids {
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).expect("kill");
@@ -306,10 +293,8 @@ fn lesson_c12_threads_in_every_state(t: &Stage) {
     let (waiting, calling, serving) = (victim.looper(), victim.thread(), victim.looper());
     let (second, third) = (peer.thread(), peer.looper());
     // One serves, one calls, one waits, and one call is queued.
-    peer.start_call(on_victim, 1, &empty());
-    serving.wait_call();
-    calling.start_call(on_peer, 2, &empty());
-    third.wait_call();
+    peer.call(&serving, on_victim, 1, &empty());
+    calling.call(&third, on_peer, 2, &empty());
     second.start_call(on_victim, 3, &empty());
     second.actor.expect_blocked();
     victim.wait_call();
@@ -329,8 +314,7 @@ fn holder_with_everything(t: &Stage) {
     owner.settle_counts();
     holder.send(|c| c.increfs(1).acquire(2).acquire(2).increfs(3));
     // It has also sent nodes of its own, and dies during a call.
-    holder.start_call(3, 0, &object(FlatBinderObject::binder(0xf0, 0)));
-    let call = owner.wait_call();
+    let call = holder.call(&owner, 3, 0, &object(FlatBinderObject::binder(0xf0, 0)));
     holder.kill();
     owner.reply(&empty());
     owner.free(&call);
@@ -356,12 +340,10 @@ fn owner_with_handles_everywhere(t: &Stage) {
     let (first, second) = (t.server(), t.client());
     let on_first = introduce(&manager, &first, FlatBinderObject::binder(0x900, 0), &second);
     first.kill();
-    second.start_call(0, 0, &object(FlatBinderObject::strong_handle(on_first)));
-    let call = manager.wait_call();
+    let call = second.call(&manager, 0, 0, &object(FlatBinderObject::strong_handle(on_first)));
     let handle = manager.object(&call).handle();
     assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::DeadReply);
-    manager.reply(&empty());
-    second.wait_reply();
+    manager.answer(&second, &empty());
 }
 
 fn object_in_an_unread_reply(t: &Stage) {
@@ -378,8 +360,7 @@ fn ten_managers(t: &Stage) {
     for i in 0..10u8 {
         let manager = t.manager();
         client.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i]));
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         manager.kill();
         assert_eq!(client.wait_refusal(), Return::DeadReply);
     }

@@ -62,17 +62,13 @@ pub(super) fn world(t: &Stage) -> World {
 
 /// Gives the holder a weak handle on a node of the owner's.
 fn introduce_weakly(manager: &Port, owner: &Port, holder: &Port) -> u32 {
-    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x300, 0)));
-    let call = manager.wait_call();
+    let call = owner.call(manager, 0, 0, &object(FlatBinderObject::binder(0x300, 0)));
     let handle = manager.object(&call).handle();
     manager.send(|c| c.acquire(handle));
     manager.free(&call);
-    manager.reply(&empty());
-    owner.wait_reply();
-    holder.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(FlatBinderObject::weak_handle(handle)));
-    let reply = holder.wait_reply();
+    manager.answer(owner, &empty());
+    manager.free(&holder.call(manager, 0, 0, &empty()));
+    let reply = manager.answer(holder, &object(FlatBinderObject::weak_handle(handle)));
     let handle = holder.object(&reply).handle();
     holder.send(|c| c.increfs(handle));
     holder.free(&reply);
@@ -277,8 +273,7 @@ fn of_replies(t: &Stage) {
     let nothing = plain(world.manager.place(0, 0, &empty()));
     check(t, &world.manager, true, &("a reply to nothing", nothing, Return::FailedReply, EPROTO));
     for (name, request, answer, errno) in wrong_content(&world.manager) {
-        world.client.start_call(0, 0, &empty());
-        let call = world.manager.wait_call();
+        let call = world.client.call(&world.manager, 0, 0, &empty());
         world.manager.free(&call);
         // The one who replies is done, whatever came of it. What is behind waits until it has read so.
         let mut commands = request.commands(true);
@@ -317,8 +312,7 @@ fn of_a_call_within_a_call(t: &Stage) {
     world.client.start_read();
     assert_eq!(world.client.wait_refusal(), Return::FailedReply);
     world.manager.wait_call();
-    world.manager.reply(&empty());
-    world.client.wait_reply();
+    world.manager.answer(&world.client, &empty());
 }
 
 fn record(port: &Port) -> BinderExtendedError {
@@ -327,8 +321,7 @@ fn record(port: &Port) -> BinderExtendedError {
 
 /// A call whose reply fails; the caller has read of it.
 fn failed_reply(world: &World) {
-    world.client.start_call(0, 0, &empty());
-    world.manager.wait_call();
+    world.client.call(&world.manager, 0, 0, &empty());
     let data = world.manager.place(0, 0, &empty());
     let unreadable = BinderTransactionData { data_size: 8, buffer: world.manager.arena.end(), ..data };
     world.manager.reply_with(&unreadable);
@@ -402,8 +395,7 @@ fn no_two_have_the_same_number(t: &Stage) {
 
 fn death_of_the_server_is_not_recorded(t: &Stage) {
     let world = world(t);
-    world.client.start_call(0, 0, &empty());
-    world.manager.wait_call();
+    world.client.call(&world.manager, 0, 0, &empty());
     world.manager.kill();
     assert_eq!(world.client.wait_refusal(), Return::DeadReply);
     let seen = record(&world.client);

@@ -24,14 +24,14 @@ cases! { "faults":
     map ["MMAP-4", "MMAP-3"],
     lesson_c11_first_command ["lesson C11", "IOCTL-1"],
     become_context_manager ["CTX-1"],
-    small_call ["TXN-1", "TXN-19"],
-    large_call ["TXN-1", "ALLOC-4"],
-    call_with_a_node ["TXN-1", "OBJ-10"],
+    small_call ["TXN-1", "TXN-19"] = |t| sweep_call(t, |_| bytes(b"small"), TransactionFlags::empty()),
+    large_call ["TXN-1", "ALLOC-4"] = |t| sweep_call(t, |_| bytes(&[7; 20_000]), TransactionFlags::empty()),
+    call_with_a_node ["TXN-1", "OBJ-10"] = |t| sweep_call(t, |_| node(0x2000), TransactionFlags::empty()),
     call_with_a_handle ["TXN-1", "OBJ-10"],
-    oneway_call ["TXN-1", "TXN-16"],
+    oneway_call ["TXN-1", "TXN-16"] = |t| sweep_call(t, |_| bytes(b"one way"), TransactionFlags::ONE_WAY),
     receive_a_call ["TXN-28", "WR-12"],
-    reply ["TXN-25"],
-    reply_with_a_node ["TXN-25", "OBJ-10"],
+    reply ["TXN-25"] = |t| sweep_reply(t, || bytes(b"answer")),
+    reply_with_a_node ["TXN-25", "OBJ-10"] = |t| sweep_reply(t, || node(0x3000)),
     receive_a_reply ["TXN-28", "WR-12"],
     take_a_count ["WR-5"],
     free_a_buffer ["OBJ-12"],
@@ -146,11 +146,9 @@ impl Cast {
         let question = bytes(&nth.to_ne_bytes());
         let data = self.client.round_trip(0, &self.server, &question, &bytes(b"well"));
         assert_eq!(data, b"well", "after place {nth} failed");
-        self.client.start_call(0, 0, &node(0x1000));
-        let call = self.server.wait_call();
+        let call = self.client.call(&self.server, 0, 0, &node(0x1000));
         self.server.free(&call);
-        self.server.reply(&empty());
-        self.client.free(&self.client.wait_reply());
+        self.client.free(&self.server.answer(&self.client, &empty()));
     }
 
     fn dismiss(self) {
@@ -281,28 +279,12 @@ fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFla
     });
 }
 
-fn small_call(t: &Stage) {
-    sweep_call(t, |_| bytes(b"small"), TransactionFlags::empty());
-}
-
-fn large_call(t: &Stage) {
-    sweep_call(t, |_| bytes(&[7; 20_000]), TransactionFlags::empty());
-}
-
-fn call_with_a_node(t: &Stage) {
-    sweep_call(t, |_| node(0x2000), TransactionFlags::empty());
-}
-
 fn call_with_a_handle(t: &Stage) {
     let handle = |cast: &Cast| {
         cast.client.send(|c| c.acquire(0));
         object(FlatBinderObject::strong_handle(0))
     };
     sweep_call(t, handle, TransactionFlags::empty());
-}
-
-fn oneway_call(t: &Stage) {
-    sweep_call(t, |_| bytes(b"one way"), TransactionFlags::ONE_WAY);
 }
 
 fn receive_a_call(t: &Stage) {
@@ -317,8 +299,7 @@ fn receive_a_call(t: &Stage) {
 /// A reply that is sent while one place fails. The caller hears of it either way.
 fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
     sweep_cast(t, |cast, nth| {
-        cast.client.start_call(0, 0, &empty());
-        let call = cast.server.wait_call();
+        let call = cast.client.call(&cast.server, 0, 0, &empty());
         cast.server.free(&call);
         let data = cast.server.place(0, 0, &parcel());
         let mut commands = Commands::new();
@@ -338,14 +319,6 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
         cast.client.wait("an answer", answered);
         is_hit
     });
-}
-
-fn reply(t: &Stage) {
-    sweep_reply(t, || bytes(b"answer"));
-}
-
-fn reply_with_a_node(t: &Stage) {
-    sweep_reply(t, || node(0x3000));
 }
 
 fn receive_a_reply(t: &Stage) {
@@ -370,13 +343,11 @@ fn take_a_count(t: &Stage) {
 
 fn free_a_buffer(t: &Stage) {
     sweep_cast(t, |cast, nth| {
-        cast.client.start_call(0, 0, &node(0x2000));
-        let call = cast.server.wait_call();
+        let call = cast.client.call(&cast.server, 0, 0, &node(0x2000));
         let mut commands = Commands::new();
         commands.free_buffer(call.buffer);
         let (_, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
-        cast.server.reply(&empty());
-        cast.client.wait_reply();
+        cast.server.answer(&cast.client, &empty());
         is_hit
     });
 }

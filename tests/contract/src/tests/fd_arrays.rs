@@ -58,8 +58,7 @@ fn lines<const COUNT: usize>(port: &Port) -> [Line; COUNT] {
 /// Serves a call and has the caller take the reply; the call's buffer stays.
 #[track_caller]
 fn answer(server: &Port, client: &Port) {
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
 fn arrive(t: &Stage) {
@@ -250,8 +249,7 @@ fn lesson_c13_closed_although_wiped(t: &Stage) {
     answer(&server, &client);
     client.actor.close_file(line.theirs);
     // A neighbour keeps the page where it is.
-    client.start_call(0, 0, &bytes(b"after"));
-    server.wait_call();
+    client.call(&server, 0, 0, &bytes(b"after"));
     answer(&server, &client);
     server.free(&call);
     assert_eq!(server.memory(block.buffer, 20), [0; 20]);

@@ -116,15 +116,13 @@ impl Line {
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
 fn arrive_in_a_call(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     let fd = server.received_fd(&call, 0);
     line.expect_reached_by(&server, fd);
     assert_eq!(server.actor.file_name(fd), client.actor.file_name(line.theirs));
@@ -145,8 +143,7 @@ fn arrive_in_a_reply(t: &Stage) {
     let call = server.wait_call();
     assert_eq!(call.flags, TransactionFlags::ACCEPT_FDS.bits());
     server.free(&call);
-    server.reply(&file_parcel(line.theirs));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &file_parcel(line.theirs));
     line.expect_reached_by(&client, client.received_fd(&reply, 0));
     client.free(&reply);
 }
@@ -205,8 +202,7 @@ fn of_every_kind(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     for (kind, file) in files_of_every_kind() {
         let sent = client.actor.give(&file);
-        client.start_call(0, 0, &file_parcel(sent));
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &file_parcel(sent));
         let fd = server.received_fd(&call, 0);
         assert_eq!(server.actor.file_name(fd), client.actor.file_name(sent), "{kind}");
         let (mine, theirs) = (nix::sys::stat::fstat(&file), nix::sys::stat::fstat(server.actor.share(fd)));
@@ -224,8 +220,7 @@ fn of_the_device_itself(t: &Stage) {
     let name = t.device("binder").to_str().expect("text").to_string();
     let is_device = |fd: &i32| client.actor.file_name(*fd).as_ref() == Some(&name);
     let device = client.actor.open_files().into_iter().find(is_device).expect("the device");
-    client.start_call(0, 0, &file_parcel(device));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(device));
     let fd = server.received_fd(&call, 0);
     assert_eq!(server.actor.file_name(fd), Some(name));
     finish(&server, &client, &call);
@@ -238,8 +233,7 @@ fn of_the_device_itself(t: &Stage) {
 fn close_on_exec(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     let flags = server.actor.file_flags(server.received_fd(&call, 0));
     assert_ne!(flags & libc::O_CLOEXEC, 0, "{flags:#o}");
     finish(&server, &client, &call);
@@ -253,8 +247,7 @@ fn rest_of_the_object_is_kept(t: &Stage) {
     let sent = BinderFdObject { pad_flags: 0x1234_5678, fd, cookie, ..file_object(0) };
     let mut parcel = empty();
     parcel.object(&sent);
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let object: BinderFdObject = server.any_object(&call, 0);
     assert_eq!((object.kind, object.cookie), (ObjectType::FD, cookie));
     let same_flags = object.pad_flags == sent.pad_flags;
@@ -269,8 +262,7 @@ fn same_file_twice(t: &Stage) {
     let line = Line::to(&client);
     let mut parcel = file_parcel(line.theirs);
     parcel.object(&file_object(line.theirs));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let (first, second) = (server.received_fd(&call, 0), server.received_fd(&call, 1));
     assert_ne!(first, second);
     server.actor.close_file(first);
@@ -294,8 +286,7 @@ fn lowest_numbers_in_order(t: &Stage) {
     let expected = free_numbers(&server, 4);
     assert_eq!(expected[0], hole);
     let parcel = file_parcels(&lines);
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let numbers: Vec<i32> = (0..4).map(|index| server.received_fd(&call, index)).collect();
     assert_eq!(numbers, expected);
     for (line, fd) in lines.iter().zip(numbers) {
@@ -312,8 +303,7 @@ fn many(t: &Stage) {
         parcel.object(&file_object(line.theirs));
     }
     let before = server.actor.open_files().len();
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     assert_eq!(server.actor.open_files().len(), before + 300);
     for index in [0, 1, 150, 299] {
         line.expect_reached_by(&server, server.received_fd(&call, index));
@@ -328,8 +318,7 @@ fn among_other_objects(t: &Stage) {
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(b"efgh");
     parcel.object(&file_object(line.theirs)).bytes(b"ijkl");
     parcel.object(&FlatBinderObject::binder(0x20, 0));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let data = server.data(&call);
     assert_eq!((&data[..4], &data[28..32], &data[56..60]), (&b"abcd"[..], &b"efgh"[..], &b"ijkl"[..]));
     assert_eq!((server.object_at(&call, 0).handle(), server.object_at(&call, 2).handle()), (1, 2));
@@ -389,8 +378,7 @@ fn flags_of_the_first_object_count(t: &Stage) {
     let parcel = file_parcel(line.theirs);
     assert_eq!(client.refused(&client.place(shut_handle, 0, &parcel)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
-    client.start_call(open_handle, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, open_handle, 0, &parcel);
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
     // Forgotten and sent once more: those of then count.
@@ -404,8 +392,7 @@ fn flags_of_the_first_object_count(t: &Stage) {
     let now_shut = give_in_a_reply(&server, &client, open);
     let now_open = give_in_a_reply(&server, &client, shut.with_flags(accepts));
     assert_eq!(client.refused(&client.place(now_shut, 0, &parcel)), Return::FailedReply);
-    client.start_call(now_open, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, now_open, 0, &parcel);
     assert_eq!(call.target, 0x20);
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
@@ -415,8 +402,7 @@ fn not_accepted_by_the_caller(t: &Stage) {
     // That the node takes files says nothing of replies.
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&server);
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
+    server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.
     let flags = TransactionFlags::ACCEPT_FDS.bits();
     let parcel = file_parcel(line.theirs);
@@ -543,8 +529,7 @@ fn no_number_left_for_a_call(t: &Stage) {
     client.round_trip(0, &server, &bytes(b"none"), &empty());
     server.actor.unlimit_files();
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
 }
@@ -607,8 +592,7 @@ fn all_or_nothing(t: &Stage) {
     }
     // The numbers that had been reserved are free again.
     server.actor.limit_files(3);
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     server.actor.unlimit_files();
     for (index, line) in (0..).zip(&lines) {
         line.expect_reached_by(&server, server.received_fd(&call, index));

@@ -56,11 +56,9 @@ fn two_opens_are_two_processes(t: &Stage) {
     // The same node pointer sent through two files is two nodes, hence two handles.
     let mut handles = Vec::new();
     for port in [&first, &second] {
-        port.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 1)));
-        let call = manager.wait_call();
+        let call = port.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 1)));
         handles.push(manager.object(&call).handle());
-        manager.reply(&empty());
-        port.wait_reply();
+        manager.answer(&port, &empty());
     }
     assert_ne!(handles[0], handles[1]);
 }
@@ -112,8 +110,7 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
         }
         Ok(_) if t.upstream() => (),
         Ok(_) => {
-            port.start_call(0, 7, &empty());
-            let call = manager.wait_call();
+            let call = port.call(manager, 0, 7, &empty());
             assert_eq!(call.code, 7);
             manager.reply(&bytes(b"to a stranger"));
             assert_eq!(port.wait_reply().data_size, 13);
@@ -254,13 +251,11 @@ fn lesson_s11_devices_sent_to_each_other(t: &Stage) {
 /// Whoever has read of a device has it open as long as he likes.
 fn lesson_s11_sent_device_arrives(t: &Stage) {
     let (manager, client) = (t.file_manager(), t.client());
-    client.start_call(0, 0, &file(number_of(t, &client, "binder")));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &file(number_of(t, &client, "binder")));
     let arrived = manager.received_fd(&call, 0);
     assert_eq!(manager.actor.file_name(arrived), manager.actor.file_name(number_of(t, &manager, "binder")));
     manager.free(&call);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(&client, &empty()));
     // The manager asks for the death of a node of the client's, who has no device any more.
     let handle = crate::port::give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
     manager.send(|c| c.request_death(handle, 7));

@@ -197,8 +197,7 @@ fn lesson_r17_a_stranger_freezes(t: &Stage) {
 fn lesson_r22_waits_for_a_call_being_served(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     server.free(&call);
     let holds = freezer.freeze(0) == Err(Errno::EAGAIN);
     assert!(holds, "a call is being served");
@@ -208,8 +207,7 @@ fn lesson_r22_waits_for_a_call_being_served(t: &Stage) {
         return;
     }
     freezer.start(LONG);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.finish(), Ok(()));
     refuses(&client, 0);
 }
@@ -234,11 +232,9 @@ fn refuses_calls_while_it_waits(t: &Stage) {
 fn gives_up_in_time(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(20), Err(Errno::EAGAIN));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     answers(&server, &other);
     assert_eq!(freezer.info(), Ok((0, 0)));
 }
@@ -246,12 +242,10 @@ fn gives_up_in_time(t: &Stage) {
 fn does_not_wait_without_a_timeout(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     assert_eq!(freezer.info(), Ok((2, 0)));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()), "an unfreed buffer is no transaction");
     server.free(&call);
 }
@@ -265,8 +259,7 @@ fn interrupted(t: &Stage) {
     assert_eq!(freezer.finish(), Err(Errno::EINTR));
     let call = server.wait_call();
     server.free(&call);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     answers(&server, &other);
 }
 
@@ -274,8 +267,7 @@ fn restarts_after_a_signal(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     freezer.port.actor.restart_calls();
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
     for _ in 0..3 {
         freezer.port.actor.interrupt();
@@ -338,23 +330,18 @@ fn reply_counts_until_it_is_read(t: &Stage) {
 
 /// `outer` calls `middle`, which calls the manager `inner` and waits. Gives the call that it serves.
 fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
-    middle.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = inner.wait_call();
+    let call = middle.call(inner, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = inner.object(&call).handle();
     inner.send(|c| c.acquire(handle));
     inner.free(&call);
-    inner.reply(&empty());
-    middle.free(&middle.wait_reply());
+    middle.free(&inner.answer(middle, &empty()));
     middle.settle_counts();
 
-    outer.start_call(0, 0, &empty());
-    let call = inner.wait_call();
+    let call = outer.call(inner, 0, 0, &empty());
     inner.free(&call);
-    inner.reply(&object(FlatBinderObject::strong_handle(handle)));
-    let reply = outer.wait_reply();
+    let reply = inner.answer(outer, &object(FlatBinderObject::strong_handle(handle)));
     let handle = outer.object(&reply).handle();
-    outer.start_call(handle, 0, &empty());
-    let served = middle.wait_call();
+    let served = outer.call(middle, handle, 0, &empty());
     middle.start_call(0, 0, &empty());
     served
 }
@@ -367,12 +354,10 @@ fn reply_passes_while_it_waits(t: &Stage) {
     inner.free(&call);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
-    inner.reply(&bytes(b"for one that is being frozen"));
-    let reply = middle.wait_reply();
+    let reply = inner.answer(&middle, &bytes(b"for one that is being frozen"));
     assert_eq!(middle.data(&reply), b"for one that is being frozen");
     freezer.port.actor.expect_blocked();
-    middle.reply(&empty());
-    outer.wait_reply();
+    middle.answer(&outer, &empty());
     assert_eq!(freezer.finish(), Ok(()));
 }
 
@@ -383,8 +368,7 @@ fn own_calls_are_not_waited_for(t: &Stage) {
     let call = server.wait_call();
     server.free(&call);
     assert_eq!(freezer.freeze(LONG), Err(Errno::EAGAIN), "at once");
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
 }
 
@@ -392,13 +376,11 @@ fn call_back_into_the_frozen(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &client);
     assert_eq!(freezer.freeze(0), Ok(()));
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let back = server.object(&call).handle();
     refuses(&server, back);
     assert!(client.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.info(), Ok((1, 0)));
 }
 
@@ -415,8 +397,7 @@ fn if_woken(t: &Stage) -> u32 {
 fn serving_thread_exits(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (helper, freezer) = (server.looper(), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    helper.wait_call();
+    client.call(&helper, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(if_woken(t));
     helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
@@ -428,8 +409,7 @@ fn serving_thread_exits(t: &Stage) {
 fn serving_process_dies(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(if_woken(t));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
@@ -452,8 +432,7 @@ fn process_dies_while_it_is_frozen(t: &Stage) {
 fn caller_dies_while_served(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     client.kill();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
@@ -464,8 +443,7 @@ fn caller_dies_while_served(t: &Stage) {
 fn failed_reply_ends_the_call(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
     let unreadable = BinderTransactionData { buffer: 0x10, data_size: 8, ..server.place(0, 0, &empty()) };
     server.reply_with(&unreadable);
@@ -498,8 +476,7 @@ fn unmapped_while_queued(t: &Stage) {
     server.unmap();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
     let refused = client.refused(&client.place(0, 0, &empty()));
     assert_eq!(refused, Return::DeadReply, "there is no space: that is found out first");
@@ -549,19 +526,16 @@ fn lesson_c19_all_devices_or_none(t: &Stage) {
     let freezer = Freezer::of(t, &devices[0].0);
     for busy in [0, 1] {
         let (server, client) = &devices[busy];
-        client.start_call(0, 0, &empty());
-        server.wait_call();
+        client.call(&server, 0, 0, &empty());
         assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
         // C leaves those frozen that come before the busy one in its list.
         let (server, client) = &devices[1 - busy];
         client.start_call(0, 0, &empty());
         let why = "one device stays frozen where another could not be";
         if t.known_difference(Driver::C, why, client.actor.is_blocked()) {
             server.wait_call();
-            server.reply(&empty());
-            client.wait_reply();
+            server.answer(&client, &empty());
         } else {
             assert_eq!(client.wait_refusal(), Return::FrozenReply);
         }
@@ -610,8 +584,7 @@ fn frozen_again_with_work_pending(t: &Stage) {
 fn two_freezers(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     one.start(LONG);
     two.start(LONG);
     server.reply(&empty());
@@ -625,8 +598,7 @@ fn one_of_two_freezers_gives_up(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
     let other = t.client();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     one.start(2000);
     assert_eq!(two.freeze(1), Err(Errno::EAGAIN));
     one.port.actor.expect_blocked();
@@ -647,15 +619,13 @@ fn one_of_two_freezers_gives_up(t: &Stage) {
 fn thawed_while_freezing(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (freezer, rival) = (Freezer::of(t, &server), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(2000);
     assert_eq!(rival.thaw(), Ok(()));
     // C keeps the freezer waiting, and tells him in the end that the process is frozen.
     let why = "a freezer does not notice that somebody thaws the process";
     let noticed = t.known_difference(Driver::C, why, !freezer.port.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     let wanted = if noticed { Err(Errno::EAGAIN) } else { Ok(()) };
     assert_eq!(freezer.finish(), wanted);
     answers(&server, &client);
@@ -675,8 +645,7 @@ fn a_hundred_times(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     for round in 0..100 {
-        client.start_call(0, 0, &empty());
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &empty());
         server.free(&call);
         if round % 2 == 0 {
             freezer.start(LONG);
@@ -684,8 +653,7 @@ fn a_hundred_times(t: &Stage) {
             assert_eq!(freezer.finish(), Ok(()));
             client.wait_reply();
         } else {
-            server.reply(&empty());
-            client.wait_reply();
+            server.answer(&client, &empty());
             assert_eq!(freezer.freeze(0), Ok(()));
         }
         refuses(&client, 0);

@@ -129,11 +129,9 @@ fn one_a_read(t: &Stage) {
     let (server, holder, _) = linked(t);
     let node = FlatBinderObject::binder(0x10, 0);
     let other = {
-        holder.start_call(0, 0, &empty());
-        let call = server.wait_call();
+        let call = holder.call(&server, 0, 0, &empty());
         server.free(&call);
-        server.reply(&crate::port::object(node));
-        let reply = holder.wait_reply();
+        let reply = server.answer(&holder, &crate::port::object(node));
         holder.object(&reply).handle()
     };
     let freezer = Freezer::of(t, &server);
@@ -397,13 +395,11 @@ fn holder_dies_with_everything(t: &Stage) {
 fn failed_freeze_is_not_told(t: &Stage) {
     let (server, holder, freezer) = linked(t);
     let client = t.client();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     assert_eq!(freezer.freeze(10), Err(Errno::EAGAIN));
     assert_eq!(holder.drain(), []);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
 }
@@ -411,8 +407,7 @@ fn failed_freeze_is_not_told(t: &Stage) {
 fn asked_for_while_freezing(t: &Stage) {
     let (server, holder, freezer) = cast(t);
     let client = t.client();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
     holder.send(|c| c.request_freeze(0, COOKIE));
     let heard = holder.drain();
@@ -422,8 +417,7 @@ fn asked_for_while_freezing(t: &Stage) {
     t.known_difference(Driver::C, why, heard == [news(COOKIE, 0)]);
     holder.send(|c| c.freeze_done(COOKIE));
     assert_eq!(holder.drain(), []);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn failed_second_freeze_is_a_thaw(t: &Stage) {
@@ -672,8 +666,7 @@ fn link_to_many(holder: &Port, owner: &Port) {
     owner.start_call(0, 0, &parcel);
     // Its buffer holds the handles, so it is not freed.
     holder.wait_call();
-    holder.reply(&empty());
-    owner.wait_reply();
+    holder.answer(owner, &empty());
     holder.ignore_passed();
     holder.send(|c| {
         for (handle, cookie) in (1..).zip(MANY) {

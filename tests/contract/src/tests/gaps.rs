@@ -87,8 +87,7 @@ fn chain(t: &Stage) -> (Port, Port, Port, u32) {
     b.settle_counts();
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
-    b.start_call(0, 2, &empty());
-    c.wait_call();
+    b.call(&c, 0, 2, &empty());
     (a, b, c, on_a)
 }
 
@@ -107,8 +106,7 @@ fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
         // a waits still, so it is given the call.
         absent.provide(0, b"back");
         a.wait_call();
-        a.reply(&empty());
-        c.wait_reply();
+        a.answer(&c, &empty());
         c.reply(&bytes(b"to nobody"));
         assert_eq!(a.wait_refusal(), Return::DeadReply);
         return;
@@ -117,8 +115,7 @@ fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
     absent.provide(0, b"back");
     // It does not come back for more: the call is for whoever does.
     assert_eq!(second.wait_call().code, 3);
-    second.reply(&bytes(b"from the pool"));
-    assert_eq!(c.data(&c.wait_reply()), b"from the pool");
+    assert_eq!(c.data(&second.answer(&c, &bytes(b"from the pool"))), b"from the pool");
     c.reply(&bytes(b"to nobody"));
     a.round_trip(0, &c, &bytes(b"its next call"), &bytes(b"has its own reply"));
 }
@@ -136,15 +133,12 @@ fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
         return;
     }
     assert_eq!(a.wait_refusal(), Return::DeadReply);
-    a.start_call(0, 4, &empty());
-    server.wait_call();
+    a.call(&server, 0, 4, &empty());
     absent.provide(0, b"back");
     assert_eq!(second.wait_call().code, 3);
     assert!(a.actor.is_blocked());
-    server.reply(&bytes(b"to the other call"));
-    assert_eq!(a.data(&a.wait_reply()), b"to the other call");
-    second.reply(&empty());
-    c.wait_reply();
+    assert_eq!(a.data(&server.answer(&a, &bytes(b"to the other call"))), b"to the other call");
+    second.answer(&c, &empty());
 }
 
 fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
@@ -154,8 +148,7 @@ fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
     assert_eq!(a.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     absent.provide(0, b"back");
     assert_eq!(c.wait_refusal(), Return::DeadReply);
-    c.reply(&bytes(b"all the same"));
-    assert_eq!(b.data(&b.wait_reply()), b"all the same");
+    assert_eq!(b.data(&c.answer(&b, &bytes(b"all the same"))), b"all the same");
     // To nobody.
     b.reply(&empty());
     a.enter_looper();
@@ -232,8 +225,7 @@ fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
     let outcome = client.finish_raw();
     assert_eq!(outcome.errno, Errno::EINTR);
     assert_eq!(client.actor.signals(), signals + 1);
-    manager.reply(&bytes(b"answer"));
-    assert_eq!(client.data(&client.wait_reply()), b"answer");
+    assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
 }
 
 /// Another thread of the sender gives up the handle that a call is made through.
@@ -251,8 +243,7 @@ fn handle_goes_while_a_call_is_copied(t: &Stage) {
     if client.actor.is_blocked() {
         let call = owner.wait_call();
         assert_eq!((call.target, call.cookie), (0x50, 0x51));
-        owner.reply(&empty());
-        client.wait_reply();
+        owner.answer(&client, &empty());
     } else {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
     }
@@ -374,8 +365,7 @@ fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
 fn replier_dies_while_it_replies(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let Some(absent) = absent(t, &server, 1) else { return };
-    client.start_call(0, 1, &empty());
-    server.wait_call();
+    client.call(&server, 0, 1, &empty());
     let mut commands = Commands::new();
     commands.reply(&of_page(&absent, 0, 0));
     server.start(&commands);
@@ -465,8 +455,7 @@ fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
 fn commands_stop_at_a_reply_that_failed(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
-    client.start_call(0, 1, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 1, &empty());
     let bad = BinderTransactionData { buffer: 8, data_size: 64, ..manager.place(0, 0, &empty()) };
     let mut commands = Commands::new();
     commands.reply(&bad);

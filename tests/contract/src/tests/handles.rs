@@ -46,13 +46,11 @@ fn lowest_free_one_is_taken(t: &Stage) {
     for i in 1..=70 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &parcel);
     assert_eq!(manager.object_at(&call, 69).handle(), 70);
     manager.send(|c| (1..=70).fold(c, |c, handle| c.acquire(handle)));
     manager.free(&call);
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     owner.settle_counts();
     for free in [64, 3, 70, 17] {
         manager.send(|c| c.release(free));
@@ -73,11 +71,9 @@ fn zero_is_the_managers(t: &Stage) {
 fn come_home_as_nodes(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
     let node = FlatBinderObject::binder(0xabc0, 0xdef0);
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(node));
     let handle = manager.object(&call).handle();
-    manager.reply(&object(FlatBinderObject::strong_handle(handle)));
-    let reply = owner.wait_reply();
+    let reply = manager.answer(&owner, &object(FlatBinderObject::strong_handle(handle)));
     let back = owner.object(&reply);
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, 0xabc0, 0xdef0));
     owner.settle_counts();
@@ -111,10 +107,8 @@ fn passed_on_to_a_third(t: &Stage) {
 fn passed_on_weakly(t: &Stage) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let at_manager = register(&owner, &manager, 0x10);
-    holder.start_call(0, 0, &empty());
-    manager.wait_call();
-    manager.reply(&object(FlatBinderObject::weak_handle(at_manager)));
-    let reply = holder.wait_reply();
+    holder.call(&manager, 0, 0, &empty());
+    let reply = manager.answer(&holder, &object(FlatBinderObject::weak_handle(at_manager)));
     let received = holder.object(&reply);
     assert_eq!(received.kind, ObjectType::WEAK_HANDLE);
     assert_eq!(holder.refused(&holder.place(received.handle(), 0, &empty())), Return::FailedReply);
@@ -144,8 +138,7 @@ fn flags_are_kept(t: &Stage) {
     client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0).with_flags(flags)));
     let received = manager.object(&manager.wait_call());
     assert_eq!(received.flags, flags.bits());
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 fn same_node_by_two_ways(t: &Stage) {
@@ -172,18 +165,15 @@ fn each_process_has_its_own(t: &Stage) {
     for (port, handle) in [(&a, on_a), (&b, on_b)] {
         port.start_call(handle, 0, &empty());
         assert_eq!(owner.wait_call().target, 0x20);
-        owner.reply(&empty());
-        port.wait_reply();
+        owner.answer(&port, &empty());
     }
 }
 
 fn buffer_holds_those_in_it(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
-    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = manager.object(&call).handle();
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     owner.settle_counts();
     // The manager takes no count of its own, and gives none back that it has not.
     manager.round_trip(handle, &owner, &empty(), &empty());
@@ -199,19 +189,16 @@ fn lesson_c20_thousands(t: &Stage) {
         for i in 0..500 {
             parcel.object(&FlatBinderObject::binder(0x10_0000 + (batch * 500 + i) * 16, 0));
         }
-        owner.start_call(0, 0, &parcel);
-        let call = manager.wait_call();
+        let call = owner.call(&manager, 0, 0, &parcel);
         assert_eq!(manager.object_at(&call, 499).handle() as u64, (batch + 1) * 500);
-        manager.reply(&empty());
-        owner.wait_reply();
+        manager.answer(&owner, &empty());
         calls.push(call);
     }
     // The second batch goes, and its numbers are given out anew, lowest first.
     manager.free(&calls[1]);
     owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     assert_eq!(manager.object(&manager.wait_call()).handle(), 501);
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
 }
 
 fn holder_of_the_manager_sends_it(t: &Stage) {
@@ -219,12 +206,10 @@ fn holder_of_the_manager_sends_it(t: &Stage) {
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     owner.settle_counts();
     client.send(|c| c.acquire(0));
-    client.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
-    let call = owner.wait_call();
+    let call = client.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
     let received = owner.object(&call);
     assert_eq!(received.kind, ObjectType::HANDLE);
     let zero = received.handle() == 0;
     t.known_difference(Driver::Upstream, "a manager sent as an object gets another handle than 0", zero);
-    owner.reply(&empty());
-    client.wait_reply();
+    owner.answer(&client, &empty());
 }

@@ -11,24 +11,28 @@ use nix::errno::Errno;
 
 cases! { "ioctl":
     version_is_eight ["ABI-1", "IOCTL-VERSION"],
-    version_fault ["IOCTL-VERSION"],
+    version_fault ["IOCTL-VERSION"] = |t| assert!(is_fault(t.opened().ioctl_fault(BINDER_VERSION))),
     unknown_commands_are_invalid ["IOCTL-1"],
     match_is_on_the_whole_number ["IOCTL-1"],
     never_implemented_commands_are_invalid ["IOCTL-1"],
     max_threads_takes_any_number ["IOCTL-SET_MAX_THREADS"],
-    max_threads_fault ["IOCTL-SET_MAX_THREADS"],
+    max_threads_fault ["IOCTL-SET_MAX_THREADS"] =
+        |t| assert!(is_fault(t.opened().ioctl_fault(BINDER_SET_MAX_THREADS))),
     thread_exit_always_succeeds ["IOCTL-THREAD_EXIT", "TREL-3"],
-    write_read_fault ["IOCTL-WRITE_READ"],
+    write_read_fault ["IOCTL-WRITE_READ"] =
+        |t| assert_eq!(t.opened().ioctl_fault(BINDER_WRITE_READ), Err(Errno::EFAULT)),
     node_debug_info_walks_own_nodes_upwards ["IOCTL-GET_NODE_DEBUG_INFO"],
     node_debug_info_without_nodes_is_zero ["IOCTL-GET_NODE_DEBUG_INFO"],
-    node_debug_info_fault ["IOCTL-GET_NODE_DEBUG_INFO"],
+    node_debug_info_fault ["IOCTL-GET_NODE_DEBUG_INFO"] =
+        |t| assert_eq!(t.opened().ioctl_fault(BINDER_GET_NODE_DEBUG_INFO), Err(Errno::EFAULT)),
     node_info_for_ref_counts ["IOCTL-GET_NODE_INFO_FOR_REF"],
     node_info_for_ref_counts_all_holders ["IOCTL-GET_NODE_INFO_FOR_REF", "NODE-4"],
     node_info_for_ref_after_failures ["IOCTL-GET_NODE_INFO_FOR_REF", "OBJ-10"],
     node_info_for_ref_is_for_the_manager ["IOCTL-GET_NODE_INFO_FOR_REF"],
     node_info_for_ref_wants_zeros ["IOCTL-GET_NODE_INFO_FOR_REF"],
     node_info_for_ref_of_an_unknown_handle ["IOCTL-GET_NODE_INFO_FOR_REF"],
-    node_info_for_ref_fault ["IOCTL-GET_NODE_INFO_FOR_REF"],
+    node_info_for_ref_fault ["IOCTL-GET_NODE_INFO_FOR_REF"] =
+        |t| assert_eq!(t.manager().ioctl_fault(BINDER_GET_NODE_INFO_FOR_REF), Err(Errno::EFAULT)),
     lesson_r08_extended_error_is_read_once ["IOCTL-GET_EXTENDED_ERROR", "TXN-2", "TXN-7"],
     extended_error_after_success ["TXN-2"],
     extended_error_belongs_to_the_thread ["IOCTL-GET_EXTENDED_ERROR"],
@@ -43,10 +47,6 @@ fn version_is_eight(t: &Stage) {
 /// The incumbents disagree on the errno of an unreadable argument here.
 fn is_fault(result: nix::Result<()>) -> bool {
     matches!(result, Err(Errno::EINVAL | Errno::EFAULT))
-}
-
-fn version_fault(t: &Stage) {
-    assert!(is_fault(t.opened().ioctl_fault(BINDER_VERSION)));
 }
 
 fn unknown_commands_are_invalid(t: &Stage) {
@@ -88,10 +88,6 @@ fn max_threads_takes_any_number(t: &Stage) {
     }
 }
 
-fn max_threads_fault(t: &Stage) {
-    assert!(is_fault(t.opened().ioctl_fault(BINDER_SET_MAX_THREADS)));
-}
-
 fn thread_exit_always_succeeds(t: &Stage) {
     let port = t.opened();
     for _ in 0..3 {
@@ -101,20 +97,14 @@ fn thread_exit_always_succeeds(t: &Stage) {
     assert!(port.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok(), "the thread is known anew");
 }
 
-fn write_read_fault(t: &Stage) {
-    assert_eq!(t.opened().ioctl_fault(BINDER_WRITE_READ), Err(Errno::EFAULT));
-}
-
 fn node_debug_info_walks_own_nodes_upwards(t: &Stage) {
     let (manager, owner) = (t.manager(), t.client());
     let mut parcel = empty();
     for ptr in [0x3000, 0x1000, 0x2000] {
         parcel.object(&FlatBinderObject::binder(ptr, ptr + 1));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
-    manager.reply(&empty());
-    owner.wait_reply();
+    let call = owner.call(&manager, 0, 0, &parcel);
+    manager.answer(&owner, &empty());
     let mut found = Vec::new();
     let mut last = 0;
     loop {
@@ -137,10 +127,6 @@ fn node_debug_info_without_nodes_is_zero(t: &Stage) {
     assert_eq!(t.manager().node_debug_info(0), BinderNodeDebugInfo::default());
 }
 
-fn node_debug_info_fault(t: &Stage) {
-    assert_eq!(t.opened().ioctl_fault(BINDER_GET_NODE_DEBUG_INFO), Err(Errno::EFAULT));
-}
-
 fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
     let question = BinderNodeInfoForRef { handle, ..Default::default() };
     let info = port.ioctl(BINDER_GET_NODE_INFO_FOR_REF, question)?;
@@ -151,8 +137,7 @@ fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
 
 fn node_info_for_ref_counts(t: &Stage) {
     let (manager, owner) = (t.manager(), t.client());
-    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = manager.object(&call).handle();
     let expect = |counts, why| counted(t, &manager, handle, counts, why);
     expect((1, 0), "the handle, which the buffer keeps");
@@ -160,8 +145,7 @@ fn node_info_for_ref_counts(t: &Stage) {
     expect((1, 0), "a handle counts once, however often it is held");
     manager.free(&call);
     expect((1, 0), "the manager's own counts keep it");
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     expect((2, 1), "the owner was asked to take a count of each kind, and has not said so");
     owner.send(|c| c.increfs_done(0x10, 0));
     expect((2, 0), "it has taken the weak one");
@@ -195,20 +179,16 @@ fn node_info_for_ref_counts_all_holders(t: &Stage) {
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     let expect = |counts, why| counted(t, &manager, handle, counts, why);
     expect((2, 0), "two handles");
-    holder.start_call(on_owner, 0, &object(FlatBinderObject::weak_handle(on_owner)));
-    let call = owner.wait_call();
+    let call = holder.call(&owner, on_owner, 0, &object(FlatBinderObject::weak_handle(on_owner)));
     expect((3, 1), "a call, and its buffer has a weak object that has come home");
-    owner.reply(&empty());
-    holder.free(&holder.wait_reply());
+    holder.free(&owner.answer(&holder, &empty()));
     expect((3, 1), "until the buffer is freed");
     owner.free(&call);
     expect((2, 0), "which gives both back");
-    holder.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(on_owner)));
-    let call = owner.wait_call();
+    let call = holder.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(on_owner)));
     expect((4, 0), "the same with a strong object");
     owner.free(&call);
-    owner.reply(&empty());
-    holder.free(&holder.wait_reply());
+    holder.free(&owner.answer(&holder, &empty()));
     expect((2, 0), "it is given back as well");
     holder.send(|c| c.increfs(on_owner).release(on_owner));
     expect((1, 0), "a handle that is weak");
@@ -230,8 +210,7 @@ fn node_info_for_ref_after_failures(t: &Stage) {
             assert_eq!(holder.refused(&holder.place(target, 0, &parcel)), Return::FailedReply);
             expect("a call that failed");
         }
-        holder.start_call(0, 0, &empty());
-        let call = manager.wait_call();
+        let call = holder.call(&manager, 0, 0, &empty());
         let mut parcel = object(FlatBinderObject { binder: u64::from(handle), ..good });
         parcel.object(&FlatBinderObject { kind: 1, ..good });
         manager.reply(&parcel);
@@ -279,10 +258,6 @@ fn node_info_for_ref_of_an_unknown_handle(t: &Stage) {
         result == Err(Errno::EINVAL),
     );
     assert!(result.is_err());
-}
-
-fn node_info_for_ref_fault(t: &Stage) {
-    assert_eq!(t.manager().ioctl_fault(BINDER_GET_NODE_INFO_FOR_REF), Err(Errno::EFAULT));
 }
 
 /// Sends a call that fails with `EINVAL`, and leaves the extended error behind.

@@ -17,12 +17,12 @@ use binder_sys::*;
 use nix::errno::Errno;
 
 cases! { "leaving":
-    exit_with_a_death ["TREL-2", "DN-2"],
-    exit_with_a_withdrawn_death ["TREL-2", "DN-3"],
-    exit_with_news_of_freezing ["TREL-2", "FRZN-2"],
-    exit_with_a_withdrawn_freeze_link ["TREL-2", "FRZN-4"],
-    exit_with_a_release ["TREL-2", "NODE-7"],
-    exit_with_a_weak_release ["TREL-2", "NODE-7"],
+    exit_with_a_death ["TREL-2", "DN-2"] = |t| DEATH.outlives_the_thread(t),
+    exit_with_a_withdrawn_death ["TREL-2", "DN-3"] = |t| WITHDRAWN_DEATH.outlives_the_thread(t),
+    exit_with_news_of_freezing ["TREL-2", "FRZN-2"] = |t| FROZEN.outlives_the_thread(t),
+    exit_with_a_withdrawn_freeze_link ["TREL-2", "FRZN-4"] = |t| WITHDRAWN_FREEZE.outlives_the_thread(t),
+    exit_with_a_release ["TREL-2", "NODE-7"] = |t| RELEASED.outlives_the_thread(t),
+    exit_with_a_weak_release ["TREL-2", "NODE-7"] = |t| RELEASED_WEAKLY.outlives_the_thread(t),
     exit_with_a_call ["TREL-2", "TREL-1"],
     exit_with_a_oneway_call ["TREL-2", "TXN-22"],
     exit_wakes_who_waits ["TREL-2", "POLL-4"],
@@ -30,9 +30,9 @@ cases! { "leaving":
     read_with_room_after_all ["WR-8"],
     poll_tells_of_it ["WR-8", "POLL-2"],
     others_take_what_comes_next ["POLL-3", "TXN-21"],
-    call_with_news_of_counts ["TXN-10", "LOOP-9", "NODE-7"],
-    call_with_news_of_freezing ["TXN-10", "LOOP-9", "FRZN-2"],
-    call_with_a_death ["TXN-10", "LOOP-9", "DN-2"],
+    call_with_news_of_counts ["TXN-10", "LOOP-9", "NODE-7"] = |t| call_with(t, &RELEASED),
+    call_with_news_of_freezing ["TXN-10", "LOOP-9", "FRZN-2"] = |t| call_with(t, &WITHDRAWN_FREEZE),
+    call_with_a_death ["TXN-10", "LOOP-9", "DN-2"] = |t| call_with(t, &WITHDRAWN_DEATH),
     call_with_a_call_unread ["TXN-10"],
     call_with_a_reply_unread ["TXN-10", "WR-8"],
     oneway_call_with_a_call_unread ["TXN-10", "TXN-16"],
@@ -194,30 +194,6 @@ fn end(scene: &Scene) {
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
 }
 
-fn exit_with_a_death(t: &Stage) {
-    DEATH.outlives_the_thread(t);
-}
-
-fn exit_with_a_withdrawn_death(t: &Stage) {
-    WITHDRAWN_DEATH.outlives_the_thread(t);
-}
-
-fn exit_with_news_of_freezing(t: &Stage) {
-    FROZEN.outlives_the_thread(t);
-}
-
-fn exit_with_a_withdrawn_freeze_link(t: &Stage) {
-    WITHDRAWN_FREEZE.outlives_the_thread(t);
-}
-
-fn exit_with_a_release(t: &Stage) {
-    RELEASED.outlives_the_thread(t);
-}
-
-fn exit_with_a_weak_release(t: &Stage) {
-    RELEASED_WEAKLY.outlives_the_thread(t);
-}
-
 fn exit_with_a_call(t: &Stage) {
     let scene = CALL.unread(t);
     exit(&scene.thread);
@@ -228,8 +204,7 @@ fn exit_with_a_call(t: &Stage) {
     let fits = scene.manager.actor.is_blocked();
     if t.known_difference(Driver::C, "the space of an unread call is lost when the thread exits", fits) {
         scene.port.wait_call();
-        scene.port.reply(&empty());
-        scene.manager.wait_reply();
+        scene.port.answer(&scene.manager, &empty());
     } else {
         assert_eq!(scene.manager.wait_refusal(), Return::FailedReply);
     }
@@ -318,22 +293,8 @@ fn others_take_what_comes_next(t: &Stage) {
     assert_eq!(scene.port.wait_call().code, 8);
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
-    scene.thread.reply(&empty());
-    scene.manager.wait_reply();
-    scene.port.reply(&empty());
-    scene.second.wait_reply();
-}
-
-fn call_with_news_of_counts(t: &Stage) {
-    call_with(t, &RELEASED);
-}
-
-fn call_with_news_of_freezing(t: &Stage) {
-    call_with(t, &WITHDRAWN_FREEZE);
-}
-
-fn call_with_a_death(t: &Stage) {
-    call_with(t, &WITHDRAWN_DEATH);
+    scene.thread.answer(&scene.manager, &empty());
+    scene.port.answer(&scene.second, &empty());
 }
 
 /// A thread makes a call with this unread. It is told of it before the call's outcome if it has been given
@@ -365,8 +326,7 @@ fn call_with_a_call_unread(t: &Stage) {
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
     assert_eq!(scene.thread.read_once(), [Return::FailedReply]);
-    scene.thread.reply(&empty());
-    scene.manager.wait_reply();
+    scene.thread.answer(&scene.manager, &empty());
 }
 
 fn call_with_a_reply_unread(t: &Stage) {
@@ -401,8 +361,7 @@ fn oneway_call_with_a_call_unread(t: &Stage) {
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
     assert_eq!(scene.thread.read_once(), [Return::TransactionComplete]);
-    scene.thread.reply(&empty());
-    scene.manager.wait_reply();
+    scene.thread.answer(&scene.manager, &empty());
     assert_eq!(scene.manager.wait_call().data_size, 1);
 }
 
@@ -441,10 +400,8 @@ fn death_with_everything_unread(t: &Stage) {
 /// A call of a's to b, and in its course one of b's to a, which a serves when b dies.
 fn ended(t: &Stage) -> (Port, Port) {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     let freezer = Freezer::of(t, &b);
     b.kill();
     freezer.wait_gone();

@@ -122,8 +122,7 @@ fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
     let (manager, client) = (t.manager_with(2 * page()), t.client());
     let other = manager.looper();
     for i in 0..40 {
-        client.start_call(0, 0, &bytes(&vec![i; page()]));
-        let call = manager.wait_call();
+        let call = client.call(&manager, 0, 0, &bytes(&vec![i; page()]));
         let mut commands = Commands::new();
         commands.free_buffer(call.buffer);
         let order =
@@ -132,17 +131,14 @@ fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
         other.start_raw(order());
         assert_eq!(manager.finish_raw().errno, Errno::from_raw(0));
         assert_eq!(other.finish_raw().errno, Errno::from_raw(0));
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
     }
     // Each was freed once: what is free is one piece, no more and no less.
-    client.start_call(0, 0, &bytes(&vec![1; 2 * page()]));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&vec![1; 2 * page()]));
     let second = t.client();
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 fn lesson_c04_counts_dropped_while_the_owner_dies(t: &Stage) {
@@ -177,8 +173,7 @@ fn lesson_c04_counts_dropped_while_the_owner_dies(t: &Stage) {
 
 fn lesson_r04_received_data_cannot_be_changed(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let before = manager.data(&call);
     // Not by the receiver, who cannot make it writable ...
     let (address, length) = manager.space.expect("a space");
@@ -194,6 +189,5 @@ fn lesson_r04_received_data_cannot_be_changed(t: &Stage) {
     assert!(ptrace::write(pid, call.buffer as *mut std::ffi::c_void, -1).is_err(), "written by a debugger");
     ptrace::detach(pid, None).expect("detach");
     assert_eq!(manager.data(&call), before);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }

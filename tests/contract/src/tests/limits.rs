@@ -160,10 +160,8 @@ fn nodes_that_came_to_nothing(t: &Stage) {
     // Whom nobody hears of is not counted; whom somebody held for a while is not either.
     owner.settle_counts();
     for number in 0..8 {
-        owner.start_call(0, 0, &object(node(number)));
-        manager.free(&manager.wait_call());
-        manager.reply(&empty());
-        owner.free(&owner.wait_reply());
+        manager.free(&owner.call(&manager, 0, 0, &object(node(number))));
+        owner.free(&manager.answer(&owner, &empty()));
         owner.expect_forgotten();
     }
 }
@@ -249,18 +247,15 @@ fn refs_of_a_receiver(t: &Stage) {
     }
     assert_eq!(give(&manager, &owner, 2), handles[1], "no other handle is needed");
     // Nor is one for what is the receiver's own.
-    owner.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(node(100)));
-    let reply = owner.wait_reply();
+    manager.free(&owner.call(&manager, 0, 0, &empty()));
+    let reply = manager.answer(&owner, &object(node(100)));
     let of_manager = owner.object(&reply).handle();
     owner.round_trip(0, &manager, &bytes(b"in between"), &empty());
     owner.start_transaction(&call_with(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
     let call = manager.wait_call();
     assert_eq!(manager.object(&call).binder, node(100).binder);
     manager.free(&call);
-    manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    owner.free(&manager.answer(&owner, &empty()));
 
     // Of three, the first two have room.
     manager.send(|c| c.release(handles[0]).release(handles[1]));
@@ -275,8 +270,7 @@ fn refs_of_a_caller(t: &Stage) {
     let (manager, caller) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_refs", 1) else { return };
     for (number, has_room) in [(1, true), (2, false), (3, false), (1, true)] {
-        caller.start_call(0, 0, &empty());
-        manager.free(&manager.wait_call());
+        manager.free(&caller.call(&manager, 0, 0, &empty()));
         // Whoever replies is done, whatever becomes of it.
         manager.reply(&object(node(number)));
         if has_room {
@@ -315,10 +309,8 @@ fn refs_in_unread_calls(t: &Stage) {
 fn ref_on_the_manager(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_refs", 1) else { return };
-    client.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(node(1)));
-    let reply = client.wait_reply();
+    manager.free(&client.call(&manager, 0, 0, &empty()));
+    let reply = manager.answer(&client, &object(node(1)));
     let handle = client.object(&reply).handle();
 
     let manager_itself = FlatBinderObject::strong_handle(0);
@@ -333,11 +325,9 @@ fn ref_on_the_manager(t: &Stage) {
     client.send(|c| c.acquire(0));
     client.start_transaction(&call_with(&client, &[manager_itself]));
     manager.free(&manager.wait_call());
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     // Now it is the one that there is.
-    client.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
+    manager.free(&client.call(&manager, 0, 0, &empty()));
     manager.reply(&object(node(1)));
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_ne!(handle, 0);
@@ -441,8 +431,7 @@ fn threads_that_ended(t: &Stage) {
         assert_eq!(attempt(&thread), DONE);
         // It serves a call, and does not say that it goes.
         thread.enter_looper();
-        client.start_call(0, 0, &empty());
-        thread.wait_call();
+        client.call(&thread, 0, 0, &empty());
         thread.actor.start(Op::EndThread);
         let task = PathBuf::from(format!("/proc/{}/task/{}", thread.actor.pid(), thread.actor.tid()));
         let deadline = Instant::now() + patience();

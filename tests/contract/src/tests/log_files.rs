@@ -342,8 +342,7 @@ fn deep_stacks(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
     for depth in 0..DEPTH {
         let (caller, handle, server) = if depth % 2 == 0 { (&a, on_b, &b) } else { (&b, on_a, &a) };
-        caller.start_call(handle, depth, &empty());
-        server.wait_call();
+        caller.call(&server, handle, depth, &empty());
     }
     let log = text(&logs.join("transactions"));
     for (port, is_outgoing) in [(&a, 0), (&b, 1)] {
@@ -355,7 +354,6 @@ fn deep_stacks(t: &Stage) {
     }
     for depth in (0..DEPTH).rev() {
         let (caller, server) = if depth % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        server.reply(&empty());
-        caller.wait_reply();
+        server.answer(&caller, &empty());
     }
 }

@@ -69,8 +69,7 @@ fn serve(manager: &Port, caller: &Port, code: u32) {
     let call = manager.wait_call();
     assert_eq!(call.code, code);
     manager.free(&call);
-    manager.reply(&empty());
-    caller.free(&caller.wait_reply());
+    caller.free(&manager.answer(caller, &empty()));
 }
 
 fn call(caller: &Port, code: u32) {

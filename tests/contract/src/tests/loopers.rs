@@ -48,8 +48,7 @@ fn serve_one(server: &Port, client: &Port) -> bool {
     let outcome = server.raw(WriteReadOp { room: ROOM, ..Default::default() });
     let asked = asks(&outcome);
     assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(client, &empty());
     // The reply's acknowledgement may carry the request as well.
     asked | server.passed().contains(&Return::SpawnLooper)
 }
@@ -115,8 +114,7 @@ fn not_asked_for_while_another_waits(t: &Stage) {
     let outcome = helper.finish_raw();
     assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
     assert!(asks(&outcome));
-    helper.reply(&empty());
-    client.wait_reply();
+    helper.answer(&client, &empty());
     let third = manager.thread();
     third.send(|c| c.register_looper());
     third.park();
@@ -306,8 +304,7 @@ fn lesson_s07_a_waiter_leaves_from_between_others(t: &Stage) {
                 return;
             }
             newest.wait_call();
-            newest.reply(&empty());
-            client.wait_reply();
+            newest.answer(&client, &empty());
         }
     }
 }

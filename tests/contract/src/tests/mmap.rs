@@ -105,8 +105,7 @@ fn at_most_four_megabytes(t: &Stage) {
     let call = manager.wait_call();
     assert_eq!(manager.data(&call), question);
     manager.free(&call);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(&client, &empty()));
     let data = client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)));
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
@@ -122,13 +121,11 @@ fn one_page_is_enough(t: &Stage) {
 
 fn pages_start_zeroed(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"x"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"x"));
     let rest = manager.memory(call.buffer + 8, page() - 8 - call.buffer as usize % page());
     assert!(rest.iter().all(|byte| *byte == 0), "the rest of a new page");
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 fn never_mapped_target(t: &Stage) {
@@ -169,12 +166,10 @@ fn partly_unmapped_target(t: &Stage) {
 
 fn delivered_buffers_can_be_freed_after_unmap(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
     manager.unmap();
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     // The buffer held the only count on the object.
     client.settle_counts();
     let gone = |items: &[Return]| items.iter().any(|item| matches!(item, Return::Decrefs(_)));
@@ -213,15 +208,13 @@ fn lesson_r03_mapping_over_ours_gets_nothing(t: &Stage) {
 
 fn moved_target(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"delivered"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"delivered"));
     let (address, length) = manager.space.expect("a space");
     let moved = manager.actor.number(Op::Move { address, length }).expect("move the space");
     assert_ne!(moved, address);
     assert_eq!(manager.memory(moved + (call.buffer - address), 9), b"delivered", "moved with the space");
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     if t.upstream() {
         return;
     }
@@ -245,8 +238,7 @@ fn pages_thrown_away_stay_away(t: &Stage) {
     let (address, length) = manager.space.expect("a space");
     let advice = libc::MADV_DONTNEED;
     manager.actor.number(Op::Advise { address, length, advice }).expect("throw pages away");
-    client.start_call(0, 0, &bytes(b"not seen"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"not seen"));
     manager.actor.start(Op::Touch { address: call.buffer });
     assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
     assert_eq!(client.wait_refusal(), Return::DeadReply);

@@ -28,11 +28,9 @@ fn inner(t: &Stage) -> Port {
 
 /// Who the server is told to be the caller.
 fn seen(server: &Port, client: &Port) -> i32 {
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(server, 0, 0, &empty());
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
     call.sender_pid
 }
 

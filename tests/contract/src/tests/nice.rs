@@ -99,10 +99,8 @@ fn minimum_is_not_signed(t: &Stage) {
 
 fn first_flags_of_a_node_count(t: &Stage) {
     let cast = cast(t, 3);
-    cast.server.start_call(0, 0, &object(node(ANY)));
-    cast.manager.wait_call();
-    cast.manager.reply(&empty());
-    cast.server.wait_reply();
+    cast.server.call(&cast.manager, 0, 0, &object(node(ANY)));
+    cast.manager.answer(&cast.server, &empty());
     cast.served_at(t, 10, 3);
 }
 
@@ -155,8 +153,7 @@ fn chain_inherits(t: &Stage) {
     let on_last = introduce(&cast.manager, &last, node(ANY), &cast.server);
     last.settle_counts();
     cast.call(Nice(6));
-    cast.server.start_call(on_last, 0, &empty());
-    last.wait_call();
+    cast.server.call(&last, on_last, 0, &empty());
     expect(t, &last, 6);
     last.reply(&empty());
     expect(t, &last, 0);
@@ -173,8 +170,7 @@ fn call_back_inherits(t: &Stage) {
     cast.call(Nice(6));
     // In the middle of a chain somebody becomes more urgent, and takes those along that he waits for.
     cast.server.actor.set_schedule(Nice(-2));
-    cast.server.start_call(back, 0, &empty());
-    cast.client.wait_call();
+    cast.server.call(&cast.client, back, 0, &empty());
     expect(t, &cast.client, -2);
     cast.client.reply(&empty());
     expect(t, &cast.client, 6);
@@ -283,8 +279,7 @@ fn threads_differ(t: &Stage) {
     let handle = introduce(&cast.manager, &cast.server, node(0), &other);
     cast.call(Nice(5));
     other.actor.set_schedule(Nice(-5));
-    other.start_call(handle, 0, &empty());
-    looper.wait_call();
+    other.call(&looper, handle, 0, &empty());
     expect(t, &cast.server, 5);
     expect(t, &looper, -5);
     looper.reply(&empty());

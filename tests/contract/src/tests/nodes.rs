@@ -38,11 +38,9 @@ const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
 /// Sends an object to the manager; returns what arrived there, the call being answered and its buffer
 /// still held, and what the owner saw before the reply.
 fn give(owner: &Port, manager: &Port, node: FlatBinderObject) -> (BinderTransactionData, u32, Vec<Return>) {
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
+    let call = owner.call(manager, 0, 0, &object(node));
     let handle = manager.object(&call).handle();
-    manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    owner.free(&manager.answer(owner, &empty()));
     (call, handle, owner.passed())
 }
 
@@ -56,11 +54,9 @@ fn strong_object_is_announced(t: &Stage) {
 fn weak_object_is_announced_weakly(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
     let node = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(node));
     assert_eq!(manager.object(&call).kind, ObjectType::WEAK_HANDLE);
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     assert_eq!(owner.passed(), [Return::Increfs(ID), Return::TransactionComplete]);
     owner.send(|c| c.increfs_done(ID.ptr, ID.cookie));
     manager.free(&call);
@@ -74,8 +70,7 @@ fn announced_before_the_reply(t: &Stage) {
     // The announcement by itself wakes nobody.
     owner.park();
     assert!(owner.actor.is_blocked());
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     assert_eq!(owner.passed()[..2], [Return::Increfs(ID), Return::Acquire(ID)]);
 }
 
@@ -242,8 +237,7 @@ fn debug_info_tells_what_the_owner_was_told(t: &Stage) {
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();
     manager.send(|c| c.increfs(handle));
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     assert_eq!(owner.node_debug_info(0), told(1, 1));
     answer(&owner);
     manager.free(&call);
@@ -284,10 +278,8 @@ fn hundreds_of_nodes_come_and_go(t: &Stage) {
         for i in 0..300 {
             parcel.object(&FlatBinderObject::binder(0x10_0000 + i * 16, round));
         }
-        owner.start_call(0, 0, &parcel);
-        let call = manager.wait_call();
-        manager.reply(&empty());
-        owner.wait_reply();
+        let call = owner.call(&manager, 0, 0, &parcel);
+        manager.answer(&owner, &empty());
         let announced = owner.answer_counts();
         assert_eq!(announced.iter().filter(|i| matches!(i, Return::Acquire(_))).count(), 300);
         manager.free(&call);

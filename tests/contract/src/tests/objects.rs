@@ -35,15 +35,13 @@ fn bytes_between_are_verbatim(t: &Stage) {
     let mut parcel = bytes(&pattern(20, 1));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(36, 2));
     parcel.object(&FlatBinderObject::binder(0x20, 0)).bytes(&pattern(5, 3));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let data = server.data(&call);
     assert_eq!(data.len(), parcel.data.len());
     assert_eq!(data[..20], pattern(20, 1));
     assert_eq!(data[44..80], pattern(36, 2));
     assert_eq!(data[104..], pattern(5, 3));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn offsets_arrive(t: &Stage) {
@@ -51,13 +49,11 @@ fn offsets_arrive(t: &Stage) {
     let mut parcel = bytes(&pattern(12, 0));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(4, 0));
     parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     assert_eq!(call.offsets_size, 16);
     let offsets = server.memory(call.offsets, 16);
     assert_eq!(offsets, [12u64, 40].as_bytes());
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 /// Sends a parcel that the driver refuses; returns the errno.
@@ -175,8 +171,7 @@ fn offsets_may_lie_anywhere(t: &Stage) {
     let data = BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) };
     client.start_transaction(&data);
     assert_eq!(server.object(&server.wait_call()).kind, ObjectType::HANDLE);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn many(t: &Stage) {
@@ -185,26 +180,22 @@ fn many(t: &Stage) {
     for i in 0..500 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 8, i));
     }
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     for i in (0..500).step_by(37) {
         let object = server.object_at(&call, i);
         assert_eq!((object.kind, object.handle()), (ObjectType::HANDLE, i as u32 + 1));
     }
     server.free(&call);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn four_byte_alignment_is_enough(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     for offset in [4, 12, 20, 36] {
-        client.start_call(0, 0, &node_at(offset));
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &node_at(offset));
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE, "{offset}");
         server.free(&call);
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
         client.settle_counts();
     }
 }
@@ -216,8 +207,7 @@ fn no_senders_pointers_leak(t: &Stage) {
     let received = server.object(&server.wait_call());
     assert_eq!(received.binder >> 32, 0, "only a handle: {received:x?}");
     assert_eq!(received.cookie, 0);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 /// Nothing that the owner has is held any more, once it has answered all count requests.
@@ -242,20 +232,17 @@ fn lesson_c06_r06_failure_undoes_what_was_done(t: &Stage) {
     // The receiver's handles are free again.
     client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     assert_eq!(server.object(&server.wait_call()).handle(), 1);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn lesson_c06_what_was_not_reached_keeps_its_counts(t: &Stage) {
     let (server, client) = (t.manager(), t.server());
     let behind = object(FlatBinderObject::binder(0x2000, 0));
-    client.start_call(0, 0, &behind);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &behind);
     let handle = server.object(&call).handle();
     server.send(|c| c.acquire(handle));
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     client.settle_counts();
     for _ in 0..3 {
         let mut parcel = object(FlatBinderObject::strong_handle(NO_HANDLE));
@@ -272,8 +259,7 @@ fn lesson_c06_what_was_not_reached_keeps_its_counts(t: &Stage) {
 fn failure_keeps_the_senders_counts(t: &Stage) {
     let (server, client) = (t.manager(), t.server());
     // The server gets a handle, and sends it back many times in a reply that fails at its end.
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
     let handle = server.object(&call).handle();
     server.send(|c| c.acquire(handle));
     server.free(&call);
@@ -294,18 +280,14 @@ fn failure_keeps_the_senders_counts(t: &Stage) {
 
 fn reply_carries_objects(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     let mut parcel = bytes(b"before12");
     parcel.object(&FlatBinderObject::binder(0x51, 0x52));
-    server.reply(&parcel);
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &parcel);
     let handle = client.object(&reply).handle();
     client.send(|c| c.acquire(handle));
     client.free(&reply);
-    client.start_call(handle, 9, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, handle, 9, &empty());
     assert_eq!((call.target, call.cookie, call.code), (0x51, 0x52, 9));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }

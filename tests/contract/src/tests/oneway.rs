@@ -97,11 +97,9 @@ fn many_in_their_order(t: &Stage) {
 
 fn nodes_do_not_wait_for_each_other(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    let question = server.wait_call();
+    let question = client.call(&server, 0, 0, &empty());
     server.free(&question);
-    server.reply(&object(FlatBinderObject::binder(0x1000, 0x2000)));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &object(FlatBinderObject::binder(0x1000, 0x2000)));
     let other = client.object(&reply).handle();
     tell(&client, 0, b"slow");
     tell(&client, 0, b"behind slow");
@@ -126,13 +124,11 @@ fn calls_overtake(t: &Stage) {
 
 fn not_routed_to_a_waiting_thread(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let back = server.object(&call).handle();
     tell(&server, back, b"for the pool");
     assert!(client.actor.is_blocked(), "it waits for its reply alone");
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     client.enter_looper();
     hear(&client, b"for the pool");
 }

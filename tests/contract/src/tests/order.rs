@@ -107,10 +107,8 @@ fn but_counts(port: &Port) -> Vec<Return> {
 /// a serves a call back of b's, who dies.
 fn outer_dies(t: &Stage) -> Port {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.free(&a.wait_call());
+    a.call(&b, on_b, 1, &empty());
+    a.free(&b.call(&a, on_a, 2, &empty()));
     let freezer = Freezer::of(t, &b);
     b.kill();
     freezer.wait_released(t);
@@ -134,10 +132,8 @@ fn failed_replys_acknowledgement_before_the_outer_refusal(t: &Stage) {
 
 fn replys_acknowledgement_before_the_outer_reply(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.free(&a.wait_call());
+    a.call(&b, on_b, 1, &empty());
+    a.free(&b.call(&a, on_a, 2, &empty()));
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     b.wait_reply();
     b.reply(&bytes(b"outer"));
@@ -150,8 +146,7 @@ fn replys_counts_before_its_acknowledgement(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     // What the driver keeps for the next answer is there, as for a thread that has worked for a while.
     client.round_trip(0, &server, &empty(), &empty());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.send(|c| c.reply(&server.place(0, 0, &object(NODE))));
     let told = server.drain();
     assert_eq!(told, [Increfs(ID), Acquire(ID), Complete]);
@@ -164,10 +159,8 @@ fn replys_counts_before_its_acknowledgement(t: &Stage) {
 /// a has called b, b has called a back, and a has called b again. b dies: each call of a's ends in its turn.
 fn inner_refusal_before_the_outer_one(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     a.start_call(on_b, 3, &empty());
     assert_eq!(b.wait_call().code, 3);
     b.kill();
@@ -347,10 +340,8 @@ fn next_oneway_call_before_the_objects_of_the_last(t: &Stage) {
 fn node_of_a_call_before_the_objects_of_its_buffer(t: &Stage) {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
-    holder.start_call(to, 0, &object(FlatBinderObject::strong_handle(sent)));
-    let call = owner.wait_call();
-    owner.reply(&empty());
-    holder.wait_reply();
+    let call = holder.call(&owner, to, 0, &object(FlatBinderObject::strong_handle(sent)));
+    owner.answer(&holder, &empty());
     let freezer = Freezer::of(t, &holder);
     holder.kill();
     freezer.wait_released(t);

@@ -71,8 +71,7 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
         // At once: with its next order it may move again.
         let is_moved = has_moved(&server);
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
         is_moved
     };
     (0..rows).map(|_| (0..ROUNDS).filter(|_| is_moved()).count()).collect()
@@ -116,10 +115,8 @@ fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
         return;
     }
     server.park();
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    server.free(&client.call(&server, 0, 0, &empty()));
+    client.free(&server.answer(&client, &empty()));
     let of_call = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_call, [SYNC], "of a caller who waits");
     server.park();

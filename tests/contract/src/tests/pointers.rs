@@ -53,8 +53,7 @@ cases! { "pointers":
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
 /// The object of a block that has come.
@@ -79,8 +78,7 @@ fn block_arrives(t: &Stage) {
 
 fn block_arrives_in_a_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
+    server.free(&client.call(&server, 0, 0, &empty()));
     let mut parcel = SgParcel::new();
     parcel.block(&server.arena, &pattern(100, 2));
     server.reply_sg(&parcel.call(&server));
@@ -579,12 +577,9 @@ fn wiped_when_asked_for(t: &Stage) {
     client.start_sg(&parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     let call = server.wait_call();
     // A neighbour keeps the page where it is.
-    server.reply(&empty());
-    client.wait_reply();
-    client.start_call(0, 0, &bytes(b"after"));
-    server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
+    client.call(&server, 0, 0, &bytes(b"after"));
+    server.answer(&client, &empty());
     let block = block(&server, &call, 0);
     assert_eq!(server.memory(block.buffer, 100), pattern(100, 1));
     server.free(&call);
@@ -596,10 +591,8 @@ fn lesson_r21_wiped_when_refused(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     // Neighbours on both sides keep the pages; what lies between is where the next call goes.
     let keep = |data: &[u8]| {
-        client.start_call(0, 0, &bytes(data));
-        let call = server.wait_call();
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        let call = client.call(&server, 0, 0, &bytes(data));
+        client.free(&server.answer(&client, &empty()));
         call
     };
     keep(b"before");
@@ -622,10 +615,8 @@ fn lesson_r21_wiped_when_refused(t: &Stage) {
 fn wiped_when_refused_without_data(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let kept = [1, 2, 3].map(|byte| {
-        client.start_call(0, 0, &bytes(&[byte; 8]));
-        let call = server.wait_call();
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        let call = client.call(&server, 0, 0, &bytes(&[byte; 8]));
+        client.free(&server.answer(&client, &empty()));
         call
     });
     server.free(&kept[1]);

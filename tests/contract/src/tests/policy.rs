@@ -87,12 +87,10 @@ fn expect_refused(client: &Port, parcel: &Parcel) {
 /// Sends a parcel to the manager, which has to arrive, and gets an answer.
 #[track_caller]
 fn expect_taken(client: &Port, manager: &Port, parcel: &Parcel) {
-    client.start_call(0, 7, parcel);
-    let call = manager.wait_call();
+    let call = client.call(manager, 0, 7, parcel);
     assert_eq!(call.code, 7);
     manager.free(&call);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(client, &empty()));
 }
 
 fn caller_is_whoever_opened(t: &Stage) {
@@ -179,10 +177,8 @@ fn sender_of_handles_is_whoever_opened(t: &Stage) {
     let manager = t.manager();
     for (first, later) in [("may_not_transfer", ALL), (ALL, "may_not_transfer")] {
         let client = opened_as(t, first, later);
-        client.start_call(0, 0, &empty());
-        manager.free(&manager.wait_call());
-        manager.reply(&object(FlatBinderObject::binder(0x10, 0)));
-        let reply = client.wait_reply();
+        manager.free(&client.call(&manager, 0, 0, &empty()));
+        let reply = manager.answer(&client, &object(FlatBinderObject::binder(0x10, 0)));
         let handle = object(FlatBinderObject::strong_handle(client.object(&reply).handle()));
         match first {
             ALL => expect_taken(&client, &manager, &handle),
@@ -232,13 +228,11 @@ fn who_may_not_choose_priorities_is_not_reported(t: &Stage) {
     log.denials_before_that_of(&refused);
     for (caller, served) in [(5, 5), (-3, -3), (-10, -5)] {
         client.actor.set_schedule(Nice(caller));
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         let seen = manager.actor.schedule();
         let why = format!("{seen:?} instead of {served}: nice values are not inherited");
         t.known_difference(Driver::Upstream, &why, seen == Nice(served));
-        manager.reply(&empty());
-        client.wait_reply();
+        manager.answer(&client, &empty());
     }
     let told = log.denials_before_that_of(&refused);
     let why = "that a server may not choose its priority is logged as a denial";

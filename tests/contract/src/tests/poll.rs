@@ -22,8 +22,10 @@ cases! { "poll":
     lesson_s24_deaths_that_will_not_be_told ["POLL-2", "NODE-10"],
     work_wakes_epoll ["POLL-1", "POLL-4"],
     work_wakes_asynchronous_io ["POLL-4"],
-    work_that_came_during_a_call_served_wakes_epoll ["POLL-3", "POLL-4"],
-    work_that_came_during_a_call_served_is_an_edge ["POLL-3", "POLL-4"],
+    work_that_came_during_a_call_served_wakes_epoll ["POLL-3", "POLL-4"] =
+        |t| came_during_a_call_served(t, false),
+    work_that_came_during_a_call_served_is_an_edge ["POLL-3", "POLL-4"] =
+        |t| came_during_a_call_served(t, true),
     work_that_came_during_a_call_made_wakes_epoll ["POLL-3", "POLL-4"],
     work_that_came_before_exit_wakes_epoll ["POLL-3", "POLL-6"],
     lesson_s19_own_completion_wakes_epoll ["POLL-5", "TXN-17"],
@@ -66,8 +68,7 @@ fn process_work_is_readable(t: &Stage) {
     assert!(ready(&manager), "still, until it is read");
     manager.wait_call();
     assert!(!ready(&manager));
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 fn only_input_is_reported(t: &Stage) {
@@ -86,8 +87,7 @@ impl DrainAfter for Port {
     /// Has the pending call served, and returns what is left for the client.
     fn drain_after(&self, server: &Port) -> Vec<Return> {
         server.wait_call();
-        server.reply(&empty());
-        self.wait_reply();
+        server.answer(self, &empty());
         self.drain()
     }
 }
@@ -118,20 +118,17 @@ fn reply_is_readable(t: &Stage) {
 
 fn busy_thread_does_not_see_process_work(t: &Stage) {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
-    first.start_call(0, 1, &empty());
-    manager.wait_call();
+    first.call(&manager, 0, 1, &empty());
     // The thread serves a call now, so the next one is for others.
     second.start_call(0, 2, &empty());
     second.actor.expect_blocked();
     assert!(!ready(&manager));
     let helper = manager.looper();
     assert!(ready(&helper));
-    manager.reply(&empty());
-    first.wait_reply();
+    manager.answer(&first, &empty());
     assert!(ready(&manager), "free again");
     assert_eq!(manager.wait_call().code, 2);
-    manager.reply(&empty());
-    second.wait_reply();
+    manager.answer(&second, &empty());
 }
 
 fn work_wakes_a_polling_thread(t: &Stage) {
@@ -141,8 +138,7 @@ fn work_wakes_a_polling_thread(t: &Stage) {
     client.start_call(0, 0, &empty());
     assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
     manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 /// News that nobody will hear any more are nothing to read, however many there are.
@@ -173,8 +169,7 @@ fn work_of_a_waiting_looper_wakes_no_polling_thread(t: &Stage) {
         poller.actor.expect_blocked();
         woken += sleeps(&poller) - before;
         manager.free(&call);
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
     }
     assert!(woken < ROUNDS / 4, "woken {woken} times in {ROUNDS} rounds");
     client.start_call(0, 0, &empty());
@@ -187,8 +182,7 @@ fn lesson_s24_deaths_that_will_not_be_told(t: &Stage) {
     for ptr in 1..=200 {
         nodes.object(&FlatBinderObject::binder(ptr * 16, 0));
     }
-    owner.start_call(0, 0, &nodes);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &nodes);
     let (mut requests, mut releases) = (Commands::new(), Commands::new());
     for index in 0..200 {
         let handle = manager.object_at(&call, index).handle();
@@ -227,8 +221,7 @@ fn work_wakes_epoll(t: &Stage) {
         client.start_call(0, code, &empty());
         assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
         assert_eq!(manager.wait_call().code, code);
-        manager.reply(&empty());
-        client.wait_reply();
+        manager.answer(&client, &empty());
     }
 }
 
@@ -268,8 +261,7 @@ fn call_the_busy(port: &Port, set: usize, caller: &Port) {
 fn expect_the_call(port: &Port, set: usize, caller: &Port) {
     assert_eq!(epoll_wait(port, set, PATIENCE_MS), IN, "the thread is free again, and a call waits");
     assert_eq!(port.wait_call().code, 2);
-    port.reply(&empty());
-    caller.wait_reply();
+    port.answer(caller, &empty());
 }
 
 fn came_during_a_call_served(t: &Stage, edge: bool) {
@@ -290,23 +282,13 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
     expect_the_call(&manager, set, &second);
 }
 
-fn work_that_came_during_a_call_served_wakes_epoll(t: &Stage) {
-    came_during_a_call_served(t, false);
-}
-
-fn work_that_came_during_a_call_served_is_an_edge(t: &Stage) {
-    came_during_a_call_served(t, true);
-}
-
 fn work_that_came_during_a_call_made_wakes_epoll(t: &Stage) {
     let (manager, server, second) = (t.manager(), t.server(), t.client());
-    server.start_call(0, 1, &object(FlatBinderObject::binder(0x100, 0)));
-    let call = manager.wait_call();
+    let call = server.call(&manager, 0, 1, &object(FlatBinderObject::binder(0x100, 0)));
     let handle = manager.object_at(&call, 0).handle();
     manager.send(|c| c.acquire(handle));
     manager.free(&call);
-    manager.reply(&empty());
-    server.wait_reply();
+    manager.answer(&server, &empty());
     server.settle_counts();
     let set = epoll(&manager);
     assert_eq!(epoll_wait(&manager, set, 0), 0);

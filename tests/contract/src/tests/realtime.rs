@@ -120,8 +120,7 @@ fn counts_as_nice_zero_unless_wanted(t: &Stage) {
     let cast = cast(t, NO_MINIMUM);
     cast.client.actor.set_schedule(Nice(5));
     cast.client.actor.set_policy(libc::SCHED_FIFO, 10);
-    cast.client.start_call(cast.handle, 0, &empty());
-    cast.server.wait_call();
+    cast.client.call(&cast.server, cast.handle, 0, &empty());
     expect(t, &cast.server, Nice(0));
     cast.answer();
     assert_eq!(cast.server.actor.schedule(), Nice(0));
@@ -194,14 +193,11 @@ fn chain_inherits(t: &Stage) {
     middle.settle_counts();
     last.settle_counts();
     cast.call(Fifo(20));
-    cast.server.start_call(on_middle, 0, &empty());
-    middle.wait_call();
+    cast.server.call(&middle, on_middle, 0, &empty());
     expect(t, &middle, Fifo(20));
-    middle.start_call(on_last, 0, &empty());
-    last.wait_call();
+    middle.call(&last, on_last, 0, &empty());
     expect(t, &last, Nice(0));
-    last.reply(&empty());
-    middle.wait_reply();
+    last.answer(&middle, &empty());
     middle.reply(&empty());
     expect(t, &middle, Nice(0));
     cast.server.wait_reply();
@@ -216,8 +212,7 @@ fn call_back_inherits(t: &Stage) {
     cast.client.settle_counts();
     cast.call(Nice(3));
     // The node's minimum travels on as if the server had it of its own.
-    cast.server.start_call(back, 0, &empty());
-    cast.client.wait_call();
+    cast.server.call(&cast.client, back, 0, &empty());
     expect(t, &cast.server, Fifo(60));
     expect(t, &cast.client, Fifo(60));
     cast.client.reply(&empty());
@@ -403,10 +398,8 @@ fn death_does_not_come_between(t: &Stage) {
         let object = FlatBinderObject::binder(0x1000 + round * 16, 0);
         let on_middle = introduce(&last, &middle, object, &first);
         middle.settle_counts();
-        first.start_call(on_middle, 0, &empty());
-        middle.wait_call();
-        middle.start_call(0, 0, &empty());
-        last.wait_call();
+        first.call(&middle, on_middle, 0, &empty());
+        middle.call(&last, 0, 0, &empty());
         if !other.actor.is_busy() {
             other.park();
         }
@@ -418,16 +411,14 @@ fn death_does_not_come_between(t: &Stage) {
         told.retain(|item| matches!(item, Return::Transaction(_) | Return::DeadReply));
         match told[..] {
             [Return::Transaction(_)] => {
-                first.reply(&empty());
-                last.wait_reply();
+                first.answer(&last, &empty());
                 last.reply(&empty());
                 assert_eq!(first.wait_refusal(), Return::DeadReply);
             }
             [Return::DeadReply] => {
                 assert_eq!(first.drain(), [], "after the death");
                 assert_eq!(other.wait_call().code, 7);
-                other.reply(&empty());
-                last.wait_reply();
+                other.answer(&last, &empty());
                 last.reply(&empty());
             }
             _ => panic!("{told:?}"),

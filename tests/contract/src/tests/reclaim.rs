@@ -47,16 +47,14 @@ fn shrinker(t: &Stage) -> Option<Shrinker> {
 
 /// A call of this many bytes, freed by the receiver but not answered yet. Gives where it was.
 fn freed_call(client: &Port, manager: &Port, data: &[u8]) -> u64 {
-    client.start_call(0, 0, &bytes(data));
-    let call = manager.wait_call();
+    let call = client.call(manager, 0, 0, &bytes(data));
     assert_eq!(manager.data(&call), data);
     manager.free(&call);
     call.buffer
 }
 
 fn answer(client: &Port, manager: &Port) {
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(client, &empty()));
 }
 
 fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
@@ -139,8 +137,7 @@ fn pages_in_use_stay(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(20 * PIECE, 1);
-    client.start_call(0, 0, &bytes(&data));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&data));
     shrinker.squeeze();
     assert_eq!(manager.data(&call), data, "what was delivered");
     manager.free(&call);
@@ -166,8 +163,7 @@ fn edges_in_use_stay(t: &Stage) {
         manager.free(&calls[index]);
     }
     for (client, looper) in clients.iter().zip(&loopers) {
-        looper.reply(&empty());
-        client.wait_reply();
+        looper.answer(&client, &empty());
     }
 }
 
@@ -187,8 +183,7 @@ fn what_comes_back_is_zeroed(t: &Stage) {
     answer(&client, &manager);
     assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody wants the page");
     shrinker.squeeze();
-    client.start_call(0, 0, &bytes(b"x"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"x"));
     assert_eq!(call.buffer, buffer, "the same place");
     let rest = manager.memory(buffer + 8, page() - 8);
     assert!(rest.iter().all(|byte| *byte == 0), "what was there before");
@@ -236,8 +231,7 @@ fn source_that_is_not_there_yet(t: &Stage) {
 fn after_unmap(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(&pattern(30 * PIECE, 1)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&pattern(30 * PIECE, 1)));
     manager.unmap();
     shrinker.squeeze();
     manager.free(&call);
@@ -290,8 +284,7 @@ fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
     let Some(shrinker) = shrinker(t) else { return };
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(16 * PIECE, 1);
-    client.start_call(0, 0, &bytes(&data));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&data));
     let (address, length) = manager.space.expect("a space");
     manager.actor.number(Op::Cover { address, length }).expect("map something else there");
     manager.actor.number(Op::Fill { address, length, byte: 0xa7 }).expect("write to it");
@@ -378,8 +371,7 @@ fn while_mappings_come_and_go(t: &Stage) {
         let (manager, client) = (t.manager(), t.client());
         let data = pattern(50 * PIECE, round);
         freed_call(&client, &manager, &data);
-        manager.reply(&bytes(&data));
-        let reply = client.wait_reply();
+        let reply = manager.answer(&client, &bytes(&data));
         let child = client.actor.fork();
         if round % 3 == 0 {
             client.unmap();

@@ -58,13 +58,11 @@ fn twice(t: &Stage) {
 fn by_another_thread(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let other = server.looper();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     assert_eq!(refused_reply(&other), Return::FailedReply);
     assert_eq!(other.extended_error(), nothing_to_answer(t));
     assert!(client.actor.is_blocked());
-    server.reply(&bytes(b"right"));
-    assert_eq!(client.data(&client.wait_reply()), b"right");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"right"))), b"right");
 }
 
 fn to_a_call_that_was_sent_not_received(t: &Stage) {
@@ -73,15 +71,13 @@ fn to_a_call_that_was_sent_not_received(t: &Stage) {
     assert_eq!(refused_reply(&client), Return::FailedReply);
     assert_eq!(client.extended_error(), nothing_to_answer(t));
     server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 /// Has the server answer a call with a reply that fails; returns what the client is told and its
 /// extended error.
 fn failing(server: &Port, client: &Port, reply: &BinderTransactionData) -> (Return, (u32, i32)) {
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(server, 0, 0, &empty());
     server.reply_with(reply);
     (client.wait_refusal(), client.extended_error())
 }
@@ -142,8 +138,7 @@ fn to_a_caller_who_exited_its_thread(t: &Stage) {
 
 fn to_a_dead_caller(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     client.kill();
     server.reply(&bytes(b"to nobody"));
     server.free(&call);
@@ -162,8 +157,7 @@ fn failed_one_is_final(t: &Stage) {
 fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
     let (server, client) = (t.manager(), t.client_with(64 << 10));
     for _ in 0..3 {
-        client.start_call(0, 0, &empty());
-        server.wait_call();
+        client.call(&server, 0, 0, &empty());
         // More than the half of the space that oneway calls may use.
         let answer = pattern(60 << 10, 0);
         let data = BinderTransactionData {
@@ -215,9 +209,7 @@ fn answer_to_the_first_of_two_threads(t: &Stage) {
     assert_eq!(server.wait_call().code, 1);
     other.start_call(0, 2, &empty());
     assert_eq!(second.wait_call().code, 2);
-    server.reply(&bytes(b"one"));
-    assert_eq!(client.data(&client.wait_reply()), b"one");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
     assert!(other.actor.is_blocked());
-    second.reply(&bytes(b"two"));
-    assert_eq!(other.data(&other.wait_reply()), b"two");
+    assert_eq!(other.data(&second.answer(&other, &bytes(b"two"))), b"two");
 }

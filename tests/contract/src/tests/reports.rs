@@ -173,8 +173,7 @@ fn of_refused_replies(t: &Stage) {
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::FailedReply) };
     assert_eq!(listener.news(), [wanted]);
     // A reply that cannot be copied: who waits for it is known, down to the thread.
-    client.start_call(0, 1, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 1, &empty());
     let data = BinderTransactionData { buffer: manager.arena.end(), ..manager.place(0, 9, &bytes(b"reply")) };
     manager.start(Commands::new().reply(&data));
     manager.wait_for(Return::TransactionComplete);
@@ -189,8 +188,7 @@ fn of_refused_replies(t: &Stage) {
 
 fn of_a_reply_to_the_dead(t: &Stage) {
     let (manager, client, listener) = (t.manager(), t.client(), joined());
-    client.start_call(0, 1, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 1, &empty());
     let freezer = Freezer::of(t, &client);
     client.kill();
     freezer.wait_released(t);
@@ -203,15 +201,13 @@ fn of_a_reply_to_the_dead(t: &Stage) {
 fn of_a_refused_call_within_a_call(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
     let listener = joined();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
+    a.call(&b, on_b, 1, &empty());
     // A call back is for the thread that waits.
     let data = BinderTransactionData { buffer: b.arena.end(), ..b.place(on_a, 2, &bytes(b"call back")) };
     assert_eq!(b.refused(&data), Return::FailedReply);
     let to_tid = Some(t.global_pid(&a));
     assert_eq!(listener.news(), [Report { to_tid, ..refused(t, &b, &a, &data, Return::FailedReply) }]);
-    b.reply(&empty());
-    a.wait_reply();
+    b.answer(&a, &empty());
 }
 
 fn of_a_call_within_a_call_out_of_turn(t: &Stage) {

@@ -37,8 +37,7 @@ fn live_and_die(t: &Stage, manager: &Port, holder: &Port, parcel: &Parcel) {
     let owner = t.client_with(4 << 20);
     owner.enter_looper();
     let handle = introduce(manager, &owner, FlatBinderObject::binder(16, 16), holder);
-    holder.start_call(handle, 0, parcel);
-    owner.wait_call();
+    holder.call(&owner, handle, 0, parcel);
     owner.kill();
     assert_eq!(holder.wait_refusal(), Return::DeadReply);
 }
@@ -177,16 +176,14 @@ fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
     };
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     for _ in 0..3 {
-        client.start_call(0, 0, &bytes(&pattern(3 << 20, 1)));
-        manager.free(&manager.wait_call());
+        manager.free(&client.call(&manager, 0, 0, &bytes(&pattern(3 << 20, 1))));
         let (pages, before) = (shrinker.pages(), gauge::bytes());
         shrinker.squeeze();
         let freed = before - gauge::bytes();
         let taken = (pages - shrinker.pages()) as i64 * page() as i64;
         assert!(taken >= 3 << 20, "{taken} bytes were taken");
         assert!(freed >= taken / 2, "{freed} of {taken} bytes are free");
-        manager.reply(&bytes(b"done"));
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &bytes(b"done")));
     }
 }
 
@@ -217,8 +214,7 @@ fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
         call.target = u64::from(handle);
         client.start_transaction(&call);
         owner.free(&owner.wait_call());
-        owner.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&owner.answer(&client, &empty()));
         owners.push(owner);
     }
     assert_eq!(kills(), before, "the OOM killer came");

@@ -71,8 +71,7 @@ fn expect_words(server: &Port, words: &[u8], call: &BinderTransactionData, addre
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
 fn refused_without_a_module(t: &Stage) {
@@ -147,8 +146,7 @@ fn does_not_come_with_a_reply(t: &Stage) {
     client.start_call(0, 0, &empty());
     let (call, _) = server.wait_call_with_context();
     server.free(&call);
-    server.reply(&bytes(b"just a reply"));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &bytes(b"just a reply"));
     assert_eq!(client.data(&reply), b"just a reply");
 }
 
@@ -218,8 +216,7 @@ fn wiped_when_asked_for(t: &Stage) {
     }
     client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::CLEAR_BUF));
     let (call, context) = server.wait_call_with_context();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     // A neighbour keeps the page where it is.
     client.start_call(0, 0, &bytes(b"after"));
     server.wait_call_with_context();

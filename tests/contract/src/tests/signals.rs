@@ -40,25 +40,21 @@ fn wait_for_a_reply_ends_and_resumes(t: &Stage) {
         client.start_read();
     }
     server.wait_call();
-    server.reply(&bytes(b"in the end"));
-    assert_eq!(client.data(&client.wait_reply()), b"in the end");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"in the end"))), b"in the end");
 }
 
 fn reply_during_the_interruption(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
     client.actor.interrupt();
     assert_eq!(client.finish_raw().errno, Errno::EINTR);
-    server.reply(&bytes(b"meanwhile"));
-    assert_eq!(client.data(&client.wait_reply()), b"meanwhile");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"meanwhile"))), b"meanwhile");
 }
 
 fn call_back_during_the_interruption(t: &Stage) {
     let (server, client) = (t.manager(), t.server());
-    client.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.actor.expect_blocked();
     client.actor.interrupt();
@@ -66,10 +62,8 @@ fn call_back_during_the_interruption(t: &Stage) {
     server.start_call(handle, 7, &empty());
     server.actor.expect_blocked();
     assert_eq!(client.wait_call().code, 7);
-    client.reply(&empty());
-    server.wait_reply();
-    server.reply(&empty());
-    client.wait_reply();
+    client.answer(&server, &empty());
+    server.answer(&client, &empty());
 }
 
 fn storm(t: &Stage) {
@@ -119,8 +113,7 @@ fn storm_on_who_is_being_made_more_urgent(t: &Stage) {
         let call = taken.unwrap_or_else(|| server.wait_call());
         assert_eq!(call.code, code);
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
     }
 }
 
@@ -134,8 +127,7 @@ fn interrupted_waiter_is_no_longer_chosen(t: &Stage) {
     assert_eq!(helper.finish_raw().errno, Errno::EINTR);
     client.start_call(0, 5, &empty());
     assert_eq!(server.wait_call().code, 5);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn reads_do_not_restart(t: &Stage) {
@@ -163,8 +155,7 @@ fn written_commands_do_not_restart(t: &Stage) {
         call.transaction(&BinderTransactionData::default());
         assert_eq!(outcome.write_consumed as usize, call.len());
         assert_eq!(server.wait_call().code, code);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
     }
     assert_eq!((server.drain(), client.drain()), (vec![], vec![]), "nothing was sent twice");
 }

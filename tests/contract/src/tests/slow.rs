@@ -39,8 +39,8 @@ cases! { "slow":
     process_without_a_pool ["LOOP-3"],
     server_that_is_stopped ["TXN-10"],
     target_that_is_being_frozen ["FRZ-2"],
-    cycle_of_two_is_told_at_once ["LOOP-3", "TXN-10"],
-    cycle_of_three_is_told_at_once ["LOOP-3", "TXN-10"],
+    cycle_of_two_is_told_at_once ["LOOP-3", "TXN-10"] = |t| cycle_is_told_at_once::<2>(t),
+    cycle_of_three_is_told_at_once ["LOOP-3", "TXN-10"] = |t| cycle_is_told_at_once::<3>(t),
     cycle_of_pools_is_told_when_the_last_thread_waits ["LOOP-3", "TXN-10"],
     cycle_is_told_once ["TXN-10"],
     call_back_that_is_being_made_is_no_cycle ["TXN-10", "TXN-11"],
@@ -113,8 +113,7 @@ impl Told {
             client.start_call(handle, 0, &empty());
             self.of(t, &[&client]);
             server.wait_call();
-            server.reply(&empty());
-            client.wait_reply();
+            server.answer(&client, &empty());
         }
         for caller in callers {
             let pid = t.global_pid(caller);
@@ -159,8 +158,7 @@ fn held(t: &Stage, manager: &Port, server: &Port) -> (Port, u32) {
     let client = t.client();
     let handle = introduce(manager, server, node(server), &client);
     server.settle_counts();
-    client.start_call(handle, 0, &empty());
-    server.wait_call();
+    client.call(server, handle, 0, &empty());
     (client, handle)
 }
 
@@ -182,8 +180,7 @@ fn off_unless_asked_for(t: &Stage) {
     // It has not been told before it was asked for, and is when it is.
     told.limit.change(SOON);
     told.of(t, &[&client]);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 /// What is told is of all users' threads.
@@ -212,14 +209,11 @@ fn told_once(t: &Stage) {
     let id = report.debug_id.expect("the id of a call that is served");
     assert!(report.chain.contains(&format!("waits for call {id} to")), "{report:?}");
     told.nothing_of(t, &[&client, &server]);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     // The next one is another.
-    client.start_call(handle, 0, &empty());
-    server.wait_call();
+    client.call(&server, handle, 0, &empty());
     assert_eq!(general(&told.of(t, &[&client])), expected);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 /// A buffer of traces of its own, in which this event is recorded.
@@ -295,8 +289,7 @@ fn is_in_the_log_and_in_traces(t: &Stage) {
         );
         let lines = trace.lines();
         assert!(lines.iter().any(|line| line.ends_with(&expected)), "{expected} is not in {lines:?}");
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
         if in_the_log(&mut log, &call.chain) {
             break;
         }
@@ -323,8 +316,7 @@ fn fast_call_is_not_told(t: &Stage) {
     if longest < Duration::from_millis(SOON.into()) {
         told.nothing_of(t, &[&quick]);
     }
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn chain_of_three(t: &Stage) {
@@ -332,10 +324,8 @@ fn chain_of_three(t: &Stage) {
     let c = t.server();
     let on_c = introduce(&manager, &c, node(&c), &b);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_c, 2, &empty());
-    c.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&c, on_c, 2, &empty());
     told.limit.change(SOON);
     let end = format!("{}; {}", waits(t, &b, "call N", &c), serves_and(t, &c, "sleeps outside of Binder"));
     let whole = format!(
@@ -346,19 +336,15 @@ fn chain_of_three(t: &Stage) {
     assert_eq!(general(&told.of(t, &[&a])), whole);
     assert_eq!(general(&told.of(t, &[&b])), format!("slow call, N ms: {end}"));
     told.nothing_of(t, &[&a, &b, &c]);
-    c.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
+    c.answer(&b, &empty());
+    b.answer(&a, &empty());
 }
 
 fn call_back_is_told_and_not_what_it_came_from(t: &Stage) {
     let (manager, a, b, on_b, on_a) = couple(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     told.limit.change(SOON);
     let expected = format!(
         "slow call, N ms: {}; {}",
@@ -368,10 +354,8 @@ fn call_back_is_told_and_not_what_it_came_from(t: &Stage) {
     assert_eq!(general(&told.of(t, &[&b])), expected);
     // It is a that keeps everybody waiting; that it waits as well says nothing more.
     told.nothing_of(t, &[&a, &b]);
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
 }
 
 fn chain_through_a_thread_that_was_called_back(t: &Stage) {
@@ -379,12 +363,9 @@ fn chain_through_a_thread_that_was_called_back(t: &Stage) {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let client = t.client();
     let handle = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &client);
-    client.start_call(handle, 0, &empty());
-    a.wait_call();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    client.call(&a, handle, 0, &empty());
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     told.limit.change(SOON);
     let expected = [
         waits(t, &client, "call N", &a),
@@ -393,12 +374,9 @@ fn chain_through_a_thread_that_was_called_back(t: &Stage) {
         serves_and(t, &a, "sleeps outside of Binder"),
     ];
     assert_eq!(general(&told.of(t, &[&client])), format!("slow call, N ms: {}", expected.join("; ")));
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-    a.reply(&empty());
-    client.wait_reply();
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
+    a.answer(&client, &empty());
 }
 
 fn thread_among_many(t: &Stage) {
@@ -492,8 +470,7 @@ fn server_that_is_stopped(t: &Stage) {
     let report = told.of(t, &[&client]);
     assert!(report.ends_with(&expected), "{report}");
     kill(pid, Signal::SIGCONT).expect("continue");
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn target_that_is_being_frozen(t: &Stage) {
@@ -579,14 +556,6 @@ fn cycle_is_told_at_once<const N: usize>(t: &Stage) {
     ports[N - 1].wait_refusal();
 }
 
-fn cycle_of_two_is_told_at_once(t: &Stage) {
-    cycle_is_told_at_once::<2>(t);
-}
-
-fn cycle_of_three_is_told_at_once(t: &Stage) {
-    cycle_is_told_at_once::<3>(t);
-}
-
 fn cycle_of_pools_is_told_when_the_last_thread_waits(t: &Stage) {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let (second, third) = (a.looper(), b.looper());
@@ -641,15 +610,12 @@ fn cycle_is_told_once(t: &Stage) {
 fn call_back_that_is_being_made_is_no_cycle(t: &Stage) {
     let (manager, a, b, on_b, on_a) = couple(t);
     let begin = || {
-        a.start_call(on_b, 1, &empty());
-        b.wait_call();
+        a.call(&b, on_b, 1, &empty());
     };
     let end = || {
         a.wait_call();
-        a.reply(&empty());
-        b.wait_reply();
-        b.reply(&empty());
-        a.wait_reply();
+        a.answer(&b, &empty());
+        b.answer(&a, &empty());
     };
     // What a thread keeps of its last calls makes the next one known before its data are copied.
     begin();
@@ -714,12 +680,10 @@ fn on_and_off_under_load(t: &Stage) {
         ends.store(true, Ordering::Relaxed);
     });
     // The call that was held may have been told meanwhile.
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     let (last, _) = held(t, &manager, &server);
     told.limit.change(SOON);
     told.of(t, &[&last]);
     told.limit.change(0);
-    server.reply(&empty());
-    last.wait_reply();
+    server.answer(&last, &empty());
 }

@@ -26,7 +26,8 @@ cases! { "spam":
     wish_is_looked_up_when_read ["TXN-16", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"],
     calls_are_no_spam ["ALLOC-7"],
     any_number_but_zero_enables ["IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"],
-    fault ["IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"],
+    fault ["IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"] =
+        |t| assert_eq!(t.client().ioctl_fault(BINDER_ENABLE_ONEWAY_SPAM_DETECTION), Err(Errno::EFAULT)),
     full_space_refuses_the_suspect ["ALLOC-3", "ALLOC-7"],
 }
 
@@ -164,10 +165,8 @@ fn calls_are_no_spam(t: &Stage) {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     // Buffers of answered calls that the server keeps.
     for _ in 0..100 {
-        sender.start_call(0, 0, &bytes(&pattern(LENGTH, 1)));
-        server.wait_call();
-        server.reply(&bytes(b""));
-        sender.wait_reply();
+        sender.call(&server, 0, 0, &bytes(&pattern(LENGTH, 1)));
+        server.answer(&sender, &bytes(b""));
     }
     assert_eq!(sender.passed().into_iter().filter(|item| *item == Return::OnewaySpamSuspect).count(), 0);
     assert!(!is_suspected(&sender, LENGTH));
@@ -177,10 +176,6 @@ fn any_number_but_zero_enables(t: &Stage) {
     let (_server, sender) = (t.manager_with(SPACE), t.client());
     detect(&sender, 0x100);
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
-}
-
-fn fault(t: &Stage) {
-    assert_eq!(t.client().ioctl_fault(BINDER_ENABLE_ONEWAY_SPAM_DETECTION), Err(Errno::EFAULT));
 }
 
 fn full_space_refuses_the_suspect(t: &Stage) {

@@ -74,8 +74,7 @@ fn poll_in_every_looper_state(t: &Stage) {
         assert_eq!(thread.poll(PATIENCE_MS), IN, "{state}: work of the process");
         manager.wait_call();
         assert_eq!(thread.poll(0), 0, "{state}: taken by another");
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);
     }
 }
@@ -94,8 +93,7 @@ fn epoll_in_every_looper_state(t: &Stage) {
         assert!(matches!(thread.actor.finish(), crate::ops::Answer::Number(IN)), "{state}");
         manager.wait_call();
         assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0), "{state}");
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
 }
@@ -104,8 +102,7 @@ fn poll_while_serving_and_calling(t: &Stage) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.settle_counts();
-    a.start_call(0, 1, &empty());
-    manager.wait_call();
+    a.call(&manager, 0, 1, &empty());
     // The manager serves, a calls: neither takes work of its process.
     manager.send(|c| c.transaction(&oneway(&manager, super::NO_HANDLE)));
     assert_eq!(manager.poll(0), IN, "its own error");
@@ -115,12 +112,10 @@ fn poll_while_serving_and_calling(t: &Stage) {
     other.actor.expect_blocked();
     assert_eq!(manager.poll(0), 0, "serving");
     assert_eq!(manager.thread().poll(0), IN, "another thread");
-    manager.reply(&empty());
-    a.free(&a.wait_reply());
+    a.free(&manager.answer(&a, &empty()));
     assert_eq!(manager.poll(0), IN, "done");
     manager.wait_call();
-    manager.reply(&empty());
-    other.wait_reply();
+    manager.answer(&other, &empty());
     // Waiting for a reply: nothing until it is there.
     a.send(|c| c.transaction(&a.place(on_b, 3, &empty())));
     assert_eq!(a.poll(0), 0, "calling");
@@ -160,8 +155,7 @@ fn every_poller_may_take_the_work(t: &Stage) {
     assert_eq!(pollers[1].wait_call().code, 6);
     assert_eq!(pollers[0].drain(), []);
     assert_eq!(pollers[2].poll(0), 0);
-    pollers[1].reply(&empty());
-    client.wait_reply();
+    pollers[1].answer(&client, &empty());
 }
 
 fn counts_by_a_thread_outside_the_pool(t: &Stage) {
@@ -185,8 +179,7 @@ fn buffers_freed_outside_the_pool(t: &Stage) {
     for _ in 0..3 {
         client.start_call(0, 0, &bytes(&vec![1; page()]));
         stranger.free(&manager.wait_call());
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
     }
 }
 
@@ -200,15 +193,12 @@ fn calls_outside_the_pool(t: &Stage) {
     stranger.try_write(&commands);
     assert_eq!(stranger.drain(), [Return::FailedReply]);
     // It is called back in spite of that: it waits.
-    stranger.start_call(0, 0, &object(FlatBinderObject::binder(0x30, 0)));
-    let call = manager.wait_call();
+    let call = stranger.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x30, 0)));
     let handle = manager.object(&call).handle();
     manager.start_call(handle, 4, &empty());
     assert_eq!(stranger.wait_call().code, 4);
-    stranger.reply(&empty());
-    manager.wait_reply();
-    manager.reply(&empty());
-    stranger.wait_reply();
+    stranger.answer(&manager, &empty());
+    manager.answer(&stranger, &empty());
 }
 
 fn pool_commands_in_any_order(t: &Stage) {
@@ -232,8 +222,7 @@ fn every_command_before_the_space_is_mapped(t: &Stage) {
     port.send(|c| c.transaction(&oneway(&port, 0)));
     assert_eq!(port.drain(), [Return::TransactionComplete]);
     manager.free(&manager.wait_call());
-    port.start_call(0, 0, &empty());
-    manager.wait_call();
+    port.call(&manager, 0, 0, &empty());
     manager.reply(&empty());
     assert!(matches!(port.wait_refusal(), Return::DeadReply | Return::FailedReply));
 }
@@ -270,8 +259,7 @@ fn exit_under_epoll_with_work(t: &Stage) {
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
         assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(IN), "still to be read");
         assert_eq!(manager.wait_call().code, code);
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);
     }
 }
@@ -286,8 +274,7 @@ fn sender_user_across_user_namespaces(t: &Stage) {
     assert_eq!(client.wait_reply().sender_euid, 0, "root, as who asks sees it");
     let flags = CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     assert_eq!(call.sender_euid, u32::MAX, "nobody whom the namespace knows");
     server.reply(&empty());
     // The other way round: the reply comes from someone who is root where the client is.

@@ -84,8 +84,7 @@ fn delivered(server: &Port, client: &Port, data: &BinderTransactionData) -> Bind
     client.start_transaction(data);
     let call = server.wait_call();
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
     call
 }
 
@@ -96,8 +95,7 @@ fn code_and_flags_are_verbatim(t: &Stage) {
         let call = delivered(&server, &client, &data);
         assert_eq!((call.code, call.flags), (code, flags));
     }
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     let data = BinderTransactionData { flags: 0x8, code: 77, ..server.place(0, 0, &empty()) };
     server.reply_with(&data);
     let reply = client.wait_reply();
@@ -114,8 +112,7 @@ fn sender_cannot_lie(t: &Stage) {
     };
     let call = delivered(&server, &client, &data);
     assert_eq!((call.sender_pid, call.sender_euid, call.cookie), (client.actor.pid(), 0, 0));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply_with(&BinderTransactionData { target: 7, ..data });
     let reply = client.wait_reply();
     assert_eq!((reply.sender_pid, reply.sender_euid), (0, 0), "a reply names no process");
@@ -139,8 +136,7 @@ fn node_is_named_to_its_owner(t: &Stage) {
 
 fn acknowledgement_comes_with_the_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply(&empty());
     let outcome = client.finish_raw();
     let items = outcome.returns();
@@ -154,8 +150,7 @@ fn acknowledgement_does_not_wake(t: &Stage) {
     client.park();
     server.wait_call();
     assert!(client.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn one_call_at_a_time_per_thread(t: &Stage) {
@@ -166,8 +161,7 @@ fn one_call_at_a_time_per_thread(t: &Stage) {
     assert_eq!(client.extended_error(), failed(errno));
     // The first call is not disturbed.
     assert_eq!(server.wait_call().code, 1);
-    server.reply(&bytes(b"one"));
-    assert_eq!(client.data(&client.wait_reply()), b"one");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
 }
 
 fn call_waits_until_it_is_read(t: &Stage) {
@@ -177,8 +171,7 @@ fn call_waits_until_it_is_read(t: &Stage) {
     let call = server.wait_call();
     assert_eq!(server.data(&call), b"patient");
     assert!(client.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn scatter_gather_commands_without_objects(t: &Stage) {
@@ -226,8 +219,7 @@ fn dead_owner(t: &Stage) {
 fn self_call_is_refused(t: &Stage) {
     // A process never gets a handle on its own node; sent to itself it stays a node.
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 1)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 1)));
     let handle = manager.object(&call).handle();
     manager.reply(&object(FlatBinderObject::strong_handle(handle)));
     let back = client.object(&client.wait_reply());
@@ -265,8 +257,7 @@ fn delivery_resumes_where_a_signal_cut_it(t: &Stage) {
     });
     let call = taken.unwrap_or_else(|| server.wait_call());
     assert_eq!(call.code, 9);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn hundreds_of_calls(t: &Stage) {
@@ -283,15 +274,13 @@ fn offsets_address_follows_the_data(t: &Stage) {
     for size in [0, 1, 7, 8, 9, 4095] {
         let mut parcel = bytes(&pattern(size, 0));
         parcel.object(&FlatBinderObject::binder(0x10, 0));
-        client.start_call(0, 0, &parcel);
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &parcel);
         assert_eq!(call.offsets, call.buffer + call.data_size.next_multiple_of(8));
         assert_eq!(call.offsets_size, 8);
         assert_eq!(call.buffer % 8, 0);
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE);
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
         client.settle_counts();
     }
 }

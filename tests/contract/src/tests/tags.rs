@@ -56,8 +56,7 @@ fn checked(t: &Stage, client: &Port) -> Option<u64> {
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
 /// Asks for the version into memory that may be tagged.
@@ -182,21 +181,17 @@ fn names_of_nodes_keep_theirs(t: &Stage) {
         return;
     }
     let (ptr, cookie) = (tagged(0x1000, TAG), tagged(0x2000, TAG));
-    client.start_call(0, 0, &object(FlatBinderObject::binder(ptr, cookie)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(ptr, cookie)));
     let handle = server.object(&call).handle();
-    server.reply(&object(FlatBinderObject::strong_handle(handle)));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &object(FlatBinderObject::strong_handle(handle)));
     let back = client.object(&reply);
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, ptr, cookie));
     assert_eq!(client.node_debug_info(0).ptr, ptr);
     // By the same address without its tag it is another one.
     client.free(&reply);
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x1000, 0x2000)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x1000, 0x2000)));
     assert_ne!(server.object(&call).handle(), handle);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     client.ignore_passed();
 }
 
@@ -205,11 +200,9 @@ fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
     if !takes_tags(t, &server) {
         return;
     }
-    client.start_call(0, 0, &bytes(&pattern(page(), 1)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &bytes(&pattern(page(), 1)));
     assert_eq!(call.buffer >> 56, 0, "the driver's addresses have no tags");
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     server.send(|c| c.free_buffer(tagged(call.buffer, TAG)));
     assert_eq!(
         client.refused(&client.place(0, 0, &bytes(b"full"))),

@@ -19,15 +19,19 @@ use std::rc::Rc;
 use std::time::Instant;
 
 cases! { "tasks":
-    stopped_while_waiting_for_work ["WR-7", "LOOP-8"],
-    stopped_while_waiting_for_a_reply ["WR-7", "LOOP-8"],
-    stopped_while_serving ["LOOP-8"],
-    traced_while_waiting_for_work ["WR-7"],
-    traced_while_waiting_for_a_reply ["WR-7"],
+    stopped_while_waiting_for_work ["WR-7", "LOOP-8"] =
+        |t| held_while_waiting_for_work(t, |_| Box::new(Stop)),
+    stopped_while_waiting_for_a_reply ["WR-7", "LOOP-8"] =
+        |t| held_while_waiting_for_a_reply(t, |_| Box::new(Stop)),
+    stopped_while_serving ["LOOP-8"] = |t| held_while_serving(t, |_| Box::new(Stop)),
+    traced_while_waiting_for_work ["WR-7"] = |t| held_while_waiting_for_work(t, |_| Box::new(Trace)),
+    traced_while_waiting_for_a_reply ["WR-7"] = |t| held_while_waiting_for_a_reply(t, |_| Box::new(Trace)),
     stepped_through_calls ["WR-7"],
-    frozen_while_waiting_for_work ["LOOP-8"],
-    frozen_while_waiting_for_a_reply ["LOOP-8"],
-    frozen_while_serving ["LOOP-8"],
+    frozen_while_waiting_for_work ["LOOP-8"] =
+        |t| held_while_waiting_for_work(t, |port| Box::new(Freezer::new(port))),
+    frozen_while_waiting_for_a_reply ["LOOP-8"] =
+        |t| held_while_waiting_for_a_reply(t, |port| Box::new(Freezer::new(port))),
+    frozen_while_serving ["LOOP-8"] = |t| held_while_serving(t, |port| Box::new(Freezer::new(port))),
     killed_while_frozen ["LOOP-8", "REL-2"],
     child_comes_and_goes ["FORK-1", "REL-1", "MMAP-8"],
     another_program_has_the_descriptor ["OPEN-1", "MMAP-1", "MMAP-7"],
@@ -157,8 +161,7 @@ fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) 
         let call = call_after_a_disturbance(&server);
         assert_eq!((call.code, server.data(&call)), (code, b"meanwhile".to_vec()));
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
     }
 }
 
@@ -167,8 +170,7 @@ fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold
     let (server, client) = (t.manager(), t.client());
     let holder = how(&client);
     for code in 0..3 {
-        client.start_call(0, code, &empty());
-        server.free(&server.wait_call());
+        server.free(&client.call(&server, 0, code, &empty()));
         client.actor.expect_blocked();
         holder.hold(&client);
         server.reply(&bytes(b"meanwhile"));
@@ -183,46 +185,22 @@ fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold
 fn held_while_serving(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
     let (server, client) = (t.manager(), t.client());
     let holder = how(&server);
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     holder.hold(&server);
     client.actor.expect_blocked();
     let other = t.client();
     other.send(|c| c.transaction(&other.place(0, 1, &empty())));
     holder.let_go(&server);
     server.free(&call);
-    server.reply(&bytes(b"at last"));
-    assert_eq!(client.data(&client.wait_reply()), b"at last");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"at last"))), b"at last");
     assert_eq!(server.wait_call().code, 1);
-    server.reply(&empty());
-    other.wait_reply();
-}
-
-fn stopped_while_waiting_for_work(t: &Stage) {
-    held_while_waiting_for_work(t, |_| Box::new(Stop));
-}
-
-fn stopped_while_waiting_for_a_reply(t: &Stage) {
-    held_while_waiting_for_a_reply(t, |_| Box::new(Stop));
-}
-
-fn stopped_while_serving(t: &Stage) {
-    held_while_serving(t, |_| Box::new(Stop));
-}
-
-fn traced_while_waiting_for_work(t: &Stage) {
-    held_while_waiting_for_work(t, |_| Box::new(Trace));
-}
-
-fn traced_while_waiting_for_a_reply(t: &Stage) {
-    held_while_waiting_for_a_reply(t, |_| Box::new(Trace));
+    server.answer(&other, &empty());
 }
 
 /// A debugger steps through system calls, each of which is cut into pieces by its stops.
 fn stepped_through_calls(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
     ptrace::attach(pid(&client)).expect("attach");
     waitpid(pid(&client), None).expect("wait for the stop");
@@ -245,23 +223,10 @@ fn stepped_through_calls(t: &Stage) {
     client.round_trip(0, &server, &empty(), &empty());
 }
 
-fn frozen_while_waiting_for_work(t: &Stage) {
-    held_while_waiting_for_work(t, |port| Box::new(Freezer::new(port)));
-}
-
-fn frozen_while_waiting_for_a_reply(t: &Stage) {
-    held_while_waiting_for_a_reply(t, |port| Box::new(Freezer::new(port)));
-}
-
-fn frozen_while_serving(t: &Stage) {
-    held_while_serving(t, |port| Box::new(Freezer::new(port)));
-}
-
 fn killed_while_frozen(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::new(&server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.park();
     freezer.hold(&server);
     server.kill();
@@ -279,8 +244,7 @@ fn child_comes_and_goes(t: &Stage) {
         child.exit();
         client.start_call(0, code, &empty());
         assert_eq!(server.wait_call().code, code);
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
     }
 }
 
@@ -332,8 +296,7 @@ fn another_program_by_a_second_thread(t: &Stage) {
 
 fn another_program_without_the_descriptor(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     manager.actor.number(Op::Exec { slot: None }).expect("exec");
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     let next = t.manager();
@@ -345,8 +308,7 @@ fn descriptor_outlives_its_sender(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let keeper = Rc::new(Actor::new());
     let slot = client.actor.hand_over(client.slot, &keeper);
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     client.kill();
     // The file is not released: the caller's record is still there, though nobody can read the reply.
     manager.reply(&empty());

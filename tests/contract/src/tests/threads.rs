@@ -30,8 +30,7 @@ fn exit(port: &Port) {
 
 fn exit_while_serving(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"never answered"));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &bytes(b"never answered"));
     exit(&server);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     // The buffer is still the process's to free.
@@ -42,10 +41,8 @@ fn exit_while_serving(t: &Stage) {
 
 fn exit_while_serving_nested_calls(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     // a serves the inner call and waits for the outer one.
     exit(&a);
     assert_eq!(b.wait_refusal(), Return::DeadReply);
@@ -74,8 +71,7 @@ fn exit_with_a_reply_unread(t: &Stage) {
     exit(&client);
     assert_eq!(client.drain(), []);
     // The unread reply took all the space. Is it free again?
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply(&bytes(&vec![8; page()]));
     let answered = client.wait("a reply or a refusal", |item| match item {
         Return::Reply(_) => Some(true),
@@ -138,15 +134,12 @@ fn exit_and_return(t: &Stage) {
 fn exit_leaves_the_others_alone(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (helper, other) = (server.looper(), client.thread());
-    client.start_call(0, 1, &empty());
-    server.wait_call();
-    other.start_call(0, 2, &empty());
-    helper.wait_call();
+    client.call(&server, 0, 1, &empty());
+    other.call(&helper, 0, 2, &empty());
     exit(&server);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert!(other.actor.is_blocked());
-    helper.reply(&bytes(b"fine"));
-    assert_eq!(other.data(&other.wait_reply()), b"fine");
+    assert_eq!(other.data(&helper.answer(&other, &bytes(b"fine"))), b"fine");
 }
 
 /// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
@@ -180,8 +173,7 @@ fn many_threads_keep_apart(t: &Stage) {
 fn end_of_a_thread_without_exit(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let helper = server.looper();
-    client.start_call(0, 1, &empty());
-    helper.wait_call();
+    client.call(&helper, 0, 1, &empty());
     helper.actor.start(crate::ops::Op::EndThread);
     // The driver is not told of a task's end; the call ends with the process.
     assert!(client.actor.is_blocked());

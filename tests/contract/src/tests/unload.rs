@@ -91,8 +91,7 @@ fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
     let line = Line::to(&client);
     client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
     let call = server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     let other = server.actor.thread();
     let device = number_of_device(&server);
     let Some(lingering) = send_lingering(&client) else {
@@ -119,8 +118,7 @@ fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
     let line = Line::to(&client);
     client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
     let call = server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     let number = server.received_array(&call, 1)[0];
     let Some(lingering) = send_lingering(&client) else {
         t.needs("userfaultfd", false);
@@ -151,11 +149,9 @@ fn after_pages_were_taken(t: &Stage) {
     };
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let data = vec![1; 2 << 20];
-    client.start_call(0, 0, &bytes(&data));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&data));
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     assert!(shrinker.pages() >= pages_of(data.len()));
     shrinker.squeeze();
     manager.actor.kill();
@@ -217,8 +213,7 @@ fn while_others_are_killed(t: &Stage) {
         return;
     }
     let (manager, clients) = (t.manager(), [t.client(), t.client(), t.client()]);
-    clients[0].start_call(0, 0, &bytes(b"served"));
-    manager.wait_call();
+    clients[0].call(&manager, 0, 0, &bytes(b"served"));
     for client in &clients[1..] {
         client.start_call(0, 0, &bytes(b"waiting"));
         client.actor.expect_blocked();
@@ -329,8 +324,7 @@ fn while_slow_calls_are_looked_for(t: &Stage) {
     std::fs::write(&parameter, "1").expect("set the parameter");
     let listener = Listener::of_slow_calls().expect("join the group");
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     // It is looked for, and will be again and again until the driver is gone; and others go on asking for that.
     while listener.slow_calls().is_empty() {
         std::thread::yield_now();

@@ -59,8 +59,7 @@ fn send_absent_with(client: &Port, absent: &Absent, pages: usize, flags: Transac
 }
 
 fn answer(client: &Port, manager: &Port) {
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(client, &empty()));
 }
 
 fn space_cannot_be_watched(t: &Stage) {
@@ -176,8 +175,7 @@ fn target_unmaps_meanwhile(t: &Stage) {
     match arrived {
         Some(call) => {
             manager.free(&call);
-            manager.reply(&empty());
-            client.free(&client.wait_reply());
+            client.free(&manager.answer(&client, &empty()));
         }
         None => {
             client.wait_refusal();

@@ -32,7 +32,8 @@ cases! { "wakeups":
     oneway_call ["TXN-21", "POLL-4"],
     reply ["TXN-17", "POLL-2"],
     refusal_when_the_server_exits ["TREL-1", "POLL-2"],
-    refusal_when_the_server_dies ["TREL-1", "POLL-2"],
+    refusal_when_the_server_dies ["TREL-1", "POLL-2"] =
+        |t| woken(t, called, Port::kill, |told| *told == REFUSED),
     refusal_of_what_is_undeliverable ["TXN-28", "POLL-2"],
     call_back ["TXN-11", "POLL-2"],
 }
@@ -259,10 +260,8 @@ fn given(
 ) -> (Port, (Port, Port, BinderTransactionData)) {
     let owner = t.server();
     let stranger = owner.thread();
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
-    manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    let call = owner.call(&manager, 0, 0, &object(node));
+    owner.free(&manager.answer(&owner, &empty()));
     owner.ignore_passed();
     if confirmed {
         stranger.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
@@ -339,10 +338,8 @@ fn own_buffer_freed_that_held_the_node(t: &Stage) {
     let scene = |t: &Stage, manager: Port| {
         let (owner, (manager, stranger, call)) = given(t, manager, NODE, true);
         let handle = manager.object(&call).handle();
-        owner.start_call(0, 0, &empty());
-        manager.wait_call();
-        manager.reply(&object(FlatBinderObject::strong_handle(handle)));
-        let reply = owner.wait_reply();
+        owner.call(&manager, 0, 0, &empty());
+        let reply = manager.answer(&owner, &object(FlatBinderObject::strong_handle(handle)));
         manager.free(&call);
         (owner, (manager, stranger, reply))
     };
@@ -428,10 +425,6 @@ const REFUSED: [Return; 2] = [Return::TransactionComplete, Return::DeadReply];
 fn refusal_when_the_server_exits(t: &Stage) {
     let event = |server: &Port| assert_eq!(server.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
     woken(t, called, event, |told| *told == REFUSED);
-}
-
-fn refusal_when_the_server_dies(t: &Stage) {
-    woken(t, called, Port::kill, |told| *told == REFUSED);
 }
 
 fn refusal_of_what_is_undeliverable(t: &Stage) {

@@ -96,8 +96,7 @@ fn continued_read_of_an_acknowledgement(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     // A driver may acknowledge later replies in another way than the first.
     for _ in 0..2 {
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         let mut reply = Commands::new();
         reply.reply(&manager.place(0, 0, &empty()));
         let commands = reply.as_bytes().to_vec();
@@ -237,8 +236,7 @@ fn lesson_c15_unwritable_returns(t: &Stage) {
     // It fails at the first four bytes, before it takes the call.
     if t.known_difference(Driver::Upstream, "the call fails", client.actor.is_blocked()) {
         manager.wait_call();
-        manager.reply(&empty());
-        client.wait_reply();
+        manager.answer(&client, &empty());
     } else {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
     }
@@ -283,8 +281,7 @@ fn reply_is_not_lost_to_unwritable_returns(t: &Stage) {
 fn acknowledgement_is_not_lost_to_unwritable_returns(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..2 {
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         let mut commands = Commands::new();
         commands.reply(&manager.place(0, 0, &empty()));
         read_in_vain(&manager, &commands);
@@ -299,12 +296,9 @@ fn unread_failed_reply_stops_the_next_write(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..2 {
         // Who has replied well has a place for the next completion.
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
-        manager.reply(&empty());
-        client.wait_reply();
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
+        manager.answer(&client, &empty());
+        client.call(&manager, 0, 0, &empty());
         let mut commands = Commands::new();
         commands.reply(&BinderTransactionData {
             data_size: 8,
@@ -344,8 +338,7 @@ fn commands_beyond_the_last_address(t: &Stage) {
 fn failed_reply_stops_the_write(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     for with_objects in [false, true] {
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         let mut reply = manager.place(0, 0, &empty());
         (reply.data_size, reply.buffer) = (8, BAD_ADDRESS);
         if with_objects {
@@ -427,14 +420,12 @@ fn write_is_done_before_an_interrupted_read(t: &Stage) {
     let outcome = client.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINTR, 68));
     assert_eq!(manager.wait_call().code, 5);
-    manager.reply(&bytes(b"answer"));
-    assert_eq!(client.data(&client.wait_reply()), b"answer");
+    assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
 }
 
 fn lesson_c17_payload_beyond_the_size(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &pattern_parcel());
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &pattern_parcel());
     let mut commands = Commands::new();
     commands.free_buffer(call.buffer);
     let commands = commands.as_bytes().to_vec();
@@ -450,8 +441,7 @@ fn lesson_c17_payload_beyond_the_size(t: &Stage) {
             assert_eq!(outcome.write_consumed, 0);
         }
     }
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 fn pattern_parcel() -> Parcel {
@@ -513,11 +503,9 @@ fn one_call_per_read(t: &Stage) {
         })
         .collect();
     assert_eq!(calls, [1]);
-    manager.reply(&empty());
-    first.wait_reply();
+    manager.answer(&first, &empty());
     assert_eq!(manager.wait_call().code, 2);
-    manager.reply(&empty());
-    second.wait_reply();
+    manager.answer(&second, &empty());
 }
 
 fn other_items_are_batched(t: &Stage) {
@@ -548,8 +536,7 @@ fn rest_goes_to_another_waiter(t: &Stage) {
     assert_eq!(manager.wait_call().code, 1);
     assert_eq!(helper.wait_call().code, 2);
     helper.reply(&bytes(b"2"));
-    manager.reply(&bytes(b"1"));
-    assert_eq!(first.data(&first.wait_reply()), b"1");
+    assert_eq!(first.data(&manager.answer(&first, &bytes(b"1"))), b"1");
     assert_eq!(second.data(&second.wait_reply()), b"2");
 }
 

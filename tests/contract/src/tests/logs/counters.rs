@@ -207,8 +207,7 @@ fn space_of_a_process(t: &Stage) {
     client.actor.expect_blocked();
     assert_eq!(stats(), (all, 1, Some(1)), "a call takes none of it");
     let call = manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     tell(&client, 0, &[2; 1000]);
     let (free, buffers, pending) = stats();
     assert!((1000..1100).contains(&(all - free)), "{free}");
@@ -228,11 +227,9 @@ fn pages_of_a_process(t: &Stage) {
     };
     let pages = |active, lru| Pages { active, lru, free: 16 - active - lru };
     assert_eq!(stats(), (pages(0, 0), 0));
-    client.start_call(0, 0, &bytes(&vec![1; 3 * page()]));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&vec![1; 3 * page()]));
     assert_eq!(stats(), (pages(3, 0), 3));
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     manager.free(&call);
     assert_eq!(stats(), (pages(0, 3), 3), "they are kept for the next");
     client.start_transaction(&oneway(&client, 0, &vec![2; page()]));

@@ -38,8 +38,7 @@ fn debugfs_says_the_same(t: &Stage) {
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &client);
     let _ = owner.answer_counts();
     client.refused(&client.place(77, 1, &empty()));
-    client.start_call(handle, 2, &bytes(b"question"));
-    owner.wait_call();
+    client.call(&owner, handle, 2, &bytes(b"question"));
     // All looks are to find it asleep.
     client.actor.expect_blocked();
     for port in [&manager, &owner, &client] {
@@ -59,8 +58,7 @@ fn debugfs_says_the_same(t: &Stage) {
     let failed = its(there.failed().entries);
     assert_eq!(failed.len(), 1);
     assert_eq!(failed, its(mount.failed().entries));
-    owner.reply(&empty());
-    client.wait_reply();
+    owner.answer(&client, &empty());
 }
 
 fn debugfs_hides_the_same(t: &Stage) {

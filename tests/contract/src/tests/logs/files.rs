@@ -27,7 +27,7 @@ cases! { "logs":
     names_are_as_they_are ["LOG-2", "LOG-12", "LOG-13"],
     names_are_parts_of_lines ["LOG-2"],
     pids_are_global ["LOG-2"],
-    hashed_ones_hide_pointers ["LOG-10"],
+    hashed_ones_hide_pointers ["LOG-10"] = |t| expect_hidden_pointers(t, &Logs::of(t)),
     longer_than_a_page ["LOG-2"],
     read_in_pieces_while_processes_come_and_go ["LOG-2", "REL-2"],
 }
@@ -73,8 +73,7 @@ fn none_without_the_option(t: &Stage) {
 fn file_of_a_process(t: &Stage) {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     // Both logs are to find it asleep.
     client.actor.expect_blocked();
     for port in [&server, &client] {
@@ -90,8 +89,7 @@ fn file_of_a_process(t: &Stage) {
         }
         assert_eq!(there, wanted);
     }
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 /// The same process with another device open.
@@ -158,12 +156,10 @@ fn device_that_was_unlinked(t: &Stage) {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     std::fs::remove_file(t.device("binder")).expect("unlink");
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     assert_eq!(only(logs.process(&client).threads).stack.len(), 1);
     assert_eq!(only(logs.file_of(&manager)).context, "binder");
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 /// A process with a new device of this name open.
@@ -223,10 +219,6 @@ fn pids_are_global(t: &Stage) {
     assert_eq!(threads, BTreeSet::from([first.thread, second.thread]));
 }
 
-fn hashed_ones_hide_pointers(t: &Stage) {
-    expect_hidden_pointers(t, &Logs::of(t));
-}
-
 /// That the hashed files differ from the others in the pointers of nodes, and in nothing else.
 #[track_caller]
 pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
@@ -264,8 +256,7 @@ fn longer_than_a_page(t: &Stage) {
     client.start_call(0, 0, &parcel);
     // Its buffer is kept, and the handles with it.
     manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     let helpers: Vec<_> = (0..40).map(|_| client.thread()).collect();
     helpers.iter().for_each(known);
     let process = logs.process(&client);

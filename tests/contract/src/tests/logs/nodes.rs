@@ -94,8 +94,7 @@ fn node_in_a_call(t: &Stage) {
     let handle = give_in_a_call(&manager, &owner, made());
     owner.settle_counts();
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
-    manager.start_call(handle, 0, &empty());
-    let call = owner.wait_call();
+    let call = manager.call(&owner, handle, 0, &empty());
     assert_eq!(counts(&logs.node(&owner, NODE)), [1, 0, 1, 1], "a buffer keeps the node that it is for");
     owner.reply(&empty());
     assert_eq!(counts(&logs.node(&owner, NODE)), [1, 0, 1, 1]);
@@ -103,12 +102,10 @@ fn node_in_a_call(t: &Stage) {
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
     manager.wait_reply();
     // One of its own objects sent to itself is no reference.
-    manager.start_call(handle, 0, &object(FlatBinderObject::strong_handle(handle)));
-    let call = owner.wait_call();
+    let call = manager.call(&owner, handle, 0, &object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(counts(&logs.node(&owner, NODE)), [2, 0, 1, 1]);
     owner.free(&call);
-    owner.reply(&empty());
-    manager.wait_reply();
+    owner.answer(&manager, &empty());
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
 }
 
@@ -185,13 +182,11 @@ fn dead_nodes(t: &Stage) {
 fn numbers_are_of_one_counter(t: &Stage) {
     let logs = Logs::of(t);
     let (manager, owner) = (t.manager(), t.server());
-    owner.start_call(0, 0, &object(made()));
-    manager.wait_call();
+    owner.call(&manager, 0, 0, &object(made()));
     let (call, node) = (only(logs.thread(&owner).stack).transaction.id, logs.node(&owner, NODE).id);
     let reference = only(logs.process(&manager).references);
     assert_eq!(reference.node, node);
     let older = logs.node(&manager, 0).id;
     assert!(older < call && call < node && node < reference.id, "{older} {call} {node} {}", reference.id);
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
 }

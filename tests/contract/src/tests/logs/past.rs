@@ -54,10 +54,8 @@ fn call_and_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = bytes(&[1; 40]);
     parcel.object(&FlatBinderObject::binder(8, 0));
-    client.start_call(0, 0x77, &parcel);
-    server.wait_call();
-    server.reply(&bytes(b"answer"));
-    client.wait_reply();
+    client.call(&server, 0, 0x77, &parcel);
+    server.answer(&client, &bytes(b"answer"));
     let (from, to) = (t.task_of(&client), t.task_of(&server));
     let call = only(sent_by(t, logs.log(), &client));
     check_no_failure(&call);
@@ -90,16 +88,12 @@ fn oneway_call(t: &Stage) {
 fn call_back_names_the_thread(t: &Stage) {
     let logs = Logs::of(t);
     let (_manager, a, b, on_b, on_a) = super::super::nested::couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     let entry = sent_by(t, logs.log(), &b).pop().expect("the call back");
     assert_eq!((entry.from, entry.to), (t.task_of(&b), t.task_of(&a)));
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
 }
 
 fn last_ones_in_their_order(t: &Stage) {
@@ -177,12 +171,10 @@ fn fewer_than_there_is_room_for(t: &Stage) {
 fn number_is_that_of_the_call(t: &Stage) {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     let id = only(logs.thread(&client).stack).transaction.id;
     assert_eq!(only(sent_by(t, logs.log(), &client)).id, id);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn context_is_the_devices_name(t: &Stage) {
@@ -264,8 +256,7 @@ fn failures_of_calls(t: &Stage) {
     assert_eq!((refused.return_error, refused.errno), failed(Errno::EPROTO));
     assert!(made.node != 0 && refused.node == made.node, "{made:?} {refused:?}");
     manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
 }
 
 fn failures_at_different_lines(t: &Stage) {
@@ -295,8 +286,7 @@ fn failures_of_replies(t: &Stage) {
     assert_eq!((entry.return_error, entry.errno), server.extended_error());
     assert_eq!(entry.data_size, 3);
     // There is no room for it.
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply_with(&server.place(0, 0, &bytes(&vec![0; 2 << 20])));
     client.wait_refusal();
     let entry = sent_by(t, logs.failed(), &server).pop().expect("a failure");

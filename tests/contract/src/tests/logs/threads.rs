@@ -139,20 +139,17 @@ fn call_being_served(t: &Stage) {
     assert_eq!((buffer.id, buffer.state), (Some(sent.transaction.id), BufferState::Active));
     assert_eq!((buffer.offset, buffer.data_size), (0, 9));
     assert_eq!((buffer.offsets_size, buffer.extra_size), (Some(0), Some(0)));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!((logs.thread(&client).stack, logs.thread(&server).stack), (vec![], vec![]));
 }
 
 fn buffer_that_was_given_back(t: &Stage) {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"short-lived"));
-    server.free(&server.wait_call());
+    server.free(&client.call(&server, 0, 0, &bytes(b"short-lived")));
     assert_eq!(only(logs.thread(&server).stack).transaction.held, Held::Free);
     assert_eq!(logs.process(&server).buffers, []);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn buffer_that_is_kept(t: &Stage) {
@@ -160,10 +157,8 @@ fn buffer_that_is_kept(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = bytes(&[0; 40]);
     parcel.object(&FlatBinderObject::binder(0x10, 0));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
-    server.reply(&bytes(b"answer"));
-    client.wait_reply();
+    let call = client.call(&server, 0, 0, &parcel);
+    server.answer(&client, &bytes(b"answer"));
     let buffer = only(logs.process(&server).buffers);
     assert_eq!((buffer.state, buffer.data_size, buffer.offsets_size), (BufferState::Delivered, 64, Some(8)));
     let answer = only(logs.process(&client).buffers);
@@ -177,10 +172,8 @@ fn buffer_that_is_kept(t: &Stage) {
 fn nested_calls(t: &Stage) {
     let logs = Logs::of(t);
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     let stack = |port: &Port| {
         let stack = logs.thread(port).stack.into_iter();
         stack.map(|entry| (entry.role, entry.transaction.code, entry.transaction.to)).collect::<Vec<_>>()
@@ -188,19 +181,16 @@ fn nested_calls(t: &Stage) {
     let (at_a, at_b) = (t.task_of(&a), t.task_of(&b));
     assert_eq!(stack(&a), [(Role::Incoming, 2, at_a), (Role::Outgoing, 1, at_b)]);
     assert_eq!(stack(&b), [(Role::Outgoing, 2, at_a), (Role::Incoming, 1, at_b)]);
-    a.reply(&empty());
-    b.wait_reply();
+    a.answer(&b, &empty());
     assert_eq!(stack(&a), [(Role::Outgoing, 1, at_b)]);
     assert_eq!(stack(&b), [(Role::Incoming, 1, at_b)]);
-    b.reply(&empty());
-    a.wait_reply();
+    b.answer(&a, &empty());
 }
 
 fn caller_that_is_gone(t: &Stage) {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 7, &empty());
-    server.wait_call();
+    client.call(&server, 0, 7, &empty());
     let from = t.task_of(&client);
     client.kill();
     until("its process is forgotten", || {
@@ -222,11 +212,9 @@ fn nice_value(t: &Stage) {
     };
     for nice in [-3, 5] {
         set(nice);
-        client.start_call(0, 0, &empty());
-        server.wait_call();
+        client.call(&server, 0, 0, &empty());
         assert_eq!(only(logs.thread(&server).stack).transaction.priority, Some(i64::from(nice)));
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
     }
 }
 
@@ -255,6 +243,5 @@ fn transactions_name_who_has_any(t: &Stage) {
     let serving = logs.transactions(&server).expect("it serves");
     assert_eq!(only(serving.threads).id, t.task_of(&helper).thread);
     assert_eq!((serving.nodes, serving.buffers.len()), (vec![], 1));
-    helper.reply(&empty());
-    client.wait_reply();
+    helper.answer(&client, &empty());
 }

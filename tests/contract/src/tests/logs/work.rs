@@ -57,8 +57,7 @@ fn call_for_any_thread(t: &Stage) {
     assert_eq!(logs.stats_of(&server).pending_transactions, Some(1));
     server.wait_call();
     assert_eq!((logs.process(&server).work, logs.stats_of(&server).pending_transactions), (vec![], Some(0)));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn call_for_a_thread(t: &Stage) {
@@ -72,8 +71,7 @@ fn call_for_a_thread(t: &Stage) {
     assert_eq!(logs.process(&server).work, []);
     server.wait_call();
     assert_eq!(logs.thread(&server).work, []);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
 }
 
 fn reply_that_is_not_read(t: &Stage) {
