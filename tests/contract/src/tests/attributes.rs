@@ -3,14 +3,9 @@
 //! its need of CPU (`uclamp`), a slice of its own, and whether children inherit any of it. None of this travels with
 //! calls, and a thread has it all after a call as it had it before.
 
-use crate::cases;
+use super::*;
 use crate::cast::{cast, node, FIFO, INHERIT_RT, NO_MINIMUM};
-use crate::port::{empty, introduce, Port};
 use crate::scheduling::{Attributes, Fifo, Nice, RoundRobin, Schedule};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "attributes":
     deadline_is_not_inherited ["TXN-31"],

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! binderfs: what a mount contains, its options, and adding, removing and renaming devices.
 
-use crate::cases;
+use super::*;
 use crate::netlink::binder_family;
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::fs::{add_device, add_device_raw, mount_at};
 use binder_sys::ioctl::{BINDER_CTL_ADD, BINDER_VERSION};
-use binder_sys::{BinderfsDevice, Device};
-use nix::errno::Errno;
 use nix::fcntl::{renameat2, OFlag, RenameFlags, AT_FDCWD};
-use nix::mount::{mount, umount, MsFlags};
+use nix::mount::umount;
 use nix::sys::stat::{mknod, Mode, SFlag};
-use std::collections::BTreeSet;
 use std::io::ErrorKind::PermissionDenied;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
 
 cases! { "binderfs":
     devices_are_a_parameter ["PARAM-1"],

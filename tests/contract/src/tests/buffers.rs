@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Buffers: where they lie, who may give them back, and what becomes of the space.
 
-use super::{failed, pattern};
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "buffers":
     freed_twice ["OBJ-12"],

@@ -3,15 +3,9 @@
 //!
 //! Without it they are nobody's, as with the other drivers (ALLOC-5).
 
-use super::pattern;
-use crate::cases;
-use crate::pages::{page, pages_of};
-use crate::port::{bytes, empty, Port};
+use super::*;
+use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::path::PathBuf;
 
 cases! { "charging":
     receiver_pays ["ALLOC-5"],

@@ -5,24 +5,18 @@
 use super::binderfs::names;
 use super::limits::Limit;
 use super::options::stat;
+use super::*;
 use crate::agent::with_a_failure;
-use crate::cases;
-use crate::child;
 use crate::containers::{self, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER};
 use crate::kernel_namespaces;
-use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
 use binder_sys::mounting::Mount;
-use binder_sys::Device;
-use nix::errno::Errno;
 use nix::mount::umount;
-use nix::sched::{unshare, CloneFlags};
-use nix::sys::signal::{kill, Signal};
+use nix::sched::unshare;
 use nix::sys::wait::waitpid;
 use std::fs::Permissions;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
-use std::path::Path;
 
 cases! { "containers":
     rootless ["BFS-1", "BFS-2", "BFS-7"] = |t| works(t, ROOTLESS),

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The context manager: one per device, known to all as handle 0.
 
-use super::{dead, failed};
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR, BINDER_SET_CONTEXT_MGR_EXT};
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "context":
     no_manager ["CTX-3"],

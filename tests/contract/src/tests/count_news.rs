@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What an owner's threads read of counts when several of them send the same node, read it or not, and end.
 
-use crate::actor::{patience, Actor};
-use crate::bystander::{has_two_cpus, Count};
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
+use super::*;
+use crate::bystander::Count;
 use crate::scheduling::{pin, Fifo};
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_GET_NODE_INFO_FOR_REF, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::unistd::Pid;
-use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 cases! { "count_news":
     weak_unread_then_strong_by_another ["NODE-6", "NODE-7"],

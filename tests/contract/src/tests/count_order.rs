@@ -2,12 +2,8 @@
 //! The order of count news over several threads of an owner: weak news told to one or still unread by it,
 //! strong ones asked for by another, and the thread gone in between.
 
-use crate::cases;
-use crate::port::{empty, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::Return::{Acquire, Decrefs, Increfs, Release, TransactionComplete as Complete};
-use binder_sys::*;
 
 cases! { "count_order":
     weak_told_to_one_strong_to_another ["NODE-6", "NODE-7"],

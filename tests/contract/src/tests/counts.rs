@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The four count commands on handles: what they need, and what they cannot do.
 
-use super::{failed, NO_HANDLE};
-use crate::cases;
-use crate::port::{empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "counts":
     weak_handle_cannot_turn_strong ["NODE-9", "TXN-7"],

@@ -6,15 +6,8 @@
 //! of the first has been said.
 
 use super::faults::{faulty, sweep};
-use super::NO_HANDLE;
-use crate::cases;
-use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{empty, introduce, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "death_links":
     owner_dies ["DN-2", "NODE-12"],

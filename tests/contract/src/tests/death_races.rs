@@ -7,19 +7,11 @@
 //! DN-6): a death is told at most once, a clear is confirmed exactly once and never before the death
 //! that was told, and who has neither cleared nor given up his handle is told.
 
-use crate::cases;
-use crate::child;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sys::signal::{kill, Signal};
+use super::*;
 use nix::sys::wait::{waitpid, WaitStatus};
-use nix::unistd::Pid;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
 
 cases! { "death_races":
     lesson_r01_links_change_while_their_node_dies ["DN-2", "DN-3", "DN-5", "NODE-10"],

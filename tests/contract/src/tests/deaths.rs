@@ -2,11 +2,7 @@
 //! kill -9 at every stage of a call, on either side and in the middle.
 
 use super::nested::couple;
-use crate::cases;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
+use super::*;
 
 cases! { "deaths":
     callee_before_it_reads ["TXN-7", "REL-2", "TREL-1"],

@@ -4,19 +4,11 @@
 //! Two processes call each other in turn. Costs at eight times the depth are compared with those at one
 //! time; the absolute figures say nothing on a machine that does other things as well.
 
+use super::*;
 use crate::arena::Arena;
-use crate::cases;
-use crate::child;
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 
 cases! { "depth":
     lesson_s06_costs_grow_no_faster_than_the_depth ["TXN-11", "TREL-1"],

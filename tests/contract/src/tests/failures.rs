@@ -6,15 +6,8 @@
 //! its order. Failures that need a driver's memory to run out, or a security module to refuse, or that
 //! are races, have tests of their own elsewhere.
 
-use super::NO_HANDLE;
-use crate::cases;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::ioctl::BINDER_GET_EXTENDED_ERROR;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::collections::BTreeSet;
 use zerocopy::IntoBytes;
 
 cases! { "failures":

@@ -7,17 +7,8 @@
 //! meanwhile shows when the driver is unloaded. Needs a kernel with fault injection (`x86_64-debug`).
 
 use super::fds::Line;
-use crate::cases;
-use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{bytes, empty, object, Port, ROOM};
-use crate::sg::{array_bytes, SgParcel};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::mount::{mount, MsFlags};
-use std::path::Path;
-use std::time::Duration;
+use super::*;
+use crate::sg::array_bytes;
 
 cases! { "faults":
     lesson_r23_open ["lesson R23", "OPEN-1"],

@@ -2,15 +2,8 @@
 //! Arrays of file descriptors: where they may lie, and that they go with the buffer.
 
 use super::fds::Line;
-use super::{failed, pattern};
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, Port};
-use crate::sg::{array_bytes, refused, SgParcel, EINVAL};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
+use crate::sg::{array_bytes, refused, EINVAL};
 
 cases! { "fd_arrays":
     arrive ["OBJ-FDA", "TXN-32", "OBJ-7"],

@@ -2,21 +2,12 @@
 //! File descriptors: which may be passed, what arrives, and that none is lost or left behind when
 //! something goes wrong.
 
-use super::{failed, NO_ERROR};
-use crate::actor::patience;
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::ops::WriteReadOp;
-use crate::port::{bytes, empty, give_in_a_reply, Port};
-use crate::sg::{file_object, SgParcel};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
+use crate::port::give_in_a_reply;
+use crate::sg::file_object;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::unistd::{pipe, write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 cases! { "fds":
     arrive_in_a_call ["OBJ-2", "OBJ-FD", "TXN-32"],

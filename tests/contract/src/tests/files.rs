@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Open, close, duplicates, and descriptors in the hands of other processes.
 
-use crate::actor::patience;
-use crate::cases;
-use crate::port::{bytes, empty, Port};
+use super::*;
 use crate::sg::file_object;
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::ioctl::*;
-use binder_sys::*;
-use nix::errno::Errno;
 use std::os::fd::AsRawFd;
-use std::rc::Rc;
-use std::time::Instant;
 
 cases! { "files":
     any_open_mode_works ["OPEN-1"],

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Freezing: a process takes no more calls, once those that it has taken are over.
 
-use super::NO_ERROR;
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
+use super::*;
 use crate::kernel_namespaces;
-use crate::port::{bytes, empty, give_in_a_reply, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use crate::port::give_in_a_reply;
 use binder_sys::codes::BR_FROZEN_REPLY;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sched::CloneFlags;
-use std::rc::Rc;
 
 cases! { "freeze":
     frozen_takes_no_call ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Freeze notifications: a process is told when the owner of a node is frozen or thawed.
 
-use crate::actor::Actor;
-use crate::bystander::{has_two_cpus, Count};
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::logs::until;
-use crate::port::{bytes, empty, introduce, Port};
+use super::*;
+use crate::bystander::Count;
 use crate::scheduling::{pin, Fifo};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::unistd::Pid;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 

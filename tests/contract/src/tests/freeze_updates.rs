@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `TF_UPDATE_TXN`: a oneway call to a frozen process takes the place of an equal one that waits.
 
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use std::time::{Duration, Instant};
+use super::*;
 
 cases! { "freeze_updates":
     supersedes_an_equal_call_that_waits ["TXN-23", "TXN-16"],

@@ -2,12 +2,7 @@
 //! Who freezes a process is woken when the last of its calls ends, in whichever way it does.
 
 use super::wakeups::{file, oneway_file, unwritable_read};
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::port::{empty, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
+use super::*;
 
 cases! { "freezer_wakeups":
     the_thread_exits_with_the_call_unread ["TXN-24", "TREL-1"],

@@ -5,18 +5,9 @@
 //! the copy waits for a page that is not there, as long as it takes somebody else to die, to freeze, to
 //! leave or to be signalled: each test is a row of the table of gaps in `docs/locking.md`.
 
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::logs::{until, Logs};
-use crate::ops::{Op, WriteReadOp};
-use crate::pages::page;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use crate::userfault::Absent;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "gaps":
     lesson_s03_middle_dies_while_a_call_back_is_copied ["TXN-11", "TREL-1"],

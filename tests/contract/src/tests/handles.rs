@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Handles: their numbers, and what becomes of objects on their way between processes.
 
-use super::NO_HANDLE;
-use crate::cases;
-use crate::port::{empty, give_in_a_call, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "handles":
     start_at_one ["NODE-3"],

@@ -3,17 +3,11 @@
 //! bystander does meanwhile is counted, and by no clock: it counts as long as it runs, and who calls looks at its count
 //! before and after.
 
-use crate::actor::Actor;
-use crate::bystander::{counted, has_two_cpus, Count};
-use crate::cases;
+use super::*;
+use crate::bystander::{counted, Count};
 use crate::cast::{cast, node, Cast, FIFO, INHERIT_RT, NO_MINIMUM};
-use crate::ops::{Answer, Op, Watch, WriteReadOp};
-use crate::port::{empty, introduce, Port, ROOM};
+use crate::ops::Watch;
 use crate::scheduling::{pin, Fifo, Nice};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::unistd::Pid;
-use std::time::Duration;
 
 cases! { "inversion":
     nobody_comes_between_two_hops ["TXN-31", "TXN-12"],

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The small ioctls: what each returns, and its errno for every kind of bad input.
 
-use super::{failed, NO_ERROR, NO_HANDLE};
-use crate::cases;
-use crate::port::{empty, give_in_a_call, introduce, object};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::ioctl::*;
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "ioctl":
     version_is_eight ["ABI-1", "IOCTL-VERSION"],

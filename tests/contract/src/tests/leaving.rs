@@ -4,17 +4,10 @@
 //! A thread that waits is woken for something and has no room to read of it. Our driver has given it the
 //! work by then; in C it may still lie where any thread can take it.
 
-use crate::cases;
+use super::*;
 use crate::cast::{INHERIT_RT, NO_MINIMUM};
-use crate::freezer::Freezer;
-use crate::ops::WriteReadOp;
-use crate::port::{bytes, empty, Port};
 use crate::scheduling::Schedule::{Fifo, Nice};
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "leaving":
     exit_with_a_death ["TREL-2", "DN-2"] = |t| DEATH.outlives_the_thread(t),

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults that an incumbent once had and that no other group is about.
 
-use crate::actor::patience;
-use crate::cases;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, object};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use nix::sys::mman::ProtFlags;
 use nix::sys::ptrace;
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
 use std::os::unix::fs::FileExt;
-use std::time::Instant;
 
 cases! { "lessons":
     lesson_r01_links_withdrawn_while_the_owner_dies ["DN-2", "DN-3", "REL-2"],

@@ -3,17 +3,8 @@
 //! somebody sets it; then what would exceed it fails like everything that there is no room for, nobody
 //! else notices, and what is given back can be had again.
 
-use super::failed;
-use crate::actor::patience;
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, give_in_a_call, object, Port, ROOM};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::errno::Errno;
-use std::path::PathBuf;
-use std::time::Instant;
 
 cases! { "limits":
     off_by_default ["NODE-14", "ALLOC-3"],

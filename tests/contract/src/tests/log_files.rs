@@ -3,21 +3,12 @@
 //! say is the subject of the group `logs`.
 
 use super::nested::couple;
-use crate::actor::patience;
-use crate::cases;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::{Stage, SPACE};
-use crate::suite::Driver;
+use super::*;
 use binder_sys::fs::mount_at;
-use binder_sys::*;
-use nix::mount::{mount, umount2, MntFlags, MsFlags};
-use std::collections::BTreeSet;
+use nix::mount::{umount2, MntFlags};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::time::Instant;
 
 cases! { "log_files":
     debugfs_has_them_too ["OPEN-2", "REL-2", "BFS-12"],

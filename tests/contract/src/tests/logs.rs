@@ -9,8 +9,7 @@ pub mod past;
 pub mod threads;
 pub mod work;
 
-use crate::port::{bytes, Port};
-use binder_sys::{BinderTransactionData, TransactionFlags};
+use super::*;
 
 /// A oneway call to the context manager, not sent.
 fn oneway(sender: &Port, code: u32, data: &[u8]) -> BinderTransactionData {

@@ -3,15 +3,10 @@
 //! under its locks; ours gives them up between a few lines and the next, and shows what there was when it came.
 
 use super::log_files::with_logs;
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, give_in_a_call, Port};
-use crate::stage::Stage;
-use binder_sys::*;
+use super::*;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
 cases! { "logs_end":
     while_devices_are_opened ["OPEN-2", "BFS-12"],

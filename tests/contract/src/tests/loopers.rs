@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The pool: when the driver asks for a thread, and which thread it wakes.
 
-use super::gaps;
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::pages::page;
-use crate::port::{empty, Outcome, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
+use crate::port::Outcome;
 use crate::userfault::Absent;
 use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "loopers":
     first_read_of_a_new_thread ["IOCTL-3"],

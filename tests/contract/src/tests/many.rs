@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many threads and processes at once, each checking what it gets.
 
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::load;
-use crate::stage::Stage;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
-use nix::unistd::Pid;
 
 cases! { "many":
     clients_of_one_server ["TXN-21", "LOOP-6", "WR-11"],

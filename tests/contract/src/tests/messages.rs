@@ -2,18 +2,10 @@
 //! Messages in the kernel's log that user space causes: a few, only if asked for, never a flood.
 
 use super::context::manager_with_a_known_node;
-use crate::cases;
-use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{empty, introduce, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::ioctl::{BINDER_GET_NODE_DEBUG_INFO, BINDER_SET_CONTEXT_MGR, BINDER_VERSION};
-use binder_sys::*;
-use nix::errno::Errno;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 cases! { "messages":

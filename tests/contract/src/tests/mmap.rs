@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The space that incoming transactions land in: who may map it, how, and what its end means.
 
-use super::{dead, failed, pattern};
-use crate::cases;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use nix::sys::mman::{MapFlags, ProtFlags};
-use nix::sys::signal::Signal;
 
 cases! { "mmap":
     writable_is_refused ["MMAP-2"],

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tests, one module a group. What several of them need is here.
 
-use crate::suite::Group;
+use crate::actor::{patience, Actor};
+use crate::bystander::has_two_cpus;
+use crate::freezer::{Freezer, LONG};
+use crate::logs::{only, until, Logs};
+use crate::ops::{Answer, Op, WriteReadOp};
+use crate::pages::page;
+use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
+use crate::sg::SgParcel;
+use crate::stage::{Stage, SPACE};
+use crate::suite::{Driver, Group};
+use crate::{cases, child};
 use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY, BR_OK};
+use binder_sys::*;
 use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
+use nix::sched::CloneFlags;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 mod attributes;
 mod binderfs;

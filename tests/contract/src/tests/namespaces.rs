@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Identities across namespaces: a sender is named as the receiver knows it.
 
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{empty, Port};
-use crate::stage::{Stage, SPACE};
-use std::rc::Rc;
+use super::*;
 
 cases! { "namespaces":
     sender_in_an_inner_pid_namespace ["TXN-5"],

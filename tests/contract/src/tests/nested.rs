@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Calls within calls: they come to the thread that waits for them.
 
-use super::failed;
-use crate::cases;
-use crate::port::{bytes, empty, give_in_a_call, introduce, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "nested":
     call_back_reaches_the_waiting_thread ["TXN-11", "TXN-21"],

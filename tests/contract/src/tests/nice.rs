@@ -2,15 +2,10 @@
 //! Nice values travel with calls: who serves one is as nice as its caller, or as its node demands, and
 //! goes back afterwards.
 
-use super::NO_HANDLE;
-use crate::cases;
+use super::*;
 use crate::cast::{cast, cast_with, node, opened_at, Cast};
-use crate::port::{empty, introduce, object, Port};
 use crate::scheduling::Nice;
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
 
 cases! { "nice":
     call_is_served_at_the_callers ["TXN-31"],

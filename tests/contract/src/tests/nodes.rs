@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes: what an owner is told about those who hold its objects, and in which order.
 
-use super::failed;
-use crate::cases;
-use crate::port::{empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "nodes":
     strong_object_is_announced ["NODE-6", "NODE-7"],

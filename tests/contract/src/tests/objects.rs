@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Objects in a transaction: how they are found among the bytes, and what is refused.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use zerocopy::IntoBytes;
 
 cases! { "objects":

@@ -2,13 +2,7 @@
 //! Oneway calls: acknowledged when they are queued, handled one at a time for each node, and paid for
 //! out of half of the space.
 
-use super::{failed, pattern, NO_ERROR};
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "oneway":
     acknowledged_when_queued ["TXN-16", "TXN-2", "TXN-5"],

@@ -3,16 +3,12 @@
 //! devices it starts with. What C has, `max` and `stats`, is in the group `binderfs`.
 
 use super::binderfs::{names, options_of, set};
-use crate::cases;
+use super::*;
 use crate::containers;
-use crate::stage::Stage;
 use binder_sys::fs::add_device;
 use binder_sys::mounting::{Mounting, Refusal};
-use binder_sys::Device;
-use nix::errno::Errno;
-use nix::mount::{mount, umount, MsFlags};
+use nix::mount::umount;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
 
 cases! { "options":
     others_do_not_know_them ["BFS-4"],

@@ -3,15 +3,11 @@
 //! on, also when somebody dies in between. The table and its sources are in `docs/order-of-news.md`.
 
 use super::nested::couple;
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::Return::{
     Acquire, ClearDeathNotificationDone as ClearDone, DeadBinder, DeadReply, Decrefs, Increfs, Release,
     TransactionComplete as Complete,
 };
-use binder_sys::*;
 
 cases! { "order":
     noop_or_spawn_before_all ["WR-6", "WR-10"],

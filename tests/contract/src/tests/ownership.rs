@@ -4,19 +4,13 @@
 
 use super::binderfs::names;
 use super::options::stat;
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::containers::{self, become_user};
-use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
-use binder_sys::Device;
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::mount::{mount, MsFlags};
 use std::fs::{set_permissions, Permissions};
 use std::io::Result;
 use std::os::unix::fs::{chown, PermissionsExt};
-use std::path::Path;
 
 cases! { "ownership":
     chmod_is_for_the_owner ["BFS-8", "BFS-9"],

@@ -6,15 +6,8 @@
 //! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
 //! then: in some rounds of a busy guest.
 
-use crate::bystander::has_two_cpus;
-use crate::cases;
-use crate::port::{empty, introduce, Port};
+use super::*;
 use crate::scheduling::{allow, pin};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::mount::{mount, MsFlags};
-use nix::unistd::Pid;
-use std::path::PathBuf;
 
 cases! { "placement":
     caller_who_waits_gives_its_cpu ["LOOP-6"],

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Blocks that pointers point to: what arrives, and which pointers may be replaced in which order.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::pages::page;
-use crate::port::{bytes, empty, Port};
-use crate::sg::{pointer_object, refused, SgParcel, EINVAL};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
+use crate::sg::{pointer_object, refused, EINVAL};
 
 cases! { "pointers":
     block_arrives ["OBJ-PTR", "OBJ-3", "OBJ-7"],

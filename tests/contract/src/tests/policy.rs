@@ -5,24 +5,14 @@
 //! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
 //! question that Binder asks; the runner loads it if told to, once and for all.
 
-use super::{failed, messages, reports};
-use crate::actor::{patience, Actor};
-use crate::cases;
+use super::*;
 use crate::cast::node;
 use crate::netlink::Listener;
-use crate::ops::Op;
-use crate::port::{bytes, empty, object, Port};
 use crate::scheduling::Nice;
 use crate::sg::file_object;
-use crate::stage::{Stage, SPACE};
-use crate::suite::Driver;
 use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR;
-use binder_sys::*;
-use nix::errno::Errno;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 cases! { "policy":
     caller_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],

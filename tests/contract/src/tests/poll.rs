@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! poll and epoll: readable exactly when a read would not wait.
 
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
 
 cases! { "poll":
     idle_is_not_readable ["POLL-2"],

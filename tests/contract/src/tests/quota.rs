@@ -4,12 +4,7 @@
 //! full, and the others send on.
 
 use super::limits::{race, Limit};
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "quota":
     of_a_sender ["ALLOC-3", "ALLOC-2"],

@@ -2,20 +2,13 @@
 //! Real-time priorities travel with calls of nodes that want them to, as on Android's kernels. Neither
 //! the C driver nor the kernel's Rust driver does that; there each test is an expected difference.
 
-use crate::actor::{patience, Actor};
-use crate::bystander::{counted, has_two_cpus, Count};
-use crate::cases;
+use super::*;
+use crate::bystander::{counted, Count};
 use crate::cast::{
     cast, cast_with, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM, ROUND_ROBIN,
 };
-use crate::ops::WriteReadOp;
-use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
-use crate::stage::Stage;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
-use nix::unistd::Pid;
-use std::time::{Duration, Instant};
 
 cases! { "realtime":
     call_is_served_at_the_callers ["TXN-31"],

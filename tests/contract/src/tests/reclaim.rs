@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages that nobody uses go when memory is short, and nobody notices.
 
-use super::pattern;
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::load;
-use crate::ops::Op;
-use crate::pages::{page, pages_of};
-use crate::port::{bytes, empty, Port};
+use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
-use nix::unistd::Pid;
-use std::time::{Duration, Instant};
 
 cases! { "reclaim":
     lesson_r07_idle_pages_go_and_come_back ["lesson R07", "ALLOC-5"],

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Replies that cannot be given, and who is told what.
 
-use super::{failed, pattern, NO_ERROR, NO_HANDLE};
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::codes::BR_FAILED_REPLY;
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "replies":
     without_a_call ["TXN-12"],

@@ -7,16 +7,10 @@
 use super::failures::{self, Row};
 use super::nested::couple;
 use super::spam::{FIRST, LENGTH, SPACE};
-use super::{pattern, NO_HANDLE};
-use crate::cases;
-use crate::freezer::Freezer;
+use super::*;
 use crate::netlink::{binder_family, by_nobody, Listener, Report};
-use crate::port::{bytes, empty, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::fs::add_device;
-use binder_sys::*;
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::unshare;
 
 cases! { "reports":
     family_and_group ["NL-1"],

@@ -4,23 +4,10 @@
 //! Bounds are far above what is kept and far below what was: a page of each that has ended is less than any
 //! of its parts that must go. What is kept exactly, `make retention` tells.
 
-use super::pattern;
-use crate::actor::{patience, Actor};
-use crate::cases;
-use crate::child;
-use crate::gauge;
-use crate::kernel_namespaces;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, Port};
+use super::*;
 use crate::shrinker::Shrinker;
-use crate::stage::{Stage, SPACE};
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sched::CloneFlags;
-use std::rc::Rc;
+use crate::{gauge, kernel_namespaces};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 cases! { "retention":
     lesson_s08_what_the_dead_received_goes ["REL-2", "NODE-12", "lesson S08"],

@@ -4,14 +4,8 @@
 //! Guests have such a module when they are booted with `lsm=selinux`. It needs no policy: without one
 //! everything is allowed, and every task has the context that the kernel began with.
 
-use super::{failed, pattern};
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{bytes, empty, give_in_a_reply, object, Port};
-use crate::sg::SgParcel;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
+use crate::port::give_in_a_reply;
 
 cases! { "security":
     refused_without_a_module ["OBJ-9", "LSM-1"],

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Signals: they end a wait, and lose nothing.
 
-use crate::cases;
-use crate::port::{bytes, empty, introduce};
+use super::*;
 use crate::scheduling::Nice;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::time::Duration;
 
 cases! { "signals":
     wait_for_work_ends ["WR-7", "LOOP-8"],

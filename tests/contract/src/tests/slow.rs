@@ -6,23 +6,11 @@
 
 use super::limits::Limit;
 use super::nested::couple;
-use super::{gaps, messages};
-use crate::actor::patience;
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
+use super::*;
 use crate::netlink::{by_nobody, Listener, SlowCall};
-use crate::port::{empty, introduce, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::mount::{mount, MsFlags};
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 cases! { "slow":
     off_unless_asked_for ["PARAM-3"],

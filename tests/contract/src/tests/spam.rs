@@ -5,14 +5,8 @@
 //! Suspicion begins when less than a tenth of the receiver's space is left for oneway calls. Suspected
 //! is who then holds more than fifty buffers, or more than a quarter of the space.
 
-use super::{failed, pattern};
-use crate::cases;
-use crate::port::{bytes, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION;
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "spam":
     sender_of_too_much_is_told ["TXN-16", "ALLOC-7", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION", "lesson R05"],

@@ -2,18 +2,9 @@
 //! Threads in every looper state poll and send commands; being in the pool is no condition for anything
 //! but to be chosen for work.
 
-use crate::cases;
+use super::*;
 use crate::kernel_namespaces;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::ioctl::{BINDER_FREEZE, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sched::CloneFlags;
-use std::rc::Rc;
 
 cases! { "strangers":
     poll_in_every_looper_state ["POLL-2", "POLL-3", "LOOP-4"],

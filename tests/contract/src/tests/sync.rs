@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Synchronous calls and their replies: what arrives, and what it arrives with.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
 cases! { "sync":
     every_size ["TXN-29", "TXN-17", "TXN-18", "ALLOC-1"],

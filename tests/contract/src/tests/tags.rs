@@ -2,16 +2,8 @@
 //! Pointers whose top byte is a tag, as Android's programs for arm64 have them: who asks for it gives them to the driver as to any system
 //! call. What the driver takes for numbers comes and goes as it is.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port, ROOM};
-use crate::sg::SgParcel;
-use crate::stage::Stage;
+use super::*;
 use crate::tagging::{tagged, PROT_MTE};
-use binder_sys::*;
-use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, ProtFlags};
 
 cases! { "tags":

@@ -2,21 +2,9 @@
 //! What else happens to tasks while they use the driver: they are stopped, traced, frozen, forked, and
 //! become other programs. Nothing that was on its way is lost.
 
-use crate::actor::{patience, Actor};
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use nix::sys::ptrace;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
-use nix::unistd::Pid;
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::time::Instant;
 
 cases! { "tasks":
     stopped_while_waiting_for_work ["WR-7", "LOOP-8"] =

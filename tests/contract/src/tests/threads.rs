@@ -2,13 +2,8 @@
 //! A thread that leaves the driver with `BINDER_THREAD_EXIT`, with each kind of business unfinished.
 
 use super::nested::couple;
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
 
 cases! { "threads":
     exit_while_serving ["TREL-1"],

@@ -7,23 +7,15 @@
 use super::fd_arrays::with_array;
 use super::fds::Line;
 use super::log_files::{text_of, with_logs, Debugfs};
-use crate::actor::{patience, Actor};
-use crate::cases;
+use super::*;
 use crate::linger::Lingering;
 use crate::loading::{self, unload};
 use crate::netlink::{binder_family, Listener};
-use crate::ops::Op;
 use crate::pages::pages_of;
-use crate::port::{bytes, empty, Port};
 use crate::sg::file_object;
 use crate::shrinker::Shrinker;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 cases! { "unload":
     lesson_s05_while_a_task_has_yet_to_close_descriptors ["PARAM-7", "OBJ-11"],

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A copy that waits for user space, for as long as that likes, holds up nobody else.
 
-use super::pattern;
-use crate::cases;
+use super::*;
 use crate::linger::Lingering;
-use crate::logs::{until, Logs};
-use crate::ops::Op;
-use crate::pages::{page, pages_of};
-use crate::port::{bytes, empty, object, Port};
+use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use crate::stage::{Stage, SPACE};
 use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
-use binder_sys::*;
-use nix::errno::Errno;
 use std::fs::File;
 use std::io::Read;
-use std::time::Duration;
 
 cases! { "userfault":
     space_cannot_be_watched ["MMAP-2", "MMAP-5"],

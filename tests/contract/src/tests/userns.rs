@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! binderfs mounted by those who are root only in a user namespace of their own.
 
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::kernel_namespaces;
-use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
-use binder_sys::Device;
-use nix::errno::Errno;
-use nix::mount::{mount, MsFlags};
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::unshare;
 use nix::unistd::{setresgid, setresuid, Gid, Uid};
 use std::os::unix::fs::MetadataExt;
 

@@ -2,13 +2,8 @@
 //! Wake-ups when the command comes from another thread than the one that waits: each in a read, in
 //! `poll` and in `epoll_wait`.
 
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::ops::{Answer, Op};
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
-use binder_sys::*;
 
 cases! { "wakeups":
     death_withdrawn ["DN-3", "DN-4", "POLL-4"],

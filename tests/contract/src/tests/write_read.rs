@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `BINDER_WRITE_READ`: how far it gets, and what it leaves for the next time.
 
-use super::{pattern, NO_HANDLE};
-use crate::cases;
-use crate::ops::WriteReadOp;
-use crate::port::{bytes, empty, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::codes::*;
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "write_read":
     nothing_to_do ["WR-13"],

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `stats`: how much there is, and how often what was done.
 
-use super::{known, oneway, tell};
-use crate::cases;
-use crate::logs::{until, Logs};
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce};
-use crate::stage::{Stage, SPACE};
+use super::*;
 use binder_logs::{Counters, Pages, ReferenceCounts, RequestedThreads};
 use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
-use binder_sys::*;
 
 cases! { "logs":
     commands_and_returns_of_a_process ["LOG-12"],

@@ -2,14 +2,9 @@
 //! The log files in debugfs, which are those for devices without binderfs: they say what those of a mount say.
 
 use super::files::{expect_hidden_pointers, expect_names_and_modes};
-use super::tell;
-use crate::cases;
-use crate::logs::{only, until, Logs};
-use crate::port::{bytes, empty, introduce};
-use crate::stage::Stage;
+use super::*;
 use crate::tests::log_files::Debugfs;
 use binder_logs::{LogEntry, Process};
-use binder_sys::FlatBinderObject;
 
 cases! { "logs":
     debugfs_has_the_same_files ["LOG-1"],

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which files there are, and whom they are about.
 
-use super::{known, tell};
-use crate::cases;
+use super::*;
 use crate::kernel_namespaces;
-use crate::logs::{only, until, Logs};
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::{Stage, SPACE};
 use binder_logs::{Log, Mode, Pointer, State};
 use binder_sys::fs::mount_at;
-use binder_sys::{FlatBinderObject, Return};
-use nix::sched::CloneFlags;
-use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::rc::Rc;
 
 cases! { "logs":
     names_and_modes ["LOG-1", "BFS-12"],

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes with their counts, and references to them.
 
-use crate::cases;
-use crate::logs::{only, until, Logs};
-use crate::port::{empty, give_in_a_call, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{Node, NodeCounts, Pointer};
-use binder_sys::*;
 
 cases! { "logs":
     node_of_the_manager ["LOG-4", "NODE-15"],

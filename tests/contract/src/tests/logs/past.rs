@@ -2,18 +2,8 @@
 //! `transaction_log` and `failed_transaction_log`: the last 32 transactions, and the last that failed.
 
 use super::super::{failed, NO_HANDLE};
-use super::{oneway, tell};
-use crate::bystander::has_two_cpus;
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::logs::{only, Logs};
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{Kind, LogEntry, Task, TransactionLog};
-use binder_sys::*;
-use nix::errno::Errno;
-use std::collections::BTreeSet;
-use std::rc::Rc;
 
 cases! { "logs":
     call_and_reply ["LOG-13"],

@@ -2,16 +2,9 @@
 //! Threads: what state they are in, and what calls they make and serve.
 
 use super::super::nested::couple;
-use super::known;
-use crate::cases;
-use crate::logs::{only, until, Logs};
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, Port, ROOM};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{BufferState, Held, Looper, Role};
 use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
-use binder_sys::*;
-use nix::errno::Errno;
 
 cases! { "logs":
     looper_states ["LOG-2", "LOOP-1"],

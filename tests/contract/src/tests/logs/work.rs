@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What waits for threads and processes: transactions, and news of every kind.
 
-use super::{oneway, tell};
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::logs::{only, until, Logs};
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{BufferState, Held, Transaction, Work};
 use binder_sys::ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION;
-use binder_sys::*;
 
 cases! { "logs":
     call_for_any_thread ["LOG-3", "LOG-6", "LOG-7"],
