@@ -153,6 +153,9 @@ fn isolated(test: &Test, args: &RunArgs) -> anyhow::Result<Verdict> {
         ForkResult::Parent { child } => child,
         ForkResult::Child => {
             drop(from);
+            if !test.at_once() {
+                crate::scheduling::pin(Pid::from_raw(0), 0);
+            }
             supervise(to, |pipe| perform(test, args.driver, pipe));
         }
     };

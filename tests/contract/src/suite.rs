@@ -59,6 +59,9 @@ pub struct Case {
 pub struct Group {
     /// The subject.
     pub name: &'static str,
+    /// Whether processes and threads go on by themselves and meet in the driver when they like: these tests have all CPUs.
+    /// In all others a thread is told one step after the other, and a second CPU would only spin for locks of the first.
+    pub at_once: bool,
     /// Its tests.
     pub cases: &'static [Case],
 }
@@ -66,7 +69,7 @@ pub struct Group {
 /// A test with the name of its group.
 #[derive(Clone, Copy)]
 pub struct Test {
-    group: &'static str,
+    group: &'static Group,
     short: &'static str,
     /// The rules of the contract that it checks.
     pub rules: &'static [&'static str],
@@ -75,19 +78,25 @@ pub struct Test {
 }
 
 impl Test {
+    /// Whether it has all CPUs.
+    pub fn at_once(&self) -> bool {
+        self.group.at_once
+    }
+
     /// The full name, `group::test`.
     pub fn name(&self) -> String {
-        format!("{}::{}", self.group, self.short)
+        format!("{}::{}", self.group.name, self.short)
     }
 }
 
 /// Declares a module's tests: each name, the rules that it checks, and what it does, where that is no function of its name.
 #[macro_export]
 macro_rules! cases {
-    ($group:literal: $($name:ident [$($rule:literal),* $(,)?] $(= $run:expr)?),* $(,)?) => {
+    ($group:literal $(, $at_once:ident)?: $($name:ident [$($rule:literal),* $(,)?] $(= $run:expr)?),* $(,)?) => {
         /// The tests of this module.
         pub const GROUP: $crate::suite::Group = $crate::suite::Group {
             name: $group,
+            at_once: $crate::cases!(@at_once $($at_once)?),
             cases: &[$($crate::suite::Case {
                 short: stringify!($name),
                 rules: &[$($rule),*],
@@ -95,6 +104,8 @@ macro_rules! cases {
             }),*],
         };
     };
+    (@at_once) => { false };
+    (@at_once at_once) => { true };
     (@run $function:ident) => { $function };
     (@run $name:ident $run:expr) => { $run };
 }
@@ -103,7 +114,7 @@ macro_rules! cases {
 pub fn all() -> impl Iterator<Item = Test> {
     tests::GROUPS.iter().flat_map(|group| {
         group.cases.iter().map(|case| Test {
-            group: group.name,
+            group,
             short: case.short,
             rules: case.rules,
             run: case.run,

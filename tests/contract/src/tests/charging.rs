@@ -7,7 +7,7 @@ use super::*;
 use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
 
-cases! { "charging":
+cases! { "charging", at_once:
     receiver_pays ["ALLOC-5"],
     limit_of_the_receiver_is_kept ["ALLOC-5", "TXN-19"],
     reclaim_of_one_cgroup ["ALLOC-5"],

@@ -18,7 +18,7 @@ use std::fs::Permissions;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
 
-cases! { "containers":
+cases! { "containers", at_once:
     rootless ["BFS-1", "BFS-2", "BFS-7"] = |t| works(t, ROOTLESS),
     of_root ["BFS-1", "BFS-2", "BFS-7"] = |t| works(t, OF_ROOT),
     options_in_a_container ["BFS-2", "BFS-4", "BFS-13"],

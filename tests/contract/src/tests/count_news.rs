@@ -6,7 +6,7 @@ use crate::bystander::Count;
 use crate::scheduling::{pin, Fifo};
 use binder_sys::ioctl::{BINDER_GET_NODE_INFO_FOR_REF, BINDER_THREAD_EXIT};
 
-cases! { "count_news":
+cases! { "count_news", at_once:
     weak_unread_then_strong_by_another ["NODE-6", "NODE-7"],
     weak_read_then_strong_by_another ["NODE-6", "NODE-7"],
     strong_unread_then_strong_by_another ["NODE-7"],

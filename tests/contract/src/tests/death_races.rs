@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-cases! { "death_races":
+cases! { "death_races", at_once:
     lesson_r01_links_change_while_their_node_dies ["DN-2", "DN-3", "DN-5", "NODE-10"],
     lesson_r01_links_of_one_handle_come_and_go ["DN-1", "DN-3", "DN-4", "NODE-10"],
     lesson_c05_holders_and_owner_die_together ["REL-2", "DN-2"],

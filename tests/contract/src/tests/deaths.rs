@@ -4,7 +4,7 @@
 use super::nested::couple;
 use super::*;
 
-cases! { "deaths":
+cases! { "deaths", at_once:
     callee_before_it_reads ["TXN-7", "REL-2", "TREL-1"],
     callee_while_it_serves ["TREL-1", "REL-2"],
     callee_after_it_has_replied ["TXN-13", "TXN-14"],

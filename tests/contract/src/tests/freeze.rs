@@ -6,7 +6,7 @@ use crate::kernel_namespaces;
 use crate::port::give_in_a_reply;
 use binder_sys::codes::BR_FROZEN_REPLY;
 
-cases! { "freeze":
+cases! { "freeze", at_once:
     frozen_takes_no_call ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
     frozen_takes_oneway_calls ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"],
     frozen_makes_calls_and_gets_replies ["TXN-14", "FRZ-4"],

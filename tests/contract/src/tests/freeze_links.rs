@@ -7,7 +7,7 @@ use crate::scheduling::{pin, Fifo};
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-cases! { "freeze_links":
+cases! { "freeze_links", at_once:
     told_at_first_and_of_each_change ["FRZN-1", "FRZN-2", "FRZN-3"],
     asked_for_while_frozen ["FRZN-1"],
     weak_handle_is_enough ["FRZN-1"],

@@ -4,7 +4,7 @@
 use super::wakeups::{file, oneway_file, unwritable_read};
 use super::*;
 
-cases! { "freezer_wakeups":
+cases! { "freezer_wakeups", at_once:
     the_thread_exits_with_the_call_unread ["TXN-24", "TREL-1"],
     the_process_dies_with_the_call_unread ["TXN-24", "REL-2"],
     a_call_is_undeliverable ["TXN-24", "TXN-27"],

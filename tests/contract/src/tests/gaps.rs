@@ -9,7 +9,7 @@ use super::*;
 use crate::userfault::Absent;
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
 
-cases! { "gaps":
+cases! { "gaps", at_once:
     lesson_s03_middle_dies_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
     lesson_s03_waiting_thread_makes_another_call_meanwhile ["TXN-11", "TREL-1"],
     waiting_thread_exits_while_a_call_back_is_copied ["TXN-11", "TREL-1"],

@@ -9,7 +9,7 @@ use crate::cast::{INHERIT_RT, NO_MINIMUM};
 use crate::scheduling::Schedule::{Fifo, Nice};
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
 
-cases! { "leaving":
+cases! { "leaving", at_once:
     exit_with_a_death ["TREL-2", "DN-2"] = |t| DEATH.outlives_the_thread(t),
     exit_with_a_withdrawn_death ["TREL-2", "DN-3"] = |t| WITHDRAWN_DEATH.outlives_the_thread(t),
     exit_with_news_of_freezing ["TREL-2", "FRZN-2"] = |t| FROZEN.outlives_the_thread(t),

@@ -6,7 +6,7 @@ use nix::sys::mman::ProtFlags;
 use nix::sys::ptrace;
 use std::os::unix::fs::FileExt;
 
-cases! { "lessons":
+cases! { "lessons", at_once:
     lesson_r01_links_withdrawn_while_the_owner_dies ["DN-2", "DN-3", "REL-2"],
     lesson_c05_links_requested_while_the_owner_dies ["DN-1", "DN-2"],
     objects_for_someone_who_dies ["REL-2", "OBJ-10"],

@@ -6,7 +6,7 @@
 use super::*;
 use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
 
-cases! { "limits":
+cases! { "limits", at_once:
     off_by_default ["NODE-14", "ALLOC-3"],
     nonsense_is_refused ["NODE-14", "ALLOC-3"],
     nodes_of_a_process ["NODE-14", "OBJ-10"],

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-cases! { "log_files":
+cases! { "log_files", at_once:
     debugfs_has_them_too ["OPEN-2", "REL-2", "BFS-12"],
     file_goes_with_the_last_device ["OPEN-2", "REL-2"],
     file_in_every_mount ["OPEN-2", "BFS-14"],

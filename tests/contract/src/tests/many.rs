@@ -5,7 +5,7 @@ use super::*;
 use crate::load;
 use nix::sys::wait::{waitpid, WaitStatus};
 
-cases! { "many":
+cases! { "many", at_once:
     clients_of_one_server ["TXN-21", "LOOP-6", "WR-11"],
     threads_of_one_client ["TXN-21", "TXN-13"],
     pool_grows_on_demand ["LOOP-5", "LOOP-3"],

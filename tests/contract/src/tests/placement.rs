@@ -9,7 +9,7 @@
 use super::*;
 use crate::scheduling::{allow, pin};
 
-cases! { "placement":
+cases! { "placement", at_once:
     caller_who_waits_gives_its_cpu ["LOOP-6"],
     caller_who_waits_keeps_its_cpu_if_so_wished ["LOOP-6"],
     caller_who_goes_on_keeps_its_cpu ["LOOP-6"],

@@ -6,7 +6,7 @@
 use super::limits::{race, Limit};
 use super::*;
 
-cases! { "quota":
+cases! { "quota", at_once:
     of_a_sender ["ALLOC-3", "ALLOC-2"],
     is_of_the_process ["ALLOC-3"],
     in_a_race ["ALLOC-3"],

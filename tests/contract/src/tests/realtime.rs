@@ -10,7 +10,7 @@ use crate::cast::{
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
 use binder_sys::ioctl::BINDER_THREAD_EXIT;
 
-cases! { "realtime":
+cases! { "realtime", at_once:
     call_is_served_at_the_callers ["TXN-31"],
     counts_as_nice_zero_unless_wanted ["TXN-31"],
     node_demands_a_minimum ["TXN-31", "NODE-1"],

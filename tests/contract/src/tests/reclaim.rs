@@ -7,7 +7,7 @@ use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
 use nix::sys::wait::{waitpid, WaitStatus};
 
-cases! { "reclaim":
+cases! { "reclaim", at_once:
     lesson_r07_idle_pages_go_and_come_back ["lesson R07", "ALLOC-5"],
     as_the_kernel_does_it ["ALLOC-5"],
     found_on_its_node ["ALLOC-5"],

@@ -9,7 +9,7 @@ use crate::shrinker::Shrinker;
 use crate::{gauge, kernel_namespaces};
 use std::sync::Arc;
 
-cases! { "retention":
+cases! { "retention", at_once:
     lesson_s08_what_the_dead_received_goes ["REL-2", "NODE-12", "lesson S08"],
     lesson_s08_the_dead_keep_little ["REL-2", "NODE-12", "lesson S08"],
     the_dead_keep_no_credentials ["REL-2", "NODE-12", "lesson S08"],

@@ -4,7 +4,7 @@
 use super::*;
 use crate::scheduling::Nice;
 
-cases! { "signals":
+cases! { "signals", at_once:
     wait_for_work_ends ["WR-7", "LOOP-8"],
     wait_for_a_reply_ends_and_resumes ["WR-7", "TXN-18"],
     reply_during_the_interruption ["WR-7", "TXN-21"],

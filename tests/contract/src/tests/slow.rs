@@ -646,6 +646,7 @@ fn who_waits_behind_a_cycle_is_not_part_of_it(t: &Stage) {
 }
 
 fn on_and_off_under_load(t: &Stage) {
+    on_all_cpus();
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, 0) else { return };
     let server = t.server();

@@ -6,7 +6,7 @@ use super::*;
 use crate::kernel_namespaces;
 use binder_sys::ioctl::{BINDER_FREEZE, BINDER_THREAD_EXIT};
 
-cases! { "strangers":
+cases! { "strangers", at_once:
     poll_in_every_looper_state ["POLL-2", "POLL-3", "LOOP-4"],
     epoll_in_every_looper_state ["POLL-1", "POLL-4", "LOOP-4"],
     poll_while_serving_and_calling ["POLL-3", "POLL-2"],

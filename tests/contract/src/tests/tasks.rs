@@ -6,7 +6,7 @@ use super::*;
 use nix::sys::ptrace;
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 
-cases! { "tasks":
+cases! { "tasks", at_once:
     stopped_while_waiting_for_work ["WR-7", "LOOP-8"] =
         |t| held_while_waiting_for_work(t, |_| Box::new(Stop)),
     stopped_while_waiting_for_a_reply ["WR-7", "LOOP-8"] =

@@ -17,7 +17,7 @@ use crate::shrinker::Shrinker;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-cases! { "unload":
+cases! { "unload", at_once:
     lesson_s05_while_a_task_has_yet_to_close_descriptors ["PARAM-7", "OBJ-11"],
     lesson_s05_while_a_task_has_yet_to_close_a_device ["PARAM-7", "OBJ-11"],
     after_pages_were_taken ["PARAM-7"],

@@ -9,7 +9,7 @@ use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
 use std::fs::File;
 use std::io::Read;
 
-cases! { "userfault":
+cases! { "userfault", at_once:
     space_cannot_be_watched ["MMAP-2", "MMAP-5"],
     sender_waits_while_pages_are_reclaimed ["TXN-1", "ALLOC-5"],
     offsets_are_waited_for ["TXN-1", "ALLOC-5"],

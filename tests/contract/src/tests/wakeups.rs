@@ -5,7 +5,7 @@
 use super::*;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
 
-cases! { "wakeups":
+cases! { "wakeups", at_once:
     death_withdrawn ["DN-3", "DN-4", "POLL-4"],
     death_confirmed_that_was_withdrawn ["DN-3", "DN-4", "POLL-4"],
     death_of_the_dead_requested ["DN-1", "POLL-4"],

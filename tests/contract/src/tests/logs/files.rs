@@ -264,6 +264,7 @@ fn longer_than_a_page(t: &Stage) {
 }
 
 fn read_in_pieces_while_processes_come_and_go(t: &Stage) {
+    on_all_cpus();
     let logs = Logs::of(t);
     let (manager, witness) = (t.manager(), t.client());
     for _ in 0..5 {
