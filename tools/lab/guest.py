@@ -228,7 +228,7 @@ def _settings(kernel, job, token):
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "interactive": "yes" if job.interactive else "no",
         # QEMU ends at either; without ACPI there is nothing to power off with.
-        "stop": "reboot" if kernel.guest.debug else "poweroff",
+        "stop": "reboot" if kernel.guest.debug and kernel.guest.arch != "um" else "poweroff",
         "columns": size.columns if job.interactive else "",
         "rows": size.lines,
         "driver": job.driver,
