@@ -11,11 +11,11 @@ use nix::unistd::Pid;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// Whether there are two CPUs, one for the bystander and one for the conductor. See [`on_all_cpus`].
-pub fn has_two_cpus(t: &Stage) -> bool {
+/// Needs two CPUs, one for the bystander and one for the conductor. See [`on_all_cpus`].
+pub fn needs_two_cpus(t: &Stage) {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").expect("which CPUs there are");
     on_all_cpus();
-    t.needs("two CPUs", online.starts_with("0-"))
+    t.needs("two CPUs", online.starts_with("0-"));
 }
 
 /// Lets this process, and those that it starts from now on, run on both CPUs, for tests of a group that has one.

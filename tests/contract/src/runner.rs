@@ -5,10 +5,10 @@
 //! first process is killed, and with it everything that the test has started.
 
 use crate::child::caught;
-use crate::kernel_namespaces::{self, NO_NAMESPACES};
+use crate::kernel_namespaces;
 use crate::loading;
 use crate::pids::GlobalPids;
-use crate::stage::{Stage, NO_BINDERFS};
+use crate::stage::{Stage, NEEDS};
 use crate::suite::{self, Driver, Test};
 use crate::RunArgs;
 use anyhow::{bail, Context};
@@ -299,7 +299,7 @@ pub fn private_mounts() {
 }
 
 fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
-    let (mut differences, mut missing) = (String::new(), None);
+    let mut differences = String::new();
     let result = caught(|| {
         let pids = GlobalPids::new();
         private_mounts();
@@ -307,25 +307,17 @@ fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
         (test.run)(&stage);
         crate::inbox::expect_nothing_unasked();
         differences = stage.differences();
-        missing = stage.missing();
     });
-    let message = match (result, missing) {
-        (Ok(()), Some(missing)) => format!("?{missing}"),
+    let message = match result {
+        Ok(()) if differences.is_empty() => "+".to_string(),
+        Ok(()) => format!("~{differences}"),
         // Whatever of the test said so, a child of its or itself.
-        (Err(why), _) if why.contains(NO_BINDERFS) => format!("?needs {NO_BINDERFS}"),
-        (Err(why), _) if why.contains(NO_NAMESPACES) => format!("?needs {NO_NAMESPACES}"),
-        (result, _) => outcome(result, &differences),
+        Err(why) => match why.split_once(NEEDS) {
+            Some((_, what)) => format!("?needs {what}"),
+            None => format!("-{why}"),
+        },
     };
     let mut pipe = std::fs::File::from(pipe.try_clone().expect("a descriptor"));
     let cut = message.char_indices().nth(4000).map_or(message.len(), |(index, _)| index);
     pipe.write_all(&message.as_bytes()[..cut.min(4090)]).expect("tell the runner");
-}
-
-/// What the runner is told of a test that was carried out.
-fn outcome(result: Result<(), String>, differences: &str) -> String {
-    match result {
-        Ok(()) if differences.is_empty() => "+".to_string(),
-        Ok(()) => format!("~{differences}"),
-        Err(why) => format!("-{why}"),
-    }
 }

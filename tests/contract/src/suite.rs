@@ -113,12 +113,7 @@ macro_rules! cases {
 /// All tests, in the order of the groups.
 pub fn all() -> impl Iterator<Item = Test> {
     tests::GROUPS.iter().flat_map(|group| {
-        group.cases.iter().map(|case| Test {
-            group,
-            short: case.short,
-            rules: case.rules,
-            run: case.run,
-        })
+        group.cases.iter().map(|case| Test { group, short: case.short, rules: case.rules, run: case.run })
     })
 }
 

@@ -400,7 +400,7 @@ fn pages(t: &Stage, record: &mut Recorder) {
 
 fn reclaim(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
-    let shrinker = Shrinker::find(&t.directory("debugfs")).expect("a shrinker");
+    let shrinker = Shrinker::needed(t);
     client.round_trip(0, &server, &bytes(&[1; 6_000]), &empty());
     record.with_conductor(t);
     record.start(t, &[("server", &server), ("client", &client)]);

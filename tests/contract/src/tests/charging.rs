@@ -28,8 +28,8 @@ fn is_charging() -> bool {
     std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("charge_buffers=1")
 }
 
-fn charges(t: &Stage) -> bool {
-    t.needs("the module parameter charge_buffers=1", is_charging())
+fn needs_charging(t: &Stage) {
+    t.needs("the module parameter charge_buffers=1", is_charging());
 }
 
 /// A cgroup with one process in it.
@@ -61,9 +61,7 @@ fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
 }
 
 fn receiver_pays(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+    needs_charging(t);
     let (manager, client) = (t.manager(), t.client());
     let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
     let before = (receiver.charged(), sender.charged());
@@ -75,9 +73,7 @@ fn receiver_pays(t: &Stage) {
 }
 
 fn limit_of_the_receiver_is_kept(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+    needs_charging(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
     client.round_trip(0, &manager, &bytes(b"something"), &empty());
@@ -93,13 +89,8 @@ fn limit_of_the_receiver_is_kept(t: &Stage) {
 }
 
 fn reclaim_of_one_cgroup(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("CONFIG_SHRINKER_DEBUG", false);
-        return;
-    };
+    needs_charging(t);
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let cgroup = Cgroup::of(t, &manager);
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 1)), &empty());
@@ -118,9 +109,7 @@ fn reclaim_of_one_cgroup(t: &Stage) {
 
 /// At the limit, pages that a space needs come from its own that are idle, where there are no others.
 fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+    needs_charging(t);
     let (manager, client, other) = (t.manager_with(4 << 20), t.client(), t.client());
     let cgroup = Cgroup::of(t, &manager);
     // Of three calls that lie behind each other the middle one stays. What the first one leaves is idle, and
@@ -142,9 +131,7 @@ fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
 
 /// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
 fn nobody_is_killed_for_a_page_table(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+    needs_charging(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
     let limit = cgroup.charged();
@@ -168,9 +155,7 @@ fn nobody_pays_by_default(t: &Stage) {
         return;
     }
     let (space, sent) = (4 << 20, 240 * page());
-    if !t.needs("a space for more than what a cgroup is charged for in advance", sent < space) {
-        return;
-    }
+    t.needs("a space for more than what a cgroup is charged for in advance", sent < space);
     let (manager, client) = (t.manager_with(space), t.client());
     let cgroup = Cgroup::of(t, &manager);
     let before = cgroup.charged();

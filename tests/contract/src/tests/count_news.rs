@@ -259,12 +259,11 @@ fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
 /// The news of a node wait with a thread that ends, and another thread sends the node meanwhile: it hears of
 /// them before its call is acknowledged.
 fn lesson_s22_sent_while_the_thread_with_the_news_ends(t: &Stage) {
-    if has_two_cpus(t) {
-        pin(Pid::from_raw(0), 1);
-        // Once, unless the first CPU is given to others after all, which are not to starve.
-        let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
-        t.ours_alone("a thread that ends is not to keep its CPU", is_held);
-    }
+    needs_two_cpus(t);
+    pin(Pid::from_raw(0), 1);
+    // Once, unless the first CPU is given to others after all, which are not to starve.
+    let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
+    t.ours_alone("a thread that ends is not to keep its CPU", is_held);
 }
 
 /// Whether the thread was still ending when the other one had heard of its call. It is kept from going on by
@@ -312,9 +311,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
 /// A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
 /// another thread sleeps and has been woken for it.
 fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
     let (server, client) = (t.manager(), t.client());
     let sleeper = server.looper();

@@ -217,9 +217,7 @@ fn expect_unmanaged(t: &Stage, device: &str) {
 /// Somebody sends a process its own device, and nobody reads of it.
 fn lesson_s11_device_sent_to_its_own_process(t: &Stage) {
     // With C its process manages the context for ever.
-    if !t.has_new_devices() {
-        return;
-    }
+    t.needs_new_devices();
     let manager = managed(t, "binder");
     send_file(t, "binder", &manager.actor.share(number_of(t, &manager, "binder")));
     manager.kill();
@@ -228,9 +226,7 @@ fn lesson_s11_device_sent_to_its_own_process(t: &Stage) {
 
 /// Each of two processes is sent the other's device; nobody reads of it.
 fn lesson_s11_devices_sent_to_each_other(t: &Stage) {
-    if !t.has_new_devices() {
-        return;
-    }
+    t.needs_new_devices();
     let (first, second) = (managed(t, "binder"), managed(t, "hwbinder"));
     send_file(t, "hwbinder", &first.actor.share(number_of(t, &first, "binder")));
     send_file(t, "binder", &second.actor.share(number_of(t, &second, "hwbinder")));

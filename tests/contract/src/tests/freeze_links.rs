@@ -571,9 +571,7 @@ fn owner_dies_while_links_come_and_go(t: &Stage) {
 /// Who is frozen, or let run again, and ends meanwhile has died last, for whoever is told of both. There are many links, and
 /// who goes through them is kept from that by an urgent bystander until the deaths are told, wherever it is.
 fn owner_dies_while_many_are_told(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
     for round in 0..t.tries(16) {
         let (holder, owner) = (t.manager(), t.server());

@@ -33,11 +33,11 @@ cases! { "gaps", at_once:
 }
 
 /// Pages that are not there, for who sends or receives; [`None`] if the kernel has no userfaultfd.
-pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
+pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Absent {
     let start = port.arena.reserve((pages + 1) * page()).next_multiple_of(page() as u64);
     let made = Absent::of(&port.actor, start, pages * page());
-    let is_there = made.as_ref().err() != Some(&Errno::ENOSYS);
-    t.needs("CONFIG_USERFAULTFD", is_there).then(|| made.expect("memory that is missing"))
+    t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS));
+    made.expect("memory that is missing")
 }
 
 /// A call or a reply whose data are that page.
@@ -89,7 +89,7 @@ fn tells_at_once(t: &Stage) -> bool {
 
 fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
     let (a, b, c, on_a) = chain(t);
-    let Some(absent) = absent(t, &c, 1) else { return };
+    let absent = absent(t, &c, 1);
     let second = a.looper();
     start_absent(&c, &absent, on_a, 3);
     b.kill();
@@ -114,7 +114,7 @@ fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
 /// The thread that waited waits again, at the same place, but for another call.
 fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
     let (a, b, c, on_a) = chain(t);
-    let Some(absent) = absent(t, &c, 1) else { return };
+    let absent = absent(t, &c, 1);
     let (second, server) = (a.looper(), c.looper());
     start_absent(&c, &absent, on_a, 3);
     b.kill();
@@ -134,7 +134,7 @@ fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
 
 fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
     let (a, b, c, on_a) = chain(t);
-    let Some(absent) = absent(t, &c, 1) else { return };
+    let absent = absent(t, &c, 1);
     start_absent(&c, &absent, on_a, 3);
     assert_eq!(a.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     absent.provide(0, b"back");
@@ -149,7 +149,7 @@ fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
 fn target_ends_while_a_call_is_copied(t: &Stage) {
     for is_killed in [false, true] {
         let (manager, client) = (t.manager(), t.client());
-        let Some(absent) = absent(t, &client, 1) else { return };
+        let absent = absent(t, &client, 1);
         start_absent(&client, &absent, 0, 1);
         if is_killed {
             manager.kill();
@@ -170,7 +170,7 @@ fn target_ends_while_a_call_is_copied(t: &Stage) {
 fn node_of_a_target_that_ends_is_not_left(t: &Stage) {
     let logs = Logs::of(t);
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     owner.settle_counts();
     let id = logs.node(&owner, 0x50).id;
@@ -191,7 +191,7 @@ fn node_of_a_target_that_ends_is_not_left(t: &Stage) {
 
 fn target_freezes_while_a_call_is_copied(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let freezer = Freezer::of(t, &manager);
     start_absent(&client, &absent, 0, 1);
     // A call counts from when it is queued.
@@ -205,7 +205,7 @@ fn target_freezes_while_a_call_is_copied(t: &Stage) {
 
 fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let signals = client.actor.signals();
     start_absent(&client, &absent, 0, 1);
     client.actor.interrupt();
@@ -222,7 +222,7 @@ fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
 /// Another thread of the sender gives up the handle that a call is made through.
 fn handle_goes_while_a_call_is_copied(t: &Stage) {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     let _ = owner.answer_counts();
     let helper = client.thread();
@@ -280,7 +280,7 @@ fn completes_before_the_outcome(manager: &Port, a: &Port) {
 fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
     for is_good in [true, false] {
         let (manager, a, b) = call_back(t);
-        let Some(absent) = absent(t, &a, 1) else { return };
+        let absent = absent(t, &a, 1);
         let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
         let mut commands = Commands::new();
         commands.reply(&BinderTransactionData { offsets: absent.start, ..reply });
@@ -296,7 +296,7 @@ fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
 
 fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
     let (manager, a, b) = call_back(t);
-    let Some(absent) = absent(t, &a, 2) else { return };
+    let absent = absent(t, &a, 2);
     let behind = absent.start + page() as u64;
     a.actor.number(Op::Unmap { address: behind, length: page() }).expect("unmap");
     let mut commands = Commands::new();
@@ -312,7 +312,7 @@ fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
 fn caller_ends_while_a_reply_is_copied(t: &Stage) {
     for way in 0..3 {
         let (server, client) = (t.manager(), t.client());
-        let Some(absent) = absent(t, &server, 1) else { return };
+        let absent = absent(t, &server, 1);
         client.send(|c| c.transaction(&client.place(0, 1, &empty())));
         server.wait_call();
         let mut commands = Commands::new();
@@ -339,7 +339,7 @@ fn caller_ends_while_a_reply_is_copied(t: &Stage) {
 /// Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
 fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
+    let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
     client.send(|c| c.transaction(&client.place(0, 1, &empty())));
     server.wait_call();
@@ -355,7 +355,7 @@ fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
 
 fn replier_dies_while_it_replies(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
+    let absent = absent(t, &server, 1);
     client.call(&server, 0, 1, &empty());
     let mut commands = Commands::new();
     commands.reply(&of_page(&absent, 0, 0));
@@ -371,7 +371,7 @@ fn replier_dies_while_it_replies(t: &Stage) {
 /// A thread that replies serves no call any more, however long its data take.
 fn replier_freezes_while_it_replies(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
+    let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.transaction(&client.place(0, 1, &empty())));
     server.wait_call();
@@ -409,7 +409,7 @@ pub(super) fn finish_read_into(port: &Port, absent: &Absent) -> Vec<Return> {
 
 fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
+    let absent = absent(t, &server, 1);
     start_read_into(&server, &absent);
     client.send(|c| c.transaction(&client.place(0, 7, &bytes(b"orphan"))));
     assert_eq!(absent.wait(), 0);
@@ -428,7 +428,7 @@ fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
 
 fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    let Some(absent) = absent(t, &a, 1) else { return };
+    let absent = absent(t, &a, 1);
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
     start_read_into(&a, &absent);
@@ -490,7 +490,7 @@ fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
 fn process_goes_on_while_an_answer_is_written(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let other = client.thread();
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let (slot, number, address) = (client.slot, ioctl::BINDER_GET_EXTENDED_ERROR, absent.start);
     client.actor.start(Op::IoctlAt { slot, number, address });
     assert_eq!(absent.wait(), 0);

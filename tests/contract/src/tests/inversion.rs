@@ -24,12 +24,9 @@ const FIFO_30: u32 = FIFO | 30;
 const WORK: usize = 1 << 16;
 
 /// Whether there are two CPUs; then the conductor is on the second.
-fn is_possible(t: &Stage) -> bool {
-    if !has_two_cpus(t) {
-        return false;
-    }
+fn needs_the_stage(t: &Stage) {
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
-    true
 }
 
 /// A `BINDER_WRITE_READ` of a port, one of several.
@@ -128,9 +125,7 @@ impl Chain {
 
 /// A call of a call of an urgent client: not once does the bystander run between the call and its reply.
 fn nobody_comes_between_two_hops(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+    needs_the_stage(t);
     let chain = Chain::new(t, INHERIT);
     for _ in 0..t.tries(20) {
         let (before, after) = chain.call();
@@ -144,9 +139,7 @@ fn nobody_comes_between_two_hops(t: &Stage) {
 
 /// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
 fn nobody_comes_before_a_oneway_call(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+    needs_the_stage(t);
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
     for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
@@ -183,9 +176,7 @@ fn nobody_comes_before_a_oneway_call(t: &Stage) {
 
 /// The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
 fn one_who_does_not_inherit_lets_others_between(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+    needs_the_stage(t);
     let chain = Chain::new(t, NO_MINIMUM);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
@@ -234,34 +225,27 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
 /// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
 /// if another one sleeps.
 fn one_thread_more_than_callers_is_enough(t: &Stage) {
-    if is_possible(t) {
-        for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
-            let why =
-                format!("the bystander counted from {before} to {after} while two threads served two calls");
-            t.ours_alone(&why, before == after);
-        }
+    needs_the_stage(t);
+    for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
+        let why =
+            format!("the bystander counted from {before} to {after} while two threads served two calls");
+        t.ours_alone(&why, before == after);
     }
 }
 
 /// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
 /// the kernel gives threads that share the CPU their part at that very moment, so there are several.
 fn one_who_is_still_busy_lets_others_between(t: &Stage) {
-    if is_possible(t) {
-        let counted = counted_in_two_calls(t, &[2], 3);
-        assert!(
-            counted.iter().any(|(before, after)| before < after),
-            "{counted:?}: the bystander did not run"
-        );
-    }
+    needs_the_stage(t);
+    let counted = counted_in_two_calls(t, &[2], 3);
+    assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 }
 
 /// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
 /// CPU gets its part, and what it does then ends the call.
 fn server_that_never_sleeps_lets_others_run(t: &Stage) {
-    let Some(_limit) = RealTimeLimit::set(t, 950_000) else { return };
-    if !is_possible(t) {
-        return;
-    }
+    let _limit = RealTimeLimit::set(t, 950_000);
+    needs_the_stage(t);
     let cast = cast(t, INHERIT);
     let other = Actor::new();
     for actor in [&*cast.client.actor, &*cast.server.actor, &other] {
@@ -287,11 +271,11 @@ struct RealTimeLimit(String);
 impl RealTimeLimit {
     const FILE: &'static str = "/proc/sys/kernel/sched_rt_runtime_us";
 
-    /// `None` where the kernel has no such limit.
-    fn set(t: &Stage, microseconds: u32) -> Option<Self> {
+    fn set(t: &Stage, microseconds: u32) -> Self {
         let before = std::fs::read_to_string(Self::FILE).unwrap_or_default();
         let is_set = std::fs::write(Self::FILE, microseconds.to_string()).is_ok();
-        t.needs("a limit of real-time threads that may be set", is_set).then_some(Self(before))
+        t.needs("a limit of real-time threads that may be set", is_set);
+        Self(before)
     }
 }
 

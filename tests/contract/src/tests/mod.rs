@@ -2,7 +2,7 @@
 //! The tests, one module a group. What several of them need is here.
 
 use crate::actor::{patience, Actor};
-use crate::bystander::{has_two_cpus, on_all_cpus};
+use crate::bystander::{needs_two_cpus, on_all_cpus};
 use crate::freezer::{Freezer, LONG};
 use crate::logs::{only, until, Logs};
 use crate::ops::{Answer, Op, WriteReadOp};

@@ -24,12 +24,9 @@ const BY_CHANCE: usize = 12;
 const COOKIE: u64 = 0x10;
 
 /// Whether there are two CPUs; then all that a test starts is on the first.
-fn is_possible(t: &Stage) -> bool {
-    if !has_two_cpus(t) {
-        return false;
-    }
+fn needs_the_stage(t: &Stage) {
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 0);
-    true
 }
 
 /// Puts a thread to sleep on CPU 1.
@@ -76,26 +73,25 @@ fn has_parameter(value: &str) -> bool {
 }
 
 fn caller_who_waits_gives_its_cpu(t: &Stage) {
-    if t.needs("the module parameter handoff=2", has_parameter("handoff=2")) && is_possible(t) {
-        // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
-        let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
-        let moves = rows.into_iter().max().expect("three rows");
-        t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
-    }
+    t.needs("the module parameter handoff=2", has_parameter("handoff=2"));
+    needs_the_stage(t);
+    // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
+    let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
+    let moves = rows.into_iter().max().expect("three rows");
+    t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
 }
 
 fn caller_who_waits_keeps_its_cpu_if_so_wished(t: &Stage) {
-    if t.needs("the module parameter handoff=0", has_parameter("handoff=0")) && is_possible(t) {
-        let moves = moves(t, |client| client.start_call(0, 0, &empty()));
-        assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
-    }
+    t.needs("the module parameter handoff=0", has_parameter("handoff=0"));
+    needs_the_stage(t);
+    let moves = moves(t, |client| client.start_call(0, 0, &empty()));
+    assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
 }
 
 fn caller_who_goes_on_keeps_its_cpu(t: &Stage) {
-    if is_possible(t) {
-        let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
-        t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
-    }
+    needs_the_stage(t);
+    let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
+    t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
 }
 
 /// The flag by which a waker says that it is about to sleep (`WF_SYNC`).
@@ -103,10 +99,8 @@ const SYNC: u32 = 0x10;
 
 fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    let Some(wakeups) = Wakeups::of(t, &client) else { return };
-    if !t.needs("the module parameter handoff=1", !has_parameter("handoff=")) {
-        return;
-    }
+    let wakeups = Wakeups::of(t, &client);
+    t.needs("the module parameter handoff=1", !has_parameter("handoff="));
     server.park();
     server.free(&client.call(&server, 0, 0, &empty()));
     client.free(&server.answer(&client, &empty()));
@@ -129,19 +123,17 @@ const EVENTS: [&str; 2] = ["placement/wakes", "sched/sched_waking"];
 
 impl Wakeups {
     /// `None` without probes.
-    fn of(t: &Stage, waker: &Port) -> Option<Self> {
+    fn of(t: &Stage, waker: &Port) -> Self {
         let root = t.directory("tracing");
         let mounted = mount(None::<&str>, &root, Some("tracefs"), MsFlags::empty(), None::<&str>);
         let has_probes = mounted.is_ok() && std::fs::write(root.join("kprobe_events"), PROBE).is_ok();
-        if !t.needs("probes of functions", has_probes) {
-            return None;
-        }
+        t.needs("probes of functions", has_probes);
         let wakeups = Self(root);
         for event in EVENTS {
             wakeups.set(event, "filter", &format!("common_pid == {}", t.global_tid(waker)));
             wakeups.set(event, "enable", "1");
         }
-        Some(wakeups)
+        wakeups
     }
 
     fn set(&self, event: &str, file: &str, value: &str) {
@@ -191,9 +183,7 @@ fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
 }
 
 fn news_of_a_death(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+    needs_the_stage(t);
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.request_death(handle, COOKIE));
@@ -212,9 +202,7 @@ fn news_of_a_death(t: &Stage) {
 }
 
 fn news_of_freezing(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+    needs_the_stage(t);
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();

@@ -36,10 +36,10 @@ fn context(kind: &str) -> String {
     format!("tests_u:tests_r:{kind}_t")
 }
 
-fn has_policy(t: &Stage) -> bool {
+fn needs_policy(t: &Stage) {
     let context_now = std::fs::read_to_string(OWN_CONTEXT).unwrap_or_default();
     let is_loaded = context_now.trim_end_matches('\0') == context(ALL);
-    t.needs("the policy of `policy.conf` (boot with lsm=selinux, run --policy)", is_loaded)
+    t.needs("the policy of `policy.conf` (boot with lsm=selinux, run --policy)", is_loaded);
 }
 
 /// Makes the test's own process one of another type.
@@ -84,9 +84,7 @@ fn expect_taken(client: &Port, manager: &Port, parcel: &Parcel) {
 }
 
 fn caller_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let manager = t.manager();
     expect_refused(&opened_as(t, "may_not_call", ALL), &bytes(b"no"));
     expect_taken(&opened_as(t, ALL, "may_not_call"), &manager, &bytes(b"yes"));
@@ -94,9 +92,7 @@ fn caller_is_whoever_opened(t: &Stage) {
 }
 
 fn callee_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let manager = manager_as(t, "may_not_be_called", ALL);
     expect_refused(&t.client(), &empty());
     manager.kill();
@@ -105,9 +101,7 @@ fn callee_is_whoever_opened(t: &Stage) {
 }
 
 fn oneway_calls_are_asked_about(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
     let flags = TransactionFlags::ONE_WAY.bits();
     let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
@@ -117,9 +111,7 @@ fn oneway_calls_are_asked_about(t: &Stage) {
 }
 
 fn refusals_are_reported(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let (_manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
     let listener = Listener::join().expect("join the group");
     let data = client.place(0, 7, &bytes(b"no"));
@@ -129,17 +121,13 @@ fn refusals_are_reported(t: &Stage) {
 }
 
 fn replies_are_not_asked_about(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let manager = manager_as(t, "may_not_call", "may_not_call");
     expect_taken(&t.client(), &manager, &empty());
 }
 
 fn manager_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let refused = opened_as(t, "may_not_manage", ALL);
     let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
     assert_eq!(errno, Errno::EACCES, "what the module says");
@@ -148,9 +136,7 @@ fn manager_is_whoever_opened(t: &Stage) {
 }
 
 fn sender_of_nodes_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let (manager, node) = (t.manager(), object(FlatBinderObject::binder(0x10, 0)));
     let client = opened_as(t, "may_not_transfer", ALL);
     expect_refused(&client, &node);
@@ -161,9 +147,7 @@ fn sender_of_nodes_is_whoever_opened(t: &Stage) {
 }
 
 fn sender_of_handles_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let manager = t.manager();
     for (first, later) in [("may_not_transfer", ALL), (ALL, "may_not_transfer")] {
         let client = opened_as(t, first, later);
@@ -178,9 +162,7 @@ fn sender_of_handles_is_whoever_opened(t: &Stage) {
 }
 
 fn taker_of_files_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     // A file is of the type of whoever opened it.
     become_one("private");
     let (ours, _other_end) = nix::unistd::pipe().expect("a pipe");
@@ -205,9 +187,7 @@ fn taker_of_files_is_whoever_opened(t: &Stage) {
 /// A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
 /// any: it gets what its limit permits, and no administrator reads of it.
 fn who_may_not_choose_priorities_is_not_reported(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+    needs_policy(t);
     let manager = opened_as(t, ALL, "may_not_choose_priorities");
     // One that has no minimum.
     manager.set_context_manager_ext(node(19)).expect("become context manager");

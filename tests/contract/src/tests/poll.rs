@@ -222,9 +222,7 @@ fn work_wakes_epoll(t: &Stage) {
 
 /// Who looks again when work comes is a thread of the kernel.
 fn work_wakes_asynchronous_io(t: &Stage) {
-    if !t.needs("CONFIG_AIO", crate::aio::is_there()) {
-        return;
-    }
+    t.needs("CONFIG_AIO", crate::aio::is_there());
     let (manager, client) = (t.manager(), t.client());
     let poll = |timeout_ms| Op::AioPoll { slot: manager.slot, timeout_ms };
     assert_eq!(manager.actor.number(poll(0)), Ok(0), "there is nothing to read");

@@ -326,9 +326,7 @@ fn server_keeps_what_it_has(t: &Stage) {
 /// Client and server share a CPU with a thread that would run before the server as it is, but not
 /// before the client: it must not get to run between the two.
 fn server_is_raised_before_it_runs(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();

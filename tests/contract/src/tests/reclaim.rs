@@ -30,12 +30,6 @@ cases! { "reclaim", at_once:
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
 
-fn shrinker(t: &Stage) -> Option<Shrinker> {
-    let found = Shrinker::find(&t.directory("debugfs"));
-    t.needs("CONFIG_SHRINKER_DEBUG", found.is_some());
-    found
-}
-
 /// A call of this many bytes, freed by the receiver but not answered yet. Gives where it was.
 fn freed_call(client: &Port, manager: &Port, data: &[u8]) -> u64 {
     let call = client.call(manager, 0, 0, &bytes(data));
@@ -49,7 +43,7 @@ fn answer(client: &Port, manager: &Port) {
 }
 
 fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     for seed in 0..3 {
         let (question, reply) = (pattern(64 * PIECE, seed), pattern(40 * PIECE, seed + 10));
@@ -68,7 +62,7 @@ fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
 /// Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
 /// told to stop.
 fn as_the_kernel_does_it(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(64 * PIECE, 1);
     for _ in 0..2 {
@@ -100,9 +94,7 @@ fn pages_on(port: &Port, node: u32) -> u64 {
 /// A page is where its sender gets memory, and what the driver knows of it may be elsewhere. It is looked for where it is.
 fn found_on_its_node(t: &Stage) {
     let reclaim = std::path::Path::new("/sys/devices/system/node/node1/reclaim");
-    if !t.needs("a second memory node, and a kernel that reclaims one alone", reclaim.exists()) {
-        return;
-    }
+    t.needs("a second memory node, and a kernel that reclaims one alone", reclaim.exists());
     let (manager, client) = (t.manager(), t.client());
     client.actor.pin(0);
     // What the driver allocates here, on the first node, has room for more of its kind.
@@ -125,7 +117,7 @@ fn found_on_its_node(t: &Stage) {
 }
 
 fn pages_in_use_stay(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(20 * PIECE, 1);
     let call = client.call(&manager, 0, 0, &bytes(&data));
@@ -136,7 +128,7 @@ fn pages_in_use_stay(t: &Stage) {
 }
 
 fn edges_in_use_stay(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let manager = t.manager();
     let clients = [t.client(), t.client(), t.client()];
     let data = |seed| pattern(3 * page() + 1000, seed);
@@ -159,7 +151,7 @@ fn edges_in_use_stay(t: &Stage) {
 }
 
 fn what_went_is_not_there(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &pattern(8 * page(), 1));
     shrinker.squeeze();
@@ -168,7 +160,7 @@ fn what_went_is_not_there(t: &Stage) {
 }
 
 fn what_comes_back_is_zeroed(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
     answer(&client, &manager);
@@ -183,7 +175,7 @@ fn what_comes_back_is_zeroed(t: &Stage) {
 }
 
 fn what_is_used_again_and_again_stays(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &[0x5e; 1000]);
     answer(&client, &manager);
@@ -220,7 +212,7 @@ fn source_that_is_not_there_yet(t: &Stage) {
 }
 
 fn after_unmap(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let call = client.call(&manager, 0, 0, &bytes(&pattern(30 * PIECE, 1)));
     manager.unmap();
@@ -232,7 +224,7 @@ fn after_unmap(t: &Stage) {
 
 /// What was moved is the process's to keep.
 fn after_a_move(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(30 * PIECE, 1);
     let buffer = freed_call(&client, &manager, &data);
@@ -245,7 +237,7 @@ fn after_a_move(t: &Stage) {
 }
 
 fn pages_thrown_away_come_back(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(30 * PIECE, 1);
     client.round_trip(0, &manager, &bytes(&data), &empty());
@@ -257,7 +249,7 @@ fn pages_thrown_away_come_back(t: &Stage) {
 }
 
 fn pages_of_the_dead(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let before = shrinker.pages();
     freed_call(&client, &manager, &pattern(100 * PIECE, 1));
@@ -272,7 +264,7 @@ fn pages_of_the_dead(t: &Stage) {
 
 /// What another mapping shows at the address of ours is not taken away with our pages.
 fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(16 * PIECE, 1);
     let call = client.call(&manager, 0, 0, &bytes(&data));
@@ -333,7 +325,7 @@ fn end(server: Pid) {
 }
 
 fn under_load(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let server = start_server(t, 4);
     let squeezers = [Squeezer::start(&shrinker), Squeezer::start(&shrinker)];
     all_well(start_clients(t, false));
@@ -342,7 +334,7 @@ fn under_load(t: &Stage) {
 }
 
 fn while_servers_die(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let _squeezer = Squeezer::start(&shrinker);
     let mut server = start_server(t, 3);
     let clients = start_clients(t, true);
@@ -356,7 +348,7 @@ fn while_servers_die(t: &Stage) {
 }
 
 fn while_mappings_come_and_go(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+    let shrinker = Shrinker::needed(t);
     let _squeezer = Squeezer::start(&shrinker);
     for round in 0..t.tries(20) as usize {
         let (manager, client) = (t.manager(), t.client());

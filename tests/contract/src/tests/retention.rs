@@ -43,18 +43,14 @@ fn left_by_each_death(t: &Stage, deaths: i64, limit: i64, parcel: &Parcel) -> i6
 }
 
 fn lesson_s08_what_the_dead_received_goes(t: &Stage) {
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let limit = 128 << 10;
     let left = left_by_each_death(t, 8, limit, &bytes(&pattern(3 << 20, 1)));
     assert!(left <= limit, "{left} bytes of each");
 }
 
 fn lesson_s08_the_dead_keep_little(t: &Stage) {
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let limit = 8 << 10;
     let left = left_by_each_death(t, 100, limit, &bytes(b"little"));
     assert!(left <= limit, "{left} bytes of each");
@@ -64,9 +60,7 @@ fn lesson_s08_the_dead_keep_little(t: &Stage) {
 fn death_requests_of_handles_that_went_keep_nothing(t: &Stage) {
     const REQUESTS: u64 = 20_000;
     const LIMIT: i64 = 1 << 20;
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let (_manager, holder) = (t.manager(), t.client());
     let request = |from: u64, to: u64| {
         let mut commands = Commands::new();
@@ -106,10 +100,7 @@ impl Drop for NamespaceLimit {
 /// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
 fn the_dead_keep_no_credentials(t: &Stage) {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
-    let Some(_limit) = NamespaceLimit::set(4) else {
-        t.needs("CONFIG_USER_NS", false);
-        return;
-    };
+    let _limit = NamespaceLimit::set(4).unwrap_or_else(|| t.lacks("CONFIG_USER_NS"));
     let (manager, holder) = (t.manager(), t.server());
     for death in 0..12 {
         let actor = Rc::new(Actor::new());
@@ -129,9 +120,7 @@ fn the_dead_keep_no_credentials(t: &Stage) {
 
 fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
     const THREADS: i64 = 1500;
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let size =
         std::fs::read_to_string("/sys/kernel/slab/task_struct/object_size").expect("the size of a task");
     let limit = size.trim().parse::<i64>().expect("a number") * 3 / 4;
@@ -157,10 +146,7 @@ fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
 
 /// Who asks for memory must find it when the shrinker returns, not after a grace period.
 fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("CONFIG_SHRINKER_DEBUG", false);
-        return;
-    };
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     for _ in 0..3 {
         manager.free(&client.call(&manager, 0, 0, &bytes(&pattern(3 << 20, 1))));
@@ -178,18 +164,14 @@ fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
 /// one is called.
 fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
     const SIZE: usize = 3_900_000;
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let kills = || {
         let counters = std::fs::read_to_string("/proc/vmstat").expect("/proc/vmstat");
         counters.lines().find(|line| line.starts_with("oom_kill ")).map(str::to_string)
     };
     let info = std::fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
     let total = info.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("MemTotal");
-    if !t.needs("a guest of less than a gigabyte", total < 1 << 20) {
-        return;
-    }
+    t.needs("a guest of less than a gigabyte", total < 1 << 20);
     let processes = (total << 10) / SIZE * 9 / 8;
     let (manager, client, before) = (t.manager(), t.client(), kills());
     let mut call = client.place(0, 0, &bytes(&pattern(SIZE, 1)));

@@ -31,11 +31,11 @@ fn context_of(port: &Port) -> Option<Vec<u8>> {
     (end > 0).then(|| context[..end].to_vec())
 }
 
-/// Whether the guest has a security module that gives contexts, as SELinux does. A test that needs one ends without.
+/// Needs a security module that gives contexts, as SELinux does.
 /// Asked for a caller's, Debian's kernels with their AppArmor say `EINVAL`, to C and to ours (7.3.4).
-fn has_module(t: &Stage, port: &Port) -> bool {
+fn needs_module(t: &Stage, port: &Port) {
     let is_selinux = context_of(port).is_some() && std::path::Path::new("/sys/fs/selinux/enforce").exists();
-    t.needs("a security module that gives contexts (boot with lsm=selinux)", is_selinux)
+    t.needs("a security module that gives contexts (boot with lsm=selinux)", is_selinux);
 }
 
 /// Has a process take another context, as far as a kernel without a policy knows any.
@@ -70,9 +70,7 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
 
 fn refused_without_a_module(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !t.needs("no security module that gives contexts", context_of(&client).is_none()) {
-        return;
-    }
+    t.needs("no security module that gives contexts", context_of(&client).is_none());
     for flags in [TransactionFlags::empty(), TransactionFlags::ONE_WAY] {
         let data = SgParcel::new().to(&client, 0, flags);
         assert_eq!(client.refused_sg(&data), failed(Errno::EOPNOTSUPP));
@@ -87,9 +85,7 @@ fn refused_without_a_module(t: &Stage) {
 
 fn comes_with_a_call(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     client.start_call(0, 77, &bytes(b"the data"));
     let (call, context) = server.wait_call_with_context();
     assert_eq!((call.code, call.sender_pid), (77, client.actor.pid()));
@@ -100,9 +96,7 @@ fn comes_with_a_call(t: &Stage) {
 
 fn comes_with_a_oneway_call(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     for _ in 0..3 {
         client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::ONE_WAY));
         client.wait_for(Return::TransactionComplete);
@@ -116,9 +110,7 @@ fn comes_with_a_oneway_call(t: &Stage) {
 
 fn comes_with_every_call(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     for length in [0, 1, 7, 8, 4090, 4096, 9999] {
         let mut parcel = bytes(&pattern(length, length));
         for node in 0..length as u64 % 4 {
@@ -134,9 +126,7 @@ fn comes_with_every_call(t: &Stage) {
 
 fn does_not_come_with_a_reply(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     client.start_call(0, 0, &empty());
     let (call, _) = server.wait_call_with_context();
     server.free(&call);
@@ -146,9 +136,7 @@ fn does_not_come_with_a_reply(t: &Stage) {
 
 fn does_not_come_where_nobody_asked(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let (quiet, curious) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
     let quiet_handle = give_in_a_reply(&server, &client, quiet);
     let curious_handle = give_in_a_reply(&server, &client, curious.with_flags(WANTED));
@@ -165,9 +153,7 @@ fn does_not_come_where_nobody_asked(t: &Stage) {
 
 fn lesson_c07_lies_behind_the_blocks(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     // The room is used up to its last byte.
     let mut parcel = SgParcel::new();
     let outer = parcel.block(&client.arena, &pattern(24, 1));
@@ -189,9 +175,7 @@ fn lesson_c07_lies_behind_the_blocks(t: &Stage) {
 
 fn takes_space(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let whole = bytes(&pattern(crate::stage::SPACE, 0));
     assert_eq!(client.refused(&client.place(0, 0, &whole)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
@@ -205,9 +189,7 @@ fn takes_space(t: &Stage) {
 
 fn wiped_when_asked_for(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::CLEAR_BUF));
     let (call, context) = server.wait_call_with_context();
     server.answer(&client, &empty());
@@ -221,9 +203,7 @@ fn wiped_when_asked_for(t: &Stage) {
 fn everything_passes_the_module(t: &Stage) {
     use crate::sg::file_object;
     let (server, client) = (t.manager_flagged(WANTED | ObjectFlags::ACCEPTS_FDS), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     // A node, a file and a handle on their way: each is shown to the module, which allows it.
     let (ours, _) = nix::unistd::pipe().expect("a pipe");
     let fd = client.actor.give(&ours);
@@ -240,9 +220,7 @@ fn everything_passes_the_module(t: &Stage) {
 
 fn is_that_of_the_opener(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let opener = context_of(&client).expect("a context");
     for now in ["unlabeled", "file", "kernel", "port"] {
         take_context(&client, now);
@@ -255,9 +233,7 @@ fn is_that_of_the_opener(t: &Stage) {
 
 fn of_another_descriptor(t: &Stage) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let first = context_of(&client).expect("a context");
     take_context(&client, "unlabeled");
     // What the process opens now is another process to the driver, with a context of its own.

@@ -208,13 +208,10 @@ fn told_once(t: &Stage) {
 struct Trace(PathBuf);
 
 impl Trace {
-    /// `None` without trace events.
-    fn of(t: &Stage, event: &str) -> Option<Self> {
+    fn of(t: &Stage, event: &str) -> Self {
         let root = t.directory("tracing");
         let mounted = mount(None::<&str>, &root, Some("tracefs"), MsFlags::empty(), None::<&str>);
-        if !t.needs("trace events", mounted.is_ok()) {
-            return None;
-        }
+        t.needs("trace events", mounted.is_ok());
         let instance = root.join("instances/slow");
         std::fs::create_dir(&instance).expect("make a buffer of traces");
         // Built in beside the C driver, ours have names of their own (docs/patches.md).
@@ -222,7 +219,7 @@ impl Trace {
         let named = [event.to_owned(), format!("rust_{event}")].map(of_event);
         let found = named.iter().find(|folder| folder.exists()).expect("the event");
         std::fs::write(found.join("enable"), "1").expect("turn on");
-        Some(Self(instance))
+        Self(instance)
     }
 
     fn lines(&self) -> Vec<String> {
@@ -259,7 +256,7 @@ fn in_the_log(log: &mut std::fs::File, chain: &str) -> bool {
 fn is_in_the_log_and_in_traces(t: &Stage) {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
-    let Some(trace) = Trace::of(t, "binder_slow_call") else { return };
+    let trace = Trace::of(t, "binder_slow_call");
     let mut options = std::fs::OpenOptions::new();
     let mut log =
         options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").expect("open /dev/kmsg");
@@ -610,7 +607,7 @@ fn call_back_that_is_being_made_is_no_cycle(t: &Stage) {
     b.start_call(on_a, 2, &empty());
     end();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    let Some(absent) = gaps::absent(t, &b, 1) else { return };
+    let absent = gaps::absent(t, &b, 1);
     begin();
     gaps::start_absent(&b, &absent, on_a, 2);
     told.limit.change(SOON);

@@ -27,21 +27,18 @@ const RIGHT: u8 = 0x5;
 const WRONG: u8 = 0x6;
 const DONE: Errno = Errno::UnknownErrno;
 
-/// Has a client give tagged pointers. `false` if there is no such thing here.
-fn takes_tags(t: &Stage, client: &Port) -> bool {
+/// Has a client give tagged pointers.
+fn take_tags(t: &Stage, client: &Port) {
     let asked = client.actor.number(Op::TakeTags { on: true, check: false });
-    t.needs("pointers with tags (arm64, CONFIG_ARM64_TAGGED_ADDR_ABI)", asked.is_ok())
+    t.needs("pointers with tags (arm64, CONFIG_ARM64_TAGGED_ADDR_ABI)", asked.is_ok());
 }
 
-/// Memory of a client's whose tag is [`RIGHT`]; the processor compares it with pointers'. [`None`] if there is no such thing here.
-fn checked(t: &Stage, client: &Port) -> Option<u64> {
-    if !takes_tags(t, client) {
-        return None;
-    }
+/// Memory of a client's whose tag is [`RIGHT`]; the processor compares it with pointers'.
+fn checked(t: &Stage, client: &Port) -> u64 {
+    take_tags(t, client);
     let asked = client.actor.number(Op::TakeTags { on: true, check: true });
-    let is_there = t.needs("memory with tags (MTE)", asked.is_ok());
-    let made = is_there.then(|| client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }));
-    made.map(|made| made.expect("memory with tags"))
+    t.needs("memory with tags (MTE)", asked.is_ok());
+    client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }).expect("memory with tags")
 }
 
 /// Serves a call that has come, and has the caller take the reply.
@@ -58,9 +55,7 @@ fn version_at(client: &Port, address: u64) -> nix::Result<u64> {
 
 fn argument_of_an_ioctl(t: &Stage) {
     let client = t.client();
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     let place = client.arena.place(&[0; 4]);
     assert_eq!(version_at(&client, tagged(place, TAG)), Ok(0));
     assert_eq!(client.arena.fetch(place, 4), 8u32.to_ne_bytes());
@@ -80,9 +75,7 @@ fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Err
 
 fn commands_and_returns(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     let mut commands = Commands::new();
     commands.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer")));
     let size = commands.len() as u64;
@@ -108,9 +101,7 @@ fn commands_and_returns(t: &Stage) {
 
 fn data_and_offsets(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     for length in [8, 100, 3 * page()] {
         let mut parcel = bytes(&pattern(length, 1));
         parcel.object(&FlatBinderObject::binder(0x10, 0x20));
@@ -131,9 +122,7 @@ fn data_and_offsets(t: &Stage) {
 
 fn blocks(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     let mut parcel = SgParcel::new();
     for seed in 0..2 {
         let place = client.arena.place(&pattern(100, seed));
@@ -149,9 +138,7 @@ fn blocks(t: &Stage) {
 
 fn refused_from_who_has_not_asked(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     client.actor.number(Op::TakeTags { on: false, check: false }).expect("give none any more");
     let place = tagged(client.arena.place(&[0; 4]), TAG);
     // As where nothing is mapped.
@@ -169,9 +156,7 @@ fn refused_from_who_has_not_asked(t: &Stage) {
 /// Who owns a node gets back what it has named it by, tag and all.
 fn names_of_nodes_keep_theirs(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     let (ptr, cookie) = (tagged(0x1000, TAG), tagged(0x2000, TAG));
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(ptr, cookie)));
     let handle = server.object(&call).handle();
@@ -189,9 +174,7 @@ fn names_of_nodes_keep_theirs(t: &Stage) {
 
 fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
     let (server, client) = (t.manager_with(page()), t.client());
-    if !takes_tags(t, &server) {
-        return;
-    }
+    take_tags(t, &server);
     let call = client.call(&server, 0, 0, &bytes(&pattern(page(), 1)));
     assert_eq!(call.buffer >> 56, 0, "the driver's addresses have no tags");
     client.free(&server.answer(&client, &empty()));
@@ -207,7 +190,7 @@ fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
 
 fn checked_in_data(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     let call = |tag| {
         let plain = client.place(0, 0, &empty());
         BinderTransactionData { buffer: tagged(memory, tag), data_size: 100, ..plain }
@@ -223,7 +206,7 @@ fn checked_in_data(t: &Stage) {
 
 fn checked_in_blocks(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     let parcel = |tag| {
         let mut parcel = SgParcel::new();
         parcel.block_at(tagged(memory, tag), 64);
@@ -239,7 +222,7 @@ fn checked_in_blocks(t: &Stage) {
 
 fn checked_in_commands_and_returns(t: &Stage) {
     let client = t.client();
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     let commands = client.arena.place(Commands::new().enter_looper().as_bytes());
     // Its content is no command; it is not looked at.
     assert_eq!(write_and_read(&client, tagged(memory, WRONG), 4, commands), (Errno::EFAULT, 0, 0));
@@ -256,7 +239,7 @@ fn checked_in_commands_and_returns(t: &Stage) {
 
 fn checked_in_the_argument_of_an_ioctl(t: &Stage) {
     let client = t.client();
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     assert_eq!(version_at(&client, tagged(memory, WRONG)), Err(Errno::EINVAL));
     assert_eq!(version_at(&client, tagged(memory, RIGHT)), Ok(0));
 }
@@ -264,9 +247,7 @@ fn checked_in_the_argument_of_an_ioctl(t: &Stage) {
 /// The kernel gives tags to a program's own memory alone.
 fn space_has_none(t: &Stage) {
     let client = t.opened();
-    if checked(t, &client).is_none() {
-        return;
-    }
+    checked(t, &client);
     let protection = ProtFlags::PROT_READ | ProtFlags::from_bits_retain(PROT_MTE);
     assert_eq!(client.map_with(4 * page(), protection, MapFlags::MAP_PRIVATE), Err(Errno::EINVAL));
     let mut port = t.client();

@@ -76,9 +76,7 @@ fn free_and_linger(port: &Port, call: &BinderTransactionData) {
 }
 
 fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
@@ -86,10 +84,7 @@ fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
     server.answer(&client, &empty());
     let other = server.actor.thread();
     let device = number_of_device(&server);
-    let Some(lingering) = send_lingering(&client) else {
-        t.needs("userfaultfd", false);
-        return;
-    };
+    let lingering = send_lingering(&client).unwrap_or_else(|| t.lacks("userfaultfd"));
     free_and_linger(&server, &call);
     // Another thread takes away all that the process has of the driver.
     let (address, length) = server.space.expect("a space");
@@ -103,19 +98,14 @@ fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
 }
 
 fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
     let call = server.wait_call();
     server.answer(&client, &empty());
     let number = server.received_array(&call, 1)[0];
-    let Some(lingering) = send_lingering(&client) else {
-        t.needs("userfaultfd", false);
-        return;
-    };
+    let lingering = send_lingering(&client).unwrap_or_else(|| t.lacks("userfaultfd"));
     // The number stands for the device itself now, which has no other descriptor and no mapping.
     let slot = server.actor.number(Op::DeviceAs { slot: server.slot, fd: number }).expect("a new number");
     server.close();
@@ -132,13 +122,8 @@ fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
 
 /// Reclaim has taken pages a moment ago.
 fn after_pages_were_taken(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("debugfs with shrinkers", false);
-        return;
-    };
+    t.needs_driver_alone();
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let data = vec![1; 2 << 20];
     let call = client.call(&manager, 0, 0, &bytes(&data));
@@ -153,9 +138,7 @@ fn after_pages_were_taken(t: &Stage) {
 }
 
 fn while_epoll_knows_a_device(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let port = t.client();
     let set =
         port.actor.number(Op::EpollCreate { slot: port.slot, edge: false }).expect("an epoll set") as usize;
@@ -173,9 +156,7 @@ fn while_epoll_knows_a_device(t: &Stage) {
 }
 
 fn while_a_device_is_in_a_socket(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let port = t.opened();
     // Until it is given to somebody, it waits in a socket; who gets it cannot use it, and keeps it.
     let heir = Rc::new(Actor::new());
@@ -188,9 +169,7 @@ fn while_a_device_is_in_a_socket(t: &Stage) {
 }
 
 fn while_a_device_is_mapped(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let port = t.client();
     port.close();
     t.unmount();
@@ -201,9 +180,7 @@ fn while_a_device_is_mapped(t: &Stage) {
 
 /// Calls of all kinds are on their way when both ends die, and the driver goes as soon as it can.
 fn while_others_are_killed(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let (manager, clients) = (t.manager(), [t.client(), t.client(), t.client()]);
     clients[0].call(&manager, 0, 0, &bytes(b"served"));
     for client in &clients[1..] {
@@ -219,13 +196,8 @@ fn while_others_are_killed(t: &Stage) {
 
 /// Somebody asks for memory all the time, or rather has the driver asked for it.
 fn while_reclaim_goes_round(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("debugfs with shrinkers", false);
-        return;
-    };
+    t.needs_driver_alone();
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(&vec![1; 100_000]), &empty());
     let going = AtomicBool::new(true);
@@ -248,9 +220,7 @@ fn while_reclaim_goes_round(t: &Stage) {
 
 /// Somebody looks for a device by its path, as long as there is one.
 fn while_paths_are_walked(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let device = t.device("binder");
     let walks = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -268,17 +238,15 @@ fn while_paths_are_walked(t: &Stage) {
 }
 
 fn while_a_log_is_open(t: &Stage) {
-    if t.has_driver_alone() {
-        hold_logs(t, &with_logs(t));
-    }
+    t.needs_driver_alone();
+    hold_logs(t, &with_logs(t));
 }
 
 fn while_a_log_of_debugfs_is_open(t: &Stage) {
-    if t.has_driver_alone() {
-        let debugfs = Debugfs::of(t);
-        hold_logs(t, &debugfs.logs());
-        assert!(!debugfs.logs().exists());
-    }
+    t.needs_driver_alone();
+    let debugfs = Debugfs::of(t);
+    hold_logs(t, &debugfs.logs());
+    assert!(!debugfs.logs().exists());
 }
 
 /// A log of all processes and one of a process are opened, and read when everybody else has left the driver.
@@ -296,9 +264,7 @@ fn hold_logs(t: &Stage, logs: &Path) {
 }
 
 fn while_reports_are_listened_to(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let (client, listener) = (t.client(), Listener::join().expect("join the group"));
     client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
     client.kill();
@@ -309,9 +275,7 @@ fn while_reports_are_listened_to(t: &Stage) {
 }
 
 fn while_slow_calls_are_looked_for(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+    t.needs_driver_alone();
     let parameter = t.driver.parameter("slow_call_ms");
     std::fs::write(&parameter, "1").expect("set the parameter");
     let listener = Listener::of_slow_calls().expect("join the group");

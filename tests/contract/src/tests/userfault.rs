@@ -26,15 +26,11 @@ const PIECE: usize = 4096;
 
 /// Memory of a process that will be there when we provide it, and the driver's shrinker; `None` if the
 /// kernel has not both.
-fn absent(t: &Stage, port: &Port, pages: usize) -> Option<(Absent, Shrinker)> {
+fn absent(t: &Stage, port: &Port, pages: usize) -> (Absent, Shrinker) {
     let start = port.arena.reserve((pages + 1) * page()).next_multiple_of(page() as u64);
     let made = Absent::of(&port.actor, start, pages * page());
-    if !t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS)) {
-        return None;
-    }
-    let shrinker = Shrinker::find(&t.directory("debugfs"));
-    t.needs("CONFIG_SHRINKER_DEBUG", shrinker.is_some());
-    Some((made.expect("memory that is missing"), shrinker?))
+    t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS));
+    (made.expect("memory that is missing"), Shrinker::needed(t))
 }
 
 /// Sends a call whose data are the pages that are missing, and waits until the driver waits for the first.
@@ -56,7 +52,7 @@ fn answer(client: &Port, manager: &Port) {
 
 fn space_cannot_be_watched(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    let Some((_, shrinker)) = absent(t, &manager, 1) else { return };
+    let (_, shrinker) = absent(t, &manager, 1);
     let (address, length) = manager.space.expect("a space");
     for length in [length, page()] {
         for (mode, features) in [(MISSING, 0), (WRITE_PROTECTED, 0), (WRITE_PROTECTED, WRITES_PASS)] {
@@ -72,7 +68,7 @@ fn space_cannot_be_watched(t: &Stage) {
 
 fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 3) else { return };
+    let (absent, shrinker) = absent(t, &client, 3);
     let data = pattern(3 * page(), 1);
     send_absent(&client, &absent, 3);
     for (index, page) in data.chunks(page()).enumerate() {
@@ -100,7 +96,7 @@ fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
 
 fn offsets_are_waited_for(t: &Stage) {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 1) else { return };
+    let (absent, shrinker) = absent(t, &client, 1);
     let call = client.place(0, 0, &object(FlatBinderObject::binder(0x50, 0)));
     client.start_transaction(&BinderTransactionData { offsets: absent.start, ..call });
     assert_eq!(absent.wait(), 0);
@@ -115,7 +111,7 @@ fn offsets_are_waited_for(t: &Stage) {
 
 fn target_dies_meanwhile(t: &Stage) {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 2) else { return };
+    let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
     manager.kill();
     shrinker.squeeze();
@@ -131,7 +127,7 @@ fn target_dies_meanwhile(t: &Stage) {
 
 fn secret_does_not_outlive_its_target(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    let Some((absent, _)) = absent(t, &client, 2) else { return };
+    let (absent, _) = absent(t, &client, 2);
     send_absent_with(&client, &absent, 2, TransactionFlags::CLEAR_BUF);
     let secret = pattern(page(), 1);
     absent.provide(0, &secret);
@@ -151,7 +147,7 @@ fn secret_does_not_outlive_its_target(t: &Stage) {
 
 fn target_unmaps_meanwhile(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 2) else { return };
+    let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
     manager.unmap();
     shrinker.squeeze();
@@ -180,7 +176,7 @@ fn target_unmaps_meanwhile(t: &Stage) {
 
 fn sender_dies_meanwhile(t: &Stage) {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 4) else { return };
+    let (absent, shrinker) = absent(t, &client, 4);
     send_absent(&client, &absent, 4);
     client.kill();
     shrinker.squeeze();
@@ -190,7 +186,7 @@ fn sender_dies_meanwhile(t: &Stage) {
 
 fn receiver_waits_for_its_own_memory(t: &Stage) {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &manager, 1) else { return };
+    let (absent, shrinker) = absent(t, &manager, 1);
     super::gaps::start_read_into(&manager, &absent);
     client.start_call(0, 0, &bytes(&pattern(5 * PIECE, 1)));
     assert_eq!(absent.wait(), 0);
@@ -216,9 +212,7 @@ fn deaths_are_told_while_logs_are_listed(t: &Stage) {
     let file = logs.path(&format!("proc/{}", t.global_pid(&manager)));
     assert!(file.exists());
     let made = Lingering::in_directory(&logs.path("proc"));
-    if !t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS)) {
-        return;
-    }
+    t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS));
     let listing = made.expect("somebody who lists them");
     manager.unmap();
     manager.actor.start(Op::Close { slot: manager.slot });

@@ -102,9 +102,7 @@ fn last_ones_in_their_order(t: &Stage) {
 }
 
 fn last_ones_of_two_cpus(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+    needs_two_cpus(t);
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let mut sent = 0;
