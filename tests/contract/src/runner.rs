@@ -4,6 +4,7 @@
 //! A test is the second process of a pid namespace. When it ends, or takes too long, the namespace's
 //! first process is killed, and with it everything that the test has started.
 
+use crate::actor::CloneArguments;
 use crate::child::caught;
 use crate::kernel_namespaces;
 use crate::loading;
@@ -15,7 +16,7 @@ use anyhow::{bail, Context};
 use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
@@ -146,32 +147,20 @@ fn isolated_with(module: &Path, test: &Test, args: &RunArgs) -> anyhow::Result<V
 
 /// Runs one test in new namespaces.
 fn isolated(test: &Test, args: &RunArgs) -> anyhow::Result<Verdict> {
-    std::io::stdout().flush()?;
     let (from, to) = pipe().context("make a pipe")?;
-    // SAFETY: this process has one thread.
-    let supervisor = match unsafe { fork() }.context("fork")? {
-        ForkResult::Parent { child } => child,
-        ForkResult::Child => {
-            drop(from);
-            if !test.at_once() {
-                crate::scheduling::pin(Pid::from_raw(0), 0);
-            }
-            supervise(to, |pipe| perform(test, args.driver, pipe));
-        }
-    };
-    drop(to);
-    let verdict = collect(from, supervisor, Duration::from_secs(args.timeout));
-    waitpid(supervisor, None)?;
+    let first = in_new_namespaces(to, |pipe| perform(test, args.driver, pipe))?;
+    let verdict = collect(from, first, Duration::from_secs(args.timeout));
+    waitpid(first, None)?;
     Ok(verdict)
 }
 
 /// Waits for the one byte and the words that a test sends at its end.
-fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
+fn collect(pipe: OwnedFd, first: Pid, limit: Duration) -> Verdict {
     let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
     let ready = poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], timeout);
     if ready == Ok(0) {
         eprint!("{}", crate::threads::describe());
-        let _ = kill(supervisor, Signal::SIGKILL);
+        let _ = kill(first, Signal::SIGKILL);
         return Verdict::Failed(format!("did not end within {} s", limit.as_secs()));
     }
     let mut message = Vec::new();
@@ -191,62 +180,44 @@ fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
     }
 }
 
-/// Makes the namespaces, runs the body as their second process, and ends them. Where there are none of pids, what the body
-/// leaves behind is looked for.
-pub fn supervise(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> ! {
-    prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the runner");
-    let pids = if kernel_namespaces::has(CloneFlags::CLONE_NEWPID) {
-        CloneFlags::CLONE_NEWPID
-    } else {
-        CloneFlags::empty()
-    };
-    unshare(pids | CloneFlags::CLONE_NEWNS).expect("new namespaces");
-    // SAFETY: this process has one thread.
-    match unsafe { fork() }.expect("fork") {
-        ForkResult::Parent { child } => {
-            drop(pipe);
-            let _ = waitpid(child, None);
-            std::process::exit(0)
-        }
-        ForkResult::Child => {
-            prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the supervisor");
-            // As the first process of a namespace is.
-            prctl::set_child_subreaper(true).expect("inherit the orphans");
-            // SAFETY: as above.
-            match unsafe { fork() }.expect("fork") {
-                ForkResult::Parent { child } => {
-                    drop(pipe);
-                    reap_until(child);
-                    // The end of a namespace's first process is the end of all in it.
-                    if pids.is_empty() {
-                        end_all_children();
-                    }
-                    std::process::exit(0)
-                }
-                ForkResult::Child => {
-                    body(&pipe);
-                    std::process::exit(0)
-                }
-            }
-        }
+/// Runs the body as the second process of new namespaces; gives the first, which ends with the body and ends all in them. Where
+/// there are none of pids, what the body leaves behind is looked for.
+pub fn in_new_namespaces(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> anyhow::Result<Pid> {
+    let has_pids = kernel_namespaces::has(CloneFlags::CLONE_NEWPID);
+    let pids = if has_pids { CloneFlags::CLONE_NEWPID } else { CloneFlags::empty() };
+    std::io::stdout().flush()?;
+    // SAFETY: this process has one thread, and no number is set.
+    let forked = unsafe { CloneArguments::in_namespaces(pids | CloneFlags::CLONE_NEWNS).fork() };
+    if let ForkResult::Parent { child } = forked.context("new namespaces")? {
+        return Ok(child);
     }
+    prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the runner");
+    // As the first process of a namespace is.
+    prctl::set_child_subreaper(true).expect("inherit the orphans");
+    // SAFETY: this process has one thread.
+    if let ForkResult::Parent { child } = unsafe { fork() }.expect("fork") {
+        drop(pipe);
+        reap_until(child);
+        // The end of a namespace's first process is the end of all in it.
+        if !has_pids {
+            end_all_children();
+        }
+        std::process::exit(0)
+    }
+    body(&pipe);
+    std::process::exit(0)
 }
 
 /// Runs a load in namespaces of its own; gives its words, or why it failed.
 pub fn in_namespaces(load: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<String> {
     let (from, to) = pipe()?;
-    // SAFETY: this process has one thread.
-    if let ForkResult::Child = unsafe { fork() }? {
-        drop(from);
-        supervise(to, |pipe| {
-            let message = match load() {
-                Ok(words) => format!("+{words}"),
-                Err(why) => format!("-{why:#}"),
-            };
-            let _ = nix::unistd::write(pipe, message.as_bytes());
-        });
-    }
-    drop(to);
+    in_new_namespaces(to, |pipe| {
+        let message = match load() {
+            Ok(words) => format!("+{words}"),
+            Err(why) => format!("-{why:#}"),
+        };
+        let _ = nix::unistd::write(pipe, message.as_bytes());
+    })?;
     let mut message = vec![0; 4096];
     let length = nix::unistd::read(&from, &mut message)?;
     let message = String::from_utf8_lossy(&message[..length]).into_owned();
@@ -299,6 +270,9 @@ pub fn private_mounts() {
 }
 
 fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
+    if !test.at_once() {
+        crate::scheduling::pin(Pid::from_raw(0), 0);
+    }
     let mut differences = String::new();
     let result = caught(|| {
         let pids = GlobalPids::new();
