@@ -8,34 +8,59 @@
 use super::faults::{faulty, sweep};
 use super::*;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
+use Step::{Clear, Done, Drop, Kill, Request, Told};
 
 cases! { "death_links":
     owner_dies ["DN-2", "NODE-12"],
     owner_closes ["DN-2", "REL-3"],
     weak_handle_is_enough ["DN-1"],
-    link_fires_once ["DN-5"],
-    dead_owner_is_told_at_once ["DN-1", "NODE-12"],
+    link_fires_once ["DN-5"] = |t| play(t, &[
+        Request, Kill, Told(&[DEAD]), Done, Told(&[]), /* the link is still there */ Request, Told(&[]),
+        Clear, Told(&[CLEARED]),
+    ]),
+    dead_owner_is_told_at_once ["DN-1", "NODE-12"] =
+        |t| play(t, &[Kill, Told(&[]), Request, Told(&[DEAD]), Clear, Told(&[]), Done, Told(&[CLEARED])]),
     unknown_handles_and_cookies_are_ignored ["DN-1", "DN-2", "DN-3", "WR-5"],
     second_request_is_ignored ["DN-1"],
-    cleared_while_alive ["DN-3"],
+    cleared_while_alive ["DN-3"] = |t| play(t, &[Request, Clear, Told(&[CLEARED]), Kill, Told(&[])]),
     wrong_cookie_clears_nothing ["DN-3"],
-    cleared_twice ["DN-3"],
-    cleared_while_queued ["DN-3"],
-    cleared_while_unconfirmed ["DN-3"],
-    cleared_after_done ["DN-3", "DN-5"],
-    done_before_it_was_read ["DN-2"],
-    done_twice ["DN-2"],
+    cleared_twice ["DN-3"] = |t| play(t, &[Request, Clear, Clear, Told(&[CLEARED]), Clear, Told(&[])]),
+    cleared_while_queued ["DN-3"] =
+        |t| play(t, &[Request, Kill, Clear, Told(&[DEAD]), Done, Told(&[CLEARED]), Done, Told(&[])]),
+    cleared_while_unconfirmed ["DN-3"] = |t| play(t, &[
+        Request, Kill, Told(&[DEAD]), Clear, Told(&[]), Clear, Told(&[]), Done, Told(&[CLEARED]),
+    ]),
+    cleared_after_done ["DN-3", "DN-5"] = |t| play(t, &[
+        Request, Kill, Told(&[DEAD]), Done, Told(&[]), Clear, Told(&[CLEARED]), /* told at once */ Request,
+        Told(&[DEAD]),
+    ]),
+    done_before_it_was_read ["DN-2"] =
+        |t| play(t, &[Request, Done, Kill, Done, Clear, Told(&[DEAD]), Done, Told(&[CLEARED])]),
+    done_twice ["DN-2"] =
+        |t| play(t, &[Request, Kill, Told(&[DEAD]), Done, Done, Clear, Told(&[CLEARED]), Done, Told(&[])]),
     done_with_another_cookie ["DN-2", "DN-3"],
     same_cookie_for_two_nodes ["DN-2"],
     every_cookie_is_fine ["DN-2", "DN-3"],
-    requested_again_while_alive ["DN-3", "DN-1"],
-    requested_again_while_queued ["DN-3", "DN-1"],
-    requested_again_while_unconfirmed ["DN-3", "DN-1", "DN-2"],
-    handle_dropped_while_alive ["NODE-10", "DN-6"],
+    requested_again_while_alive ["DN-3", "DN-1"] = |t| play(t, &[
+        Request, Clear, Request, Clear, Request, Clear, Request, Told(&[CLEARED; 3]), Kill, Told(&[DEAD]),
+    ]),
+    requested_again_while_queued ["DN-3", "DN-1"] = |t| play(t, &[
+        Request, Kill, Clear, Request, Told(&[DEAD; 2]), /* of the cleared one */ Done, Told(&[CLEARED]),
+        Done, Told(&[]), Clear, Told(&[CLEARED]),
+    ]),
+    requested_again_while_unconfirmed ["DN-3", "DN-1", "DN-2"] = |t| play(t, &[
+        Request, Kill, Told(&[DEAD]), Clear, Request, Told(&[DEAD]), Done, Told(&[CLEARED]), Done, Told(&[]),
+    ]),
+    handle_dropped_while_alive ["NODE-10", "DN-6"] =
+        |t| play(t, &[Request, Drop, Kill, Told(&[]), Clear, Done, Told(&[])]),
     handle_dropped_while_queued ["NODE-10", "DN-6", "POLL-2"],
-    handle_dropped_while_unconfirmed ["NODE-10", "DN-6"],
-    handle_dropped_after_clear ["NODE-10", "DN-3"],
-    handle_dropped_before_the_clear_is_confirmed ["NODE-10", "DN-3"],
+    handle_dropped_while_unconfirmed ["NODE-10", "DN-6"] =
+        |t| play(t, &[Request, Kill, Told(&[DEAD]), Drop, Done, Clear, Told(&[])]),
+    handle_dropped_after_clear ["NODE-10", "DN-3"] = |t| play(t, &[Request, Clear, Drop, Told(&[CLEARED])]),
+    handle_dropped_before_the_clear_is_confirmed ["NODE-10", "DN-3"] = |t| play(t, &[
+        Request, Kill, Clear, /* the link is not the handle's any more */ Drop, Told(&[DEAD]), Done,
+        Told(&[CLEARED]),
+    ]),
     new_handle_new_link ["NODE-10", "DN-6"],
     one_death_a_read ["WR-9"],
     clears_are_batched ["WR-9"],
@@ -67,6 +92,36 @@ const WATCHED: u64 = 0xdead_0000;
 /// What the holder calls his.
 const COOKIE: u64 = 0x1122_3344_5566_7788;
 const OTHER_COOKIE: u64 = 0x77;
+
+const DEAD: Return = DeadBinder(COOKIE);
+const CLEARED: Return = ClearDone(COOKIE);
+
+/// What happens to the link of a holder.
+enum Step {
+    Request,
+    Clear,
+    Done,
+    /// The holder gives back its only count on the handle.
+    Drop,
+    /// The owner dies.
+    Kill,
+    /// The holder is told this, and no more.
+    Told(&'static [Return]),
+}
+
+fn play(t: &Stage, steps: &[Step]) {
+    let scene = scene(t);
+    for (at, step) in steps.iter().enumerate() {
+        match step {
+            Request => scene.request(),
+            Clear => scene.clear(),
+            Done => scene.done(),
+            Drop => scene.drop_handle(),
+            Kill => scene.kill_owner(),
+            Told(items) => assert_eq!(scene.holder.drain(), *items, "step {at}"),
+        }
+    }
+}
 
 struct Scene {
     manager: Port,
@@ -162,29 +217,6 @@ fn weak_handle_is_enough(t: &Stage) {
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 }
 
-fn link_fires_once(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.done();
-    silent(&scene.holder);
-    // The link is still there, so this is a second request.
-    scene.request();
-    silent(&scene.holder);
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn dead_owner_is_told_at_once(t: &Stage) {
-    let scene = scene(t);
-    scene.kill_owner();
-    silent(&scene.holder);
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.clear();
-    silent(&scene.holder);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
 fn unknown_handles_and_cookies_are_ignored(t: &Stage) {
     let scene = scene(t);
     scene.holder.send(|c| c.request_death(NO_HANDLE, 1).request_death(0, 2));
@@ -206,15 +238,6 @@ fn second_request_is_ignored(t: &Stage) {
     silent(&scene.holder);
 }
 
-fn cleared_while_alive(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.kill_owner();
-    silent(&scene.holder);
-}
-
 fn wrong_cookie_clears_nothing(t: &Stage) {
     let scene = scene(t);
     scene.request();
@@ -222,61 +245,6 @@ fn wrong_cookie_clears_nothing(t: &Stage) {
     silent(&scene.holder);
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
-
-fn cleared_twice(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.clear();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.clear();
-    silent(&scene.holder);
-}
-
-fn cleared_while_queued(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.kill_owner();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
-}
-
-fn cleared_while_unconfirmed(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.clear();
-    silent(&scene.holder);
-    scene.clear();
-    silent(&scene.holder);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn cleared_after_done(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.done();
-    silent(&scene.holder);
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    // Free for another request, which is told at once.
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
-
-fn done_before_it_was_read(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.done();
-    scene.kill_owner();
-    scene.done();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
 }
 
 fn done_with_another_cookie(t: &Stage) {
@@ -288,16 +256,6 @@ fn done_with_another_cookie(t: &Stage) {
     assert_eq!(scene.holder.drain(), [], "it is not confirmed");
     scene.done();
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn done_twice(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.done();
-    scene.done();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
 }
 
 fn same_cookie_for_two_nodes(t: &Stage) {
@@ -336,56 +294,6 @@ fn every_cookie_is_fine(t: &Stage) {
     }
 }
 
-fn requested_again_while_alive(t: &Stage) {
-    let scene = scene(t);
-    for _ in 0..3 {
-        scene.request();
-        scene.clear();
-    }
-    scene.request();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE); 3]);
-    scene.kill_owner();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
-
-fn requested_again_while_queued(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.kill_owner();
-    scene.clear();
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE), DeadBinder(COOKIE)]);
-    // The first DONE is for the cleared one.
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn requested_again_while_unconfirmed(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.clear();
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
-}
-
-fn handle_dropped_while_alive(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.drop_handle();
-    scene.kill_owner();
-    silent(&scene.holder);
-    scene.clear();
-    scene.done();
-    silent(&scene.holder);
-}
-
 fn handle_dropped_while_queued(t: &Stage) {
     let scene = scene(t);
     scene.request();
@@ -394,34 +302,6 @@ fn handle_dropped_while_queued(t: &Stage) {
     scene.drop_handle();
     assert_eq!(scene.holder.poll(0), 0);
     silent(&scene.holder);
-}
-
-fn handle_dropped_while_unconfirmed(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.drop_handle();
-    scene.done();
-    scene.clear();
-    silent(&scene.holder);
-}
-
-fn handle_dropped_after_clear(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.clear();
-    scene.drop_handle();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn handle_dropped_before_the_clear_is_confirmed(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.kill_owner();
-    // The link is not the handle's any more, so it goes its way.
-    scene.clear();
-    scene.drop_handle();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
 }
 
 fn new_handle_new_link(t: &Stage) {
@@ -452,20 +332,11 @@ fn five(t: &Stage) -> (Scene, Vec<u32>) {
     (scene, handles)
 }
 
-/// One read, without `BR_NOOP`.
-fn read_once(port: &Port) -> Vec<Return> {
-    let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
-    assert_eq!(outcome.errno, Errno::from_raw(0));
-    let mut items = outcome.returns();
-    assert_eq!(items.remove(0), Return::Noop);
-    items
-}
-
 fn one_death_a_read(t: &Stage) {
     let (scene, _) = five(t);
     scene.kill_owner();
     for cookie in 1..=5 {
-        assert_eq!(read_once(&scene.holder), [DeadBinder(cookie)]);
+        assert_eq!(scene.holder.read_once(), [DeadBinder(cookie)]);
     }
     silent(&scene.holder);
 }
@@ -476,7 +347,7 @@ fn clears_are_batched(t: &Stage) {
     scene.kill_owner();
     // They do not end a read, and a death behind them does.
     let expected = [ClearDone(1), ClearDone(2), ClearDone(3), ClearDone(4), DeadBinder(5)];
-    assert_eq!(read_once(&scene.holder), expected);
+    assert_eq!(scene.holder.read_once(), expected);
 }
 
 fn waiting_thread_is_woken(t: &Stage) {
@@ -494,8 +365,8 @@ fn deaths_are_for_whoever_comes(t: &Stage) {
     let (scene, _) = five(t);
     let other = scene.holder.looper();
     scene.kill_owner();
-    assert_eq!(read_once(&other), [DeadBinder(1)]);
-    assert_eq!(read_once(&scene.holder), [DeadBinder(2)]);
+    assert_eq!(other.read_once(), [DeadBinder(1)]);
+    assert_eq!(scene.holder.read_once(), [DeadBinder(2)]);
     assert_eq!(other.drain(), [3, 4, 5].map(DeadBinder));
     // Whoever has read of it, any thread may confirm it.
     scene.holder.send(|c| c.dead_binder_done(5).dead_binder_done(1));
@@ -509,13 +380,13 @@ fn death_is_readable(t: &Stage) {
     assert_eq!(scene.holder.poll(0), 0);
     scene.owner.kill();
     assert_eq!(scene.holder.poll(4000), 1);
-    assert_eq!(read_once(&scene.holder), [DeadBinder(COOKIE)]);
+    assert_eq!(scene.holder.read_once(), [DeadBinder(COOKIE)]);
     assert_eq!(scene.holder.poll(0), 0);
     scene.clear();
     assert_eq!(scene.holder.poll(0), 0);
     scene.done();
     assert_eq!(scene.holder.poll(4000), 1);
-    assert_eq!(read_once(&scene.holder), [ClearDone(COOKIE)]);
+    assert_eq!(scene.holder.read_once(), [ClearDone(COOKIE)]);
     assert_eq!(scene.holder.poll(0), 0);
 }
 
@@ -528,7 +399,7 @@ fn thread_in_a_call_is_not_told(t: &Stage) {
     scene.kill_owner();
     // The thread waits for a reply, and for nothing else.
     scene.holder.actor.expect_blocked();
-    assert_eq!(read_once(&other), [DeadBinder(COOKIE)]);
+    assert_eq!(other.read_once(), [DeadBinder(COOKIE)]);
     scene.manager.free(&call);
     scene.manager.answer(&scene.holder, &empty());
     assert_eq!(scene.holder.passed(), [Return::TransactionComplete]);
