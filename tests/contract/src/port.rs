@@ -440,6 +440,18 @@ impl Port {
         }
     }
 
+    /// The same, oneway.
+    pub fn place_oneway(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..self.place(handle, code, parcel) }
+    }
+
+    /// Sends a oneway call, and waits until that is acknowledged.
+    #[track_caller]
+    pub fn tell(&self, handle: u32, code: u32, parcel: &Parcel) {
+        self.start_transaction(&self.place_oneway(handle, code, parcel));
+        self.wait_for(Return::TransactionComplete);
+    }
+
     /// Sends a call, and waits for nothing.
     pub fn start_call(&self, handle: u32, code: u32, parcel: &Parcel) {
         self.start_transaction(&self.place(handle, code, parcel));

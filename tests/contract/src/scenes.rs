@@ -105,8 +105,7 @@ fn busy(t: &Stage) -> [Port; 3] {
 
 fn full(t: &Stage) -> [Port; 3] {
     let (manager, caller, other) = (t.manager_with(SMALL), t.client(), t.client());
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let data = || BinderTransactionData { flags, ..caller.place(0, CODE, &bytes(&[0; 4000])) };
+    let data = || caller.place_oneway(0, CODE, &bytes(&[0; 4000]));
     for _ in 0..SMALL / 2 / 4000 {
         caller.start_transaction(&data());
         caller.wait("an acknowledgement", |item| {
@@ -130,8 +129,7 @@ fn frozen(t: &Stage) -> [Port; 3] {
     let (manager, caller, freezer) = (t.manager(), t.client(), t.opened());
     let pid = manager.actor.pid() as u32;
     freezer.ioctl(ioctl::BINDER_FREEZE, BinderFreezeInfo { pid, enable: 1, timeout_ms: 0 }).expect("freeze");
-    let flags = TransactionFlags::ONE_WAY.bits();
-    caller.start_transaction(&BinderTransactionData { flags, ..caller.place(0, CODE, &empty()) });
+    caller.start_transaction(&caller.place_oneway(0, CODE, &empty()));
     caller.wait_for(Return::TransactionPendingFrozen);
     let call = caller.place(0, CODE, &empty());
     assert_eq!(caller.refused(&call), Return::FrozenReply);

@@ -263,12 +263,7 @@ fn oneway(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("server", &server), ("client", &client)]);
     for code in [1, 2] {
-        let call = BinderTransactionData {
-            flags: TransactionFlags::ONE_WAY.bits(),
-            ..client.place(0, code, &bytes(b"told"))
-        };
-        client.start_transaction(&call);
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, code, &bytes(b"told"));
     }
     // The second is queued when the first is freed.
     for code in [1, 2] {
@@ -303,8 +298,7 @@ fn refused(t: &Stage, record: &mut Recorder) {
     // Larger than any space.
     let large = BinderTransactionData { data_size: 1 << 23, ..client.place(0, 3, &bytes(b"x")) };
     assert_eq!(client.refused(&large), Return::FailedReply);
-    let oneway =
-        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(0, 4, &parcel) };
+    let oneway = client.place_oneway(0, 4, &parcel);
     assert_eq!(client.refused(&oneway), Return::FailedReply);
     record.stop();
 }

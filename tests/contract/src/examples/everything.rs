@@ -69,9 +69,8 @@ fn calls(manager: &Port, server: &Port, client: &Port, handle: u32) {
     server.call(manager, 0, 7, &bytes(b"inner"));
     waiting.send(|c| c.transaction(&waiting.place(handle, 8, &bytes(b"unread"))));
     for code in 9..12 {
-        let data = waiting.place(0, code, &bytes(&[1; 50]));
-        let flags = TransactionFlags::ONE_WAY.bits();
-        waiting.send(|c| c.transaction(&BinderTransactionData { flags, ..data }));
+        let data = waiting.place_oneway(0, code, &bytes(&[1; 50]));
+        waiting.send(|c| c.transaction(&data));
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Players;
 use crate::port::{bytes, empty, introduce};
 use crate::stage::Stage;
-use binder_sys::{BinderTransactionData, FlatBinderObject, Return, TransactionFlags};
+use binder_sys::{FlatBinderObject, Return};
 
 /// What the examples answer.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -39,10 +39,7 @@ fn buffer(t: &Stage) -> Players {
     let (server, greedy, modest) = (t.manager_with(128 << 10), t.client(), t.client());
     for (client, length) in [(&greedy, 9000), (&modest, 40), (&greedy, 9000), (&greedy, 9000), (&modest, 40)]
     {
-        let data = client.place(0, 7, &bytes(&vec![0; length]));
-        let flags = TransactionFlags::ONE_WAY.bits();
-        client.start_transaction(&BinderTransactionData { flags, ..data });
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, 7, &bytes(&vec![0; length]));
     }
     server.wait_call();
     vec![("SERVER", server), ("GREEDY", greedy), ("MODEST", modest)]

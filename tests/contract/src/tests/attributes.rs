@@ -189,10 +189,7 @@ fn flag_outlives_oneway_calls(t: &Stage) {
     for flag in [0, libc::SCHED_RESET_ON_FORK, 0] {
         actor.set_policy(libc::SCHED_OTHER | flag, 0);
         for _ in 0..2 {
-            let flags = TransactionFlags::ONE_WAY.bits();
-            let data = cast.client.place(cast.handle, 0, &empty());
-            cast.client.start_transaction(&BinderTransactionData { flags, ..data });
-            cast.client.wait_for(Return::TransactionComplete);
+            cast.client.tell(cast.handle, 0, &empty());
             let call = cast.server.wait_call();
             expect(t, &cast.server, Fifo(30));
             cast.server.free(&call);

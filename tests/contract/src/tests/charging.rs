@@ -135,8 +135,7 @@ fn nobody_is_killed_for_a_page_table(t: &Stage) {
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
     let limit = cgroup.charged();
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"something")) };
+    let call = client.place_oneway(0, 0, &bytes(b"something"));
     let was_sent = (0..200u64).any(|pages| {
         std::fs::write(cgroup.0.join("memory.max"), (limit + pages * 4096).to_string()).expect("set a limit");
         client.start_transaction(&call);

@@ -30,8 +30,7 @@ const STRONG: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
 /// Writes a oneway call to the context manager and reads nothing.
 #[track_caller]
 fn tell(sender: &Port, parcel: &Parcel) {
-    let call = sender.place(0, 0, parcel);
-    let call = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..call };
+    let call = sender.place_oneway(0, 0, parcel);
     sender.send(|c| c.transaction(&call));
 }
 
@@ -220,8 +219,7 @@ fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
         let _ = owner.answer_counts();
         // Home goes what may not be there any more.
         owner.park();
-        let home = holder.place(0, 0, &object(FlatBinderObject::strong_handle(handle)));
-        let home = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..home };
+        let home = holder.place_oneway(0, 0, &object(FlatBinderObject::strong_handle(handle)));
         holder.start_transaction(&home);
         other.send(|c| c.release(handle));
         let mut seen = owner.finish_raw().returns();
@@ -289,10 +287,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     let argument = 0i32.to_ne_bytes().to_vec();
     ending.actor.start(Op::Ioctl { slot: ending.slot, number: BINDER_THREAD_EXIT, argument });
     count.wait();
-    let strong = sender.place(0, 0, &object(STRONG));
-    let strong = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..strong };
-    sender.start_transaction(&strong);
-    sender.wait_for(Return::TransactionComplete);
+    sender.tell(0, 0, &object(STRONG));
     let is_held = !ending.actor.answered(Duration::ZERO);
     count.stop();
     t.known_difference(

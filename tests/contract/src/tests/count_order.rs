@@ -62,7 +62,7 @@ fn oneway(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData 
     for object in objects {
         parcel.object(object);
     }
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &parcel) }
+    sender.place_oneway(0, 0, &parcel)
 }
 
 impl Scene {

@@ -177,8 +177,7 @@ fn file(fd: i32) -> Parcel {
 fn send_file(t: &Stage, device: &str, sent: &impl AsRawFd) {
     let client = open_another(t, &t.opened(), device);
     let fd = client.actor.give(sent);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &file(fd)) };
+    let call = client.place_oneway(0, 0, &file(fd));
     client.send(|c| c.transaction(&call));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.kill();

@@ -61,8 +61,7 @@ fn refuses(client: &Port, handle: u32) {
 /// Sends a oneway call; what its sender is told.
 #[track_caller]
 fn tell(client: &Port, data: &[u8]) -> Return {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(data)) });
+    client.start_transaction(&client.place_oneway(0, 0, &bytes(data)));
     client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
 }
 

@@ -416,8 +416,7 @@ fn failed_second_freeze_is_a_thaw(t: &Stage) {
     let client = t.client();
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+    client.start_transaction(&client.place_oneway(0, 0, &empty()));
     client.wait_for(Return::TransactionPendingFrozen);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     let heard = holder.drain();

@@ -148,8 +148,7 @@ fn nobody_comes_before_a_oneway_call(t: &Stage) {
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
     let mut commands = Commands::new();
-    let flags = TransactionFlags::ONE_WAY.bits();
-    commands.transaction(&BinderTransactionData { flags, ..cast.client.place(cast.handle, 0, &empty()) });
+    commands.transaction(&cast.client.place_oneway(cast.handle, 0, &empty()));
     let arena = &cast.client.arena;
     for _ in 0..t.tries(20) {
         let count = Count::new(arena);

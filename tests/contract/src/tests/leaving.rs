@@ -79,9 +79,7 @@ fn news(is_frozen: u32) -> Return {
 }
 
 fn oneway(from: &Port, handle: u32, data: &[u8]) {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    from.start_transaction(&BinderTransactionData { flags, ..from.place(handle, 0, &bytes(data)) });
-    from.wait_for(Return::TransactionComplete);
+    from.tell(handle, 0, &bytes(data));
 }
 
 const DEATH: Event = Event {
@@ -348,8 +346,7 @@ fn call_with_a_reply_unread(t: &Stage) {
 
 fn oneway_call_with_a_call_unread(t: &Stage) {
     let scene = CALL.unread(t);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..scene.thread.place(0, 0, &bytes(b"o")) };
+    let call = scene.thread.place_oneway(0, 0, &bytes(b"o"));
     scene.thread.send(|c| c.transaction(&call));
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");

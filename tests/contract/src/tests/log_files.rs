@@ -301,10 +301,8 @@ fn long_queues(t: &Stage) {
     const COUNT: u32 = 40;
     let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
-    let flags = TransactionFlags::ONE_WAY.bits();
     for code in 0..COUNT {
-        client.start_transaction(&BinderTransactionData { flags, ..client.place(0, code, &bytes(b"told")) });
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, code, &bytes(b"told"));
     }
     let callers: Vec<_> = (0..20).map(|_| t.client()).collect();
     for (code, caller) in (COUNT..).zip(&callers) {

@@ -47,8 +47,7 @@ fn count_while(t: &Stage, logs: &Path, port: &Port, words: &str, mut meanwhile: 
 
 /// Tells the context manager something, and reads nothing.
 fn tell(client: &Port) {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"told")) };
+    let call = client.place_oneway(0, 0, &bytes(b"told"));
     client.send(|c| c.transaction(&call));
 }
 

@@ -188,10 +188,7 @@ fn lost_oneway_calls_are_told_once(t: &Stage) {
     let mut lost = 0;
     let lose = || {
         let manager = t.manager();
-        let call = client.place(0, 0, &empty());
-        let flags = TransactionFlags::ONE_WAY.bits();
-        client.send(|c| c.transaction(&BinderTransactionData { flags, ..call }));
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, 0, &empty());
         manager.kill();
         lost += 1;
     };

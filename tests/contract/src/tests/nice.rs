@@ -56,10 +56,7 @@ impl Cast {
     }
 
     fn tell(&self) {
-        let flags = TransactionFlags::ONE_WAY.bits();
-        let data = self.client.place(self.handle, 0, &empty());
-        self.client.start_transaction(&BinderTransactionData { flags, ..data });
-        self.client.wait_for(Return::TransactionComplete);
+        self.client.tell(self.handle, 0, &empty());
     }
 }
 

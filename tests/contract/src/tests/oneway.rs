@@ -26,7 +26,7 @@ fn tell(client: &Port, handle: u32, data: &[u8]) {
 }
 
 fn oneway(client: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(handle, 0, &bytes(data)) }
+    client.place_oneway(handle, 0, &bytes(data))
 }
 
 /// Receives the next call, which has to be this one.

@@ -40,8 +40,7 @@ const NODE: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
 const COOKIE: u64 = 0x55;
 
 fn oneway_data(from: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    BinderTransactionData { flags, ..from.place(handle, 0, &bytes(data)) }
+    from.place_oneway(handle, 0, &bytes(data))
 }
 
 /// What is there in one read, call or not.
@@ -320,9 +319,8 @@ fn holder_of_two(t: &Stage, second: FlatBinderObject) -> (Port, Port, [u32; 2]) 
 fn next_oneway_call_before_the_objects_of_the_last(t: &Stage) {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
-    let flags = TransactionFlags::ONE_WAY.bits();
     let parcel = object(FlatBinderObject::strong_handle(sent));
-    holder.send(|c| c.transaction(&BinderTransactionData { flags, ..holder.place(to, 0, &parcel) }));
+    holder.send(|c| c.transaction(&holder.place_oneway(to, 0, &parcel)));
     holder.send(|c| c.transaction(&oneway_data(&holder, to, b"2")).release(sent));
     let call = owner.wait_call();
     assert_eq!(owner.drain(), []);

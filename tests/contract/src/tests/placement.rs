@@ -107,8 +107,7 @@ fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
     let of_call = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_call, [SYNC], "of a caller who waits");
     server.park();
-    let oneway =
-        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(0, 0, &empty()) };
+    let oneway = client.place_oneway(0, 0, &empty());
     client.send(|c| c.transaction(&oneway));
     server.free(&server.wait_call());
     let of_oneway = wakeups.flags(t.global_tid(&server));

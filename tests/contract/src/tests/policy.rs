@@ -103,8 +103,7 @@ fn callee_is_whoever_opened(t: &Stage) {
 fn oneway_calls_are_asked_about(t: &Stage) {
     needs_policy(t);
     let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
+    let call = client.place_oneway(0, 0, &empty());
     assert_eq!(client.refused(&call), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     assert_eq!(manager.drain(), []);

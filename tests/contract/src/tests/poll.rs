@@ -229,9 +229,8 @@ fn work_wakes_asynchronous_io(t: &Stage) {
     for code in 0..3 {
         manager.actor.start(poll(PATIENCE_MS));
         manager.actor.expect_blocked();
-        let call = client.place(0, code, &empty());
-        let flags = TransactionFlags::ONE_WAY.bits();
-        client.send(|c| c.transaction(&BinderTransactionData { flags, ..call }));
+        let call = client.place_oneway(0, code, &empty());
+        client.send(|c| c.transaction(&call));
         let answer = manager.actor.finish();
         assert!(matches!(answer, crate::ops::Answer::Number(IN)), "{answer:?}");
         let call = manager.wait_call();

@@ -27,7 +27,7 @@ fn quarter(t: &Stage) -> Option<Limit> {
 
 fn oneway(sender: &Port, size: usize) -> BinderTransactionData {
     let data = bytes(&pattern(size, size));
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &data) }
+    sender.place_oneway(0, 0, &data)
 }
 
 #[track_caller]
@@ -113,8 +113,7 @@ fn comes_back(t: &Stage) {
     broken.bytes(&pattern(QUARTER - 64, 1)).object(&FlatBinderObject::strong_handle(NO_HANDLE));
     for _ in 0..50 {
         // Refused when its space is reserved already.
-        let call =
-            BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &broken) };
+        let call = sender.place_oneway(0, 0, &broken);
         assert_eq!(sender.refused(&call), Return::FailedReply);
         assert_eq!(sender.extended_error(), failed(Errno::EINVAL));
     }

@@ -91,10 +91,7 @@ impl Cast {
 
     /// A oneway call, received and freed; how the server was scheduled meanwhile.
     fn told(&self) -> Schedule {
-        let flags = TransactionFlags::ONE_WAY.bits();
-        let data = self.client.place(self.handle, 0, &empty());
-        self.client.start_transaction(&BinderTransactionData { flags, ..data });
-        self.client.wait_for(Return::TransactionComplete);
+        self.client.tell(self.handle, 0, &empty());
         let call = self.server.wait_call();
         let seen = self.server.actor.schedule();
         self.server.free(&call);

@@ -154,10 +154,7 @@ fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
         client.call(&server, 0, 0, &empty());
         // More than the half of the space that oneway calls may use.
         let answer = pattern(60 << 10, 0);
-        let data = BinderTransactionData {
-            flags: TransactionFlags::ONE_WAY.bits(),
-            ..server.place(0, 0, &bytes(&answer))
-        };
+        let data = server.place_oneway(0, 0, &bytes(&answer));
         let mut commands = Commands::new();
         commands.reply(&data);
         server.start(&commands);

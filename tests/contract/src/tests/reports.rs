@@ -73,7 +73,7 @@ pub(super) fn refused(
 }
 
 fn oneway(port: &Port, data: &[u8]) -> BinderTransactionData {
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..port.place(0, 3, &bytes(data)) }
+    port.place_oneway(0, 3, &bytes(data))
 }
 
 /// Sends a oneway call, and returns the driver's acknowledgement.

@@ -44,7 +44,7 @@ fn listener(t: &Stage) -> Port {
 
 fn oneway(sender: &Port, length: usize) -> BinderTransactionData {
     let data = bytes(&pattern(length, length));
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &data) }
+    sender.place_oneway(0, 0, &data)
 }
 
 /// Waits for the acknowledgement of a oneway call: whether it is a suspicion.

@@ -117,7 +117,7 @@ fn poll_while_serving_and_calling(t: &Stage) {
 }
 
 fn oneway(port: &Port, handle: u32) -> BinderTransactionData {
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..port.place(handle, 0, &empty()) }
+    port.place_oneway(handle, 0, &empty())
 }
 
 fn own_oneway_acknowledgement_wakes_epoll(t: &Stage) {

@@ -56,8 +56,7 @@ fn send_lingering(client: &Port) -> Option<Lingering> {
     let mut parcel = empty();
     parcel.object(&file_object(client.actor.give(&file)));
     drop(file);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let oneway = BinderTransactionData { flags, ..client.place(0, 0, &parcel) };
+    let oneway = client.place_oneway(0, 0, &parcel);
     client.send(|c| c.transaction(&oneway));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.actor.kill();

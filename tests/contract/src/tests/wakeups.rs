@@ -343,9 +343,7 @@ fn own_buffer_freed_that_held_the_node(t: &Stage) {
 }
 
 fn oneway(client: &Port, data: &[u8]) {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(data)) });
-    client.wait_for(Return::TransactionComplete);
+    client.tell(0, 0, &bytes(data));
 }
 
 fn is_call(told: &[Return], length: u64) -> bool {
@@ -374,10 +372,7 @@ pub(super) fn file(port: &Port) -> Parcel {
 }
 
 pub(super) fn oneway_file(client: &Port) {
-    let call = client.place(0, 0, &file(client));
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..call });
-    client.wait_for(Return::TransactionComplete);
+    client.tell(0, 0, &file(client));
 }
 
 fn next_oneway_call_after_one_that_is_undeliverable(t: &Stage) {

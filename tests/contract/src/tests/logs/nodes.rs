@@ -108,8 +108,7 @@ fn node_in_a_call(t: &Stage) {
 fn node_that_its_owner_has_not_heard_of(t: &Stage) {
     let logs = Logs::of(t);
     let (manager, owner) = (t.manager(), t.server());
-    let flags = TransactionFlags::ONE_WAY.bits();
-    owner.send(|c| c.transaction(&BinderTransactionData { flags, ..owner.place(0, 0, &object(made())) }));
+    owner.send(|c| c.transaction(&owner.place_oneway(0, 0, &object(made()))));
     let node = logs.node(&owner, NODE);
     assert_eq!((node.has_strong, node.has_weak, counts(&node)), (false, false, [0, 0, 1, 1]));
     let told = owner.read_once();
