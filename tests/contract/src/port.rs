@@ -250,9 +250,7 @@ impl Port {
     /// Writes one command built by a closure.
     #[track_caller]
     pub fn send(&self, build: impl FnOnce(&mut Commands) -> &mut Commands) {
-        let mut commands = Commands::new();
-        build(&mut commands);
-        self.write(&commands);
+        self.write(&stream(build));
     }
 
     /// Enters the pool.
@@ -457,10 +455,22 @@ impl Port {
         self.start_transaction(&self.place(handle, code, parcel));
     }
 
+    /// Sends a call, and makes sure that it blocks.
+    #[track_caller]
+    pub fn start_blocking_call(&self, handle: u32, code: u32, parcel: &Parcel) {
+        self.start_call(handle, code, parcel);
+        self.actor.expect_blocked();
+    }
+
+    /// Writes a call, and reads nothing.
+    #[track_caller]
+    pub fn send_call(&self, handle: u32, code: u32, parcel: &Parcel) {
+        self.send(|c| c.transaction(&self.place(handle, code, parcel)));
+    }
+
     /// Sends a call of which every field is chosen, and waits for nothing.
     pub fn start_transaction(&self, data: &BinderTransactionData) {
-        let mut commands = Commands::new();
-        commands.transaction(data);
+        let commands = stream(|c| c.transaction(data));
         self.start(&commands);
     }
 
@@ -481,9 +491,15 @@ impl Port {
 
     /// Sends a call with pointers in it, and waits for nothing.
     pub fn start_sg(&self, data: &BinderTransactionDataSg) {
-        let mut commands = Commands::new();
-        commands.transaction_sg(data);
+        let commands = stream(|c| c.transaction_sg(data));
         self.start(&commands);
+    }
+
+    /// Sends a call with pointers in it, and waits until a server has it.
+    #[track_caller]
+    pub fn call_sg(&self, server: &Port, data: &BinderTransactionDataSg) -> BinderTransactionData {
+        self.start_sg(data);
+        server.wait_call()
     }
 
     /// Sends a call with pointers in it that is refused; returns the extended error.
@@ -497,8 +513,7 @@ impl Port {
     /// Replies with pointers in the data, and waits until that is acknowledged.
     #[track_caller]
     pub fn reply_sg(&self, data: &BinderTransactionDataSg) {
-        let mut commands = Commands::new();
-        commands.reply_sg(data);
+        let commands = stream(|c| c.reply_sg(data));
         self.start(&commands);
         self.wait_for(Return::TransactionComplete);
     }
@@ -512,8 +527,7 @@ impl Port {
     /// Replies with every field chosen, and waits until that is acknowledged.
     #[track_caller]
     pub fn reply_with(&self, data: &BinderTransactionData) {
-        let mut commands = Commands::new();
-        commands.reply(data);
+        let commands = stream(|c| c.reply(data));
         self.start(&commands);
         self.wait_for(Return::TransactionComplete);
     }
@@ -579,6 +593,13 @@ impl Port {
         self.free(&reply);
         data
     }
+}
+
+/// A stream of commands, built by a closure.
+pub fn stream(build: impl FnOnce(&mut Commands) -> &mut Commands) -> Commands {
+    let mut commands = Commands::new();
+    build(&mut commands);
+    commands
 }
 
 /// A parcel of bytes.

@@ -98,8 +98,7 @@ fn cycle(t: &Stage) -> [Port; 3] {
 fn busy(t: &Stage) -> [Port; 3] {
     let (manager, caller, served) = (t.manager(), t.client(), t.client());
     served.call(&manager, 0, CODE, &empty());
-    caller.start_call(0, CODE, &empty());
-    caller.actor.expect_blocked();
+    caller.start_blocking_call(0, CODE, &empty());
     [caller, served, manager]
 }
 

@@ -252,8 +252,7 @@ fn pointers(t: &Stage, record: &mut Recorder) {
     let mut parcel = SgParcel::new();
     let block = parcel.block(&client.arena, &array_bytes(&[fd, fd]));
     parcel.array(block, 0, 2);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     server.free(&call);
     client.free(&server.answer(&client, &empty()));
     record.stop();
@@ -367,8 +366,7 @@ fn thread_exit(t: &Stage, record: &mut Recorder) {
 fn dead_callee(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("client", &client)]);
-    client.start_call(0, 1, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 1, &empty());
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::DeadReply);

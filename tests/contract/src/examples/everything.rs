@@ -67,7 +67,7 @@ fn calls(manager: &Port, server: &Port, client: &Port, handle: u32) {
     let waiting = client.thread();
     client.call(server, handle, 6, &bytes(b"outer"));
     server.call(manager, 0, 7, &bytes(b"inner"));
-    waiting.send(|c| c.transaction(&waiting.place(handle, 8, &bytes(b"unread"))));
+    waiting.send_call(handle, 8, &bytes(b"unread"));
     for code in 9..12 {
         let data = waiting.place_oneway(0, code, &bytes(&[1; 50]));
         waiting.send(|c| c.transaction(&data));

@@ -4,7 +4,7 @@
 use super::Players;
 use crate::port::{bytes, empty, introduce};
 use crate::stage::Stage;
-use binder_sys::{FlatBinderObject, Return};
+use binder_sys::FlatBinderObject;
 
 /// What the examples answer.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -79,8 +79,7 @@ fn slow(t: &Stage) -> Players {
     clients[0].round_trip(on_quick, &quick, &empty(), &empty());
     quick.park();
     for (client, handle) in clients.iter().zip(on_slow) {
-        client.start_call(handle, 5, &empty());
-        client.actor.expect_blocked();
+        client.start_blocking_call(handle, 5, &empty());
     }
     slow.wait_call();
     let [one, other, third] = clients;

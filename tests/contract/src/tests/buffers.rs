@@ -84,8 +84,7 @@ fn undelivered_cannot_be_freed(t: &Stage) {
     // An earlier call shows where the next one will lie.
     let place = keep(&server, &client, b"earlier!");
     server.free(&place);
-    client.start_call(0, 0, &bytes(b"pending!"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(b"pending!"));
     server.send(|c| c.free_buffer(place.buffer));
     let call = server.wait_call();
     assert_eq!(call.buffer, place.buffer, "the place was guessed wrong");

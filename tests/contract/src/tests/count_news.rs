@@ -277,8 +277,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     let count = Count::new(&caller.arena);
     let Count { counter, stop } = count;
     caller.actor.set_schedule(Fifo(20));
-    let mut commands = Commands::new();
-    commands.transaction(&caller.place(handle, 0, &empty()));
+    let commands = stream(|c| c.transaction(&caller.place(handle, 0, &empty())));
     let args = WriteReadOp { commands: commands.as_bytes().to_vec(), room: ROOM, ..Default::default() };
     let call = Box::new(Op::WriteRead { slot: caller.slot, args });
     caller.actor.start(Op::SpinAfter { op: call, counter, stop });
@@ -324,8 +323,7 @@ fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
     let count = Count::new(&client.arena);
     bystander.set_schedule(Fifo(20));
     count.begin(&bystander);
-    let mut commands = Commands::new();
-    commands.free_buffer(one.buffer);
+    let commands = stream(|c| c.free_buffer(one.buffer));
     server.start(&commands);
     let is_there = server.actor.answered(patience() / 2);
     count.end(&bystander);

@@ -358,13 +358,13 @@ fn news_come_before_a_refusal(t: &Stage) {
     let mut parcel = empty();
     parcel.object(&strong(ID));
     parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });
-    s.x.send(|c| c.transaction(&s.x.place(0, 0, &parcel)));
+    s.x.send_call(0, 0, &parcel);
     let told = s.x.drain();
     assert_eq!(told, [Return::FailedReply], "nobody got it, so there is nothing to say of it");
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     // With somebody who has it weakly, it is told of that alone.
     s.keeps(&s.sends(&s.x, weak(ID)));
-    s.x.send(|c| c.transaction(&s.x.place(0, 0, &parcel)));
+    s.x.send_call(0, 0, &parcel);
     // It is needed strongly, and told anew where that is.
     assert_eq!(s.x.drain(), [Complete, Increfs(ID), Return::FailedReply]);
 }

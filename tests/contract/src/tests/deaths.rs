@@ -32,8 +32,7 @@ cases! { "deaths", at_once:
 
 fn callee_before_it_reads(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"unread"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(b"unread"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
@@ -48,7 +47,7 @@ fn callee_while_it_serves(t: &Stage) {
 
 fn callee_after_it_has_replied(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(b"a legacy"));
     server.kill();
@@ -70,8 +69,7 @@ fn callee_with_many_callers(t: &Stage) {
     let helper = server.looper();
     let callers: Vec<Port> = (0..8).map(|_| t.client()).collect();
     for caller in &callers {
-        caller.start_call(0, 0, &bytes(b"all wait"));
-        caller.actor.expect_blocked();
+        caller.start_blocking_call(0, 0, &bytes(b"all wait"));
     }
     // Two are being served, six are queued.
     server.wait_call();
@@ -84,12 +82,10 @@ fn callee_with_many_callers(t: &Stage) {
 
 fn caller_before_delivery(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 3, &bytes(b"orphan"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 3, &bytes(b"orphan"));
     client.kill();
     let next = t.client();
-    next.start_call(0, 4, &bytes(b"alive"));
-    next.actor.expect_blocked();
+    next.start_blocking_call(0, 4, &bytes(b"alive"));
     // A call outlives its caller; nobody hears the answer.
     let call = server.wait_call();
     assert_eq!((call.code, call.sender_pid, server.data(&call)), (3, 0, b"orphan".to_vec()));
@@ -114,7 +110,7 @@ fn caller_while_served(t: &Stage) {
 
 fn caller_after_the_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(&[1; 10_000]));
     client.kill();
@@ -179,10 +175,9 @@ fn start_of_a_chain(t: &Stage) {
 fn partner_of_a_call_back(t: &Stage) {
     for inner_is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+        a.send_call(on_b, 1, &empty());
         b.wait_call();
-        b.start_call(on_a, 2, &empty());
-        b.actor.expect_blocked();
+        b.start_blocking_call(on_a, 2, &empty());
         if inner_is_delivered {
             a.wait_call();
         }
@@ -199,10 +194,9 @@ fn partner_of_a_call_back(t: &Stage) {
 fn who_called_back(t: &Stage) {
     for is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+        a.send_call(on_b, 1, &empty());
         b.wait_call();
-        b.start_call(on_a, 2, &empty());
-        b.actor.expect_blocked();
+        b.start_blocking_call(on_a, 2, &empty());
         if is_delivered {
             a.wait_call();
             b.kill();
@@ -291,8 +285,7 @@ fn lesson_c12_threads_in_every_state(t: &Stage) {
     // One serves, one calls, one waits, and one call is queued.
     peer.call(&serving, on_victim, 1, &empty());
     calling.call(&third, on_peer, 2, &empty());
-    second.start_call(on_victim, 3, &empty());
-    second.actor.expect_blocked();
+    second.start_blocking_call(on_victim, 3, &empty());
     victim.wait_call();
     waiting.park();
     victim.kill();
@@ -344,7 +337,7 @@ fn owner_with_handles_everywhere(t: &Stage) {
 
 fn object_in_an_unread_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
     client.kill();

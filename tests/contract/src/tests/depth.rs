@@ -155,8 +155,7 @@ impl Partner<'_> {
     /// somebody lets it go on.
     fn measure(&mut self) {
         let call = Parcel::new().to_handle(0, CODE_NOTHING, TransactionFlags::empty());
-        let mut commands = Commands::new();
-        commands.transaction(&call);
+        let commands = stream(|c| c.transaction(&call));
         self.party.turn_if_any();
         let best = (0..5).map(|_| {
             let start = Instant::now();

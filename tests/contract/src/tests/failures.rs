@@ -398,8 +398,7 @@ fn death_of_the_server_is_not_recorded(t: &Stage) {
 fn rejected_commands_are_not_recorded(t: &Stage) {
     let world = world(t);
     for commands in [&[0xde, 0xad, 0xbe, 0xef][..], &BC_TRANSACTION_ALONE.to_ne_bytes()] {
-        let mut stream = Commands::new();
-        stream.raw(commands);
+        let stream = stream(|c| c.raw(commands));
         let outcome = world.client.try_write(&stream);
         assert_ne!(outcome.errno as i32, 0);
         assert_eq!(outcome.write_consumed, 0);

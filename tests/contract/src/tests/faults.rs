@@ -225,8 +225,7 @@ fn lesson_c11_first_command(t: &Stage) {
     sweep_cast(t, |cast, nth| {
         let newcomer =
             Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
-        let mut commands = Commands::new();
-        commands.enter_looper();
+        let commands = stream(|c| c.enter_looper());
         let (_, is_hit) = faulty_io(&newcomer, nth, &commands, 0);
         newcomer.enter_looper();
         is_hit
@@ -258,8 +257,7 @@ fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFla
     sweep_cast(t, |cast, nth| {
         let parcel = parcel(cast);
         let data = BinderTransactionData { flags: flags.bits(), ..cast.client.place(0, 7, &parcel) };
-        let mut commands = Commands::new();
-        commands.transaction(&data);
+        let commands = stream(|c| c.transaction(&data));
         let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
         check_refusal(&cast.client, nth);
         is_hit
@@ -289,8 +287,7 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
         let call = cast.client.call(&cast.server, 0, 0, &empty());
         cast.server.free(&call);
         let data = cast.server.place(0, 0, &parcel());
-        let mut commands = Commands::new();
-        commands.reply(&data);
+        let commands = stream(|c| c.reply(&data));
         let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
         // The command could not be read, or there was no memory to begin with it: then the replier knows
         // that the call is still to be answered.
@@ -331,8 +328,7 @@ fn take_a_count(t: &Stage) {
 fn free_a_buffer(t: &Stage) {
     sweep_cast(t, |cast, nth| {
         let call = cast.client.call(&cast.server, 0, 0, &node(0x2000));
-        let mut commands = Commands::new();
-        commands.free_buffer(call.buffer);
+        let commands = stream(|c| c.free_buffer(call.buffer));
         let (_, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
         cast.server.answer(&cast.client, &empty());
         is_hit
@@ -364,8 +360,7 @@ fn expect_no_files(cast: &Cast, line: Line) {
 fn call_with_files_and_blocks(t: &Stage) {
     sweep_cast_of(t, t.file_manager(), |cast, nth| {
         let line = Line::to(&cast.client);
-        let mut commands = Commands::new();
-        commands.transaction_sg(&files_and_blocks(&cast.client, &line));
+        let commands = stream(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
         let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
         check_refusal(&cast.client, nth);
         expect_no_files(cast, line);
@@ -404,8 +399,7 @@ fn free_files(t: &Stage) {
         let line = Line::to(&cast.client);
         cast.client.send(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
         let call = cast.server.wait_call();
-        let mut commands = Commands::new();
-        commands.free_buffer(call.buffer);
+        let commands = stream(|c| c.free_buffer(call.buffer));
         let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
         if errno != Errno::from_raw(0) {
             cast.server.free(&call);

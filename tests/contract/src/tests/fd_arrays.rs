@@ -59,8 +59,7 @@ fn arrive(t: &Stage) {
     for (before, after) in [(0, 0), (0, 12), (16, 0), (40, 20)] {
         let lines: [Line; 3] = lines(&client);
         let parcel = with_array(&client, before, &lines.each_ref().map(|line| line.theirs), after);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         let numbers = server.received_array(&call, 1);
         for (line, number) in lines.iter().zip(&numbers) {
             line.expect_reached_by(&server, *number);
@@ -112,8 +111,7 @@ fn several_in_one_block(t: &Stage) {
     for (offset, count) in [(0, 2), (8, 1), (20, 1)] {
         parcel.array(parent, offset, count);
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let numbers: Vec<i32> = (1..4).flat_map(|index| server.received_array(&call, index)).collect();
     for (line, number) in lines.iter().zip(numbers) {
         line.expect_reached_by(&server, number);
@@ -129,8 +127,7 @@ fn in_a_nested_block(t: &Stage) {
     let outer = parcel.block(&client.arena, &pattern(24, 3));
     let inner = parcel.child(&client.arena, &array_bytes(&lines.each_ref().map(|l| l.theirs)), outer, 8);
     let array = parcel.array(inner, 0, 2);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     for (line, number) in lines.iter().zip(server.received_array(&call, array)) {
         line.expect_reached_by(&server, number);
     }
@@ -147,8 +144,7 @@ fn after_the_blocks_children(t: &Stage) {
     let outer = parcel.block(&client.arena, &block);
     let inner = parcel.child(&client.arena, b"inner", outer, 8);
     let array = parcel.array(outer, 16, 1);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     line.expect_reached_by(&server, server.received_array(&call, array)[0]);
     let inner: BinderBufferObject = server.any_object(&call, inner);
     assert_eq!(server.received_block(&call, 0)[8..16], inner.buffer.to_ne_bytes());
@@ -192,8 +188,7 @@ fn closed_with_the_buffer(t: &Stage) {
     let before = server.actor.open_files();
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 4, &lines.each_ref().map(|line| line.theirs), 0);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     answer(&server, &client);
     assert_eq!(server.actor.open_files().len(), before.len() + 3);
     for line in &lines {
@@ -222,8 +217,7 @@ fn closed_by_another_thread(t: &Stage) {
     let other = server.thread();
     let before = server.actor.open_files();
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     client.actor.close_file(line.theirs);
     other.free(&call);
@@ -236,8 +230,7 @@ fn lesson_c13_closed_although_wiped(t: &Stage) {
     let before = server.actor.open_files();
     let line = Line::to(&client);
     let parcel = with_array(&client, 8, &[line.theirs], 8);
-    client.start_sg(&parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     let block: BinderBufferObject = server.any_object(&call, 0);
     answer(&server, &client);
     client.actor.close_file(line.theirs);
@@ -255,8 +248,7 @@ fn closed_before_by_the_receiver(t: &Stage) {
     let before = server.actor.open_files();
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 0, &lines.each_ref().map(|line| line.theirs), 0);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     answer(&server, &client);
     server.actor.close_file(server.received_array(&call, 1)[1]);
     server.free(&call);
@@ -266,8 +258,7 @@ fn closed_before_by_the_receiver(t: &Stage) {
 fn lesson_c02_freed_twice_closes_once(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     let number = server.received_array(&call, 1)[0];
     server.free(&call);
@@ -280,11 +271,9 @@ fn lesson_c02_freed_twice_closes_once(t: &Stage) {
 fn freeing_thread_goes_back(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let commands = stream(|c| c.free_buffer(call.buffer));
     server.start(&commands);
     let returned = !server.actor.is_blocked();
     if t.known_difference(Driver::Upstream, "the freeing thread waits and keeps the files", returned) {
@@ -306,8 +295,7 @@ fn other_descriptors_stay(t: &Stage) {
     let parent = before.block(&client.arena, &array_bytes(&[lines[0].theirs]));
     let array = before.array(parent, 0, 1);
     for (parcel, array, single) in [(behind, 1, single_behind), (before, array, single_before)] {
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         let (closed, kept) = (server.received_array(&call, array)[0], server.received_fd(&call, single));
         answer(&server, &client);
         server.free(&call);
@@ -319,8 +307,7 @@ fn other_descriptors_stay(t: &Stage) {
 fn device_in_use_is_closed(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     let number = server.received_array(&call, 1)[0];
     // The server puts its device under that number, and closes the one it had: then it has no other
@@ -329,8 +316,7 @@ fn device_in_use_is_closed(t: &Stage) {
     server.close();
     server.unmap();
     let device = Port::at(server.actor.clone(), &server.arena, slot as usize);
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let commands = stream(|c| c.free_buffer(call.buffer));
     device.try_write(&commands);
     assert_eq!(device.actor.file_name(number), None);
     // The process is gone with its last descriptor.
@@ -341,8 +327,7 @@ fn device_in_use_is_closed(t: &Stage) {
 fn of_a_dead_process(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    server.wait_call();
+    client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     client.actor.expect_blocked();
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
@@ -381,8 +366,7 @@ fn no_number_left(t: &Stage) {
         assert_eq!(server.actor.open_files(), before);
     }
     server.actor.unlimit_files();
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     answer(&server, &client);
     server.free(&call);
     assert_eq!(server.actor.open_files(), before);
@@ -530,15 +514,13 @@ fn nothing_is_left_behind(t: &Stage) {
             continue;
         }
         let parcel = with_array(&client, 4 * (round % 5), &fds, round);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         // Freed in one go with the reply, or before it.
         if round % 2 == 0 {
             server.free(&call);
             answer(&server, &client);
         } else {
-            let mut commands = Commands::new();
-            commands.free_buffer(call.buffer).reply(&server.place(0, 0, &empty()));
+            let commands = stream(|c| c.free_buffer(call.buffer).reply(&server.place(0, 0, &empty())));
             let args = WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
             assert_eq!(server.raw(args).errno, Errno::from_raw(0));
             server.wait_for(Return::TransactionComplete);

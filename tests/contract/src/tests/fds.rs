@@ -428,8 +428,7 @@ fn survive_the_sender(t: &Stage) {
 fn receiver_closes_them(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     let call = server.wait_call();
     let fd = server.received_fd(&call, 0);
     finish(&server, &client, &call);
@@ -475,8 +474,7 @@ fn threads_end_lets_go(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     server.park();
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     // The call is with that thread now. It has it in its hands when it ends.
     let call = server.wait_call();
     let fd = server.received_fd(&call, 0);
@@ -492,8 +490,7 @@ fn callers_end_lets_go_of_the_reply(t: &Stage) {
     server.free(&server.wait_call());
     client.actor.expect_blocked();
     client.kill();
-    let mut commands = Commands::new();
-    commands.reply(&server.place(0, 0, &file_parcel(line.theirs)));
+    let commands = stream(|c| c.reply(&server.place(0, 0, &file_parcel(line.theirs))));
     server.start(&commands);
     server.wait("the end of the reply", |item| {
         matches!(item, Return::TransactionComplete | Return::DeadReply | Return::FailedReply).then_some(())
@@ -602,8 +599,7 @@ fn lesson_c15_undeliverable_call(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     faulty_read(&server);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     let none = server.actor.open_files() == before;
@@ -692,8 +688,7 @@ fn nothing_is_left_behind(t: &Stage) {
             assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EBADF));
             continue;
         }
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         let fds: Vec<i32> = (0..u64::from(round % 5)).map(|index| server.received_fd(&call, index)).collect();
         finish(&server, &client, &call);
         fds.into_iter().for_each(|fd| server.actor.close_file(fd));

@@ -83,8 +83,7 @@ fn closing_a_duplicate_wakes_readers(t: &Stage) {
 fn close_is_the_end_for_peers(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     manager.give_up();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
@@ -258,8 +257,7 @@ fn lesson_s11_sent_device_is_closed_before_it_arrives(t: &Stage) {
     let (manager, client) = (t.file_manager(), t.client());
     let _spare = t.open_by(client.actor.clone());
     let (sent, other) = (number_of(t, &client, "binder"), client.actor.thread());
-    client.start_call(0, 0, &file(sent));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file(sent));
     let before = manager.actor.open_files();
     other.close_file(sent);
     if t.driver == Driver::Rust {

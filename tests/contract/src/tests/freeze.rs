@@ -206,7 +206,7 @@ fn lesson_r22_waits_for_a_call_being_served(t: &Stage) {
 fn refuses_calls_while_it_waits(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     freezer.start(LONG);
     refuses(&other, 0);
     assert_eq!(tell(&other, b"for later"), Return::TransactionPendingFrozen);
@@ -244,7 +244,7 @@ fn does_not_wait_without_a_timeout(t: &Stage) {
 fn interrupted(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     freezer.start(LONG);
     freezer.port.actor.interrupt();
     assert_eq!(freezer.finish(), Err(Errno::EINTR));
@@ -276,7 +276,7 @@ fn restarts_after_a_signal(t: &Stage) {
 fn call_that_nobody_has_read(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert_eq!(freezer.info(), Ok((2, 0)));
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
@@ -307,7 +307,7 @@ fn oneway_counts_until_it_is_read(t: &Stage) {
 fn reply_counts_until_it_is_read(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &client);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert_eq!(freezer.info(), Ok((2, 0)), "a thread has a call");
     server.wait_call();
     server.reply(&bytes(b"an answer"));
@@ -355,7 +355,7 @@ fn reply_passes_while_it_waits(t: &Stage) {
 fn own_calls_are_not_waited_for(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &client);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     let call = server.wait_call();
     server.free(&call);
     assert_eq!(freezer.freeze(LONG), Err(Errno::EAGAIN), "at once");
@@ -463,7 +463,7 @@ fn failed_call_counts_no_more(t: &Stage) {
 fn unmapped_while_queued(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.unmap();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     server.wait_call();

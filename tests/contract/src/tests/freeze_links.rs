@@ -297,8 +297,7 @@ fn lesson_r09_handle_goes_before_it_is_confirmed(t: &Stage) {
     refused(&holder, |c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(holder.drain(), []);
-    let mut commands = Commands::new();
-    commands.increfs(0).request_freeze(0, COOKIE);
+    let commands = stream(|c| c.increfs(0).request_freeze(0, COOKIE));
     holder.write(&commands);
     hears(&holder, 1);
 }

@@ -56,8 +56,7 @@ fn the_process_dies_with_the_call_unread(t: &Stage) {
 fn a_call_is_undeliverable(t: &Stage) {
     let (server, client) = (t.file_manager(), t.client());
     server.actor.limit_files(0);
-    client.start_call(0, 0, &file(&client));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file(&client));
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
     server.park();
@@ -77,8 +76,7 @@ fn a_oneway_call_is_undeliverable(t: &Stage) {
 
 fn a_call_cannot_be_written(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
     unwritable_read(&server);
@@ -114,10 +112,9 @@ fn the_caller_exits_with_the_reply_unread(t: &Stage) {
 
 fn the_caller_exits_with_a_call_back_unread(t: &Stage) {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     let freezer = Freezer::of(t, &a);
     freezer.start(if_woken(t));
     assert_eq!(a.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));

@@ -248,8 +248,7 @@ fn call_back(t: &Stage) -> (Port, Port, Port) {
     a.round_trip(0, &manager, &empty(), &empty());
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     a.wait_call();
     (manager, a, b)
 }
@@ -282,8 +281,7 @@ fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
         let (manager, a, b) = call_back(t);
         let absent = absent(t, &a, 1);
         let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-        let mut commands = Commands::new();
-        commands.reply(&BinderTransactionData { offsets: absent.start, ..reply });
+        let commands = stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply }));
         a.start(&commands);
         assert_eq!(absent.wait(), 0);
         b.kill();
@@ -313,10 +311,9 @@ fn caller_ends_while_a_reply_is_copied(t: &Stage) {
     for way in 0..3 {
         let (server, client) = (t.manager(), t.client());
         let absent = absent(t, &server, 1);
-        client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+        client.send_call(0, 1, &empty());
         server.wait_call();
-        let mut commands = Commands::new();
-        commands.reply(&of_page(&absent, 0, 0));
+        let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
         server.start(&commands);
         assert_eq!(absent.wait(), 0);
         match way {
@@ -341,10 +338,9 @@ fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     server.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&of_page(&absent, 0, 0));
+    let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
     server.start(&commands);
     assert_eq!(absent.wait(), 0);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -357,8 +353,7 @@ fn replier_dies_while_it_replies(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     client.call(&server, 0, 1, &empty());
-    let mut commands = Commands::new();
-    commands.reply(&of_page(&absent, 0, 0));
+    let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
     server.start(&commands);
     assert_eq!(absent.wait(), 0);
     server.kill();
@@ -373,11 +368,10 @@ fn replier_freezes_while_it_replies(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &server);
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     server.wait_call();
     let reply = server.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let mut commands = Commands::new();
-    commands.reply(&BinderTransactionData { offsets: absent.start, ..reply });
+    let commands = stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply }));
     server.start(&commands);
     assert_eq!(absent.wait(), 0);
     let frozen = freezer.freeze(200);
@@ -411,7 +405,7 @@ fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     start_read_into(&server, &absent);
-    client.send(|c| c.transaction(&client.place(0, 7, &bytes(b"orphan"))));
+    client.send_call(0, 7, &bytes(b"orphan"));
     assert_eq!(absent.wait(), 0);
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     let told = finish_read_into(&server, &absent);
@@ -453,8 +447,7 @@ fn commands_stop_at_a_reply_that_failed(t: &Stage) {
     let of_reply = commands.len();
     commands.exit_looper();
     assert_eq!(manager.try_write(&commands).write_consumed as usize, of_reply);
-    let mut rest = Commands::new();
-    rest.enter_looper();
+    let rest = stream(|c| c.enter_looper());
     assert_eq!(manager.try_write(&rest).write_consumed, 0, "still unread");
     assert_eq!(manager.drain(), [Return::TransactionComplete]);
     manager.write(&rest);
@@ -472,8 +465,7 @@ fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
             client.send(|c| c.transaction(&oneway));
         }
         let bad = BinderTransactionData { buffer: 8, data_size: 64, ..client.place(0, 0, &empty()) };
-        let mut commands = Commands::new();
-        commands.transaction(&bad);
+        let commands = stream(|c| c.transaction(&bad));
         client.try_write(&commands);
         let mut told = vec![Return::TransactionComplete; unread];
         told.push(Return::FailedReply);

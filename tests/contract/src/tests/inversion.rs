@@ -48,12 +48,10 @@ fn service(port: &Port, on: Option<u32>) -> Vec<Op> {
     let work = || Op::Copy { from, to, length: WORK };
     let mut ops = vec![step(port, &Commands::new(), ROOM, None), work()];
     if let Some(handle) = on {
-        let mut call = Commands::new();
-        call.transaction(&port.place(handle, 0, &empty()));
+        let call = stream(|c| c.transaction(&port.place(handle, 0, &empty())));
         ops.extend([step(port, &call, ROOM, None), work()]);
     }
-    let mut reply = Commands::new();
-    reply.reply(&port.place(0, 0, &empty()));
+    let reply = stream(|c| c.reply(&port.place(0, 0, &empty())));
     ops.push(step(port, &reply, ROOM, None));
     ops
 }
@@ -104,8 +102,7 @@ impl Chain {
         serve(last, 1, None);
         serve(&cast.server, 1, Some(*on_last));
         count.begin(bystander);
-        let mut call = Commands::new();
-        call.transaction(&cast.client.place(cast.handle, 0, &empty()));
+        let call = stream(|c| c.transaction(&cast.client.place(cast.handle, 0, &empty())));
         let (watch, client) = (count.watch(arena), &cast.client);
         client.actor.start(Op::InTurn { ops: vec![step(client, &call, ROOM, Some(watch))] });
         // Where the bystander keeps a server from running, the call ends when the bystander has ended.
@@ -147,8 +144,7 @@ fn nobody_comes_before_a_oneway_call(t: &Stage) {
     }
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
-    let mut commands = Commands::new();
-    commands.transaction(&cast.client.place_oneway(cast.handle, 0, &empty()));
+    let commands = stream(|c| c.transaction(&cast.client.place_oneway(cast.handle, 0, &empty())));
     let arena = &cast.client.arena;
     for _ in 0..t.tries(20) {
         let count = Count::new(arena);
@@ -204,8 +200,7 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     let (client, arena) = (&cast.client, &cast.client.arena);
     let count = Count::new(arena);
     count.begin(bystander);
-    let mut call = Commands::new();
-    call.transaction(&client.place(cast.handle, 0, &empty()));
+    let call = stream(|c| c.transaction(&client.place(cast.handle, 0, &empty())));
     let watches = [(); 2].map(|()| count.watch(arena));
     let ops = watches.map(|watch| step(client, &call, ROOM, Some(watch))).into();
     client.actor.start(Op::InTurn { ops });

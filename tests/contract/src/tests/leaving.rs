@@ -292,7 +292,7 @@ fn others_take_what_comes_next(t: &Stage) {
 /// the work, else afterwards, and once.
 fn call_with(t: &Stage, event: &Event) {
     let scene = event.unread(t);
-    scene.thread.send(|c| c.transaction(&scene.thread.place(0, 0, &empty())));
+    scene.thread.send_call(0, 0, &empty());
     scene.manager.wait_call();
     scene.manager.reply(&empty());
     let told = scene.thread.drain();
@@ -308,8 +308,7 @@ fn call_with_a_call_unread(t: &Stage) {
     let scene = CALL.unread(t);
     scene.thread.send(|c| c.free_buffer(0));
     let call = scene.thread.place(0, 0, &empty());
-    let mut commands = Commands::new();
-    commands.transaction(&call);
+    let commands = stream(|c| c.transaction(&call));
     assert_eq!(scene.thread.try_write(&commands).errno, Errno::from_raw(0));
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(scene.thread.extended_error(), super::failed(errno));
@@ -322,14 +321,13 @@ fn call_with_a_call_unread(t: &Stage) {
 
 fn call_with_a_reply_unread(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
     // There is room for the acknowledgement, and not for the reply.
     let outcome = client.raw(WriteReadOp { room: 80, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(0, 1, &empty()));
+    let commands = stream(|c| c.transaction(&client.place(0, 1, &empty())));
     assert_eq!(client.try_write(&commands).errno, Errno::from_raw(0));
     let is_refused = client.extended_error() == super::failed(Errno::EPROTO);
     if !t.known_difference(Driver::Upstream, "the call is made", is_refused) {
@@ -357,8 +355,7 @@ fn oneway_call_with_a_call_unread(t: &Stage) {
 
 fn call_with_a_oneway_call_unread(t: &Stage) {
     let scene = ONEWAY.unread(t);
-    let mut commands = Commands::new();
-    commands.transaction(&scene.thread.place(0, 0, &empty()));
+    let commands = stream(|c| c.transaction(&scene.thread.place(0, 0, &empty())));
     assert_eq!(scene.thread.try_write(&commands).errno, Errno::from_raw(0));
     // If the thread was given it, it is a call that was there first; else the thread is free to make its own.
     if scene.thread.extended_error() == super::NO_ERROR {

@@ -113,8 +113,7 @@ fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
     let other = manager.looper();
     for i in 0..40 {
         let call = client.call(&manager, 0, 0, &bytes(&vec![i; page()]));
-        let mut commands = Commands::new();
-        commands.free_buffer(call.buffer);
+        let commands = stream(|c| c.free_buffer(call.buffer));
         let order =
             || crate::ops::WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
         manager.start_raw(order());

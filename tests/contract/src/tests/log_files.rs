@@ -306,8 +306,7 @@ fn long_queues(t: &Stage) {
     }
     let callers: Vec<_> = (0..20).map(|_| t.client()).collect();
     for (code, caller) in (COUNT..).zip(&callers) {
-        caller.start_call(0, code, &bytes(b"waits"));
-        caller.actor.expect_blocked();
+        caller.start_blocking_call(0, code, &bytes(b"waits"));
     }
     for name in ["state", "transactions"] {
         let log = text_with(t, &logs.join(name), t.global_pid(&manager));

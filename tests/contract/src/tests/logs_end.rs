@@ -67,8 +67,7 @@ fn serve(manager: &Port, caller: &Port, code: u32) {
 }
 
 fn call(caller: &Port, code: u32) {
-    caller.start_call(0, code, &bytes(b"waits"));
-    caller.actor.expect_blocked();
+    caller.start_blocking_call(0, code, &bytes(b"waits"));
 }
 
 fn while_devices_are_opened(t: &Stage) {

@@ -36,8 +36,7 @@ fn manager_with_pool(t: &Stage, threads: u32) -> Port {
 
 /// Has the thread serve one call; whether it was asked to spawn another.
 fn serve_one(server: &Port, client: &Port) -> bool {
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let outcome = server.raw(WriteReadOp { room: ROOM, ..Default::default() });
     let asked = asks(&outcome);
     assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
@@ -123,8 +122,7 @@ fn leave_refusal(reader: &Port) {
 
 /// Makes the thread read without work, and says whether it was asked for another thread.
 fn serve_by(_manager: &Port, reader: &Port) -> bool {
-    let mut commands = Commands::new();
-    commands.transaction(&reader.place(super::NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty())));
     reader.start(&commands);
     asks(&reader.finish_raw())
 }
@@ -217,8 +215,7 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     let other = manager.looper();
     other.park();
     manager.park();
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let is_newest_woken = !manager.actor.is_blocked();
     if !t.known_difference(Driver::Upstream, "another waiter than the newest is woken", is_newest_woken) {
         return None;
@@ -226,8 +223,7 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     assert!(!asks(&manager.finish_raw()), "another one waits");
     other.actor.interrupt();
     assert_eq!(other.finish_raw().errno, Errno::EINTR);
-    let mut commands = Commands::new();
-    commands.reply(&gaps::of_page(&absent, 0, 0));
+    let commands = stream(|c| c.reply(&gaps::of_page(&absent, 0, 0)));
     manager.start(&commands);
     assert_eq!(absent.wait(), 0);
     Some((manager, absent, other, client))
@@ -236,8 +232,7 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
 fn not_asked_for_before_a_reply_is_copied(t: &Stage) {
     let Some((manager, absent, other, client)) = replying_without_others(t) else { return };
     let next = t.client();
-    next.start_call(0, 0, &empty());
-    next.actor.expect_blocked();
+    next.start_blocking_call(0, 0, &empty());
     let taken = other.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert!(asks(&taken), "none has been asked for");
     absent.provide(0, b"reply");
@@ -268,8 +263,7 @@ fn newest_waiter_is_woken(t: &Stage) {
     for helper in &helpers {
         helper.park();
     }
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let taken = helpers.iter().rposition(|helper| !helper.actor.is_blocked()).expect("one has woken up");
     t.known_difference(Driver::Upstream, "another waiter than the newest is woken", taken == 2);
     helpers[taken].wait_call();
@@ -289,8 +283,7 @@ fn lesson_s07_a_waiter_leaves_from_between_others(t: &Stage) {
         left.actor.interrupt();
         assert_eq!(left.finish_raw().errno, nix::errno::Errno::EINTR);
         while let Some(newest) = helpers.pop() {
-            client.start_call(0, 0, &empty());
-            client.actor.expect_blocked();
+            client.start_blocking_call(0, 0, &empty());
             if newest.actor.is_blocked() {
                 let why = "another waiter than the newest is woken";
                 t.known_difference(Driver::Upstream, why, false);

@@ -170,8 +170,7 @@ fn failed_calls_are_logged_if_asked_for(t: &Stage) {
 fn lost_calls_are_logged_if_asked_for(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     logged_with(t, 2, || {
-        client.start_call(0, 0, &empty());
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, 0, &empty());
         // The thread takes the call and leaves.
         manager.wait_call();
         assert_eq!(manager.ioctl(binder_sys::ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
@@ -370,8 +369,7 @@ fn ask(port: &Port) {
 }
 
 fn start_misuse(port: &Port) {
-    let mut commands = Commands::new();
-    commands.free_buffer(0xdead_0000);
+    let commands = stream(|c| c.free_buffer(0xdead_0000));
     port.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
 }
 
@@ -474,8 +472,7 @@ fn answer_that_nobody_waits_for_stops_everybody(t: &Stage) {
     let Some(stop) = stops_on_user_error(t) else { return };
     for code in [codes::BC_ACQUIRE_DONE, codes::BC_INCREFS_DONE] {
         stop.set(1);
-        let mut commands = Commands::new();
-        commands.command(code, &[0x10u64, 0x20]);
+        let commands = stream(|c| c.command(code, &[0x10u64, 0x20]));
         owner.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
         expect_stop(&stop, &owner);
         assert_eq!(owner.finish_raw().errno, Errno::from_raw(0));
@@ -517,8 +514,8 @@ fn answers_of_a_node_that_becomes_manager_stop_nobody(t: &Stage) {
     let next = manager_with_a_known_node(t);
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
-    let mut commands = Commands::new();
-    commands.command(codes::BC_INCREFS_DONE, &[0u64, 5]).command(codes::BC_ACQUIRE_DONE, &[0u64, 5]);
+    let commands =
+        stream(|c| c.command(codes::BC_INCREFS_DONE, &[0u64, 5]).command(codes::BC_ACQUIRE_DONE, &[0u64, 5]));
     next.write(&commands);
     assert_eq!(stop.get(), "1");
     stop.set(0);

@@ -7,7 +7,7 @@ use crate::freezer::{Freezer, LONG};
 use crate::logs::{only, until, Logs};
 use crate::ops::{Answer, Op, WriteReadOp};
 use crate::pages::page;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
+use crate::port::{bytes, empty, give_in_a_call, introduce, object, stream, Port, ROOM};
 use crate::sg::SgParcel;
 use crate::stage::{Stage, SPACE};
 use crate::suite::{Driver, Group};

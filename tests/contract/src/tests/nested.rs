@@ -116,8 +116,7 @@ fn answers_go_in_order(t: &Stage) {
     // What a answers now is the inner call, whatever it has in mind.
     assert_eq!(b.data(&a.answer(&b, &bytes(b"inner"))), b"inner");
     // Its own call is the top of its stack again: nothing to answer.
-    let mut commands = Commands::new();
-    commands.reply(&a.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&a.place(0, 0, &empty())));
     a.start(&commands);
     assert_eq!(a.wait_refusal(), Return::FailedReply);
     assert_eq!(a.data(&b.answer(&a, &bytes(b"outer"))), b"outer");
@@ -143,13 +142,11 @@ fn waiting_thread_is_the_innermost(t: &Stage) {
 
 fn call_back_while_own_calls_are_unread(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     // a has a call back waiting that it has not read: no new call before that.
-    let mut commands = Commands::new();
-    commands.transaction(&a.place(on_b, 3, &empty()));
+    let commands = stream(|c| c.transaction(&a.place(on_b, 3, &empty())));
     a.try_write(&commands);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(a.extended_error(), failed(errno));
@@ -173,11 +170,10 @@ fn serving_thread_may_call_others(t: &Stage) {
 fn failed_reply_to_who_has_a_call_back_unread(t: &Stage) {
     let (manager, a, b, on_b, _) = couple(t);
     let back = give_in_a_call(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1));
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
     b.call(&manager, 0, 2, &empty());
-    manager.start_call(back, 3, &empty());
-    manager.actor.expect_blocked();
+    manager.start_blocking_call(back, 3, &empty());
     manager.kill();
     let is_told = !b.actor.is_blocked();
     if !t.known_difference(
@@ -189,8 +185,7 @@ fn failed_reply_to_who_has_a_call_back_unread(t: &Stage) {
     }
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     let unreadable = BinderTransactionData { data_size: 8, buffer: BAD_ADDRESS, ..b.place(0, 0, &empty()) };
-    let mut commands = Commands::new();
-    commands.reply(&unreadable);
+    let commands = stream(|c| c.reply(&unreadable));
     assert_eq!(b.try_write(&commands).errno, Errno::from_raw(0));
     assert!(b.drain().contains(&Return::TransactionComplete));
     // a reads of it only after it has replied to the call back.

@@ -108,8 +108,7 @@ fn manager_chooses_its_minimum(t: &Stage) {
 fn callers_counts_when_it_calls(t: &Stage) {
     let cast = cast(t, ANY);
     cast.client.actor.set_schedule(Nice(5));
-    cast.client.start_call(cast.handle, 0, &empty());
-    cast.client.actor.expect_blocked();
+    cast.client.start_blocking_call(cast.handle, 0, &empty());
     cast.client.actor.set_schedule(Nice(9));
     cast.server.wait_call();
     expect(t, &cast.server, 5);
@@ -196,8 +195,7 @@ fn reply_without_a_call_restores_nothing(t: &Stage) {
     let cast = cast(t, ANY);
     cast.served_at(t, 5, 5);
     cast.server.actor.set_schedule(Nice(7));
-    let mut commands = Commands::new();
-    commands.reply(&cast.server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&cast.server.place(0, 0, &empty())));
     cast.server.start(&commands);
     assert_eq!(cast.server.wait_refusal(), Return::FailedReply);
     assert_eq!(cast.server.actor.schedule(), Nice(7));
@@ -212,8 +210,7 @@ fn reply_to_the_dead_restores(t: &Stage) {
     cast.call(Nice(5));
     cast.client.kill();
     expect(t, &cast.server, 5);
-    let mut commands = Commands::new();
-    commands.reply(&cast.server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&cast.server.place(0, 0, &empty())));
     cast.server.write(&commands);
     expect(t, &cast.server, 0);
 }

@@ -59,7 +59,7 @@ fn weak_object_is_announced_weakly(t: &Stage) {
 
 fn announced_before_the_reply(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
-    owner.send(|c| c.transaction(&owner.place(0, 0, &object(NODE))));
+    owner.send_call(0, 0, &object(NODE));
     manager.wait_call();
     // The announcement by itself wakes nobody.
     owner.park();
@@ -226,7 +226,7 @@ fn debug_info_tells_what_the_owner_was_told(t: &Stage) {
         has_strong_ref: strong,
         has_weak_ref: weak,
     };
-    owner.send(|c| c.transaction(&owner.place(0, 0, &object(NODE))));
+    owner.send_call(0, 0, &object(NODE));
     assert_eq!(owner.node_debug_info(0), told(0, 0), "nothing has been read yet");
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();
@@ -257,8 +257,7 @@ fn call_in_progress_holds_the_node(t: &Stage) {
 
 fn undelivered_object_goes_with_its_target(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
-    owner.start_call(0, 0, &object(NODE));
-    owner.actor.expect_blocked();
+    owner.start_blocking_call(0, 0, &object(NODE));
     manager.kill();
     assert_eq!(owner.wait_refusal(), Return::DeadReply);
     // The announcement may have been read already or not; in the end the node is gone.

@@ -52,8 +52,7 @@ fn has_no_reply(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"");
     let call = server.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
     server.start(&commands);
     assert_eq!(server.wait_refusal(), Return::FailedReply);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };

@@ -54,8 +54,7 @@ fn noop_or_spawn_before_all(t: &Stage) {
     for threads in [0, 1u32] {
         let (server, client) = (t.manager(), t.client());
         server.ioctl(ioctl::BINDER_SET_MAX_THREADS, threads).expect("set the limit");
-        client.start_call(0, 0, &empty());
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, 0, &empty());
         client.kill();
         let told = all_in_one(&server);
         let first = if threads == 0 { Return::Noop } else { Return::SpawnLooper };
@@ -66,7 +65,7 @@ fn noop_or_spawn_before_all(t: &Stage) {
 
 fn counts_before_acknowledgement_before_refusal(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &object(NODE))));
+    client.send_call(0, 0, &object(NODE));
     server.wait_call();
     server.kill();
     client.start_read();
@@ -79,10 +78,9 @@ fn counts_before_acknowledgement_before_refusal(t: &Stage) {
 
 fn acknowledgement_before_a_call_back_before_the_refusal(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     let freezer = Freezer::of(t, &b);
     b.kill();
     freezer.wait_released(t);
@@ -119,8 +117,7 @@ fn replys_acknowledgement_before_the_outer_refusal(t: &Stage) {
 fn failed_replys_acknowledgement_before_the_outer_refusal(t: &Stage) {
     let a = outer_dies(t);
     let unreadable = BinderTransactionData { buffer: BAD_ADDRESS, data_size: 8, ..a.place(0, 0, &empty()) };
-    let mut commands = Commands::new();
-    commands.reply(&unreadable);
+    let commands = stream(|c| c.reply(&unreadable));
     a.try_write(&commands);
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
 }
@@ -168,7 +165,7 @@ fn inner_refusal_before_the_outer_one(t: &Stage) {
 fn refusal_before_the_death(t: &Stage) {
     let (server, client) = (t.manager(), t.server());
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.kill();
     client.start_read();
@@ -277,7 +274,7 @@ fn call_before_the_release_of_its_node(t: &Stage) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.settle_counts();
-    holder.send(|c| c.transaction(&holder.place(handle, 0, &empty())));
+    holder.send_call(handle, 0, &empty());
     holder.kill();
     let told = owner.read_once();
     assert!(matches!(told[..], [Return::Transaction(_)]), "{told:?}");
@@ -351,7 +348,7 @@ fn acquire_before_the_call(t: &Stage) {
     manager.free(&manager.wait_call());
     let mut parcel = empty();
     parcel.object(&NODE);
-    owner.send(|c| c.transaction(&owner.place(0, 0, &parcel)));
+    owner.send_call(0, 0, &parcel);
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();
     manager

@@ -58,8 +58,7 @@ fn block_arrives(t: &Stage) {
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(100, 1));
     parcel.parcel.bytes(b"behind");
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     assert_eq!(server.received_block(&call, 0), pattern(100, 1));
     let data = server.data(&call);
     assert_eq!((&data[..8], &data[48..]), (&crate::sg::LEAD[..], &b"behind"[..]));
@@ -102,8 +101,7 @@ fn blocks_lie_behind_the_offsets(t: &Stage) {
         parcel.block(&client.arena, &pattern(length, seed));
     }
     parcel.parcel.bytes(b"odd");
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     // Each begins where the one before ends, rounded up to eight bytes.
     let mut next = call.offsets + call.offsets_size;
     for (index, length) in lengths.into_iter().enumerate() {
@@ -125,8 +123,7 @@ fn rest_of_the_object_is_kept(t: &Stage) {
     };
     let mut parcel = SgParcel { room: 24, ..SgParcel::new() };
     parcel.object(&sent);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let got = block(&server, &call, 0);
     let rest = |b: &BinderBufferObject| (b.kind, b.flags, b.length, b.parent, b.parent_offset);
     assert_eq!(rest(&got), rest(&sent));
@@ -139,8 +136,7 @@ fn of_any_length(t: &Stage) {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, &pattern(length, length));
         parcel.block(&client.arena, b"the next");
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         assert_eq!(server.received_block(&call, 0), pattern(length, length), "{length}");
         assert_eq!(server.received_block(&call, 1), b"the next", "{length}");
         finish(&server, &client, &call);
@@ -153,8 +149,7 @@ fn of_no_length(t: &Stage) {
     let mut parcel = SgParcel::new();
     parcel.block_at(0, 0);
     parcel.block_at(BAD_ADDRESS, 0);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     assert_eq!((block(&server, &call, 0).length, block(&server, &call, 1).length), (0, 0));
     assert_ne!(block(&server, &call, 1).buffer, BAD_ADDRESS, "not the sender's address");
     finish(&server, &client, &call);
@@ -169,8 +164,7 @@ fn over_many_pages(t: &Stage) {
     for (seed, length) in [50_001, 8192, 100_000].into_iter().enumerate() {
         parcel.block(&client.arena, &pattern(length, seed));
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     for (seed, length) in [50_001, 8192, 100_000].into_iter().enumerate() {
         assert_eq!(server.received_block(&call, seed as u64), pattern(length, seed));
     }
@@ -203,8 +197,7 @@ fn nested(t: &Stage) {
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(64, 1));
         let inner = parcel.child(&client.arena, &pattern(30, 2), outer, offset);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         expect_block(&server, &call, outer, 1, &[(offset as usize, inner)]);
         expect_block(&server, &call, inner, 2, &[]);
         let got = block(&server, &call, inner);
@@ -225,8 +218,7 @@ fn family(t: &Stage) {
     let e = parcel.child(&arena, &pattern(24, 5), a, 40);
     let f = parcel.child(&arena, &pattern(1, 6), e, 0);
     let g = parcel.child(&arena, &pattern(2, 7), e, 16);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, a, 1, &[(0, b), (16, c), (40, e)]);
     expect_block(&server, &call, b, 2, &[]);
     expect_block(&server, &call, c, 3, &[(8, d)]);
@@ -246,8 +238,7 @@ fn deep(t: &Stage) {
     }
     // Back up at once: the outermost is open still, and a child of it comes behind all others.
     let late = parcel.child(&client.arena, b"late", 0, 16);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, 0, 0, &[(8, 1), (16, late)]);
     for depth in 1..99 {
         expect_block(&server, &call, depth, depth as usize, &[(8, depth + 1)]);
@@ -266,8 +257,7 @@ fn lesson_s07_as_deep_as_the_space_allows(t: &Stage) {
     for _ in 1..BLOCKS {
         parent = parcel.child(&client.arena, &pattern(8, 1), parent, 0);
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let innermost = block(&server, &call, BLOCKS - 1);
     assert_eq!((innermost.parent, innermost.parent_offset), (BLOCKS - 2, 0));
     expect_block(&server, &call, BLOCKS - 1, 1, &[]);
@@ -283,8 +273,7 @@ fn side_by_side(t: &Stage) {
     let outer = parcel.block(&client.arena, &pattern(160, 1));
     let children: Vec<(usize, u64)> =
         (0..20).map(|i| (i * 8, parcel.child(&client.arena, &pattern(i, i), outer, i as u64 * 8))).collect();
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, outer, 1, &children);
     for (i, (_, child)) in children.iter().enumerate() {
         expect_block(&server, &call, *child, i, &[]);
@@ -302,8 +291,7 @@ fn senders_pointers_do_not_arrive(t: &Stage) {
         parent: outer,
         ..pointer_object(secret, 16)
     });
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let size = call.offsets + call.offsets_size + 32 - call.buffer;
     let all = server.memory(call.buffer, size as usize);
     let hidden = !all.windows(8).any(|window| window == secret.to_ne_bytes());
@@ -319,8 +307,7 @@ fn among_nodes(t: &Stage) {
     let second = parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
     // Other objects in between do not close a block.
     let inner = parcel.child(&client.arena, &pattern(9, 2), outer, 8);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     assert_eq!((server.object_at(&call, first).handle(), server.object_at(&call, second).handle()), (1, 2));
     expect_block(&server, &call, outer, 1, &[(8, inner)]);
     expect_block(&server, &call, inner, 2, &[]);
@@ -333,8 +320,7 @@ fn more_room_than_needed(t: &Stage) {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, b"sixteen bytes...");
         parcel.room = room;
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         assert_eq!(server.received_block(&call, 0), b"sixteen bytes...");
         finish(&server, &client, &call);
     }
@@ -539,8 +525,7 @@ fn unreadable_block_is_not_needed_where_replaced(t: &Stage) {
     let outer = parcel.block_at(BAD_ADDRESS & !7, 16);
     let first = parcel.child(&client.arena, b"first", outer, 0);
     let second = parcel.child(&client.arena, b"second", outer, 8);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, outer, 0, &[(0, first), (8, second)]);
     finish(&server, &client, &call);
 }
@@ -566,8 +551,7 @@ fn wiped_when_asked_for(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(100, 1));
-    client.start_sg(&parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     // A neighbour keeps the page where it is.
     server.answer(&client, &empty());
     client.call(&server, 0, 0, &bytes(b"after"));
@@ -626,8 +610,7 @@ fn lesson_c17_command_must_lie_in_the_buffer(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(16, 0));
-    let mut commands = Commands::new();
-    commands.transaction_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY));
+    let commands = stream(|c| c.transaction_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY)));
     for cut in [4, 40, 75] {
         let args = crate::ops::WriteReadOp {
             commands: commands.as_bytes().to_vec(),
@@ -665,8 +648,7 @@ fn space_comes_back(t: &Stage) {
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(2000, round));
         let inner = parcel.child(&client.arena, &pattern(2000 + round, round), outer, 8 * round as u64);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         expect_block(&server, &call, outer, round, &[(8 * round, inner)]);
         finish(&server, &client, &call);
     }

@@ -90,8 +90,7 @@ impl DrainAfter for Port {
 fn own_work_is_readable(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     // A refused call leaves an error on the thread.
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(super::NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.try_write(&commands);
     assert!(ready(&client));
     assert_eq!(client.drain(), [Return::FailedReply]);
@@ -101,7 +100,7 @@ fn own_work_is_readable(t: &Stage) {
 
 fn reply_is_readable(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert!(!ready(&client), "the acknowledgement of a call waits for the reply");
     manager.wait_call();
     assert!(!ready(&client));
@@ -115,8 +114,7 @@ fn busy_thread_does_not_see_process_work(t: &Stage) {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
     first.call(&manager, 0, 1, &empty());
     // The thread serves a call now, so the next one is for others.
-    second.start_call(0, 2, &empty());
-    second.actor.expect_blocked();
+    second.start_blocking_call(0, 2, &empty());
     assert!(!ready(&manager));
     let helper = manager.looper();
     assert!(ready(&helper));
@@ -244,8 +242,7 @@ fn work_wakes_asynchronous_io(t: &Stage) {
 
 /// Somebody calls a thread that is busy. Its epoll set looks, and finds nothing to read.
 fn call_the_busy(port: &Port, set: usize, caller: &Port) {
-    caller.start_call(0, 2, &empty());
-    caller.actor.expect_blocked();
+    caller.start_blocking_call(0, 2, &empty());
     assert_eq!(epoll_wait(port, set, 0), 0, "the call is for others");
 }
 
@@ -265,8 +262,7 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
     manager.wait_call();
     call_the_busy(&manager, set, &second);
     // As libbinder replies: with room to read that it has.
-    let mut reply = Commands::new();
-    reply.reply(&manager.place(0, 0, &empty()));
+    let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
     let outcome =
         manager.raw(WriteReadOp { commands: reply.as_bytes().to_vec(), room: 256, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
@@ -284,7 +280,7 @@ fn work_that_came_during_a_call_made_wakes_epoll(t: &Stage) {
     server.settle_counts();
     let set = epoll(&manager);
     assert_eq!(epoll_wait(&manager, set, 0), 0);
-    manager.send(|c| c.transaction(&manager.place(handle, 0, &empty())));
+    manager.send_call(handle, 0, &empty());
     server.wait_call();
     call_the_busy(&manager, set, &second);
     manager.start_raw(WriteReadOp { room: 256, ..Default::default() });

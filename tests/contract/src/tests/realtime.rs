@@ -339,8 +339,7 @@ fn server_is_raised_before_it_runs(t: &Stage) {
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
     count.begin(&bystander);
-    let mut commands = Commands::new();
-    commands.transaction(&cast.client.place(cast.handle, 0, &empty()));
+    let commands = stream(|c| c.transaction(&cast.client.place(cast.handle, 0, &empty())));
     cast.client.start_watching(&commands, clients);
     // A server that is not raised gets to run when the bystander has ended.
     let _ = cast.server.actor.answered(Duration::from_millis(300));

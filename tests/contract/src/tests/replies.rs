@@ -29,8 +29,7 @@ fn nothing_to_answer(t: &Stage) -> (u32, i32) {
 
 /// Sends a reply that the driver refuses to the replier itself.
 fn refused_reply(port: &Port) -> Return {
-    let mut commands = Commands::new();
-    commands.reply(&port.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&port.place(0, 0, &empty())));
     port.start(&commands);
     port.wait_refusal()
 }
@@ -61,7 +60,7 @@ fn by_another_thread(t: &Stage) {
 
 fn to_a_call_that_was_sent_not_received(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert_eq!(refused_reply(&client), Return::FailedReply);
     assert_eq!(client.extended_error(), nothing_to_answer(t));
     server.wait_call();
@@ -108,7 +107,7 @@ fn from_unreadable_memory(t: &Stage) {
 
 fn to_an_unmapped_caller(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     client.unmap();
     server.reply_with(&server.place(0, 0, &bytes(&pattern(5000, 0))));
@@ -122,7 +121,7 @@ fn to_an_unmapped_caller(t: &Stage) {
 
 fn to_a_caller_who_exited_its_thread(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     server.wait_call();
     assert_eq!(client.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
     server.reply(&bytes(b"to nobody"));
@@ -155,8 +154,7 @@ fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
         // More than the half of the space that oneway calls may use.
         let answer = pattern(60 << 10, 0);
         let data = server.place_oneway(0, 0, &bytes(&answer));
-        let mut commands = Commands::new();
-        commands.reply(&data);
+        let commands = stream(|c| c.reply(&data));
         server.start(&commands);
         server.wait_for(Return::TransactionComplete);
         let got = client.wait("a reply or a refusal", |item| match item {
@@ -181,10 +179,9 @@ fn can_be_huge(t: &Stage) {
 
 fn acknowledged_at_once(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
     server.start(&commands);
     // The client has read nothing yet.
     assert_eq!(server.finish_raw().returns(), [Return::Noop, Return::TransactionComplete]);

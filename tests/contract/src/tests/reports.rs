@@ -205,8 +205,7 @@ fn of_a_call_within_a_call_out_of_turn(t: &Stage) {
     let (_manager, a, _b, on_b, _) = couple(t);
     let listener = joined();
     a.nonblocking(true);
-    let mut commands = Commands::new();
-    commands.transaction(&a.place(on_b, 1, &empty()));
+    let commands = stream(|c| c.transaction(&a.place(on_b, 1, &empty())));
     a.write(&commands);
     // It waits for a reply: no time for another call.
     let data = a.place(on_b, 2, &bytes(b"impatient"));

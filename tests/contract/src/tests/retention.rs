@@ -130,8 +130,7 @@ fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
         let exit_without_a_word = || {
             let device = device.clone();
             let thread = std::thread::spawn(move || {
-                let mut commands = Commands::new();
-                commands.enter_looper();
+                let commands = stream(|c| c.enter_looper());
                 device.write_all(commands.as_bytes()).expect("enter the pool");
             });
             thread.join().expect("a thread");

@@ -54,8 +54,7 @@ fn call_back_during_the_interruption(t: &Stage) {
     client.actor.expect_blocked();
     client.actor.interrupt();
     assert_eq!(client.finish_raw().errno, Errno::EINTR);
-    server.start_call(handle, 7, &empty());
-    server.actor.expect_blocked();
+    server.start_blocking_call(handle, 7, &empty());
     assert_eq!(client.wait_call().code, 7);
     client.answer(&server, &empty());
     server.answer(&client, &empty());
@@ -141,13 +140,11 @@ fn written_commands_do_not_restart(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     client.actor.restart_calls();
     for code in 0..3 {
-        client.start_call(0, code, &bytes(b"once"));
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, code, &bytes(b"once"));
         client.actor.interrupt();
         let outcome = client.finish_raw();
         assert_eq!(outcome.errno, Errno::EINTR);
-        let mut call = Commands::new();
-        call.transaction(&BinderTransactionData::default());
+        let call = stream(|c| c.transaction(&BinderTransactionData::default()));
         assert_eq!(outcome.write_consumed as usize, call.len());
         assert_eq!(server.wait_call().code, code);
         client.free(&server.answer(&client, &empty()));
@@ -160,8 +157,7 @@ fn counts_do_not_restart(t: &Stage) {
     let node = FlatBinderObject::binder(0x10, 0x11);
     let handle = introduce(&manager, &server, node, &client);
     client.actor.restart_calls();
-    let mut commands = Commands::new();
-    commands.acquire(handle);
+    let commands = stream(|c| c.acquire(handle));
     client.start(&commands);
     client.actor.expect_blocked();
     client.actor.interrupt();

@@ -401,11 +401,9 @@ fn pool_that_is_busy(t: &Stage) {
     let (other, _) = held(t, &manager, &second);
     let last = t.client();
     let handle = introduce(&manager, &server.thread(), node(&server), &last);
-    last.start_call(handle, 0, &empty());
-    last.actor.expect_blocked();
+    last.start_blocking_call(handle, 0, &empty());
     // One of the two waits itself.
-    second.start_call(0, 0, &empty());
-    second.actor.expect_blocked();
+    second.start_blocking_call(0, 0, &empty());
     told.limit.change(SOON);
     let report = told.of(t, &[&last]);
     let expected = format!(
@@ -547,8 +545,7 @@ fn cycle_of_pools_is_told_when_the_last_thread_waits(t: &Stage) {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     // As long as one thread of either could take a call, nobody waits for ever.
     for (caller, handle) in [(&a, on_b), (&b, on_a), (&second, on_b)] {
-        caller.start_call(handle, 0, &empty());
-        caller.actor.expect_blocked();
+        caller.start_blocking_call(handle, 0, &empty());
     }
     told.read();
     assert!(told.unclaimed.is_empty(), "{:?}", told.unclaimed);
@@ -564,8 +561,7 @@ fn cycle_of_pools_is_told_when_the_last_thread_waits(t: &Stage) {
 fn cycle_is_told_once(t: &Stage) {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    a.start_call(on_b, 0, &empty());
-    a.actor.expect_blocked();
+    a.start_blocking_call(on_b, 0, &empty());
     b.start_call(on_a, 0, &empty());
     told.of(t, &[&a, &b]);
     told.nothing_of(t, &[&a, &b]);
@@ -579,10 +575,8 @@ fn cycle_is_told_once(t: &Stage) {
     c.settle_counts();
     d.settle_counts();
     told.limit.change(0);
-    c.start_call(on_d, 0, &empty());
-    c.actor.expect_blocked();
-    d.start_call(on_c, 0, &empty());
-    d.actor.expect_blocked();
+    c.start_blocking_call(on_d, 0, &empty());
+    d.start_blocking_call(on_c, 0, &empty());
     told.limit.change(SOON);
     let report = told.of(t, &[&c, &d]);
     assert!(report.starts_with(CYCLE), "{report}");
@@ -622,12 +616,10 @@ fn who_waits_behind_a_cycle_is_not_part_of_it(t: &Stage) {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let (client, helper) = (t.client(), a.thread());
     let handle = introduce(&manager, &helper, node(&a), &client);
-    a.start_call(on_b, 0, &empty());
-    a.actor.expect_blocked();
+    a.start_blocking_call(on_b, 0, &empty());
     b.start_call(on_a, 0, &empty());
     told.of(t, &[&a, &b]);
-    client.start_call(handle, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(handle, 0, &empty());
     told.read();
     assert!(told.unclaimed.is_empty(), "{:?}", told.unclaimed);
     told.limit.change(SOON);

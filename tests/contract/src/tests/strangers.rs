@@ -54,8 +54,7 @@ fn poll_in_every_looper_state(t: &Stage) {
         let thread = thread_in(&manager, path);
         assert_eq!(thread.poll(0), 0, "{state}: idle");
         // Own work.
-        let mut commands = Commands::new();
-        commands.transaction(&thread.place(super::NO_HANDLE, 0, &empty()));
+        let commands = stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty())));
         thread.try_write(&commands);
         assert_eq!(thread.poll(0), IN, "{state}: own work");
         assert_eq!(thread.drain(), [Return::FailedReply], "{state}");
@@ -99,8 +98,7 @@ fn poll_while_serving_and_calling(t: &Stage) {
     assert_eq!(manager.poll(0), IN, "its own error");
     assert_eq!(manager.drain(), [Return::FailedReply]);
     let other = t.client();
-    other.start_call(0, 2, &empty());
-    other.actor.expect_blocked();
+    other.start_blocking_call(0, 2, &empty());
     assert_eq!(manager.poll(0), 0, "serving");
     assert_eq!(manager.thread().poll(0), IN, "another thread");
     a.free(&manager.answer(&a, &empty()));
@@ -108,7 +106,7 @@ fn poll_while_serving_and_calling(t: &Stage) {
     manager.wait_call();
     manager.answer(&other, &empty());
     // Waiting for a reply: nothing until it is there.
-    a.send(|c| c.transaction(&a.place(on_b, 3, &empty())));
+    a.send_call(on_b, 3, &empty());
     assert_eq!(a.poll(0), 0, "calling");
     b.wait_call();
     b.reply(&empty());
@@ -179,8 +177,7 @@ fn calls_outside_the_pool(t: &Stage) {
     let stranger = client.thread();
     stranger.round_trip(0, &manager, &bytes(b"from"), &bytes(b"outside"));
     // A reply without a call, from a thread that is in no pool either.
-    let mut commands = Commands::new();
-    commands.reply(&stranger.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&stranger.place(0, 0, &empty())));
     stranger.try_write(&commands);
     assert_eq!(stranger.drain(), [Return::FailedReply]);
     // It is called back in spite of that: it waits.

@@ -141,7 +141,7 @@ fn acknowledgement_comes_with_the_reply(t: &Stage) {
 
 fn acknowledgement_does_not_wake(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     client.park();
     server.wait_call();
     assert!(client.actor.is_blocked());
@@ -150,7 +150,7 @@ fn acknowledgement_does_not_wake(t: &Stage) {
 
 fn one_call_at_a_time_per_thread(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::FailedReply);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(client.extended_error(), failed(errno));
@@ -161,8 +161,7 @@ fn one_call_at_a_time_per_thread(t: &Stage) {
 
 fn call_waits_until_it_is_read(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"patient"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(b"patient"));
     let call = server.wait_call();
     assert_eq!(server.data(&call), b"patient");
     assert!(client.actor.is_blocked());
@@ -185,8 +184,7 @@ fn scatter_gather_commands_without_objects(t: &Stage) {
     assert_eq!(client.data(&client.wait_reply()), b"answer");
     for buffers_size in [4, 7, 1 << 40, u64::MAX - 7] {
         let data = client.place(0, 5, &bytes(b"question"));
-        let mut commands = Commands::new();
-        commands.transaction_sg(&BinderTransactionDataSg { data, buffers_size });
+        let commands = stream(|c| c.transaction_sg(&BinderTransactionDataSg { data, buffers_size }));
         client.start(&commands);
         assert_eq!(client.wait_refusal(), Return::FailedReply, "{buffers_size}");
     }

@@ -76,8 +76,7 @@ fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Err
 fn commands_and_returns(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     take_tags(t, &client);
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer")));
+    let commands = stream(|c| c.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer"))));
     let size = commands.len() as u64;
     let write = client.arena.place(commands.as_bytes());
     let read = client.arena.reserve(ROOM);
@@ -128,8 +127,7 @@ fn blocks(t: &Stage) {
         let place = client.arena.place(&pattern(100, seed));
         parcel.block_at(tagged(place, TAG), 100);
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     for seed in 0..2 {
         assert_eq!(server.received_block(&call, seed as u64), pattern(100, seed));
     }
@@ -212,8 +210,7 @@ fn checked_in_blocks(t: &Stage) {
         parcel.block_at(tagged(memory, tag), 64);
         parcel.call(&client)
     };
-    client.start_sg(&parcel(RIGHT));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel(RIGHT));
     assert_eq!(server.received_block(&call, 0), [0; 64]);
     finish(&server, &client, &call);
     assert_eq!(client.refused_sg(&parcel(WRONG)), failed(Errno::EINVAL));
@@ -230,8 +227,7 @@ fn checked_in_commands_and_returns(t: &Stage) {
     client.nonblocking(true);
     for (tag, errno) in [(WRONG, Errno::EFAULT), (RIGHT, DONE)] {
         // An error on the thread is work that needs no second process.
-        let mut refused = Commands::new();
-        refused.transaction(&client.place(NO_HANDLE, 0, &empty()));
+        let refused = stream(|c| c.transaction(&client.place(NO_HANDLE, 0, &empty())));
         client.try_write(&refused);
         assert_eq!(write_and_read(&client, commands, 0, tagged(memory, tag)).0, errno, "tag {tag}");
     }

@@ -143,8 +143,7 @@ fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) 
     for code in 0..3 {
         server.park();
         holder.hold(&server);
-        client.start_call(0, code, &bytes(b"meanwhile"));
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, code, &bytes(b"meanwhile"));
         holder.let_go(&server);
         let call = call_after_a_disturbance(&server);
         assert_eq!((call.code, server.data(&call)), (code, b"meanwhile".to_vec()));
@@ -177,7 +176,7 @@ fn held_while_serving(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
     holder.hold(&server);
     client.actor.expect_blocked();
     let other = t.client();
-    other.send(|c| c.transaction(&other.place(0, 1, &empty())));
+    other.send_call(0, 1, &empty());
     holder.let_go(&server);
     server.free(&call);
     assert_eq!(client.data(&server.answer(&client, &bytes(b"at last"))), b"at last");
@@ -272,8 +271,7 @@ fn another_program_by_a_second_thread(t: &Stage) {
     let slot = second.actor.number(Op::Exec { slot: Some(second.slot) }).expect("exec") as usize;
     let after = Port::at(second.actor.clone(), &second.arena, slot);
     assert_ne!(after.extended_error(), super::NO_ERROR);
-    let mut commands = Commands::new();
-    commands.transaction(&empty().to_handle(0, 9, TransactionFlags::ONE_WAY));
+    let commands = stream(|c| c.transaction(&empty().to_handle(0, 9, TransactionFlags::ONE_WAY)));
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
     assert_eq!(manager.wait_call().code, 9);
     // The record ends, and is made again.

@@ -49,7 +49,7 @@ fn exit_while_serving_nested_calls(t: &Stage) {
 
 fn exit_while_calling(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     exit(&client);
     // The call is on its way all the same.
     let call = server.wait_call();
@@ -60,7 +60,7 @@ fn exit_while_calling(t: &Stage) {
 
 fn exit_with_a_reply_unread(t: &Stage) {
     let (server, client) = (t.manager(), t.client_with(page()));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(&vec![7; page()]));
     exit(&client);
@@ -78,10 +78,9 @@ fn exit_with_a_reply_unread(t: &Stage) {
 
 fn exit_with_a_call_back_unread(t: &Stage) {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
     exit(&a);
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     b.reply(&empty());
@@ -91,8 +90,7 @@ fn exit_with_a_call_back_unread(t: &Stage) {
 
 fn exit_with_an_error_unread(t: &Stage) {
     let client = t.client();
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(super::NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.try_write(&commands);
     exit(&client);
     assert_eq!(client.drain(), []);
@@ -101,7 +99,7 @@ fn exit_with_an_error_unread(t: &Stage) {
 
 fn lesson_r11_c16_exit_with_counts_unread(t: &Stage) {
     let (manager, owner) = (t.manager(), t.server());
-    owner.send(|c| c.transaction(&owner.place(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)))));
+    owner.send_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let call = manager.wait_call();
     exit(&owner);
     owner.enter_looper();
@@ -145,8 +143,7 @@ fn many_threads_keep_apart(t: &Stage) {
         for (number, thread) in threads.iter().enumerate() {
             let said = bytes(&[round, number as u8]);
             thread.round_trip(0, &server, &said, &said);
-            let mut commands = Commands::new();
-            commands.transaction(&thread.place(super::NO_HANDLE, 0, &empty()));
+            let commands = stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty())));
             thread.try_write(&commands);
             if number % 3 == 0 {
                 exit(thread);

@@ -68,8 +68,7 @@ fn send_lingering(client: &Port) -> Option<Lingering> {
 fn free_and_linger(port: &Port, call: &BinderTransactionData) {
     // So that the oneway call cannot be delivered.
     port.actor.limit_all_files();
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let commands = stream(|c| c.free_buffer(call.buffer));
     port.start(&commands);
     port.actor.expect_stuck();
 }
@@ -78,8 +77,7 @@ fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
     t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     server.answer(&client, &empty());
     let other = server.actor.thread();
     let device = number_of_device(&server);
@@ -100,8 +98,7 @@ fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
     t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     server.answer(&client, &empty());
     let number = server.received_array(&call, 1)[0];
     let lingering = send_lingering(&client).unwrap_or_else(|| t.lacks("userfaultfd"));
@@ -183,8 +180,7 @@ fn while_others_are_killed(t: &Stage) {
     let (manager, clients) = (t.manager(), [t.client(), t.client(), t.client()]);
     clients[0].call(&manager, 0, 0, &bytes(b"served"));
     for client in &clients[1..] {
-        client.start_call(0, 0, &bytes(b"waiting"));
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, 0, &bytes(b"waiting"));
     }
     for port in clients.iter().chain([&manager]) {
         port.actor.kill();

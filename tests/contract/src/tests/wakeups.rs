@@ -400,7 +400,7 @@ fn oneway_call(t: &Stage) {
 /// A client that has made a call and waits, and the server that serves it.
 fn called(t: &Stage, server: Port) -> (Port, Port) {
     let client = t.client();
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     (client, server)
 }
@@ -420,7 +420,7 @@ fn refusal_when_the_server_exits(t: &Stage) {
 fn refusal_of_what_is_undeliverable(t: &Stage) {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
-        client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+        client.send_call(0, 0, &empty());
         (client, server)
     };
     let event = |server: &Port| unwritable_read(server);
@@ -442,7 +442,7 @@ pub(super) fn unwritable_read(port: &Port) {
 fn call_back(t: &Stage) {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
-        client.send(|c| c.transaction(&client.place(0, 0, &object(NODE))));
+        client.send_call(0, 0, &object(NODE));
         let call = server.wait_call();
         let handle = server.object(&call).handle();
         (client, (server, handle))

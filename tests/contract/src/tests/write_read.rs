@@ -59,8 +59,7 @@ fn returns_beyond_the_last_address(t: &Stage) {
 
 /// Leaves an error on the thread: work that needs no second process.
 fn leave_work(port: &Port) {
-    let mut commands = Commands::new();
-    commands.transaction(&port.place(NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())));
     port.try_write(&commands);
 }
 
@@ -90,8 +89,7 @@ fn continued_read_of_an_acknowledgement(t: &Stage) {
     // A driver may acknowledge later replies in another way than the first.
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());
-        let mut reply = Commands::new();
-        reply.reply(&manager.place(0, 0, &empty()));
+        let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
         let commands = reply.as_bytes().to_vec();
         let outcome =
             manager.raw(WriteReadOp { commands, room: ROOM, read_consumed: 12, ..Default::default() });
@@ -113,8 +111,7 @@ fn continued_write_starts_where_it_stopped(t: &Stage) {
 
 fn unknown_command_stops_the_write(t: &Stage) {
     let port = t.client();
-    let mut commands = Commands::new();
-    commands.free_buffer(0).enter_looper().command(0xdead_beef, &0u32).enter_looper();
+    let commands = stream(|c| c.free_buffer(0).enter_looper().command(0xdead_beef, &0u32).enter_looper());
     let outcome = port.try_write(&commands);
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 16));
 }
@@ -145,8 +142,7 @@ fn every_unknown_code_is_invalid(t: &Stage) {
 fn rejected_commands(t: &Stage) {
     let port = t.client();
     for code in [BC_ATTEMPT_ACQUIRE, BC_ACQUIRE_RESULT] {
-        let mut commands = Commands::new();
-        commands.enter_looper().command(code, &0u64);
+        let commands = stream(|c| c.enter_looper().command(code, &0u64));
         let outcome = port.try_write(&commands);
         assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 4), "{code:#x}");
     }
@@ -218,8 +214,7 @@ fn commands_before_an_unreadable_one_run(t: &Stage) {
 
 fn lesson_c15_unwritable_returns(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let outcome = manager.raw(WriteReadOp {
         read_buffer: Some(BAD_ADDRESS),
         read_size: Some(ROOM as u64),
@@ -264,7 +259,7 @@ fn unwritable_returns_are_noticed_before_a_wait(t: &Stage) {
 
 fn reply_is_not_lost_to_unwritable_returns(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
     read_in_vain(&client, &Commands::new());
@@ -275,8 +270,7 @@ fn acknowledgement_is_not_lost_to_unwritable_returns(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());
-        let mut commands = Commands::new();
-        commands.reply(&manager.place(0, 0, &empty()));
+        let commands = stream(|c| c.reply(&manager.place(0, 0, &empty())));
         read_in_vain(&manager, &commands);
         client.wait_reply();
         assert_eq!(manager.drain(), [Return::TransactionComplete]);
@@ -300,8 +294,7 @@ fn unread_failed_reply_stops_the_next_write(t: &Stage) {
         });
         read_in_vain(&manager, &commands);
         assert_eq!(client.wait_refusal(), Return::FailedReply);
-        let mut wrong = Commands::new();
-        wrong.command(0xdead_beef, &0u32);
+        let wrong = stream(|c| c.command(0xdead_beef, &0u32));
         let outcome = manager.raw(WriteReadOp {
             commands: wrong.as_bytes().to_vec(),
             room: ROOM,
@@ -317,8 +310,7 @@ fn unread_failed_reply_stops_the_next_write(t: &Stage) {
 /// A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
 fn commands_beyond_the_last_address(t: &Stage) {
     let port = t.client();
-    let mut commands = Commands::new();
-    commands.enter_looper().command(0xdead_beef, &0u32);
+    let commands = stream(|c| c.enter_looper().command(0xdead_beef, &0u32));
     let outcome = port.raw(WriteReadOp {
         commands: commands.as_bytes().to_vec(),
         write_size: Some(u64::MAX),
@@ -337,8 +329,7 @@ fn failed_reply_stops_the_write(t: &Stage) {
         if with_objects {
             (reply.offsets_size, reply.offsets) = (8, BAD_ADDRESS);
         }
-        let mut commands = Commands::new();
-        commands.reply(&reply).command(0xdead_beef, &0u32);
+        let commands = stream(|c| c.reply(&reply).command(0xdead_beef, &0u32));
         manager.start(&commands);
         let outcome = manager.finish_raw();
         assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
@@ -351,8 +342,7 @@ fn failed_reply_stops_the_write(t: &Stage) {
 
 fn failed_call_stops_the_write(t: &Stage) {
     let port = t.client();
-    let mut commands = Commands::new();
-    commands.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32);
+    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32));
     port.start(&commands);
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
@@ -385,8 +375,7 @@ fn would_block(t: &Stage) {
     port.nonblocking(true);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EAGAIN, 0));
-    let mut commands = Commands::new();
-    commands.enter_looper().free_buffer(0);
+    let commands = stream(|c| c.enter_looper().free_buffer(0));
     port.start(&commands);
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EAGAIN, 16), "the write was carried out");
@@ -407,8 +396,7 @@ fn interrupted(t: &Stage) {
 
 fn write_is_done_before_an_interrupted_read(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 5, &bytes(b"once"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 5, &bytes(b"once"));
     client.actor.interrupt();
     let outcome = client.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINTR, 68));
@@ -419,8 +407,7 @@ fn write_is_done_before_an_interrupted_read(t: &Stage) {
 fn lesson_c17_payload_beyond_the_size(t: &Stage) {
     let (manager, client) = (t.manager(), t.client());
     let call = client.call(&manager, 0, 0, &pattern_parcel());
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let commands = stream(|c| c.free_buffer(call.buffer));
     let commands = commands.as_bytes().to_vec();
     let outcome = manager.raw(WriteReadOp { commands, write_size: Some(6), ..Default::default() });
     match outcome.errno {
@@ -482,10 +469,8 @@ fn misuse_is_no_error(t: &Stage) {
 
 fn one_call_per_read(t: &Stage) {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
-    first.start_call(0, 1, &empty());
-    first.actor.expect_blocked();
-    second.start_call(0, 2, &empty());
-    second.actor.expect_blocked();
+    first.start_blocking_call(0, 1, &empty());
+    second.start_blocking_call(0, 2, &empty());
     let outcome = manager.raw(WriteReadOp { room: 4096, ..Default::default() });
     let calls: Vec<_> = outcome
         .returns()
@@ -507,7 +492,7 @@ fn other_items_are_batched(t: &Stage) {
     for ptr in 1..=3 {
         parcel.object(&FlatBinderObject::binder(ptr * 16, 0));
     }
-    client.send(|c| c.transaction(&client.place(0, 0, &parcel)));
+    client.send_call(0, 0, &parcel);
     manager.wait_call();
     manager.reply(&empty());
     let outcome = client.raw(WriteReadOp { room: ROOM, ..Default::default() });
@@ -521,10 +506,8 @@ fn other_items_are_batched(t: &Stage) {
 fn rest_goes_to_another_waiter(t: &Stage) {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
     // Two calls are queued to the process while nobody waits; two threads then serve both.
-    first.start_call(0, 1, &empty());
-    first.actor.expect_blocked();
-    second.start_call(0, 2, &empty());
-    second.actor.expect_blocked();
+    first.start_blocking_call(0, 1, &empty());
+    second.start_blocking_call(0, 2, &empty());
     let helper = manager.looper();
     assert_eq!(manager.wait_call().code, 1);
     assert_eq!(helper.wait_call().code, 2);

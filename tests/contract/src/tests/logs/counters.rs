@@ -47,14 +47,12 @@ fn commands_and_returns_of_a_process(t: &Stage) {
 fn rejected_commands_count(t: &Stage) {
     let logs = Logs::of(t);
     let client = t.client();
-    let mut commands = Commands::new();
-    commands.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper();
+    let commands = stream(|c| c.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper());
     let outcome = client.try_write(&commands);
     assert_eq!(outcome.errno, nix::errno::Errno::EINVAL, "there is no handle 3");
     let wanted = [("BC_FREE_BUFFER", 1), ("BC_DEAD_BINDER_DONE", 1), ("BC_REQUEST_FREEZE_NOTIFICATION", 1)];
     assert_eq!(named(&logs.stats_of(&client).counters.commands), wanted);
-    let mut unknown = Commands::new();
-    unknown.command(codes::BC_ACQUIRE_RESULT, &0u32);
+    let unknown = stream(|c| c.command(codes::BC_ACQUIRE_RESULT, &0u32));
     client.try_write(&unknown);
     let refused = client.refused(&client.place(7, 0, &empty()));
     assert_eq!(refused, Return::FailedReply);
@@ -197,8 +195,7 @@ fn space_of_a_process(t: &Stage) {
     };
     let all = SPACE as i64 / 2;
     assert_eq!(stats(), (all, 0, Some(0)));
-    client.start_call(0, 0, &bytes(&[1; 1000]));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(&[1; 1000]));
     assert_eq!(stats(), (all, 1, Some(1)), "a call takes none of it");
     let call = manager.wait_call();
     manager.answer(&client, &empty());

@@ -270,8 +270,7 @@ fn read_in_pieces_while_processes_come_and_go(t: &Stage) {
     for _ in 0..5 {
         let clients: Vec<_> = (0..4).map(|_| t.client()).collect();
         for client in &clients {
-            client.start_call(0, 0, &bytes(b"waits"));
-            client.actor.expect_blocked();
+            client.start_blocking_call(0, 0, &bytes(b"waits"));
         }
         let mut text = Vec::new();
         let mut file = std::fs::File::open(logs.path("state")).expect("open");

@@ -234,8 +234,8 @@ fn failures_of_calls(t: &Stage) {
     check(&data, error);
     freezer.thaw().expect("thaw");
     // Before the first one is answered.
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(0, 7, &empty())).transaction(&client.place(0, 8, &empty()));
+    let commands =
+        stream(|c| c.transaction(&client.place(0, 7, &empty())).transaction(&client.place(0, 8, &empty())));
     client.start(&commands);
     client.wait_refusal();
     let (made, refused) = (sent_by(t, logs.log(), &client), sent_by(t, logs.failed(), &client));
@@ -265,8 +265,7 @@ fn failures_of_replies(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     // There is nothing to reply to.
     let data = server.place(0, 0, &bytes(b"why"));
-    let mut commands = Commands::new();
-    commands.reply(&data);
+    let commands = stream(|c| c.reply(&data));
     server.start(&commands);
     server.wait_refusal();
     let entry = only(sent_by(t, logs.failed(), &server));

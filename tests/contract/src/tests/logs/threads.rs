@@ -225,8 +225,7 @@ fn transactions_name_who_has_any(t: &Stage) {
     let (server, client) = (t.manager(), t.client());
     let (_idle, helper) = (client.thread(), server.looper());
     helper.park();
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     helper.wait_call();
     let calling = logs.transactions(&client).expect("it calls");
     let thread = only(calling.threads);

@@ -34,8 +34,7 @@ fn transaction(work: Work) -> Transaction {
 fn call_for_any_thread(t: &Stage) {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 5, &bytes(b"waits"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 5, &bytes(b"waits"));
     let process = logs.process(&server);
     let call = transaction(only(process.work));
     let server_pid = t.task_of(&server).process;
@@ -70,7 +69,7 @@ fn call_for_a_thread(t: &Stage) {
 fn reply_that_is_not_read(t: &Stage) {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 3, &empty())));
+    client.send_call(0, 3, &empty());
     server.wait_call();
     server.reply(&bytes(b"answer"));
     let thread = logs.thread(&client);
@@ -140,7 +139,7 @@ fn completions_without_words(t: &Stage) {
 fn failure(t: &Stage) {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.kill();
     let work = until("the caller is told", || {
