@@ -58,7 +58,7 @@ struct Record {
 
 /// Runs the tests that the arguments select, and returns how many failed.
 pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
-    let tests: Vec<Test> = match &args.named {
+    let tests: Vec<&Test> = match &args.named {
         Some(path) => suite::named(&std::fs::read_to_string(path).context("read the tests' names")?),
         None => suite::select(&args.filter).collect(),
     };

@@ -46,7 +46,9 @@ impl std::fmt::Display for Driver {
 }
 
 /// One test: it passes if the function returns, and fails if it panics.
-pub struct Case {
+pub struct Test {
+    /// Its module and its line.
+    pub place: (&'static str, u32),
     /// Its name within the group.
     pub short: &'static str,
     /// The rules of the contract that it checks.
@@ -55,70 +57,61 @@ pub struct Case {
     pub run: fn(&Stage),
 }
 
-/// The tests of one subject.
-pub struct Group {
-    /// The subject.
-    pub name: &'static str,
-    /// Whether processes and threads go on by themselves and meet in the driver when they like: these tests have all CPUs.
-    /// In all others a thread is told one step after the other, and a second CPU would only spin for locks of the first.
-    pub at_once: bool,
-    /// Its tests.
-    pub cases: &'static [Case],
-}
-
-/// A test with the name of its group.
-#[derive(Clone, Copy)]
-pub struct Test {
-    group: &'static Group,
-    short: &'static str,
-    /// The rules of the contract that it checks.
-    pub rules: &'static [&'static str],
-    /// What it does.
-    pub run: fn(&Stage),
-}
-
 impl Test {
+    /// The name of the module in [`tests`] that it is in, or below which its module is.
+    fn group(&self) -> &'static str {
+        self.place.0.split("::").nth(2).expect("a module of tests")
+    }
+
     /// Whether it has all CPUs.
     pub fn at_once(&self) -> bool {
-        self.group.at_once
+        tests::AT_ONCE.contains(&self.group())
     }
 
     /// The full name, `group::test`.
     pub fn name(&self) -> String {
-        format!("{}::{}", self.group.name, self.short)
+        format!("{}::{}", self.group(), self.short)
     }
 }
 
-/// Declares a module's tests: each name, the rules that it checks, and what it does, where that is no function of its name.
+/// Declares a test: its name, the rules that it checks, and what it does. The linker puts all of them in a row.
 #[macro_export]
-macro_rules! cases {
-    ($group:literal $(, $at_once:ident)?: $($name:ident [$($rule:literal),* $(,)?] $(= $run:expr)?),* $(,)?) => {
-        /// The tests of this module.
-        pub const GROUP: $crate::suite::Group = $crate::suite::Group {
-            name: $group,
-            at_once: $crate::cases!(@at_once $($at_once)?),
-            cases: &[$($crate::suite::Case {
+macro_rules! case {
+    ($name:ident, [$($rule:literal),* $(,)?], $run:expr $(,)?) => {
+        const _: () = {
+            static TEST: $crate::suite::Test = $crate::suite::Test {
+                place: (module_path!(), line!()),
                 short: stringify!($name),
                 rules: &[$($rule),*],
-                run: $crate::cases!(@run $name $($run)?),
-            }),*],
+                run: $run,
+            };
+            #[used]
+            #[link_section = "contract_tests"]
+            static IN_THE_ROW: &$crate::suite::Test = &TEST;
         };
     };
-    (@at_once) => { false };
-    (@at_once at_once) => { true };
-    (@run $function:ident) => { $function };
-    (@run $name:ident $run:expr) => { $run };
 }
 
-/// All tests, in the order of the groups.
-pub fn all() -> impl Iterator<Item = Test> {
-    tests::GROUPS.iter().flat_map(|group| {
-        group.cases.iter().map(|case| Test { group, short: case.short, rules: case.rules, run: case.run })
-    })
+extern "C" {
+    #[link_name = "__start_contract_tests"]
+    static FIRST: [usize; 0];
+    #[link_name = "__stop_contract_tests"]
+    static END: [usize; 0];
+}
+
+/// All tests, in the order of their modules and lines.
+pub fn all() -> impl Iterator<Item = &'static Test> {
+    let (first, end) = ((&raw const FIRST).cast::<&Test>(), (&raw const END).cast::<&Test>());
+    // SAFETY: the linker defines both symbols, one at the beginning and one behind the end of the section, in which there is
+    // nothing but the references that `case!` puts there.
+    let row = unsafe { std::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
+    let mut tests = row.to_vec();
+    tests.sort_by_key(|test| test.place);
+    tests.into_iter()
 }
 
 /// The tests that any of the filters selects, by a part of the name or by a rule; without a filter, all.
-pub fn select(filters: &[String]) -> impl Iterator<Item = Test> + '_ {
+pub fn select(filters: &[String]) -> impl Iterator<Item = &'static Test> + '_ {
     all().filter(move |test| {
         let name = test.name();
         let is_wanted = |filter: &String| name.contains(filter) || test.rules.contains(&filter.as_str());
@@ -127,7 +120,7 @@ pub fn select(filters: &[String]) -> impl Iterator<Item = Test> + '_ {
 }
 
 /// The tests of these names, one a line, in that order. A name that no test has is passed over.
-pub fn named(names: &str) -> Vec<Test> {
+pub fn named(names: &str) -> Vec<&'static Test> {
     let by_name: HashMap<_, _> = all().map(|test| (test.name(), test)).collect();
     names.lines().filter_map(|name| by_name.get(name).copied()).collect()
 }

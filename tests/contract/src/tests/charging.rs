@@ -7,15 +7,6 @@ use super::*;
 use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
 
-cases! { "charging", at_once:
-    receiver_pays ["ALLOC-5"],
-    limit_of_the_receiver_is_kept ["ALLOC-5", "TXN-19"],
-    reclaim_of_one_cgroup ["ALLOC-5"],
-    lesson_s17_a_space_gives_up_its_own_idle_pages ["ALLOC-5", "TXN-19", "lesson S17"],
-    nobody_is_killed_for_a_page_table ["ALLOC-5", "TXN-19"],
-    nobody_pays_by_default ["ALLOC-5"],
-}
-
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
 
@@ -60,7 +51,7 @@ fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
     client.free(&manager.answer(client, &empty()));
 }
 
-fn receiver_pays(t: &Stage) {
+case!(receiver_pays, ["ALLOC-5"], |t| {
     needs_charging(t);
     let (manager, client) = (t.manager(), t.client());
     let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
@@ -70,9 +61,9 @@ fn receiver_pays(t: &Stage) {
     let after = (receiver.charged(), sender.charged());
     assert!(after.0 >= before.0 + 240 * PIECE as u64, "{before:?} {after:?}");
     assert!(after.1 <= before.1 + slack(), "{before:?} {after:?}");
-}
+});
 
-fn limit_of_the_receiver_is_kept(t: &Stage) {
+case!(limit_of_the_receiver_is_kept, ["ALLOC-5", "TXN-19"], |t| {
     needs_charging(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
@@ -86,9 +77,9 @@ fn limit_of_the_receiver_is_kept(t: &Stage) {
     assert!(cgroup.read("memory.events").contains("oom_kill 0"), "{}", cgroup.read("memory.events"));
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn reclaim_of_one_cgroup(t: &Stage) {
+case!(reclaim_of_one_cgroup, ["ALLOC-5"], |t| {
     needs_charging(t);
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
@@ -105,10 +96,10 @@ fn reclaim_of_one_cgroup(t: &Stage) {
         shrinker.pages()
     );
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 2)), &empty());
-}
+});
 
-/// At the limit, pages that a space needs come from its own that are idle, where there are no others.
-fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
+// At the limit, pages that a space needs come from its own that are idle, where there are no others.
+case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "lesson S17"], |t| {
     needs_charging(t);
     let (manager, client, other) = (t.manager_with(4 << 20), t.client(), t.client());
     let cgroup = Cgroup::of(t, &manager);
@@ -127,10 +118,10 @@ fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
     assert!(third.buffer > middle.buffer);
     assert!(cgroup.charged() <= limit);
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
-}
+});
 
-/// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
-fn nobody_is_killed_for_a_page_table(t: &Stage) {
+// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
+case!(nobody_is_killed_for_a_page_table, ["ALLOC-5", "TXN-19"], |t| {
     needs_charging(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
@@ -147,9 +138,9 @@ fn nobody_is_killed_for_a_page_table(t: &Stage) {
     assert!(cgroup.read("memory.events").contains("oom_kill 0"), "{}", cgroup.read("memory.events"));
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
     manager.free(&manager.wait_call());
-}
+});
 
-fn nobody_pays_by_default(t: &Stage) {
+case!(nobody_pays_by_default, ["ALLOC-5"], |t| {
     if is_charging() {
         return;
     }
@@ -160,4 +151,4 @@ fn nobody_pays_by_default(t: &Stage) {
     let before = cgroup.charged();
     send_unread(&client, &manager, &pattern(sent, 1));
     assert!(cgroup.charged() < before + slack(), "{before} {}", cgroup.charged());
-}
+});

@@ -4,48 +4,22 @@
 use super::nested::couple;
 use super::*;
 
-cases! { "deaths", at_once:
-    callee_before_it_reads ["TXN-7", "REL-2", "TREL-1"],
-    callee_while_it_serves ["TREL-1", "REL-2"],
-    callee_after_it_has_replied ["TXN-13", "TXN-14"],
-    callee_while_waiting_for_work ["REL-2"],
-    callee_with_many_callers ["REL-2", "TREL-1"],
-    caller_before_delivery ["TREL-1", "TXN-5"],
-    caller_while_served ["TXN-13", "TXN-25"],
-    caller_after_the_reply ["REL-2", "OBJ-13"],
-    caller_with_its_space_full ["REL-2", "OBJ-13"],
-    middle_of_a_chain ["TXN-26", "TREL-1"],
-    end_of_a_chain ["TREL-1"],
-    start_of_a_chain ["TXN-13", "TXN-26"],
-    partner_of_a_call_back ["TREL-1", "TXN-11"],
-    who_called_back ["TREL-1", "TXN-11", "TXN-26"],
-    first_partner_in_a_circle ["TREL-1", "TXN-11", "TXN-26"],
-    second_partner_in_a_circle ["TREL-1", "TXN-11", "TXN-26"],
-    everyone_in_a_circle ["TREL-1", "TXN-11"],
-    both_at_once ["REL-2", "TREL-1"],
-    lesson_c12_threads_in_every_state ["REL-2", "TREL-1"],
-    holder_with_everything ["REL-2", "NODE-10"],
-    owner_with_handles_everywhere ["NODE-12", "REL-2"],
-    object_in_an_unread_reply ["OBJ-13", "REL-2"],
-    ten_managers ["CTX-5", "REL-2"],
-}
-
-fn callee_before_it_reads(t: &Stage) {
+case!(callee_before_it_reads, ["TXN-7", "REL-2", "TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.start_blocking_call(0, 0, &bytes(b"unread"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-}
+});
 
-fn callee_while_it_serves(t: &Stage) {
+case!(callee_while_it_serves, ["TREL-1", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.call(&server, 0, 0, &bytes(b"read"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-}
+});
 
-fn callee_after_it_has_replied(t: &Stage) {
+case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 0, &empty());
     server.wait_call();
@@ -54,17 +28,17 @@ fn callee_after_it_has_replied(t: &Stage) {
     let reply = client.wait_reply();
     assert_eq!(client.data(&reply), b"a legacy");
     client.free(&reply);
-}
+});
 
-fn callee_while_waiting_for_work(t: &Stage) {
+case!(callee_while_waiting_for_work, ["REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.round_trip(0, &server, &empty(), &empty());
     server.park();
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-}
+});
 
-fn callee_with_many_callers(t: &Stage) {
+case!(callee_with_many_callers, ["REL-2", "TREL-1"], |t| {
     let server = t.manager();
     let helper = server.looper();
     let callers: Vec<Port> = (0..8).map(|_| t.client()).collect();
@@ -78,9 +52,9 @@ fn callee_with_many_callers(t: &Stage) {
     for caller in &callers {
         assert_eq!(caller.wait_refusal(), Return::DeadReply);
     }
-}
+});
 
-fn caller_before_delivery(t: &Stage) {
+case!(caller_before_delivery, ["TREL-1", "TXN-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.start_blocking_call(0, 3, &bytes(b"orphan"));
     client.kill();
@@ -92,9 +66,9 @@ fn caller_before_delivery(t: &Stage) {
     server.reply(&empty());
     assert_eq!(server.wait_call().code, 4);
     server.answer(&next, &empty());
-}
+});
 
-fn caller_while_served(t: &Stage) {
+case!(caller_while_served, ["TXN-13", "TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
@@ -106,9 +80,9 @@ fn caller_while_served(t: &Stage) {
     assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::FailedReply);
     let next = t.client();
     next.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn caller_after_the_reply(t: &Stage) {
+case!(caller_after_the_reply, ["REL-2", "OBJ-13"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 0, &empty());
     server.wait_call();
@@ -116,9 +90,9 @@ fn caller_after_the_reply(t: &Stage) {
     client.kill();
     let next = t.client();
     next.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn caller_with_its_space_full(t: &Stage) {
+case!(caller_with_its_space_full, ["REL-2", "OBJ-13"], |t| {
     let server = t.manager();
     for _ in 0..3 {
         let client = t.client_with(64 << 10);
@@ -128,7 +102,7 @@ fn caller_with_its_space_full(t: &Stage) {
         }
         client.kill();
     }
-}
+});
 
 /// Three processes in a chain: a calls b, b calls c, and c serves.
 fn chain(t: &Stage) -> (Port, Port, Port) {
@@ -140,7 +114,7 @@ fn chain(t: &Stage) -> (Port, Port, Port) {
     (a, b, c)
 }
 
-fn middle_of_a_chain(t: &Stage) {
+case!(middle_of_a_chain, ["TXN-26", "TREL-1"], |t| {
     let (a, b, c) = chain(t);
     b.kill();
     // C tells the start of the chain when its end replies, ours at once.
@@ -153,26 +127,26 @@ fn middle_of_a_chain(t: &Stage) {
         assert_eq!(a.wait_refusal(), Return::DeadReply);
     }
     a.round_trip(0, &c, &bytes(b"they still"), &bytes(b"know each other"));
-}
+});
 
-fn end_of_a_chain(t: &Stage) {
+case!(end_of_a_chain, ["TREL-1"], |t| {
     let (a, b, c) = chain(t);
     c.kill();
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     assert!(a.actor.is_blocked());
     assert_eq!(a.data(&b.answer(&a, &bytes(b"sorry"))), b"sorry");
-}
+});
 
-fn start_of_a_chain(t: &Stage) {
+case!(start_of_a_chain, ["TXN-13", "TXN-26"], |t| {
     let (a, b, c) = chain(t);
     a.kill();
     assert!(b.actor.is_blocked());
     assert_eq!(b.data(&c.answer(&b, &bytes(b"done"))), b"done");
     b.reply(&bytes(b"to nobody"));
     b.round_trip(0, &c, &empty(), &empty());
-}
+});
 
-fn partner_of_a_call_back(t: &Stage) {
+case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
     for inner_is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
         a.send_call(on_b, 1, &empty());
@@ -187,11 +161,11 @@ fn partner_of_a_call_back(t: &Stage) {
         b.round_trip(0, &manager, &empty(), &empty());
         manager.kill();
     }
-}
+});
 
-/// Who serves a call back from the process that it has called hears of that one's death when it has
-/// replied.
-fn who_called_back(t: &Stage) {
+// Who serves a call back from the process that it has called hears of that one's death when it has
+// replied.
+case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     for is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
         a.send_call(on_b, 1, &empty());
@@ -209,7 +183,7 @@ fn who_called_back(t: &Stage) {
         a.round_trip(0, &manager, &empty(), &empty());
         manager.kill();
     }
-}
+});
 
 /// A circle: a calls b, b calls c, and c calls a, whose waiting thread serves that.
 fn circle(t: &Stage) -> (Port, Port, Port) {
@@ -224,16 +198,16 @@ fn circle(t: &Stage) -> (Port, Port, Port) {
     (a, b, c)
 }
 
-fn first_partner_in_a_circle(t: &Stage) {
+case!(first_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     let (a, b, c) = circle(t);
     b.kill();
     assert_eq!(c.data(&a.answer(&c, &bytes(b"back"))), b"back");
     c.reply(&bytes(b"to nobody"));
     assert_eq!(a.wait_refusal(), Return::DeadReply);
     a.round_trip(0, &c, &empty(), &empty());
-}
+});
 
-fn second_partner_in_a_circle(t: &Stage) {
+case!(second_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     let (a, b, c) = circle(t);
     c.kill();
     // C lets b wait until a has replied to whom is dead. Told at once, b may reply before a does.
@@ -247,19 +221,19 @@ fn second_partner_in_a_circle(t: &Stage) {
         a.reply(&bytes(b"to nobody"));
     }
     assert_eq!(a.data(&a.wait_reply()), b"sorry");
-}
+});
 
-/// What has not been read of a reply that had to wait goes with the thread that it waits for.
-fn everyone_in_a_circle(t: &Stage) {
+// What has not been read of a reply that had to wait goes with the thread that it waits for.
+case!(everyone_in_a_circle, ["TREL-1", "TXN-11"], |t| {
     let (a, b, c) = circle(t);
     c.kill();
     b.kill();
     a.kill();
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn both_at_once(t: &Stage) {
+case!(both_at_once, ["REL-2", "TREL-1"], |t| {
     for _ in 0..10 {
         let (server, client) = (t.manager(), t.client());
         client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
@@ -272,9 +246,9 @@ fn both_at_once(t: &Stage) {
     }
     let (server, client) = (t.manager(), t.client());
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c12_threads_in_every_state(t: &Stage) {
+case!(lesson_c12_threads_in_every_state, ["REL-2", "TREL-1"], |t| {
     let (manager, victim, peer) = (t.manager(), t.server(), t.server());
     let on_victim = introduce(&manager, &victim, FlatBinderObject::binder(0x10, 0), &peer);
     let on_peer = introduce(&manager, &peer, FlatBinderObject::binder(0x20, 0), &victim);
@@ -293,9 +267,9 @@ fn lesson_c12_threads_in_every_state(t: &Stage) {
     assert_eq!(second.wait_refusal(), Return::DeadReply);
     third.reply(&empty());
     peer.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn holder_with_everything(t: &Stage) {
+case!(holder_with_everything, ["REL-2", "NODE-10"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     for ptr in 1..=5 {
         introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder);
@@ -308,9 +282,9 @@ fn holder_with_everything(t: &Stage) {
     owner.reply(&empty());
     owner.free(&call);
     owner.expect_forgotten();
-}
+});
 
-fn owner_with_handles_everywhere(t: &Stage) {
+case!(owner_with_handles_everywhere, ["NODE-12", "REL-2"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let holders: Vec<(Port, u32)> = (0..5)
         .map(|i| {
@@ -333,18 +307,18 @@ fn owner_with_handles_everywhere(t: &Stage) {
     let handle = manager.object(&call).handle();
     assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::DeadReply);
     manager.answer(&second, &empty());
-}
+});
 
-fn object_in_an_unread_reply(t: &Stage) {
+case!(object_in_an_unread_reply, ["OBJ-13", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
     client.kill();
     server.expect_forgotten();
-}
+});
 
-fn ten_managers(t: &Stage) {
+case!(ten_managers, ["CTX-5", "REL-2"], |t| {
     let client = t.client();
     for i in 0..10u8 {
         let manager = t.manager();
@@ -353,4 +327,4 @@ fn ten_managers(t: &Stage) {
         manager.kill();
         assert_eq!(client.wait_refusal(), Return::DeadReply);
     }
-}
+});

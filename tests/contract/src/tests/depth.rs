@@ -10,10 +10,6 @@ use nix::sys::wait::waitpid;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-cases! { "depth":
-    lesson_s06_costs_grow_no_faster_than_the_depth ["TXN-11", "TREL-1"],
-}
-
 /// The depth that costs are compared with those at so many times of.
 const DEPTH: u64 = 1000;
 const TIMES: u64 = 8;
@@ -319,7 +315,7 @@ fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
         .map(|(what, once, deep, _)| format!("{what}: {once} ns at {DEPTH}, {deep} ns at {TIMES} times that"))
 }
 
-fn lesson_s06_costs_grow_no_faster_than_the_depth(t: &Stage) {
+case!(lesson_s06_costs_grow_no_faster_than_the_depth, ["TXN-11", "TREL-1"], |t| {
     // The C driver ends what is killed in a work queue, where its time is not seen here, and the test does not end
     // in time with it. `make growth` counts its instructions.
     if t.driver == Driver::C {
@@ -339,4 +335,4 @@ fn lesson_s06_costs_grow_no_faster_than_the_depth(t: &Stage) {
     if let Some(wrong) = grown_too_fast(once, deep) {
         panic!("{wrong}");
     }
-}
+});

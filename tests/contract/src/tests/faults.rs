@@ -10,27 +10,16 @@ use super::fds::Line;
 use super::*;
 use crate::sg::array_bytes;
 
-cases! { "faults":
-    lesson_r23_open ["lesson R23", "OPEN-1"],
-    map ["MMAP-4", "MMAP-3"],
-    lesson_c11_first_command ["lesson C11", "IOCTL-1"],
-    become_context_manager ["CTX-1"],
-    small_call ["TXN-1", "TXN-19"] = |t| sweep_call(t, |_| bytes(b"small"), TransactionFlags::empty()),
-    large_call ["TXN-1", "ALLOC-4"] = |t| sweep_call(t, |_| bytes(&[7; 20_000]), TransactionFlags::empty()),
-    call_with_a_node ["TXN-1", "OBJ-10"] = |t| sweep_call(t, |_| node(0x2000), TransactionFlags::empty()),
-    call_with_a_handle ["TXN-1", "OBJ-10"],
-    oneway_call ["TXN-1", "TXN-16"] = |t| sweep_call(t, |_| bytes(b"one way"), TransactionFlags::ONE_WAY),
-    receive_a_call ["TXN-28", "WR-12"],
-    reply ["TXN-25"] = |t| sweep_reply(t, || bytes(b"answer")),
-    reply_with_a_node ["TXN-25", "OBJ-10"] = |t| sweep_reply(t, || node(0x3000)),
-    receive_a_reply ["TXN-28", "WR-12"],
-    take_a_count ["WR-5"],
-    free_a_buffer ["OBJ-12"],
-    call_with_files_and_blocks ["TXN-1", "OBJ-10", "OBJ-FDA"],
-    receive_files ["TXN-27", "TXN-28", "TXN-32"],
-    free_files ["OBJ-11"],
-    poll_a_thread ["POLL-1"],
-}
+case!(small_call, ["TXN-1", "TXN-19"], |t| sweep_call(t, |_| bytes(b"small"), TransactionFlags::empty()));
+case!(large_call, ["TXN-1", "ALLOC-4"], |t| sweep_call(
+    t,
+    |_| bytes(&[7; 20_000]),
+    TransactionFlags::empty()
+));
+case!(call_with_a_node, ["TXN-1", "OBJ-10"], |t| sweep_call(t, |_| node(0x2000), TransactionFlags::empty()));
+case!(oneway_call, ["TXN-1", "TXN-16"], |t| sweep_call(t, |_| bytes(b"one way"), TransactionFlags::ONE_WAY));
+case!(reply, ["TXN-25"], |t| sweep_reply(t, || bytes(b"answer")));
+case!(reply_with_a_node, ["TXN-25", "OBJ-10"], |t| sweep_reply(t, || node(0x3000)));
 
 /// More places than any operation has.
 const MANY: u32 = 400;
@@ -126,7 +115,7 @@ impl Cast {
         // A call that was sent is received, so that nobody mistakes it for one that follows.
         while !self.server.drain().is_empty() {}
         for port in [&self.server, &self.client] {
-            port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("leave");
+            port.ioctl(BINDER_THREAD_EXIT, 0i32).expect("leave");
             while !port.drain().is_empty() {}
         }
         self.server.enter_looper();
@@ -140,7 +129,7 @@ impl Cast {
 
     fn dismiss(self) {
         for port in [self.client, self.server] {
-            port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("leave");
+            port.ioctl(BINDER_THREAD_EXIT, 0i32).expect("leave");
             port.actor.start(Op::EndThread);
         }
     }
@@ -181,7 +170,7 @@ fn check_refusal(client: &Port, nth: u32) {
     }
 }
 
-fn lesson_r23_open(t: &Stage) {
+case!(lesson_r23_open, ["lesson R23", "OPEN-1"], |t| {
     sweep(t, |nth| {
         let port = t.opened();
         let path = t.device("binder").to_str().expect("text").to_string();
@@ -198,9 +187,9 @@ fn lesson_r23_open(t: &Stage) {
         port.actor.exit();
         is_hit
     });
-}
+});
 
-fn map(t: &Stage) {
+case!(map, ["MMAP-4", "MMAP-3"], |t| {
     sweep(t, |nth| {
         let mut server = t.opened();
         let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
@@ -219,9 +208,9 @@ fn map(t: &Stage) {
         server.actor.exit();
         is_hit
     });
-}
+});
 
-fn lesson_c11_first_command(t: &Stage) {
+case!(lesson_c11_first_command, ["lesson C11", "IOCTL-1"], |t| {
     sweep_cast(t, |cast, nth| {
         let newcomer =
             Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
@@ -230,13 +219,12 @@ fn lesson_c11_first_command(t: &Stage) {
         newcomer.enter_looper();
         is_hit
     });
-}
+});
 
-fn become_context_manager(t: &Stage) {
+case!(become_context_manager, ["CTX-1"], |t| {
     sweep(t, |nth| {
         let port = t.client();
-        let order =
-            Op::Ioctl { slot: port.slot, number: ioctl::BINDER_SET_CONTEXT_MGR, argument: vec![0; 4] };
+        let order = Op::Ioctl { slot: port.slot, number: BINDER_SET_CONTEXT_MGR, argument: vec![0; 4] };
         let (done, is_hit) = faulty_number(&port, nth, order);
         match done {
             Ok(_) => {}
@@ -250,7 +238,7 @@ fn become_context_manager(t: &Stage) {
         port.actor.exit();
         is_hit
     });
-}
+});
 
 /// A call that is sent while one place fails.
 fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFlags) {
@@ -264,22 +252,22 @@ fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFla
     });
 }
 
-fn call_with_a_handle(t: &Stage) {
+case!(call_with_a_handle, ["TXN-1", "OBJ-10"], |t| {
     let handle = |cast: &Cast| {
         cast.client.send(|c| c.acquire(0));
         object(FlatBinderObject::strong_handle(0))
     };
     sweep_call(t, handle, TransactionFlags::empty());
-}
+});
 
-fn receive_a_call(t: &Stage) {
+case!(receive_a_call, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
         let mut commands = Commands::new();
         commands.transaction(&cast.client.place(0, 0, &node(0x2000)));
         cast.client.write(&commands);
         faulty_read(&cast.server, nth)
     });
-}
+});
 
 /// A reply that is sent while one place fails. The caller hears of it either way.
 fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
@@ -305,7 +293,7 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
     });
 }
 
-fn receive_a_reply(t: &Stage) {
+case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
         let mut commands = Commands::new();
         commands.transaction(&cast.client.place(0, 0, &empty()));
@@ -315,17 +303,17 @@ fn receive_a_reply(t: &Stage) {
         cast.server.reply(&bytes(b"answer"));
         faulty_read(&cast.client, nth)
     });
-}
+});
 
-fn take_a_count(t: &Stage) {
+case!(take_a_count, ["WR-5"], |t| {
     sweep_cast(t, |cast, nth| {
         let mut commands = Commands::new();
         commands.acquire(0);
         faulty_io(&cast.client, nth, &commands, 0).1
     });
-}
+});
 
-fn free_a_buffer(t: &Stage) {
+case!(free_a_buffer, ["OBJ-12"], |t| {
     sweep_cast(t, |cast, nth| {
         let call = cast.client.call(&cast.server, 0, 0, &node(0x2000));
         let commands = stream(|c| c.free_buffer(call.buffer));
@@ -333,7 +321,7 @@ fn free_a_buffer(t: &Stage) {
         cast.server.answer(&cast.client, &empty());
         is_hit
     });
-}
+});
 
 /// A call whose block has a child and two descriptors, which go with the buffer.
 fn files_and_blocks(client: &Port, line: &Line) -> BinderTransactionDataSg {
@@ -357,7 +345,7 @@ fn expect_no_files(cast: &Cast, line: Line) {
     line.expect_cut("the call's");
 }
 
-fn call_with_files_and_blocks(t: &Stage) {
+case!(call_with_files_and_blocks, ["TXN-1", "OBJ-10", "OBJ-FDA"], |t| {
     sweep_cast_of(t, t.file_manager(), |cast, nth| {
         let line = Line::to(&cast.client);
         let commands = stream(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
@@ -366,9 +354,9 @@ fn call_with_files_and_blocks(t: &Stage) {
         expect_no_files(cast, line);
         is_hit
     });
-}
+});
 
-fn receive_files(t: &Stage) {
+case!(receive_files, ["TXN-27", "TXN-28", "TXN-32"], |t| {
     sweep_cast_of(t, t.file_manager(), |cast, nth| {
         let line = Line::to(&cast.client);
         let idle = cast.server.actor.open_files();
@@ -392,9 +380,9 @@ fn receive_files(t: &Stage) {
         }
         is_hit
     });
-}
+});
 
-fn free_files(t: &Stage) {
+case!(free_files, ["OBJ-11"], |t| {
     sweep_cast_of(t, t.file_manager(), |cast, nth| {
         let line = Line::to(&cast.client);
         cast.client.send(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
@@ -409,9 +397,9 @@ fn free_files(t: &Stage) {
         t.known_difference(Driver::C, "without memory the files are never closed", is_cut);
         is_hit
     });
-}
+});
 
-fn poll_a_thread(t: &Stage) {
+case!(poll_a_thread, ["POLL-1"], |t| {
     sweep_cast(t, |cast, nth| {
         let newcomer =
             Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
@@ -424,4 +412,4 @@ fn poll_a_thread(t: &Stage) {
         assert!(is_known, "{events:?} with place {nth} failing");
         is_hit
     });
-}
+});

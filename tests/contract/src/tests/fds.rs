@@ -9,41 +9,6 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::unistd::{pipe, write};
 use std::os::fd::{AsFd, OwnedFd};
 
-cases! { "fds":
-    arrive_in_a_call ["OBJ-2", "OBJ-FD", "TXN-32"],
-    arrive_in_a_reply ["OBJ-FD", "TXN-32"],
-    arrive_oneway ["OBJ-FD", "TXN-32"],
-    of_every_kind ["OBJ-FD"],
-    of_the_device_itself ["OBJ-FD"],
-    close_on_exec ["TXN-32"],
-    rest_of_the_object_is_kept ["OBJ-FD"],
-    same_file_twice ["OBJ-FD"],
-    lowest_numbers_in_order ["TXN-32"],
-    many ["OBJ-FD", "TXN-32"],
-    among_other_objects ["OBJ-1", "OBJ-FD"],
-    not_open ["OBJ-FD"],
-    only_a_path ["OBJ-FD"],
-    not_accepted_by_the_node ["OBJ-FD", "NODE-1"],
-    flags_of_the_first_object_count ["OBJ-FD", "NODE-1"],
-    not_accepted_by_the_caller ["OBJ-FD", "TXN-25"],
-    survive_the_senders_close ["OBJ-FD"],
-    survive_the_sender ["OBJ-FD"],
-    receiver_closes_them ["OBJ-11"],
-    lesson_c06_refused_call_lets_go ["OBJ-10", "lesson C06"],
-    receivers_end_lets_go ["OBJ-10"],
-    threads_end_lets_go ["OBJ-10", "TREL-1"],
-    callers_end_lets_go_of_the_reply ["OBJ-10", "TXN-26"],
-    no_number_left_for_a_call ["TXN-27", "TXN-32"],
-    no_number_left_for_a_oneway_call ["TXN-27", "TXN-22"],
-    lesson_r19_no_number_left_for_a_reply ["TXN-27", "lesson R19"],
-    all_or_nothing ["TXN-32", "TXN-27"],
-    lesson_c15_undeliverable_call ["TXN-28", "TXN-30", "WR-12", "lesson C15"],
-    lesson_c15_undeliverable_oneway_call ["TXN-28", "WR-12", "lesson C15"],
-    lesson_c15_undeliverable_reply ["TXN-28", "TXN-30", "lesson C15"],
-    lesson_c14_superseded_call_lets_go ["TXN-23", "OBJ-10", "lesson C14"],
-    nothing_is_left_behind ["OBJ-10", "TXN-32"],
-}
-
 /// A parcel of one descriptor.
 fn file_parcel(fd: i32) -> Parcel {
     let mut parcel = empty();
@@ -110,7 +75,7 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     client.free(&server.answer(client, &empty()));
 }
 
-fn arrive_in_a_call(t: &Stage) {
+case!(arrive_in_a_call, ["OBJ-2", "OBJ-FD", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
@@ -118,7 +83,7 @@ fn arrive_in_a_call(t: &Stage) {
     line.expect_reached_by(&server, fd);
     assert_eq!(server.actor.file_name(fd), client.actor.file_name(line.theirs));
     finish(&server, &client, &call);
-}
+});
 
 /// A call to which a reply may bring files.
 fn start_accepting(client: &Port) {
@@ -126,7 +91,7 @@ fn start_accepting(client: &Port) {
     client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
 }
 
-fn arrive_in_a_reply(t: &Stage) {
+case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], |t| {
     // The manager's node takes no files itself.
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
@@ -137,7 +102,7 @@ fn arrive_in_a_reply(t: &Stage) {
     let reply = server.answer(&client, &file_parcel(line.theirs));
     line.expect_reached_by(&client, client.received_fd(&reply, 0));
     client.free(&reply);
-}
+});
 
 /// Sends a parcel oneway to the manager, and waits until that is acknowledged.
 #[track_caller]
@@ -147,14 +112,14 @@ fn oneway(client: &Port, parcel: &Parcel) {
     client.wait_for(Return::TransactionComplete);
 }
 
-fn arrive_oneway(t: &Stage) {
+case!(arrive_oneway, ["OBJ-FD", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     oneway(&client, &file_parcel(line.theirs));
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
-}
+});
 
 /// Files of as many kinds as there are to be had.
 fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
@@ -189,7 +154,7 @@ fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
     ]
 }
 
-fn of_every_kind(t: &Stage) {
+case!(of_every_kind, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     for (kind, file) in files_of_every_kind() {
         let sent = client.actor.give(&file);
@@ -203,9 +168,9 @@ fn of_every_kind(t: &Stage) {
         server.actor.close_file(fd);
         client.actor.close_file(sent);
     }
-}
+});
 
-fn of_the_device_itself(t: &Stage) {
+case!(of_the_device_itself, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     // The client's own device: it is the file through which the call is made.
     let name = t.device("binder").to_str().expect("text").to_string();
@@ -219,18 +184,18 @@ fn of_the_device_itself(t: &Stage) {
     client.kill();
     server.actor.close_file(fd);
     t.client().round_trip(0, &server, &bytes(b"alive"), &empty());
-}
+});
 
-fn close_on_exec(t: &Stage) {
+case!(close_on_exec, ["TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     let flags = server.actor.file_flags(server.received_fd(&call, 0));
     assert_ne!(flags & libc::O_CLOEXEC, 0, "{flags:#o}");
     finish(&server, &client, &call);
-}
+});
 
-fn rest_of_the_object_is_kept(t: &Stage) {
+case!(rest_of_the_object_is_kept, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let cookie = 0x1122_3344_5566_7788;
@@ -246,9 +211,9 @@ fn rest_of_the_object_is_kept(t: &Stage) {
     assert_eq!(object.fd >> 32, 0, "nothing of the sender's");
     line.expect_reached_by(&server, object.fd as i32);
     finish(&server, &client, &call);
-}
+});
 
-fn same_file_twice(t: &Stage) {
+case!(same_file_twice, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let mut parcel = file_parcel(line.theirs);
@@ -259,7 +224,7 @@ fn same_file_twice(t: &Stage) {
     server.actor.close_file(first);
     line.expect_reached_by(&server, second);
     finish(&server, &client, &call);
-}
+});
 
 /// The lowest numbers that are free.
 fn free_numbers(port: &Port, count: usize) -> Vec<i32> {
@@ -267,7 +232,7 @@ fn free_numbers(port: &Port, count: usize) -> Vec<i32> {
     (0..).filter(|number| !open.contains(number)).take(count).collect()
 }
 
-fn lowest_numbers_in_order(t: &Stage) {
+case!(lowest_numbers_in_order, ["TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: Vec<Line> = (0..4).map(|_| Line::to(&client)).collect();
     // A hole among the receiver's numbers.
@@ -284,9 +249,9 @@ fn lowest_numbers_in_order(t: &Stage) {
         line.expect_reached_by(&server, fd);
     }
     finish(&server, &client, &call);
-}
+});
 
-fn many(t: &Stage) {
+case!(many, ["OBJ-FD", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let mut parcel = empty();
@@ -300,9 +265,9 @@ fn many(t: &Stage) {
         line.expect_reached_by(&server, server.received_fd(&call, index));
     }
     finish(&server, &client, &call);
-}
+});
 
-fn among_other_objects(t: &Stage) {
+case!(among_other_objects, ["OBJ-1", "OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let mut parcel = bytes(b"abcd");
@@ -315,7 +280,7 @@ fn among_other_objects(t: &Stage) {
     assert_eq!((server.object_at(&call, 0).handle(), server.object_at(&call, 2).handle()), (1, 2));
     line.expect_reached_by(&server, server.received_fd(&call, 1));
     finish(&server, &client, &call);
-}
+});
 
 /// Sends a parcel to the manager, which is refused; returns the extended error.
 #[track_caller]
@@ -324,7 +289,7 @@ fn refused(client: &Port, parcel: &Parcel) -> (u32, i32) {
     client.extended_error()
 }
 
-fn not_open(t: &Stage) {
+case!(not_open, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     client.actor.close_file(line.theirs);
@@ -332,18 +297,18 @@ fn not_open(t: &Stage) {
         assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF), "{fd}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn only_a_path(t: &Stage) {
+case!(only_a_path, ["OBJ-FD"], |t| {
     use nix::fcntl::{open, OFlag};
     let (server, client) = (t.file_manager(), t.client());
     let path = open("/tmp", OFlag::O_PATH, nix::sys::stat::Mode::empty()).expect("a path");
     let fd = client.actor.give(&path);
     assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn not_accepted_by_the_node(t: &Stage) {
+case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&client);
     assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
@@ -354,9 +319,9 @@ fn not_accepted_by_the_node(t: &Stage) {
     assert_eq!(client.refused(&BinderTransactionData { flags, ..data }), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn flags_of_the_first_object_count(t: &Stage) {
+case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&client);
     let accepts = ObjectFlags::ACCEPTS_FDS;
@@ -387,9 +352,9 @@ fn flags_of_the_first_object_count(t: &Stage) {
     assert_eq!(call.target, 0x20);
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
-}
+});
 
-fn not_accepted_by_the_caller(t: &Stage) {
+case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], |t| {
     // That the node takes files says nothing of replies.
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&server);
@@ -402,9 +367,9 @@ fn not_accepted_by_the_caller(t: &Stage) {
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     line.expect_alive();
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn survive_the_senders_close(t: &Stage) {
+case!(survive_the_senders_close, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     oneway(&client, &file_parcel(line.theirs));
@@ -413,9 +378,9 @@ fn survive_the_senders_close(t: &Stage) {
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
-}
+});
 
-fn survive_the_sender(t: &Stage) {
+case!(survive_the_sender, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     oneway(&client, &file_parcel(line.theirs));
@@ -423,9 +388,9 @@ fn survive_the_sender(t: &Stage) {
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
-}
+});
 
-fn receiver_closes_them(t: &Stage) {
+case!(receiver_closes_them, ["OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     client.start_blocking_call(0, 0, &file_parcel(line.theirs));
@@ -437,9 +402,9 @@ fn receiver_closes_them(t: &Stage) {
     line.expect_reached_by(&server, fd);
     server.actor.close_file(fd);
     line.expect_cut("closed by all");
-}
+});
 
-fn lesson_c06_refused_call_lets_go(t: &Stage) {
+case!(lesson_c06_refused_call_lets_go, ["OBJ-10", "lesson C06"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     for good in 1..4 {
         let lines: Vec<Line> = (0..good).map(|_| Line::to(&client)).collect();
@@ -455,9 +420,9 @@ fn lesson_c06_refused_call_lets_go(t: &Stage) {
         assert_eq!(server.actor.open_files(), before);
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn receivers_end_lets_go(t: &Stage) {
+case!(receivers_end_lets_go, ["OBJ-10"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     for line in &lines {
@@ -468,9 +433,9 @@ fn receivers_end_lets_go(t: &Stage) {
     }
     server.kill();
     lines.iter().for_each(|line| line.expect_cut("the dead receiver's"));
-}
+});
 
-fn threads_end_lets_go(t: &Stage) {
+case!(threads_end_lets_go, ["OBJ-10", "TREL-1"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     server.park();
@@ -478,12 +443,12 @@ fn threads_end_lets_go(t: &Stage) {
     // The call is with that thread now. It has it in its hands when it ends.
     let call = server.wait_call();
     let fd = server.received_fd(&call, 0);
-    let _ = server.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32);
+    let _ = server.ioctl(BINDER_THREAD_EXIT, 0i32);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     line.expect_reached_by(&server, fd);
-}
+});
 
-fn callers_end_lets_go_of_the_reply(t: &Stage) {
+case!(callers_end_lets_go_of_the_reply, ["OBJ-10", "TXN-26"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     start_accepting(&client);
@@ -498,9 +463,9 @@ fn callers_end_lets_go_of_the_reply(t: &Stage) {
     let _ = server.drain();
     server.actor.close_file(line.theirs);
     line.expect_cut("the reply that nobody waits for");
-}
+});
 
-fn no_number_left_for_a_call(t: &Stage) {
+case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     server.park();
@@ -520,9 +485,9 @@ fn no_number_left_for_a_call(t: &Stage) {
     let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
-}
+});
 
-fn no_number_left_for_a_oneway_call(t: &Stage) {
+case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     server.actor.limit_files(0);
@@ -538,9 +503,9 @@ fn no_number_left_for_a_oneway_call(t: &Stage) {
     assert_eq!(client.drain(), []);
     client.actor.close_file(line.theirs);
     line.expect_cut("the dropped calls'");
-}
+});
 
-fn lesson_r19_no_number_left_for_a_reply(t: &Stage) {
+case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     start_accepting(&client);
@@ -556,7 +521,7 @@ fn lesson_r19_no_number_left_for_a_reply(t: &Stage) {
     }
     server.actor.close_file(line.theirs);
     line.expect_cut("the undeliverable reply's");
-}
+});
 
 impl Port {
     /// Whether the caller comes back from its call, which upstream's driver does not let it (R19).
@@ -566,7 +531,7 @@ impl Port {
     }
 }
 
-fn all_or_nothing(t: &Stage) {
+case!(all_or_nothing, ["TXN-32", "TXN-27"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     let parcel = file_parcels(&lines);
@@ -586,7 +551,7 @@ fn all_or_nothing(t: &Stage) {
         line.expect_reached_by(&server, server.received_fd(&call, index));
     }
     finish(&server, &client, &call);
-}
+});
 
 /// A read whose buffer cannot be written, so that nothing can be delivered.
 fn faulty_read(port: &Port) {
@@ -595,7 +560,7 @@ fn faulty_read(port: &Port) {
     assert_eq!(port.raw(args).errno, Errno::EFAULT);
 }
 
-fn lesson_c15_undeliverable_call(t: &Stage) {
+case!(lesson_c15_undeliverable_call, ["TXN-28", "TXN-30", "WR-12", "lesson C15"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
@@ -605,9 +570,9 @@ fn lesson_c15_undeliverable_call(t: &Stage) {
     let none = server.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c15_undeliverable_oneway_call(t: &Stage) {
+case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
@@ -625,9 +590,9 @@ fn lesson_c15_undeliverable_oneway_call(t: &Stage) {
         client.actor.close_file(line.theirs);
         line.expect_cut("the undeliverable call's");
     }
-}
+});
 
-fn lesson_c15_undeliverable_reply(t: &Stage) {
+case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     let before = client.actor.open_files();
@@ -646,9 +611,9 @@ fn lesson_c15_undeliverable_reply(t: &Stage) {
     let _ = client.drain();
     client.forgets_acknowledgements();
     client.round_trip(0, &server, &bytes(b"again"), &empty());
-}
+});
 
-fn lesson_c14_superseded_call_lets_go(t: &Stage) {
+case!(lesson_c14_superseded_call_lets_go, ["TXN-23", "OBJ-10", "lesson C14"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let freezer = Freezer::of(t, &server);
     // The node is busy with the first call until its buffer is freed; what comes now has to wait.
@@ -672,9 +637,9 @@ fn lesson_c14_superseded_call_lets_go(t: &Stage) {
     lines[2].expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
     assert_eq!(server.drain(), []);
-}
+});
 
-fn nothing_is_left_behind(t: &Stage) {
+case!(nothing_is_left_behind, ["OBJ-10", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let idle = (server.actor.open_files(), client.actor.open_files());
@@ -697,4 +662,4 @@ fn nothing_is_left_behind(t: &Stage) {
     assert_eq!(client.extended_error(), NO_ERROR);
     client.actor.close_file(line.theirs);
     line.expect_cut("any of sixty calls'");
-}
+});

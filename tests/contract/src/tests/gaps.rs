@@ -7,30 +7,6 @@
 
 use super::*;
 use crate::userfault::Absent;
-use binder_sys::ioctl::BINDER_THREAD_EXIT;
-
-cases! { "gaps", at_once:
-    lesson_s03_middle_dies_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
-    lesson_s03_waiting_thread_makes_another_call_meanwhile ["TXN-11", "TREL-1"],
-    waiting_thread_exits_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
-    target_ends_while_a_call_is_copied ["REL-2", "TXN-1"],
-    node_of_a_target_that_ends_is_not_left ["NODE-12", "REL-2"],
-    target_freezes_while_a_call_is_copied ["FRZ-1", "FRZ-3"],
-    sender_is_signalled_while_a_call_is_copied ["TXN-1", "WR-11"],
-    handle_goes_while_a_call_is_copied ["TXN-7", "TXN-8"],
-    lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied ["TXN-17", "TXN-26"],
-    lesson_s04_outer_call_ends_while_a_reply_fails ["TXN-25", "TXN-26"],
-    caller_ends_while_a_reply_is_copied ["TXN-13", "TXN-25"],
-    caller_is_to_freeze_while_a_reply_is_copied ["FRZ-2", "TXN-13"],
-    replier_dies_while_it_replies ["TREL-1", "REL-2"],
-    replier_freezes_while_it_replies ["FRZ-2", "TXN-24"],
-    caller_leaves_while_its_call_is_delivered ["TXN-5", "TXN-13"],
-    outer_call_ends_while_a_call_back_is_delivered ["TXN-26", "TREL-1"],
-    commands_stop_at_a_reply_that_failed ["TXN-25", "WR-2"],
-    lesson_s06_failed_calls_do_not_search_unread_news ["TXN-19", "TXN-20"],
-    manager_ends_while_handle_0_is_counted ["CTX-4", "NODE-9"],
-    process_goes_on_while_an_answer_is_written ["IOCTL-GET_EXTENDED_ERROR"],
-}
 
 /// Pages that are not there, for who sends or receives; [`None`] if the kernel has no userfaultfd.
 pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Absent {
@@ -87,7 +63,7 @@ fn tells_at_once(t: &Stage) -> bool {
     t.driver == Driver::Rust
 }
 
-fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
+case!(lesson_s03_middle_dies_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], |t| {
     let (a, b, c, on_a) = chain(t);
     let absent = absent(t, &c, 1);
     let second = a.looper();
@@ -109,10 +85,10 @@ fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
     assert_eq!(c.data(&second.answer(&c, &bytes(b"from the pool"))), b"from the pool");
     c.reply(&bytes(b"to nobody"));
     a.round_trip(0, &c, &bytes(b"its next call"), &bytes(b"has its own reply"));
-}
+});
 
-/// The thread that waited waits again, at the same place, but for another call.
-fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
+// The thread that waited waits again, at the same place, but for another call.
+case!(lesson_s03_waiting_thread_makes_another_call_meanwhile, ["TXN-11", "TREL-1"], |t| {
     let (a, b, c, on_a) = chain(t);
     let absent = absent(t, &c, 1);
     let (second, server) = (a.looper(), c.looper());
@@ -130,9 +106,9 @@ fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
     assert!(a.actor.is_blocked());
     assert_eq!(a.data(&server.answer(&a, &bytes(b"to the other call"))), b"to the other call");
     second.answer(&c, &empty());
-}
+});
 
-fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
+case!(waiting_thread_exits_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], |t| {
     let (a, b, c, on_a) = chain(t);
     let absent = absent(t, &c, 1);
     start_absent(&c, &absent, on_a, 3);
@@ -144,9 +120,9 @@ fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
     b.reply(&empty());
     a.enter_looper();
     a.round_trip(0, &c, &empty(), &empty());
-}
+});
 
-fn target_ends_while_a_call_is_copied(t: &Stage) {
+case!(target_ends_while_a_call_is_copied, ["REL-2", "TXN-1"], |t| {
     for is_killed in [false, true] {
         let (manager, client) = (t.manager(), t.client());
         let absent = absent(t, &client, 1);
@@ -163,11 +139,11 @@ fn target_ends_while_a_call_is_copied(t: &Stage) {
         client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
         next.kill();
     }
-}
+});
 
-/// A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
-/// "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
-fn node_of_a_target_that_ends_is_not_left(t: &Stage) {
+// A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
+// "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
+case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let absent = absent(t, &client, 1);
@@ -187,9 +163,9 @@ fn node_of_a_target_that_ends_is_not_left(t: &Stage) {
         "a node is left whose owner ended while a call of it was copied",
         left.is_none(),
     );
-}
+});
 
-fn target_freezes_while_a_call_is_copied(t: &Stage) {
+case!(target_freezes_while_a_call_is_copied, ["FRZ-1", "FRZ-3"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let absent = absent(t, &client, 1);
     let freezer = Freezer::of(t, &manager);
@@ -201,9 +177,9 @@ fn target_freezes_while_a_call_is_copied(t: &Stage) {
     assert_eq!(client.drain(), []);
     assert_eq!(freezer.thaw(), Ok(()));
     client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
+case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let absent = absent(t, &client, 1);
     let signals = client.actor.signals();
@@ -217,10 +193,10 @@ fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
     assert_eq!(outcome.errno, Errno::EINTR);
     assert_eq!(client.actor.signals(), signals + 1);
     assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
-}
+});
 
-/// Another thread of the sender gives up the handle that a call is made through.
-fn handle_goes_while_a_call_is_copied(t: &Stage) {
+// Another thread of the sender gives up the handle that a call is made through.
+case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], |t| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let absent = absent(t, &client, 1);
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
@@ -239,7 +215,7 @@ fn handle_goes_while_a_call_is_copied(t: &Stage) {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
     }
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
 /// Two that wait for each other: a has called b, and serves a call back from b; (manager, a, b).
 fn call_back(t: &Stage) -> (Port, Port, Port) {
@@ -276,7 +252,7 @@ fn completes_before_the_outcome(manager: &Port, a: &Port) {
     a.round_trip(0, manager, &bytes(b"question"), &bytes(b"answer"));
 }
 
-fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
+case!(lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied, ["TXN-17", "TXN-26"], |t| {
     for is_good in [true, false] {
         let (manager, a, b) = call_back(t);
         let absent = absent(t, &a, 1);
@@ -290,9 +266,9 @@ fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
         completes_first(t, &manager, &a);
         manager.kill();
     }
-}
+});
 
-fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
+case!(lesson_s04_outer_call_ends_while_a_reply_fails, ["TXN-25", "TXN-26"], |t| {
     let (manager, a, b) = call_back(t);
     let absent = absent(t, &a, 2);
     let behind = absent.start + page() as u64;
@@ -305,9 +281,9 @@ fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
     b.kill();
     absent.provide(0, b"half of it");
     completes_first(t, &manager, &a);
-}
+});
 
-fn caller_ends_while_a_reply_is_copied(t: &Stage) {
+case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
     for way in 0..3 {
         let (server, client) = (t.manager(), t.client());
         let absent = absent(t, &server, 1);
@@ -331,10 +307,10 @@ fn caller_ends_while_a_reply_is_copied(t: &Stage) {
         next.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
         server.kill();
     }
-}
+});
 
-/// Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
-fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
+// Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
+case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], |t| {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
@@ -347,9 +323,9 @@ fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
     absent.provide(0, b"all the same");
     server.wait_for(Return::TransactionComplete);
     assert_eq!(&client.data(&client.wait_reply())[..12], b"all the same");
-}
+});
 
-fn replier_dies_while_it_replies(t: &Stage) {
+case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     client.call(&server, 0, 1, &empty());
@@ -361,10 +337,10 @@ fn replier_dies_while_it_replies(t: &Stage) {
     assert!(matches!(told, Return::DeadReply | Return::FailedReply), "{told:?}");
     let next = t.manager();
     client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-/// A thread that replies serves no call any more, however long its data take.
-fn replier_freezes_while_it_replies(t: &Stage) {
+// A thread that replies serves no call any more, however long its data take.
+case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &server);
@@ -381,7 +357,7 @@ fn replier_freezes_while_it_replies(t: &Stage) {
     server.wait_for(Return::TransactionComplete);
     assert_eq!(freezer.thaw(), Ok(()));
     client.wait_reply();
-}
+});
 
 /// A read whose buffer is that page, for which the driver waits once it has something else to write than a first code: it
 /// writes that before it looks for anything.
@@ -401,7 +377,7 @@ pub(super) fn finish_read_into(port: &Port, absent: &Absent) -> Vec<Return> {
     Returns::new(&read[FIRST_CODE as usize..]).map(|item| item.expect("whole items")).collect()
 }
 
-fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
+case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], |t| {
     let (server, client) = (t.manager(), t.client());
     let absent = absent(t, &server, 1);
     start_read_into(&server, &absent);
@@ -418,9 +394,9 @@ fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
     server.reply(&bytes(b"to nobody"));
     assert_eq!(client.drain(), []);
     client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
+case!(outer_call_ends_while_a_call_back_is_delivered, ["TXN-26", "TREL-1"], |t| {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
     let absent = absent(t, &a, 1);
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
@@ -434,10 +410,10 @@ fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
     assert!(matches!(told[..], [Return::TransactionComplete, Return::Transaction(_)]), "{told:?}");
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     completes_before_the_outcome(&manager, &a);
-}
+});
 
-/// What comes behind a reply that failed waits until the thread has read that it is done.
-fn commands_stop_at_a_reply_that_failed(t: &Stage) {
+// What comes behind a reply that failed waits until the thread has read that it is done.
+case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
     client.call(&manager, 0, 1, &empty());
@@ -453,10 +429,10 @@ fn commands_stop_at_a_reply_that_failed(t: &Stage) {
     manager.write(&rest);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-/// The news of a call that fails are taken back among others that nobody has read.
-fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
+// The news of a call that fails are taken back among others that nobody has read.
+case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let oneway = empty().to_handle(0, 1, TransactionFlags::ONE_WAY);
     client.round_trip(0, &manager, &empty(), &empty());
@@ -476,23 +452,23 @@ fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
         }
         client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
     }
-}
+});
 
-/// Whoever is asked for an answer holds nothing that others of the process need while he writes it.
-fn process_goes_on_while_an_answer_is_written(t: &Stage) {
+// Whoever is asked for an answer holds nothing that others of the process need while he writes it.
+case!(process_goes_on_while_an_answer_is_written, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let other = client.thread();
     let absent = absent(t, &client, 1);
-    let (slot, number, address) = (client.slot, ioctl::BINDER_GET_EXTENDED_ERROR, absent.start);
+    let (slot, number, address) = (client.slot, BINDER_GET_EXTENDED_ERROR, absent.start);
     client.actor.start(Op::IoctlAt { slot, number, address });
     assert_eq!(absent.wait(), 0);
     other.round_trip(0, &manager, &bytes(b"meanwhile"), &bytes(b"it goes on"));
     absent.provide(0, b"");
     assert!(!matches!(client.actor.finish(), crate::ops::Answer::Failed(_)));
-}
+});
 
-/// A count on handle 0 is one on the manager or on nothing, also while the manager ends.
-fn manager_ends_while_handle_0_is_counted(t: &Stage) {
+// A count on handle 0 is one on the manager or on nothing, also while the manager ends.
+case!(manager_ends_while_handle_0_is_counted, ["CTX-4", "NODE-9"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     let mut commands = Commands::new();
@@ -507,4 +483,4 @@ fn manager_ends_while_handle_0_is_counted(t: &Stage) {
         assert_eq!(client.finish_raw().errno, Errno::from_raw(0));
         assert_eq!(logs.process(&client).references, []);
     }
-}
+});

@@ -3,23 +3,6 @@
 
 use super::*;
 
-cases! { "handles":
-    start_at_one ["NODE-3"],
-    lowest_free_one_is_taken ["NODE-3"],
-    zero_is_the_managers ["NODE-3", "CTX-4"],
-    come_home_as_nodes ["OBJ-1", "NODE-2"],
-    come_home_weakly ["OBJ-1"],
-    passed_on_to_a_third ["NODE-2", "OBJ-11"],
-    passed_on_weakly ["OBJ-1", "OBJ-11"],
-    unknown_one_in_a_call ["OBJ-1", "TXN-19"],
-    flags_are_kept ["OBJ-1"],
-    same_node_by_two_ways ["NODE-2"],
-    each_process_has_its_own ["NODE-2"],
-    buffer_holds_those_in_it ["OBJ-11"],
-    lesson_c20_thousands ["NODE-3", "NODE-14"],
-    holder_of_the_manager_sends_it ["CTX-4", "NODE-3"],
-}
-
 /// Sends a node to the manager, who keeps a count; returns its handle there.
 fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
     let handle = give_in_a_call(manager, owner, FlatBinderObject::binder(ptr, 0));
@@ -27,14 +10,14 @@ fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
     handle
 }
 
-fn start_at_one(t: &Stage) {
+case!(start_at_one, ["NODE-3"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     for expected in 1..=5 {
         assert_eq!(register(&owner, &manager, 0x1000 + u64::from(expected)), expected);
     }
-}
+});
 
-fn lowest_free_one_is_taken(t: &Stage) {
+case!(lowest_free_one_is_taken, ["NODE-3"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let mut parcel = empty();
     for i in 1..=70 {
@@ -52,17 +35,17 @@ fn lowest_free_one_is_taken(t: &Stage) {
     assert_eq!(owner.answer_counts().len(), 8, "each is released and let go");
     let taken: Vec<u32> = (0..5).map(|i| register(&owner, &manager, 0x9000 + i * 16)).collect();
     assert_eq!(taken, [3, 17, 64, 70, 71]);
-}
+});
 
-fn zero_is_the_managers(t: &Stage) {
+case!(zero_is_the_managers, ["NODE-3", "CTX-4"], |t| {
     let (manager, owner, client) = (t.manager(), t.client(), t.client());
     // Handle 0 is never given to another node, though nobody holds the manager's yet.
     assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client), 1);
     client.send(|c| c.acquire(0));
     assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &client), 2);
-}
+});
 
-fn come_home_as_nodes(t: &Stage) {
+case!(come_home_as_nodes, ["OBJ-1", "NODE-2"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let node = FlatBinderObject::binder(0xabc0, 0xdef0);
     let call = owner.call(&manager, 0, 0, &object(node));
@@ -76,18 +59,18 @@ fn come_home_as_nodes(t: &Stage) {
     assert_eq!(owner.drain(), []);
     owner.free(&reply);
     assert_eq!(owner.drain().len(), 2, "now it is let go");
-}
+});
 
-fn come_home_weakly(t: &Stage) {
+case!(come_home_weakly, ["OBJ-1"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     owner.start_call(0, 0, &object(FlatBinderObject::weak_binder(0xabc0, 0xdef0)));
     let handle = manager.object(&manager.wait_call()).handle();
     manager.reply(&object(FlatBinderObject::weak_handle(handle)));
     let back = owner.object(&owner.wait_reply());
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::WEAK_BINDER, 0xabc0, 0xdef0));
-}
+});
 
-fn passed_on_to_a_third(t: &Stage) {
+case!(passed_on_to_a_third, ["NODE-2", "OBJ-11"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     owner.settle_counts();
@@ -96,9 +79,9 @@ fn passed_on_to_a_third(t: &Stage) {
     holder.round_trip(handle, &owner, &empty(), &empty());
     holder.send(|c| c.release(handle));
     assert_eq!(owner.drain().len(), 2);
-}
+});
 
-fn passed_on_weakly(t: &Stage) {
+case!(passed_on_weakly, ["OBJ-1", "OBJ-11"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let at_manager = register(&owner, &manager, 0x10);
     holder.call(&manager, 0, 0, &empty());
@@ -110,9 +93,9 @@ fn passed_on_weakly(t: &Stage) {
     assert!(matches!(owner.drain()[..], [Return::Release(_)]));
     holder.free(&reply);
     assert!(matches!(owner.drain()[..], [Return::Decrefs(_)]));
-}
+});
 
-fn unknown_one_in_a_call(t: &Stage) {
+case!(unknown_one_in_a_call, ["OBJ-1", "TXN-19"], |t| {
     let (_manager, client) = (t.manager(), t.client());
     let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
     for wrong in [
@@ -124,18 +107,18 @@ fn unknown_one_in_a_call(t: &Stage) {
         assert_eq!(client.refused(&client.place(0, 0, &object(wrong))), Return::FailedReply);
         assert_eq!(client.extended_error(), super::failed(errno), "{wrong:x?}");
     }
-}
+});
 
-fn flags_are_kept(t: &Stage) {
+case!(flags_are_kept, ["OBJ-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let flags = ObjectFlags::from_bits_retain(0x7f | 0x100);
     client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0).with_flags(flags)));
     let received = manager.object(&manager.wait_call());
     assert_eq!(received.flags, flags.bits());
     manager.answer(&client, &empty());
-}
+});
 
-fn same_node_by_two_ways(t: &Stage) {
+case!(same_node_by_two_ways, ["NODE-2"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let node = FlatBinderObject::binder(0x10, 0x20);
     let first = introduce(&manager, &owner, node, &holder);
@@ -147,9 +130,9 @@ fn same_node_by_two_ways(t: &Stage) {
     assert_eq!(owner.drain(), []);
     holder.send(|c| c.release(first));
     assert_eq!(owner.drain().len(), 2);
-}
+});
 
-fn each_process_has_its_own(t: &Stage) {
+case!(each_process_has_its_own, ["NODE-2"], |t| {
     let (manager, owner, a, b) = (t.manager(), t.server(), t.client(), t.client());
     introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &a);
     let on_a = introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &a);
@@ -161,9 +144,9 @@ fn each_process_has_its_own(t: &Stage) {
         assert_eq!(owner.wait_call().target, 0x20);
         owner.answer(&port, &empty());
     }
-}
+});
 
-fn buffer_holds_those_in_it(t: &Stage) {
+case!(buffer_holds_those_in_it, ["OBJ-11"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = manager.object(&call).handle();
@@ -173,9 +156,9 @@ fn buffer_holds_those_in_it(t: &Stage) {
     manager.round_trip(handle, &owner, &empty(), &empty());
     manager.free(&call);
     assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::FailedReply);
-}
+});
 
-fn lesson_c20_thousands(t: &Stage) {
+case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let mut calls = Vec::new();
     for batch in 0..3u64 {
@@ -193,9 +176,9 @@ fn lesson_c20_thousands(t: &Stage) {
     owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     assert_eq!(manager.object(&manager.wait_call()).handle(), 501);
     manager.answer(&owner, &empty());
-}
+});
 
-fn holder_of_the_manager_sends_it(t: &Stage) {
+case!(holder_of_the_manager_sends_it, ["CTX-4", "NODE-3"], |t| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     owner.settle_counts();
@@ -206,4 +189,4 @@ fn holder_of_the_manager_sends_it(t: &Stage) {
     let zero = received.handle() == 0;
     t.known_difference(Driver::Upstream, "a manager sent as an object gets another handle than 0", zero);
     owner.answer(&client, &empty());
-}
+});

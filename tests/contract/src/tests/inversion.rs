@@ -9,15 +9,6 @@ use crate::cast::{cast, node, Cast, FIFO, INHERIT_RT, NO_MINIMUM};
 use crate::ops::Watch;
 use crate::scheduling::{pin, Fifo, Nice};
 
-cases! { "inversion":
-    nobody_comes_between_two_hops ["TXN-31", "TXN-12"],
-    nobody_comes_before_a_oneway_call ["TXN-31"],
-    one_who_does_not_inherit_lets_others_between ["TXN-31"],
-    one_thread_more_than_callers_is_enough ["TXN-31", "TXN-12"],
-    one_who_is_still_busy_lets_others_between ["TXN-31", "TXN-12"],
-    server_that_never_sleeps_lets_others_run ["TXN-31", "TXN-12"],
-}
-
 const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 const FIFO_30: u32 = FIFO | 30;
 /// What a server does for a call: it copies so much.
@@ -120,8 +111,8 @@ impl Chain {
     }
 }
 
-/// A call of a call of an urgent client: not once does the bystander run between the call and its reply.
-fn nobody_comes_between_two_hops(t: &Stage) {
+// A call of a call of an urgent client: not once does the bystander run between the call and its reply.
+case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], |t| {
     needs_the_stage(t);
     let chain = Chain::new(t, INHERIT);
     for _ in 0..t.tries(20) {
@@ -132,10 +123,10 @@ fn nobody_comes_between_two_hops(t: &Stage) {
             return;
         }
     }
-}
+});
 
-/// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
-fn nobody_comes_before_a_oneway_call(t: &Stage) {
+// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
+case!(nobody_comes_before_a_oneway_call, ["TXN-31"], |t| {
     needs_the_stage(t);
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
@@ -167,15 +158,15 @@ fn nobody_comes_before_a_oneway_call(t: &Stage) {
         }
         assert_eq!(cast.server.actor.schedule(), Fifo(30));
     }
-}
+});
 
-/// The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
-fn one_who_does_not_inherit_lets_others_between(t: &Stage) {
+// The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
+case!(one_who_does_not_inherit_lets_others_between, ["TXN-31"], |t| {
     needs_the_stage(t);
     let chain = Chain::new(t, NO_MINIMUM);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
-}
+});
 
 /// What the bystander counts each time that an urgent client calls twice, without a pause, a process whose threads take so
 /// many calls each.
@@ -216,28 +207,28 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     counted(watches[0], watches[1])
 }
 
-/// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
-/// if another one sleeps.
-fn one_thread_more_than_callers_is_enough(t: &Stage) {
+// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
+// if another one sleeps.
+case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], |t| {
     needs_the_stage(t);
     for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
         let why =
             format!("the bystander counted from {before} to {after} while two threads served two calls");
         t.ours_alone(&why, before == after);
     }
-}
+});
 
-/// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
-/// the kernel gives threads that share the CPU their part at that very moment, so there are several.
-fn one_who_is_still_busy_lets_others_between(t: &Stage) {
+// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
+// the kernel gives threads that share the CPU their part at that very moment, so there are several.
+case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], |t| {
     needs_the_stage(t);
     let counted = counted_in_two_calls(t, &[2], 3);
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
-}
+});
 
-/// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
-/// CPU gets its part, and what it does then ends the call.
-fn server_that_never_sleeps_lets_others_run(t: &Stage) {
+// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
+// CPU gets its part, and what it does then ends the call.
+case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     let _limit = RealTimeLimit::set(t, 950_000);
     needs_the_stage(t);
     let cast = cast(t, INHERIT);
@@ -257,7 +248,7 @@ fn server_that_never_sleeps_lets_others_run(t: &Stage) {
     of_server.end(&cast.server.actor);
     cast.answer();
     assert_eq!((cast.server.actor.schedule(), cast.client.actor.schedule()), (Nice(0), Fifo(50)));
-}
+});
 
 /// How much of each second real-time threads may have, until this is dropped.
 struct RealTimeLimit(String);

@@ -6,17 +6,8 @@ use nix::sys::mman::ProtFlags;
 use nix::sys::ptrace;
 use std::os::unix::fs::FileExt;
 
-cases! { "lessons", at_once:
-    lesson_r01_links_withdrawn_while_the_owner_dies ["DN-2", "DN-3", "REL-2"],
-    lesson_c05_links_requested_while_the_owner_dies ["DN-1", "DN-2"],
-    objects_for_someone_who_dies ["REL-2", "OBJ-10"],
-    lesson_c02_two_threads_free_one_buffer ["OBJ-12"],
-    lesson_c04_counts_dropped_while_the_owner_dies ["NODE-12", "REL-2"],
-    lesson_r04_received_data_cannot_be_changed ["MMAP-2", "OBJ-11"],
-}
-
-/// The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
-fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
+// The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
+case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"], |t| {
     let manager = t.manager();
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
@@ -56,10 +47,10 @@ fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
         assert!(died.iter().all(|cookie| withdrawn.contains(cookie)));
         assert_eq!(holder.drain(), [], "told after it was withdrawn");
     }
-}
+});
 
-/// A link that comes too late for the owner's end to find it is told of the death all the same.
-fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
+// A link that comes too late for the owner's end to find it is told of the death all the same.
+case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], |t| {
     let manager = t.manager();
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
@@ -87,10 +78,10 @@ fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
         assert_eq!(died, handles.iter().map(|handle| u64::from(*handle)).collect::<Vec<_>>());
         owner.actor.wait_dead();
     }
-}
+});
 
-/// Handles must not be given to a process whose handles are being taken away.
-fn objects_for_someone_who_dies(t: &Stage) {
+// Handles must not be given to a process whose handles are being taken away.
+case!(objects_for_someone_who_dies, ["REL-2", "OBJ-10"], |t| {
     let client = t.client();
     for round in 0..8u64 {
         let manager = t.manager();
@@ -106,9 +97,9 @@ fn objects_for_someone_who_dies(t: &Stage) {
         // Nobody holds any of them, and their owner hears of it.
         client.expect_forgotten();
     }
-}
+});
 
-fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
+case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
     let (manager, client) = (t.manager_with(2 * page()), t.client());
     let other = manager.looper();
     for i in 0..40 {
@@ -128,9 +119,9 @@ fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);
     manager.free(&call);
     manager.answer(&client, &empty());
-}
+});
 
-fn lesson_c04_counts_dropped_while_the_owner_dies(t: &Stage) {
+case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], |t| {
     let manager = t.manager();
     for round in 0..8 {
         let (owner, holder) = (t.server(), t.client());
@@ -158,9 +149,9 @@ fn lesson_c04_counts_dropped_while_the_owner_dies(t: &Stage) {
             );
         }
     }
-}
+});
 
-fn lesson_r04_received_data_cannot_be_changed(t: &Stage) {
+case!(lesson_r04_received_data_cannot_be_changed, ["MMAP-2", "OBJ-11"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let before = manager.data(&call);
@@ -179,4 +170,4 @@ fn lesson_r04_received_data_cannot_be_changed(t: &Stage) {
     ptrace::detach(pid, None).expect("detach");
     assert_eq!(manager.data(&call), before);
     manager.answer(&client, &empty());
-}
+});

@@ -10,18 +10,6 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-cases! { "log_files", at_once:
-    debugfs_has_them_too ["OPEN-2", "REL-2", "BFS-12"],
-    file_goes_with_the_last_device ["OPEN-2", "REL-2"],
-    file_in_every_mount ["OPEN-2", "BFS-14"],
-    inode_numbers_are_of_one_file ["BFS-2"],
-    unmounted_while_they_are_open ["BFS-15", "BFS-12"],
-    killed_in_the_middle_of_a_line ["REL-2", "BFS-12"],
-    holders_of_a_node_that_many_hold ["NODE-12", "BFS-12"],
-    long_queues ["TXN-22", "BFS-12"],
-    deep_stacks ["TXN-11", "BFS-12"],
-}
-
 /// How many hold a node that many hold.
 const HOLDERS: usize = 36;
 
@@ -118,7 +106,7 @@ fn with_another(port: &Port, path: &Path) -> Port {
     other
 }
 
-fn debugfs_has_them_too(t: &Stage) {
+case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], |t| {
     let debugfs = Debugfs::of(t);
     let port = t.client();
     let pid = t.global_pid(&port);
@@ -134,9 +122,9 @@ fn debugfs_has_them_too(t: &Stage) {
     if open.read_to_string(&mut rest).is_ok() {
         assert_eq!(rest, "");
     }
-}
+});
 
-fn file_goes_with_the_last_device(t: &Stage) {
+case!(file_goes_with_the_last_device, ["OPEN-2", "REL-2"], |t| {
     let logs = with_logs(t);
     let first = t.client();
     let second = with_another(&first, &t.device("hwbinder"));
@@ -148,9 +136,9 @@ fn file_goes_with_the_last_device(t: &Stage) {
     assert!(text(&file).contains("context hwbinder\n"));
     second.give_up();
     expect_gone(&file);
-}
+});
 
-fn file_in_every_mount(t: &Stage) {
+case!(file_in_every_mount, ["OPEN-2", "BFS-14"], |t| {
     let here = with_logs(t);
     let other = t.directory("other");
     mount_at(&other, Some("stats=global")).expect("mount another");
@@ -172,7 +160,7 @@ fn file_in_every_mount(t: &Stage) {
     assert!(there.exists());
     second.give_up();
     expect_gone(&there);
-}
+});
 
 /// All entries below a directory.
 fn entries(path: &Path) -> Vec<PathBuf> {
@@ -180,7 +168,7 @@ fn entries(path: &Path) -> Vec<PathBuf> {
     below.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
 }
 
-fn inode_numbers_are_of_one_file(t: &Stage) {
+case!(inode_numbers_are_of_one_file, ["BFS-2"], |t| {
     let logs = with_logs(t);
     let ports: Vec<_> = (0..5).map(|_| t.opened()).collect();
     let all = entries(t.root());
@@ -193,9 +181,9 @@ fn inode_numbers_are_of_one_file(t: &Stage) {
     let again = t.opened();
     let file = logs.join(format!("proc/{}", t.global_pid(&again)));
     assert!(file.metadata().expect("its file").ino() > last, "no number comes again");
-}
+});
 
-fn unmounted_while_they_are_open(t: &Stage) {
+case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], |t| {
     let logs = with_logs(t);
     let port = t.client();
     let pid = t.global_pid(&port);
@@ -217,7 +205,7 @@ fn unmounted_while_they_are_open(t: &Stage) {
         assert!(Instant::now() < deadline, "its file stays");
         std::thread::yield_now();
     }
-}
+});
 
 /// A node that several others hold, more than our driver asks for one record: its manager, its owner and those.
 fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
@@ -261,7 +249,7 @@ fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
     String::from_utf8(log).expect("text")
 }
 
-fn killed_in_the_middle_of_a_line(t: &Stage) {
+case!(killed_in_the_middle_of_a_line, ["REL-2", "BFS-12"], |t| {
     let logs = with_logs(t);
     let (_manager, owner, holders) = held_by_many(t);
     let log = read_while_killed(&logs.join(format!("proc/{}", t.global_pid(&owner))), &[&owner]);
@@ -275,9 +263,9 @@ fn killed_in_the_middle_of_a_line(t: &Stage) {
     // Only numbers follow in that line.
     let (_, pids) = node_line(&log);
     assert!(pids.len() <= holders.len());
-}
+});
 
-fn holders_of_a_node_that_many_hold(t: &Stage) {
+case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], |t| {
     let logs = with_logs(t);
     let (_manager, owner, holders) = held_by_many(t);
     let wanted: BTreeSet<_> = holders.iter().map(|holder| t.global_pid(holder)).collect();
@@ -295,9 +283,9 @@ fn holders_of_a_node_that_many_hold(t: &Stage) {
         }
         assert!(Instant::now() < deadline, "never dead");
     }
-}
+});
 
-fn long_queues(t: &Stage) {
+case!(long_queues, ["TXN-22", "BFS-12"], |t| {
     const COUNT: u32 = 40;
     let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
@@ -322,9 +310,9 @@ fn long_queues(t: &Stage) {
     for caller in &callers {
         caller.actor.kill();
     }
-}
+});
 
-fn deep_stacks(t: &Stage) {
+case!(deep_stacks, ["TXN-11", "BFS-12"], |t| {
     const DEPTH: u32 = 20;
     let logs = with_logs(t);
     let (_manager, a, b, on_b, on_a) = couple(t);
@@ -344,4 +332,4 @@ fn deep_stacks(t: &Stage) {
         let (caller, server) = if depth % 2 == 0 { (&a, &b) } else { (&b, &a) };
         server.answer(&caller, &empty());
     }
-}
+});

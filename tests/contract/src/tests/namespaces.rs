@@ -3,13 +3,6 @@
 
 use super::*;
 
-cases! { "namespaces":
-    sender_in_an_inner_pid_namespace ["TXN-5"],
-    receiver_in_an_inner_pid_namespace ["TXN-5"],
-    inner_processes_among_themselves ["TXN-5"],
-    thread_sends_as_its_process ["TXN-5"],
-}
-
 /// A process in a pid namespace of its own.
 fn inner(t: &Stage) -> Port {
     let outer = crate::actor::Actor::new();
@@ -30,20 +23,20 @@ fn seen(server: &Port, client: &Port) -> i32 {
     call.sender_pid
 }
 
-fn sender_in_an_inner_pid_namespace(t: &Stage) {
+case!(sender_in_an_inner_pid_namespace, ["TXN-5"], |t| {
     let (server, client) = (t.manager(), inner(t));
     assert_eq!(seen(&server, &client), client.actor.pid(), "its pid as seen from outside");
-}
+});
 
-fn receiver_in_an_inner_pid_namespace(t: &Stage) {
+case!(receiver_in_an_inner_pid_namespace, ["TXN-5"], |t| {
     let (server, client) = (inner(t), t.client());
     server.set_context_manager().expect("manage");
     server.enter_looper();
     let pid = seen(&server, &client);
     t.known_difference(crate::suite::Driver::Upstream, "an outer sender has a pid inside", pid == 0);
-}
+});
 
-fn inner_processes_among_themselves(t: &Stage) {
+case!(inner_processes_among_themselves, ["TXN-5"], |t| {
     let server = inner(t);
     let child = Rc::new(server.actor.fork());
     server.set_context_manager().expect("manage");
@@ -53,10 +46,10 @@ fn inner_processes_among_themselves(t: &Stage) {
     let known_as = client.actor.number(Op::GetPid).expect("its own pid") as i32;
     assert_ne!(known_as, 1);
     assert_eq!(seen(&server, &client), known_as);
-}
+});
 
-fn thread_sends_as_its_process(t: &Stage) {
+case!(thread_sends_as_its_process, ["TXN-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     let thread = client.thread();
     assert_eq!(seen(&server, &thread), client.actor.pid(), "the process, not the thread");
-}
+});

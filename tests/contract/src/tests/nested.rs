@@ -3,20 +3,6 @@
 
 use super::*;
 
-cases! { "nested":
-    call_back_reaches_the_waiting_thread ["TXN-11", "TXN-21"],
-    acknowledgement_comes_before_the_call_back ["TXN-18", "TXN-11"],
-    chain_of_three ["TXN-11"],
-    call_back_along_a_chain ["TXN-11"],
-    deep_recursion ["TXN-11", "TXN-12"],
-    strangers_calls_go_to_the_pool ["TXN-11", "POLL-3"],
-    answers_go_in_order ["TXN-12", "TXN-13"],
-    waiting_thread_is_the_innermost ["TXN-11"],
-    call_back_while_own_calls_are_unread ["TXN-10", "TXN-11"],
-    serving_thread_may_call_others ["TXN-10"],
-    failed_reply_to_who_has_a_call_back_unread ["TXN-25", "TXN-11"],
-}
-
 /// A manager and two processes that hold each other's nodes: (manager, a, b, a's handle on b, b's on a).
 pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
@@ -27,7 +13,7 @@ pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     (manager, a, b, on_b, on_a)
 }
 
-fn call_back_reaches_the_waiting_thread(t: &Stage) {
+case!(call_back_reaches_the_waiting_thread, ["TXN-11", "TXN-21"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     // Other threads of the pool wait, too; the call back is not for them.
     let idle = [a.looper(), a.looper()];
@@ -39,9 +25,9 @@ fn call_back_reaches_the_waiting_thread(t: &Stage) {
     a.free(&inner);
     assert_eq!(b.data(&a.answer(&b, &bytes(b"inner answer"))), b"inner answer");
     assert_eq!(a.data(&b.answer(&a, &bytes(b"outer answer"))), b"outer answer");
-}
+});
 
-fn acknowledgement_comes_before_the_call_back(t: &Stage) {
+case!(acknowledgement_comes_before_the_call_back, ["TXN-18", "TXN-11"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     b.start_call(on_a, 2, &empty());
@@ -49,9 +35,9 @@ fn acknowledgement_comes_before_the_call_back(t: &Stage) {
     assert!(matches!(items[..], [_, Return::TransactionComplete, Return::Transaction(_)]), "{items:?}");
     a.answer(&b, &empty());
     b.answer(&a, &empty());
-}
+});
 
-fn chain_of_three(t: &Stage) {
+case!(chain_of_three, ["TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let first = a.call(&b, on_b, 1, &bytes(b"1"));
     assert_eq!(first.sender_pid, a.actor.pid());
@@ -59,9 +45,9 @@ fn chain_of_three(t: &Stage) {
     assert_eq!(second.sender_pid, b.actor.pid());
     assert_eq!(b.data(&manager.answer(&b, &bytes(b"3"))), b"3");
     assert_eq!(a.data(&b.answer(&a, &bytes(b"4"))), b"4");
-}
+});
 
-fn call_back_along_a_chain(t: &Stage) {
+case!(call_back_along_a_chain, ["TXN-11"], |t| {
     // a calls b, b calls the manager, the manager calls a: that is the thread which waits for b.
     let (manager, a, b, on_b, _) = couple(t);
     let node = FlatBinderObject::binder(0xa0, 0xa1);
@@ -77,9 +63,9 @@ fn call_back_along_a_chain(t: &Stage) {
     assert_eq!(manager.data(&a.answer(&manager, &bytes(b"from a"))), b"from a");
     assert_eq!(b.data(&manager.answer(&b, &bytes(b"from the manager"))), b"from the manager");
     assert_eq!(a.data(&b.answer(&a, &bytes(b"from b"))), b"from b");
-}
+});
 
-fn deep_recursion(t: &Stage) {
+case!(deep_recursion, ["TXN-11", "TXN-12"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     let depth = 40;
     for level in 0..depth {
@@ -94,9 +80,9 @@ fn deep_recursion(t: &Stage) {
         assert_eq!(caller.data(&reply), level.to_ne_bytes());
         caller.free(&reply);
     }
-}
+});
 
-fn strangers_calls_go_to_the_pool(t: &Stage) {
+case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let stranger = t.client();
     let helper = b.looper();
@@ -107,9 +93,9 @@ fn strangers_calls_go_to_the_pool(t: &Stage) {
     assert_eq!(helper.wait_call().code, 2);
     b.answer(&a, &empty());
     helper.answer(&stranger, &empty());
-}
+});
 
-fn answers_go_in_order(t: &Stage) {
+case!(answers_go_in_order, ["TXN-12", "TXN-13"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
@@ -120,9 +106,9 @@ fn answers_go_in_order(t: &Stage) {
     a.start(&commands);
     assert_eq!(a.wait_refusal(), Return::FailedReply);
     assert_eq!(a.data(&b.answer(&a, &bytes(b"outer"))), b"outer");
-}
+});
 
-fn waiting_thread_is_the_innermost(t: &Stage) {
+case!(waiting_thread_is_the_innermost, ["TXN-11"], |t| {
     // Two threads of a are in the same chain; a call back goes to the one that called last.
     let (_manager, a, b, on_b, on_a) = couple(t);
     let second = a.looper();
@@ -138,9 +124,9 @@ fn waiting_thread_is_the_innermost(t: &Stage) {
     b2.answer(&second, &empty());
     a.answer(&b, &empty());
     b.answer(&a, &empty());
-}
+});
 
-fn call_back_while_own_calls_are_unread(t: &Stage) {
+case!(call_back_while_own_calls_are_unread, ["TXN-10", "TXN-11"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.send_call(on_b, 1, &empty());
     b.wait_call();
@@ -156,18 +142,18 @@ fn call_back_while_own_calls_are_unread(t: &Stage) {
     assert!(calls.next().is_some(), "{drained:?}");
     a.answer(&b, &empty());
     b.answer(&a, &empty());
-}
+});
 
-fn serving_thread_may_call_others(t: &Stage) {
+case!(serving_thread_may_call_others, ["TXN-10"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     a.call(&b, on_b, 1, &empty());
     for i in 0..5u8 {
         b.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i, i]));
     }
     b.answer(&a, &empty());
-}
+});
 
-fn failed_reply_to_who_has_a_call_back_unread(t: &Stage) {
+case!(failed_reply_to_who_has_a_call_back_unread, ["TXN-25", "TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let back = give_in_a_call(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1));
     a.send_call(on_b, 1, &empty());
@@ -191,4 +177,4 @@ fn failed_reply_to_who_has_a_call_back_unread(t: &Stage) {
     // a reads of it only after it has replied to the call back.
     let is_told = a.extended_error() == failed(Errno::EFAULT);
     t.known_difference(Driver::Upstream, "the caller is not told why", is_told);
-}
+});

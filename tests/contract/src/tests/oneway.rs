@@ -4,20 +4,6 @@
 
 use super::*;
 
-cases! { "oneway":
-    acknowledged_when_queued ["TXN-16", "TXN-2", "TXN-5"],
-    has_no_reply ["TXN-12"],
-    one_at_a_time_for_a_node ["TXN-22", "OBJ-12"],
-    many_in_their_order ["TXN-22"],
-    nodes_do_not_wait_for_each_other ["TXN-22"],
-    calls_overtake ["TXN-22"],
-    not_routed_to_a_waiting_thread ["TXN-11"],
-    pays_with_half_of_the_space ["ALLOC-2", "ALLOC-3", "MMAP-6"],
-    pays_until_it_is_freed ["ALLOC-3"],
-    survives_its_sender ["TXN-16"],
-    ends_with_its_receiver ["REL-2", "TXN-22"],
-}
-
 /// Sends a oneway call and waits for its acknowledgement.
 #[track_caller]
 fn tell(client: &Port, handle: u32, data: &[u8]) {
@@ -37,7 +23,7 @@ fn hear(server: &Port, data: &[u8]) -> BinderTransactionData {
     call
 }
 
-fn acknowledged_when_queued(t: &Stage) {
+case!(acknowledged_when_queued, ["TXN-16", "TXN-2", "TXN-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"news");
     assert_eq!(client.extended_error().1, NO_ERROR.1);
@@ -46,9 +32,9 @@ fn acknowledged_when_queued(t: &Stage) {
     assert_eq!((call.sender_pid, call.sender_euid), (0, 0));
     server.free(&call);
     assert_eq!(client.drain(), [], "nothing comes back");
-}
+});
 
-fn has_no_reply(t: &Stage) {
+case!(has_no_reply, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"");
     let call = server.wait_call();
@@ -59,9 +45,9 @@ fn has_no_reply(t: &Stage) {
     assert_eq!(server.extended_error(), failed(errno));
     server.free(&call);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn one_at_a_time_for_a_node(t: &Stage) {
+case!(one_at_a_time_for_a_node, ["TXN-22", "OBJ-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     for word in [b"one", b"two", b"six"] {
         tell(&client, 0, word);
@@ -75,9 +61,9 @@ fn one_at_a_time_for_a_node(t: &Stage) {
     let six = hear(&server, b"six");
     server.free(&six);
     assert_eq!(server.drain(), []);
-}
+});
 
-fn many_in_their_order(t: &Stage) {
+case!(many_in_their_order, ["TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     for i in 0..100 {
         tell(&client, 0, &pattern(i, i));
@@ -86,9 +72,9 @@ fn many_in_their_order(t: &Stage) {
         let call = hear(&server, &pattern(i, i));
         server.free(&call);
     }
-}
+});
 
-fn nodes_do_not_wait_for_each_other(t: &Stage) {
+case!(nodes_do_not_wait_for_each_other, ["TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     let question = client.call(&server, 0, 0, &empty());
     server.free(&question);
@@ -103,9 +89,9 @@ fn nodes_do_not_wait_for_each_other(t: &Stage) {
     server.free(&call);
     server.free(&slow);
     hear(&server, b"behind slow");
-}
+});
 
-fn calls_overtake(t: &Stage) {
+case!(calls_overtake, ["TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"in progress");
     tell(&client, 0, b"waiting");
@@ -113,9 +99,9 @@ fn calls_overtake(t: &Stage) {
     client.round_trip(0, &server, &bytes(b"now"), &bytes(b"at once"));
     server.free(&first);
     hear(&server, b"waiting");
-}
+});
 
-fn not_routed_to_a_waiting_thread(t: &Stage) {
+case!(not_routed_to_a_waiting_thread, ["TXN-11"], |t| {
     let (server, client) = (t.manager(), t.client());
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let back = server.object(&call).handle();
@@ -124,9 +110,9 @@ fn not_routed_to_a_waiting_thread(t: &Stage) {
     server.answer(&client, &empty());
     client.enter_looper();
     hear(&client, b"for the pool");
-}
+});
 
-fn pays_with_half_of_the_space(t: &Stage) {
+case!(pays_with_half_of_the_space, ["ALLOC-2", "ALLOC-3", "MMAP-6"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     let too_much = oneway(&client, 0, &pattern(page() + 8, 1));
     assert_eq!(client.refused(&too_much), Return::FailedReply);
@@ -134,9 +120,9 @@ fn pays_with_half_of_the_space(t: &Stage) {
     tell(&client, 0, &pattern(page(), 2));
     hear(&server, &pattern(page(), 2));
     client.round_trip(0, &server, &bytes(&pattern(page(), 3)), &empty());
-}
+});
 
-fn pays_until_it_is_freed(t: &Stage) {
+case!(pays_until_it_is_freed, ["ALLOC-3"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     tell(&client, 0, &pattern(page() / 2, 1));
     tell(&client, 0, &pattern(page() / 2, 2));
@@ -149,9 +135,9 @@ fn pays_until_it_is_freed(t: &Stage) {
     let second = hear(&server, &pattern(page() / 2, 2));
     server.free(&second);
     hear(&server, &pattern(8, 3));
-}
+});
 
-fn survives_its_sender(t: &Stage) {
+case!(survives_its_sender, ["TXN-16"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"last words");
     tell(&client, 0, b"and more");
@@ -160,9 +146,9 @@ fn survives_its_sender(t: &Stage) {
     server.free(&first);
     let second = hear(&server, b"and more");
     server.free(&second);
-}
+});
 
-fn ends_with_its_receiver(t: &Stage) {
+case!(ends_with_its_receiver, ["REL-2", "TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     for _ in 0..10 {
         tell(&client, 0, &pattern(500, 1));
@@ -172,4 +158,4 @@ fn ends_with_its_receiver(t: &Stage) {
     server.kill();
     let late = oneway(&client, 0, b"late");
     assert_eq!(client.refused(&late), Return::DeadReply);
-}
+});

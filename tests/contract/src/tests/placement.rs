@@ -9,15 +9,6 @@
 use super::*;
 use crate::scheduling::{allow, pin};
 
-cases! { "placement", at_once:
-    caller_who_waits_gives_its_cpu ["LOOP-6"],
-    caller_who_waits_keeps_its_cpu_if_so_wished ["LOOP-6"],
-    caller_who_goes_on_keeps_its_cpu ["LOOP-6"],
-    scheduler_is_told_of_a_caller_who_waits ["LOOP-6"],
-    news_of_a_death ["LOOP-6", "DN-1", "DN-3"],
-    news_of_freezing ["LOOP-6", "FRZN-1", "FRZN-4"],
-}
-
 const ROUNDS: usize = 16;
 /// What is more is no chance.
 const BY_CHANCE: usize = 12;
@@ -72,32 +63,32 @@ fn has_parameter(value: &str) -> bool {
     std::fs::read_to_string("/proc/cmdline").expect("the command line").contains(value)
 }
 
-fn caller_who_waits_gives_its_cpu(t: &Stage) {
+case!(caller_who_waits_gives_its_cpu, ["LOOP-6"], |t| {
     t.needs("the module parameter handoff=2", has_parameter("handoff=2"));
     needs_the_stage(t);
     // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
     let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
     let moves = rows.into_iter().max().expect("three rows");
     t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
-}
+});
 
-fn caller_who_waits_keeps_its_cpu_if_so_wished(t: &Stage) {
+case!(caller_who_waits_keeps_its_cpu_if_so_wished, ["LOOP-6"], |t| {
     t.needs("the module parameter handoff=0", has_parameter("handoff=0"));
     needs_the_stage(t);
     let moves = moves(t, |client| client.start_call(0, 0, &empty()));
     assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
-}
+});
 
-fn caller_who_goes_on_keeps_its_cpu(t: &Stage) {
+case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], |t| {
     needs_the_stage(t);
     let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
     t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
-}
+});
 
 /// The flag by which a waker says that it is about to sleep (`WF_SYNC`).
 const SYNC: u32 = 0x10;
 
-fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
+case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     let wakeups = Wakeups::of(t, &client);
     t.needs("the module parameter handoff=1", !has_parameter("handoff="));
@@ -112,7 +103,7 @@ fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
     server.free(&server.wait_call());
     let of_oneway = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_oneway, [SYNC, 0], "of a caller who does not");
-}
+});
 
 /// What one thread tells the scheduler when it wakes others. A probe has the flags, and the event that comes next who is woken.
 struct Wakeups(PathBuf);
@@ -181,7 +172,7 @@ fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
     has_moved(looper)
 }
 
-fn news_of_a_death(t: &Stage) {
+case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], |t| {
     needs_the_stage(t);
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
@@ -198,9 +189,9 @@ fn news_of_a_death(t: &Stage) {
         requests += usize::from(is_moved(&looper, request, Return::DeadBinder(COOKIE)));
     }
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
-}
+});
 
-fn news_of_freezing(t: &Stage) {
+case!(news_of_freezing, ["LOOP-6", "FRZN-1", "FRZN-4"], |t| {
     needs_the_stage(t);
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
@@ -215,4 +206,4 @@ fn news_of_freezing(t: &Stage) {
         clears += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));
     }
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
-}
+});

@@ -4,43 +4,6 @@
 use super::*;
 use crate::sg::{pointer_object, refused, EINVAL};
 
-cases! { "pointers":
-    block_arrives ["OBJ-PTR", "OBJ-3", "OBJ-7"],
-    block_arrives_in_a_reply ["OBJ-PTR"],
-    block_arrives_oneway ["OBJ-PTR"],
-    blocks_lie_behind_the_offsets ["OBJ-3", "OBJ-7"],
-    rest_of_the_object_is_kept ["OBJ-PTR"],
-    of_any_length ["OBJ-PTR", "OBJ-7"],
-    of_no_length ["OBJ-PTR"],
-    over_many_pages ["OBJ-PTR", "ALLOC-4"],
-    nested ["OBJ-4", "OBJ-7"],
-    family ["OBJ-4", "OBJ-7"],
-    deep ["OBJ-4"],
-    lesson_s07_as_deep_as_the_space_allows ["OBJ-4", "lesson S07"],
-    side_by_side ["OBJ-4"],
-    senders_pointers_do_not_arrive ["OBJ-2", "OBJ-7"],
-    among_nodes ["OBJ-1", "OBJ-PTR"],
-    more_room_than_needed ["OBJ-8"],
-    room_must_be_whole ["OBJ-8"],
-    no_room ["OBJ-8", "OBJ-PTR"],
-    lesson_c07_too_large ["OBJ-PTR", "lesson C07"],
-    lesson_c03_parent_must_be_an_earlier_block ["OBJ-4", "lesson C03"],
-    parent_must_be_open ["OBJ-4"],
-    pointer_must_lie_in_the_parent ["OBJ-4", "lesson C07"],
-    lesson_r16_pointers_must_come_in_order ["OBJ-4", "lesson R16"],
-    lesson_c08_pointer_must_be_aligned ["OBJ-6", "lesson C08"],
-    lesson_c18_parent_at_the_start_of_the_data ["OBJ-5", "lesson C18"],
-    unreadable_block ["OBJ-PTR"],
-    unreadable_block_is_not_needed_where_replaced ["OBJ-7"],
-    refused_call_undoes_what_was_done ["OBJ-10", "lesson C06"],
-    wiped_when_asked_for ["ALLOC-6"],
-    lesson_r21_wiped_when_refused ["OBJ-10", "ALLOC-6", "lesson R21"],
-    wiped_when_refused_without_data ["OBJ-10", "ALLOC-6"],
-    lesson_c17_command_must_lie_in_the_buffer ["WR-4", "lesson C17"],
-    room_counts_as_space ["ALLOC-2", "ALLOC-1"],
-    space_comes_back ["OBJ-12", "ALLOC-1"],
-}
-
 /// Serves a call that has come, and has the caller take the reply.
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
@@ -53,7 +16,7 @@ fn block(port: &Port, call: &BinderTransactionData, index: u64) -> BinderBufferO
     port.any_object(call, index)
 }
 
-fn block_arrives(t: &Stage) {
+case!(block_arrives, ["OBJ-PTR", "OBJ-3", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(100, 1));
@@ -65,9 +28,9 @@ fn block_arrives(t: &Stage) {
     let (start, length) = server.space.expect("a space");
     assert!((start..start + length as u64).contains(&block(&server, &call, 0).buffer));
     finish(&server, &client, &call);
-}
+});
 
-fn block_arrives_in_a_reply(t: &Stage) {
+case!(block_arrives_in_a_reply, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     server.free(&client.call(&server, 0, 0, &empty()));
     let mut parcel = SgParcel::new();
@@ -76,9 +39,9 @@ fn block_arrives_in_a_reply(t: &Stage) {
     let reply = client.wait_reply();
     assert_eq!(client.received_block(&reply, 0), pattern(100, 2));
     client.free(&reply);
-}
+});
 
-fn block_arrives_oneway(t: &Stage) {
+case!(block_arrives_oneway, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     for round in 0..3 {
         let mut parcel = SgParcel::new();
@@ -91,9 +54,9 @@ fn block_arrives_oneway(t: &Stage) {
         assert_eq!(server.received_block(&call, 0), pattern(100, round));
         server.free(&call);
     }
-}
+});
 
-fn blocks_lie_behind_the_offsets(t: &Stage) {
+case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let lengths = [13, 8, 1, 40];
@@ -110,9 +73,9 @@ fn blocks_lie_behind_the_offsets(t: &Stage) {
         next += (length as u64).next_multiple_of(8);
     }
     finish(&server, &client, &call);
-}
+});
 
-fn rest_of_the_object_is_kept(t: &Stage) {
+case!(rest_of_the_object_is_kept, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let sent = BinderBufferObject {
         // Without the flag there is no parent, whatever the rest says.
@@ -128,9 +91,9 @@ fn rest_of_the_object_is_kept(t: &Stage) {
     let rest = |b: &BinderBufferObject| (b.kind, b.flags, b.length, b.parent, b.parent_offset);
     assert_eq!(rest(&got), rest(&sent));
     finish(&server, &client, &call);
-}
+});
 
-fn of_any_length(t: &Stage) {
+case!(of_any_length, ["OBJ-PTR", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     for length in (1..34).chain([4095, 4096, 4097]) {
         let mut parcel = SgParcel::new();
@@ -141,9 +104,9 @@ fn of_any_length(t: &Stage) {
         assert_eq!(server.received_block(&call, 1), b"the next", "{length}");
         finish(&server, &client, &call);
     }
-}
+});
 
-fn of_no_length(t: &Stage) {
+case!(of_no_length, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Neither room nor memory is needed for it.
     let mut parcel = SgParcel::new();
@@ -156,9 +119,9 @@ fn of_no_length(t: &Stage) {
     // Also by the command that leaves no room.
     client.start_transaction(&parcel.call(&client).data);
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn over_many_pages(t: &Stage) {
+case!(over_many_pages, ["OBJ-PTR", "ALLOC-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     for (seed, length) in [50_001, 8192, 100_000].into_iter().enumerate() {
@@ -169,7 +132,7 @@ fn over_many_pages(t: &Stage) {
         assert_eq!(server.received_block(&call, seed as u64), pattern(length, seed));
     }
     finish(&server, &client, &call);
-}
+});
 
 /// Checks a block of which some eight bytes are pointers to the blocks of other objects, and the
 /// rest is the pattern of this seed.
@@ -190,7 +153,7 @@ fn expect_block(
     assert_eq!(found, wanted, "block {index}");
 }
 
-fn nested(t: &Stage) {
+case!(nested, ["OBJ-4", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     // At the start, in the middle, aligned to four bytes only, at the end.
     for offset in [0, 16, 20, 56] {
@@ -204,9 +167,9 @@ fn nested(t: &Stage) {
         assert_eq!((got.flags, got.parent, got.parent_offset), (1, outer, offset));
         finish(&server, &client, &call);
     }
-}
+});
 
-fn family(t: &Stage) {
+case!(family, ["OBJ-4", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     // A has B, C and E; C has D; E has F and G.
     let mut parcel = SgParcel::new();
@@ -227,9 +190,9 @@ fn family(t: &Stage) {
     expect_block(&server, &call, f, 6, &[]);
     expect_block(&server, &call, g, 7, &[]);
     finish(&server, &client, &call);
-}
+});
 
-fn deep(t: &Stage) {
+case!(deep, ["OBJ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let mut parent = parcel.block(&client.arena, &pattern(24, 0));
@@ -245,11 +208,11 @@ fn deep(t: &Stage) {
     }
     assert_eq!(server.received_block(&call, late), b"late");
     finish(&server, &client, &call);
-}
+});
 
-/// So many blocks in each other that what is noted of the open ones is more than the kernel gives in one
-/// piece.
-fn lesson_s07_as_deep_as_the_space_allows(t: &Stage) {
+// So many blocks in each other that what is noted of the open ones is more than the kernel gives in one
+// piece.
+case!(lesson_s07_as_deep_as_the_space_allows, ["OBJ-4", "lesson S07"], |t| {
     const BLOCKS: u64 = 65_600;
     let (server, client) = (t.manager_with(4 << 20), t.client());
     let mut parcel = SgParcel::new();
@@ -264,9 +227,9 @@ fn lesson_s07_as_deep_as_the_space_allows(t: &Stage) {
     let around = block(&server, &call, BLOCKS - 2);
     assert_eq!(server.memory(around.buffer, 8), innermost.buffer.to_ne_bytes());
     finish(&server, &client, &call);
-}
+});
 
-fn side_by_side(t: &Stage) {
+case!(side_by_side, ["OBJ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Pointers without a byte between them, from the first to the last.
     let mut parcel = SgParcel::new();
@@ -279,9 +242,9 @@ fn side_by_side(t: &Stage) {
         expect_block(&server, &call, *child, i, &[]);
     }
     finish(&server, &client, &call);
-}
+});
 
-fn senders_pointers_do_not_arrive(t: &Stage) {
+case!(senders_pointers_do_not_arrive, ["OBJ-2", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let secret = client.arena.place(&pattern(16, 2));
     let mut parcel = SgParcel { room: 32, ..SgParcel::new() };
@@ -297,9 +260,9 @@ fn senders_pointers_do_not_arrive(t: &Stage) {
     let hidden = !all.windows(8).any(|window| window == secret.to_ne_bytes());
     assert!(hidden, "the sender's address is in the buffer");
     finish(&server, &client, &call);
-}
+});
 
-fn among_nodes(t: &Stage) {
+case!(among_nodes, ["OBJ-1", "OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let first = parcel.object(&FlatBinderObject::binder(0x10, 0));
@@ -312,9 +275,9 @@ fn among_nodes(t: &Stage) {
     expect_block(&server, &call, outer, 1, &[(8, inner)]);
     expect_block(&server, &call, inner, 2, &[]);
     finish(&server, &client, &call);
-}
+});
 
-fn more_room_than_needed(t: &Stage) {
+case!(more_room_than_needed, ["OBJ-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     for room in [16, 64, 8000] {
         let mut parcel = SgParcel::new();
@@ -327,9 +290,9 @@ fn more_room_than_needed(t: &Stage) {
     // Room and no objects at all.
     client.start_sg(&SgParcel { room: 64, ..SgParcel::new() }.call(&client));
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn room_must_be_whole(t: &Stage) {
+case!(room_must_be_whole, ["OBJ-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     for odd in [1, 2, 4, 7] {
         let mut parcel = SgParcel::new();
@@ -340,9 +303,9 @@ fn room_must_be_whole(t: &Stage) {
         assert_eq!(refused(&client, &bare), EINVAL, "{odd}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn no_room(t: &Stage) {
+case!(no_room, ["OBJ-8", "OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, b"one byte is too many");
@@ -351,9 +314,9 @@ fn no_room(t: &Stage) {
     parcel.room = 0;
     assert_eq!(refused(&client, &parcel), EINVAL);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c07_too_large(t: &Stage) {
+case!(lesson_c07_too_large, ["OBJ-PTR", "lesson C07"], |t| {
     let (server, client) = (t.manager(), t.client());
     let address = client.arena.place(&pattern(64, 0));
     for length in [33, 40, 4096, 1 << 32, 1 << 63, u64::MAX - 7, u64::MAX - 6, u64::MAX] {
@@ -373,9 +336,9 @@ fn lesson_c07_too_large(t: &Stage) {
         assert!(allowed.contains(&errno), "{room:#x}: {errno}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c03_parent_must_be_an_earlier_block(t: &Stage) {
+case!(lesson_c03_parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], |t| {
     let (server, client) = (t.manager(), t.client());
     // 0 is a node, 1 a block, 2 the child itself, 3 a later block.
     for parent in [0, 2, 3, 4, 5, 1 << 32, (1 << 61) + 1, u64::MAX / 8 + 2, u64::MAX] {
@@ -391,9 +354,9 @@ fn lesson_c03_parent_must_be_an_earlier_block(t: &Stage) {
     parcel.child(&client.arena, &pattern(8, 1), 0, 0);
     assert_eq!(refused(&client, &parcel), EINVAL);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn parent_must_be_open(t: &Stage) {
+case!(parent_must_be_open, ["OBJ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let arena = client.arena.clone();
     // Another family has begun.
@@ -418,9 +381,9 @@ fn parent_must_be_open(t: &Stage) {
     parcel.child(&arena, &pattern(8, 1), c, 0);
     assert_eq!(refused(&client, &parcel), EINVAL);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn pointer_must_lie_in_the_parent(t: &Stage) {
+case!(pointer_must_lie_in_the_parent, ["OBJ-4", "lesson C07"], |t| {
     let (server, client) = (t.manager(), t.client());
     for (length, offset) in [
         (32, 28),
@@ -440,9 +403,9 @@ fn pointer_must_lie_in_the_parent(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{offset:#x} of {length}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_r16_pointers_must_come_in_order(t: &Stage) {
+case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], |t| {
     let (server, client) = (t.manager(), t.client());
     for (first, second) in [(16, 0), (16, 8), (16, 12), (16, 16), (16, 20), (0, 0), (0, 4)] {
         let mut parcel = SgParcel::new();
@@ -459,9 +422,9 @@ fn lesson_r16_pointers_must_come_in_order(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{first}, {second}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c08_pointer_must_be_aligned(t: &Stage) {
+case!(lesson_c08_pointer_must_be_aligned, ["OBJ-6", "lesson C08"], |t| {
     let (server, client) = (t.manager(), t.client());
     for offset in [1, 2, 3, 5, 9] {
         let mut parcel = SgParcel::new();
@@ -477,9 +440,9 @@ fn lesson_c08_pointer_must_be_aligned(t: &Stage) {
         }
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c18_parent_at_the_start_of_the_data(t: &Stage) {
+case!(lesson_c18_parent_at_the_start_of_the_data, ["OBJ-5", "lesson C18"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel { parcel: empty(), room: 0 };
     let outer = parcel.block(&client.arena, &pattern(32, 1));
@@ -499,9 +462,9 @@ fn lesson_c18_parent_at_the_start_of_the_data(t: &Stage) {
     parcel.block(&client.arena, &pattern(32, 1));
     client.start_sg(&parcel.call(&client));
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn unreadable_block(t: &Stage) {
+case!(unreadable_block, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let edge = client.arena.end() - 16;
     for (address, length) in
@@ -517,9 +480,9 @@ fn unreadable_block(t: &Stage) {
     parcel.block_at(edge, 16);
     client.start_sg(&parcel.call(&client));
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn unreadable_block_is_not_needed_where_replaced(t: &Stage) {
+case!(unreadable_block_is_not_needed_where_replaced, ["OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let outer = parcel.block_at(BAD_ADDRESS & !7, 16);
@@ -528,9 +491,9 @@ fn unreadable_block_is_not_needed_where_replaced(t: &Stage) {
     let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, outer, 0, &[(0, first), (8, second)]);
     finish(&server, &client, &call);
-}
+});
 
-fn refused_call_undoes_what_was_done(t: &Stage) {
+case!(refused_call_undoes_what_was_done, ["OBJ-10", "lesson C06"], |t| {
     let (server, client) = (t.manager_with(page()), t.client());
     for _ in 0..20 {
         let mut parcel = SgParcel::new();
@@ -545,9 +508,9 @@ fn refused_call_undoes_what_was_done(t: &Stage) {
         assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
     }
     client.round_trip(0, &server, &bytes(&pattern(page(), 2)), &empty());
-}
+});
 
-fn wiped_when_asked_for(t: &Stage) {
+case!(wiped_when_asked_for, ["ALLOC-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(100, 1));
@@ -561,9 +524,9 @@ fn wiped_when_asked_for(t: &Stage) {
     server.free(&call);
     assert_eq!(server.memory(block.buffer, 104), [0; 104]);
     assert_eq!(server.data(&call), vec![0; call.data_size as usize]);
-}
+});
 
-fn lesson_r21_wiped_when_refused(t: &Stage) {
+case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Neighbours on both sides keep the pages; what lies between is where the next call goes.
     let keep = |data: &[u8]| {
@@ -585,10 +548,10 @@ fn lesson_r21_wiped_when_refused(t: &Stage) {
         let wiped = server.memory(between.buffer, size) == vec![0; size];
         t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);
     }
-}
+});
 
-/// A buffer without data has some bytes all the same.
-fn wiped_when_refused_without_data(t: &Stage) {
+// A buffer without data has some bytes all the same.
+case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     let kept = [1, 2, 3].map(|byte| {
         let call = client.call(&server, 0, 0, &bytes(&[byte; 8]));
@@ -604,9 +567,9 @@ fn wiped_when_refused_without_data(t: &Stage) {
     let wiped = server.memory(kept[1].buffer, 8) == [0; 8];
     t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);
     assert_eq!(freezer.thaw(), Ok(()));
-}
+});
 
-fn lesson_c17_command_must_lie_in_the_buffer(t: &Stage) {
+case!(lesson_c17_command_must_lie_in_the_buffer, ["WR-4", "lesson C17"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(16, 0));
@@ -625,9 +588,9 @@ fn lesson_c17_command_must_lie_in_the_buffer(t: &Stage) {
         }
     }
     assert_eq!(server.drain(), []);
-}
+});
 
-fn room_counts_as_space(t: &Stage) {
+case!(room_counts_as_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let all = 4 * page() as u64;
     let (server, client) = (t.manager_with(4 * page()), t.client());
     let fits = SgParcel { room: all - 8, ..SgParcel::new() };
@@ -640,9 +603,9 @@ fn room_counts_as_space(t: &Stage) {
     let oneway = half.to(&client, 0, TransactionFlags::ONE_WAY);
     assert_eq!(client.refused_sg(&oneway), failed(Errno::ENOSPC));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn space_comes_back(t: &Stage) {
+case!(space_comes_back, ["OBJ-12", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     for round in 0..50 {
         let mut parcel = SgParcel::new();
@@ -653,4 +616,4 @@ fn space_comes_back(t: &Stage) {
         finish(&server, &client, &call);
     }
     client.round_trip(0, &server, &bytes(&pattern(2 * page(), 1)), &empty());
-}
+});

@@ -10,22 +10,8 @@ use crate::cast::node;
 use crate::netlink::Listener;
 use crate::scheduling::Nice;
 use crate::sg::file_object;
-use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-
-cases! { "policy":
-    caller_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
-    callee_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
-    oneway_calls_are_asked_about ["LSM-1", "TXN-9"],
-    refusals_are_reported ["LSM-1", "NL-2", "NL-3"],
-    replies_are_not_asked_about ["LSM-1", "TXN-9"],
-    manager_is_whoever_opened ["LSM-1", "CTX-1", "OPEN-1"],
-    sender_of_nodes_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
-    sender_of_handles_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
-    taker_of_files_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
-    who_may_not_choose_priorities_is_not_reported ["LSM-2", "TXN-31"],
-}
 
 /// The type that may do everything; each other may do all but one thing.
 const ALL: &str = "all";
@@ -83,33 +69,33 @@ fn expect_taken(client: &Port, manager: &Port, parcel: &Parcel) {
     client.free(&manager.answer(client, &empty()));
 }
 
-fn caller_is_whoever_opened(t: &Stage) {
+case!(caller_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], |t| {
     needs_policy(t);
     let manager = t.manager();
     expect_refused(&opened_as(t, "may_not_call", ALL), &bytes(b"no"));
     expect_taken(&opened_as(t, ALL, "may_not_call"), &manager, &bytes(b"yes"));
     assert_eq!(manager.drain(), []);
-}
+});
 
-fn callee_is_whoever_opened(t: &Stage) {
+case!(callee_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], |t| {
     needs_policy(t);
     let manager = manager_as(t, "may_not_be_called", ALL);
     expect_refused(&t.client(), &empty());
     manager.kill();
     let manager = manager_as(t, ALL, "may_not_be_called");
     expect_taken(&t.client(), &manager, &empty());
-}
+});
 
-fn oneway_calls_are_asked_about(t: &Stage) {
+case!(oneway_calls_are_asked_about, ["LSM-1", "TXN-9"], |t| {
     needs_policy(t);
     let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
     let call = client.place_oneway(0, 0, &empty());
     assert_eq!(client.refused(&call), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     assert_eq!(manager.drain(), []);
-}
+});
 
-fn refusals_are_reported(t: &Stage) {
+case!(refusals_are_reported, ["LSM-1", "NL-2", "NL-3"], |t| {
     needs_policy(t);
     let (_manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
     let listener = Listener::join().expect("join the group");
@@ -117,24 +103,24 @@ fn refusals_are_reported(t: &Stage) {
     let answer = client.refused(&data);
     // The module is asked before the call has a target.
     assert_eq!(listener.only(), reports::lost(t, &client, &data, answer));
-}
+});
 
-fn replies_are_not_asked_about(t: &Stage) {
+case!(replies_are_not_asked_about, ["LSM-1", "TXN-9"], |t| {
     needs_policy(t);
     let manager = manager_as(t, "may_not_call", "may_not_call");
     expect_taken(&t.client(), &manager, &empty());
-}
+});
 
-fn manager_is_whoever_opened(t: &Stage) {
+case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], |t| {
     needs_policy(t);
     let refused = opened_as(t, "may_not_manage", ALL);
     let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
     assert_eq!(errno, Errno::EACCES, "what the module says");
     let taken = opened_as(t, ALL, "may_not_manage");
     assert_eq!(taken.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
-}
+});
 
-fn sender_of_nodes_is_whoever_opened(t: &Stage) {
+case!(sender_of_nodes_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
     needs_policy(t);
     let (manager, node) = (t.manager(), object(FlatBinderObject::binder(0x10, 0)));
     let client = opened_as(t, "may_not_transfer", ALL);
@@ -143,9 +129,9 @@ fn sender_of_nodes_is_whoever_opened(t: &Stage) {
     assert_eq!(client.drain(), []);
     expect_taken(&client, &manager, &bytes(b"data"));
     expect_taken(&opened_as(t, ALL, "may_not_transfer"), &manager, &node);
-}
+});
 
-fn sender_of_handles_is_whoever_opened(t: &Stage) {
+case!(sender_of_handles_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
     needs_policy(t);
     let manager = t.manager();
     for (first, later) in [("may_not_transfer", ALL), (ALL, "may_not_transfer")] {
@@ -158,9 +144,9 @@ fn sender_of_handles_is_whoever_opened(t: &Stage) {
             _ => expect_refused(&client, &handle),
         }
     }
-}
+});
 
-fn taker_of_files_is_whoever_opened(t: &Stage) {
+case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
     needs_policy(t);
     // A file is of the type of whoever opened it.
     become_one("private");
@@ -181,11 +167,11 @@ fn taker_of_files_is_whoever_opened(t: &Stage) {
         }
         manager.kill();
     }
-}
+});
 
-/// A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
-/// any: it gets what its limit permits, and no administrator reads of it.
-fn who_may_not_choose_priorities_is_not_reported(t: &Stage) {
+// A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
+// any: it gets what its limit permits, and no administrator reads of it.
+case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], |t| {
     needs_policy(t);
     let manager = opened_as(t, ALL, "may_not_choose_priorities");
     // One that has no minimum.
@@ -206,7 +192,7 @@ fn who_may_not_choose_priorities_is_not_reported(t: &Stage) {
     let told = log.denials_before_that_of(&refused);
     let why = "that a server may not choose its priority is logged as a denial";
     t.known_difference(Driver::C, why, told == 0);
-}
+});
 
 /// The kernel's log from now on.
 struct Log(std::fs::File);

@@ -6,16 +6,6 @@
 use super::limits::{race, Limit};
 use super::*;
 
-cases! { "quota", at_once:
-    of_a_sender ["ALLOC-3", "ALLOC-2"],
-    is_of_the_process ["ALLOC-3"],
-    in_a_race ["ALLOC-3"],
-    comes_back ["ALLOC-3", "OBJ-10"],
-    many_small_calls ["ALLOC-3"],
-    of_the_dead ["ALLOC-3", "TXN-16"],
-    set_and_taken_away ["ALLOC-3"],
-}
-
 /// A receiver's space of which a quarter of the half that is for oneway calls is [`QUARTER`].
 const SPACE: usize = 64 << 10;
 const QUARTER: usize = SPACE / 2 / 4;
@@ -50,7 +40,7 @@ fn hear(server: &Port, size: usize) {
     server.free(&call);
 }
 
-fn of_a_sender(t: &Stage) {
+case!(of_a_sender, ["ALLOC-3", "ALLOC-2"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
     is_over_quota(&greedy, QUARTER + 8);
@@ -73,9 +63,9 @@ fn of_a_sender(t: &Stage) {
         hear(&server, size);
     }
     tell(&greedy, QUARTER);
-}
+});
 
-fn is_of_the_process(t: &Stage) {
+case!(is_of_the_process, ["ALLOC-3"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     let another = t.server();
@@ -92,9 +82,9 @@ fn is_of_the_process(t: &Stage) {
     let elsewhere = BinderTransactionData { target: u64::from(handle), ..oneway(&sender, 4096) };
     sender.start_transaction(&elsewhere);
     sender.wait_for(Return::TransactionComplete);
-}
+});
 
-fn in_a_race(t: &Stage) {
+case!(in_a_race, ["ALLOC-3"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     for _ in 0..4 {
@@ -104,9 +94,9 @@ fn in_a_race(t: &Stage) {
             hear(&server, QUARTER / 4);
         }
     }
-}
+});
 
-fn comes_back(t: &Stage) {
+case!(comes_back, ["ALLOC-3", "OBJ-10"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     let mut broken = Parcel::new();
@@ -122,9 +112,9 @@ fn comes_back(t: &Stage) {
         is_over_quota(&sender, 8);
         hear(&server, QUARTER);
     }
-}
+});
 
-fn many_small_calls(t: &Stage) {
+case!(many_small_calls, ["ALLOC-3"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
     let most = QUARTER / 8;
@@ -146,9 +136,9 @@ fn many_small_calls(t: &Stage) {
             is_over_quota(&greedy, 8);
         }
     }
-}
+});
 
-fn of_the_dead(t: &Stage) {
+case!(of_the_dead, ["ALLOC-3", "TXN-16"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     tell(&sender, QUARTER);
@@ -165,9 +155,9 @@ fn of_the_dead(t: &Stage) {
     let next = t.manager_with(SPACE);
     tell(&other, QUARTER);
     hear(&next, QUARTER);
-}
+});
 
-fn set_and_taken_away(t: &Stage) {
+case!(set_and_taken_away, ["ALLOC-3"], |t| {
     let Some(limit) = Limit::set(t, "oneway_quota", 0) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     tell(&sender, QUARTER);
@@ -187,4 +177,4 @@ fn set_and_taken_away(t: &Stage) {
         hear(&server, size);
     }
     tell(&sender, SPACE / 2);
-}
+});

@@ -7,26 +7,6 @@ use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
 use nix::sys::wait::{waitpid, WaitStatus};
 
-cases! { "reclaim", at_once:
-    lesson_r07_idle_pages_go_and_come_back ["lesson R07", "ALLOC-5"],
-    as_the_kernel_does_it ["ALLOC-5"],
-    found_on_its_node ["ALLOC-5"],
-    pages_in_use_stay ["ALLOC-5"],
-    edges_in_use_stay ["ALLOC-5", "ALLOC-4"],
-    what_went_is_not_there ["ALLOC-5", "MMAP-5"],
-    what_comes_back_is_zeroed ["ALLOC-6", "MMAP-5"],
-    what_is_used_again_and_again_stays ["ALLOC-5"],
-    source_that_is_not_there_yet ["TXN-1", "ALLOC-5"],
-    after_unmap ["ALLOC-5", "MMAP-7"],
-    after_a_move ["ALLOC-5", "MMAP-7"],
-    pages_thrown_away_come_back ["ALLOC-5", "MMAP-5"],
-    pages_of_the_dead ["ALLOC-5", "REL-2"],
-    lesson_r03_nothing_is_taken_from_others ["lesson R03", "ALLOC-5", "MMAP-7"],
-    under_load ["ALLOC-5", "ALLOC-4", "TXN-21"],
-    while_servers_die ["ALLOC-5", "REL-2"],
-    while_mappings_come_and_go ["ALLOC-5", "MMAP-7", "MMAP-8"],
-}
-
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
 
@@ -42,7 +22,7 @@ fn answer(client: &Port, manager: &Port) {
     client.free(&manager.answer(client, &empty()));
 }
 
-fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
+case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     for seed in 0..3 {
@@ -57,11 +37,11 @@ fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
             shrinker.pages()
         );
     }
-}
+});
 
-/// Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
-/// told to stop.
-fn as_the_kernel_does_it(t: &Stage) {
+// Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
+// told to stop.
+case!(as_the_kernel_does_it, ["ALLOC-5"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(64 * PIECE, 1);
@@ -77,7 +57,7 @@ fn as_the_kernel_does_it(t: &Stage) {
             shrinker.pages()
         );
     }
-}
+});
 
 /// How many pages of its space a process has on a memory node.
 fn pages_on(port: &Port, node: u32) -> u64 {
@@ -91,8 +71,8 @@ fn pages_on(port: &Port, node: u32) -> u64 {
         .sum()
 }
 
-/// A page is where its sender gets memory, and what the driver knows of it may be elsewhere. It is looked for where it is.
-fn found_on_its_node(t: &Stage) {
+// A page is where its sender gets memory, and what the driver knows of it may be elsewhere. It is looked for where it is.
+case!(found_on_its_node, ["ALLOC-5"], |t| {
     let reclaim = std::path::Path::new("/sys/devices/system/node/node1/reclaim");
     t.needs("a second memory node, and a kernel that reclaims one alone", reclaim.exists());
     let (manager, client) = (t.manager(), t.client());
@@ -114,9 +94,9 @@ fn found_on_its_node(t: &Stage) {
     }
     let after = pages_on(&manager, 1);
     assert!(after <= 2, "{after} of {before} pages are left");
-}
+});
 
-fn pages_in_use_stay(t: &Stage) {
+case!(pages_in_use_stay, ["ALLOC-5"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(20 * PIECE, 1);
@@ -125,9 +105,9 @@ fn pages_in_use_stay(t: &Stage) {
     assert_eq!(manager.data(&call), data, "what was delivered");
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn edges_in_use_stay(t: &Stage) {
+case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], |t| {
     let shrinker = Shrinker::needed(t);
     let manager = t.manager();
     let clients = [t.client(), t.client(), t.client()];
@@ -148,18 +128,18 @@ fn edges_in_use_stay(t: &Stage) {
     for (client, looper) in clients.iter().zip(&loopers) {
         looper.answer(&client, &empty());
     }
-}
+});
 
-fn what_went_is_not_there(t: &Stage) {
+case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &pattern(8 * page(), 1));
     shrinker.squeeze();
     manager.actor.start(Op::Touch { address: buffer + 3 * page() as u64 });
     assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
-}
+});
 
-fn what_comes_back_is_zeroed(t: &Stage) {
+case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
@@ -172,9 +152,9 @@ fn what_comes_back_is_zeroed(t: &Stage) {
     assert!(rest.iter().all(|byte| *byte == 0), "what was there before");
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn what_is_used_again_and_again_stays(t: &Stage) {
+case!(what_is_used_again_and_again_stays, ["ALLOC-5"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &[0x5e; 1000]);
@@ -185,10 +165,10 @@ fn what_is_used_again_and_again_stays(t: &Stage) {
     }
     let rest = manager.memory(buffer + 64, 64);
     t.ours_alone("the page that each call uses goes each time", rest == [0x5e; 64]);
-}
+});
 
-/// What a sender has not touched yet, or never will, is copied all the same.
-fn source_that_is_not_there_yet(t: &Stage) {
+// What a sender has not touched yet, or never will, is copied all the same.
+case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     // Everything in the arena is new to the process: each page of it has to be found first.
     let data = pattern(30 * PIECE + 7, 3);
@@ -209,9 +189,9 @@ fn source_that_is_not_there_yet(t: &Stage) {
     };
     assert_eq!(client.refused(&call), Return::FailedReply);
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn after_unmap(t: &Stage) {
+case!(after_unmap, ["ALLOC-5", "MMAP-7"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let call = client.call(&manager, 0, 0, &bytes(&pattern(30 * PIECE, 1)));
@@ -220,10 +200,10 @@ fn after_unmap(t: &Stage) {
     manager.free(&call);
     shrinker.squeeze();
     answer(&client, &manager);
-}
+});
 
-/// What was moved is the process's to keep.
-fn after_a_move(t: &Stage) {
+// What was moved is the process's to keep.
+case!(after_a_move, ["ALLOC-5", "MMAP-7"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(30 * PIECE, 1);
@@ -234,9 +214,9 @@ fn after_a_move(t: &Stage) {
     let kept = manager.memory(moved + (buffer - address), data.len()) == data;
     assert!(kept, "taken from where it was moved to");
     answer(&client, &manager);
-}
+});
 
-fn pages_thrown_away_come_back(t: &Stage) {
+case!(pages_thrown_away_come_back, ["ALLOC-5", "MMAP-5"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(30 * PIECE, 1);
@@ -246,9 +226,9 @@ fn pages_thrown_away_come_back(t: &Stage) {
     manager.actor.number(Op::Advise { address, length, advice }).expect("throw pages away");
     shrinker.squeeze();
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn pages_of_the_dead(t: &Stage) {
+case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let before = shrinker.pages();
@@ -260,10 +240,10 @@ fn pages_of_the_dead(t: &Stage) {
         shrinker.scan();
         assert!(Instant::now() < deadline, "{} pages are left", shrinker.pages());
     }
-}
+});
 
-/// What another mapping shows at the address of ours is not taken away with our pages.
-fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
+// What another mapping shows at the address of ours is not taken away with our pages.
+case!(lesson_r03_nothing_is_taken_from_others, ["lesson R03", "ALLOC-5", "MMAP-7"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(16 * PIECE, 1);
@@ -275,7 +255,7 @@ fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
     shrinker.squeeze();
     assert!(manager.memory(address, length).iter().all(|byte| *byte == 0xa7), "not ours to take");
     answer(&client, &manager);
-}
+});
 
 /// A process that squeezes all the time.
 struct Squeezer(Pid);
@@ -324,16 +304,16 @@ fn end(server: Pid) {
     waitpid(server, None).expect("wait");
 }
 
-fn under_load(t: &Stage) {
+case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], |t| {
     let shrinker = Shrinker::needed(t);
     let server = start_server(t, 4);
     let squeezers = [Squeezer::start(&shrinker), Squeezer::start(&shrinker)];
     all_well(start_clients(t, false));
     drop(squeezers);
     end(server);
-}
+});
 
-fn while_servers_die(t: &Stage) {
+case!(while_servers_die, ["ALLOC-5", "REL-2"], |t| {
     let shrinker = Shrinker::needed(t);
     let _squeezer = Squeezer::start(&shrinker);
     let mut server = start_server(t, 3);
@@ -345,9 +325,9 @@ fn while_servers_die(t: &Stage) {
     }
     all_well(clients);
     end(server);
-}
+});
 
-fn while_mappings_come_and_go(t: &Stage) {
+case!(while_mappings_come_and_go, ["ALLOC-5", "MMAP-7", "MMAP-8"], |t| {
     let shrinker = Shrinker::needed(t);
     let _squeezer = Squeezer::start(&shrinker);
     for round in 0..t.tries(20) as usize {
@@ -367,4 +347,4 @@ fn while_mappings_come_and_go(t: &Stage) {
         }
         manager.kill();
     }
-}
+});

@@ -4,24 +4,6 @@
 use super::*;
 use binder_sys::codes::BR_FAILED_REPLY;
 
-cases! { "replies":
-    without_a_call ["TXN-12"],
-    twice ["TXN-12"],
-    by_another_thread ["TXN-12"],
-    to_a_call_that_was_sent_not_received ["TXN-12"],
-    that_cannot_be_translated ["TXN-25", "TXN-12"],
-    that_does_not_fit ["TXN-25", "ALLOC-2"],
-    from_unreadable_memory ["TXN-25"],
-    to_an_unmapped_caller ["TXN-25", "MMAP-7"],
-    to_a_caller_who_exited_its_thread ["TXN-13", "TREL-1"],
-    to_a_dead_caller ["TXN-13", "TXN-25"],
-    failed_one_is_final ["TXN-12", "TXN-25"],
-    lesson_r21_oneway_flag_means_nothing ["TXN-15"],
-    can_be_huge ["TXN-29", "TXN-15"],
-    acknowledged_at_once ["TXN-17"],
-    answer_to_the_first_of_two_threads ["TXN-13", "TXN-14"],
-}
-
 /// The errno of a reply that answers nothing.
 fn nothing_to_answer(t: &Stage) -> (u32, i32) {
     failed(if t.upstream() { Errno::EINVAL } else { Errno::EPROTO })
@@ -34,21 +16,21 @@ fn refused_reply(port: &Port) -> Return {
     port.wait_refusal()
 }
 
-fn without_a_call(t: &Stage) {
+case!(without_a_call, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     assert_eq!(refused_reply(&server), Return::FailedReply);
     assert_eq!(server.extended_error(), nothing_to_answer(t));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn twice(t: &Stage) {
+case!(twice, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.round_trip(0, &server, &empty(), &bytes(b"one"));
     assert_eq!(refused_reply(&server), Return::FailedReply);
     assert_eq!(client.drain(), []);
-}
+});
 
-fn by_another_thread(t: &Stage) {
+case!(by_another_thread, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     let other = server.looper();
     client.call(&server, 0, 0, &empty());
@@ -56,16 +38,16 @@ fn by_another_thread(t: &Stage) {
     assert_eq!(other.extended_error(), nothing_to_answer(t));
     assert!(client.actor.is_blocked());
     assert_eq!(client.data(&server.answer(&client, &bytes(b"right"))), b"right");
-}
+});
 
-fn to_a_call_that_was_sent_not_received(t: &Stage) {
+case!(to_a_call_that_was_sent_not_received, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 0, &empty());
     assert_eq!(refused_reply(&client), Return::FailedReply);
     assert_eq!(client.extended_error(), nothing_to_answer(t));
     server.wait_call();
     server.answer(&client, &empty());
-}
+});
 
 /// Has the server answer a call with a reply that fails; returns what the client is told and its
 /// extended error.
@@ -75,7 +57,7 @@ fn failing(server: &Port, client: &Port, reply: &BinderTransactionData) -> (Retu
     (client.wait_refusal(), client.extended_error())
 }
 
-fn that_cannot_be_translated(t: &Stage) {
+case!(that_cannot_be_translated, ["TXN-25", "TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     let (told, error) = failing(&server, &client, &reply);
@@ -85,9 +67,9 @@ fn that_cannot_be_translated(t: &Stage) {
         assert!(t.upstream(), "{error:?}");
     }
     assert_eq!(server.passed(), [], "the replier is told that it is done, and nothing else");
-}
+});
 
-fn that_does_not_fit(t: &Stage) {
+case!(that_does_not_fit, ["TXN-25", "ALLOC-2"], |t| {
     let (server, client) = (t.manager(), t.client_with(2 * page()));
     let reply = server.place(0, 0, &bytes(&pattern(2 * page() + 1, 0)));
     let (told, error) = failing(&server, &client, &reply);
@@ -95,17 +77,17 @@ fn that_does_not_fit(t: &Stage) {
     assert_eq!(error.0, BR_FAILED_REPLY);
     assert_eq!(error.1, -(Errno::ENOSPC as i32));
     client.round_trip(0, &server, &empty(), &bytes(&pattern(2 * page(), 0)));
-}
+});
 
-fn from_unreadable_memory(t: &Stage) {
+case!(from_unreadable_memory, ["TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
     let reply = BinderTransactionData { buffer: BAD_ADDRESS, ..server.place(0, 0, &bytes(b"12345678")) };
     let (told, error) = failing(&server, &client, &reply);
     assert_eq!((told, error), (Return::FailedReply, failed(Errno::EFAULT)));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn to_an_unmapped_caller(t: &Stage) {
+case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 0, &empty());
     server.wait_call();
@@ -117,19 +99,19 @@ fn to_an_unmapped_caller(t: &Stage) {
         "the caller is told BR_FAILED_REPLY",
         told == Return::DeadReply,
     );
-}
+});
 
-fn to_a_caller_who_exited_its_thread(t: &Stage) {
+case!(to_a_caller_who_exited_its_thread, ["TXN-13", "TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 1, &empty());
     server.wait_call();
-    assert_eq!(client.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     server.reply(&bytes(b"to nobody"));
     assert_eq!(client.drain(), [], "the new thread of that name is not the old one");
     client.round_trip(0, &server, &bytes(b"again"), &bytes(b"and now"));
-}
+});
 
-fn to_a_dead_caller(t: &Stage) {
+case!(to_a_dead_caller, ["TXN-13", "TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
     let call = client.call(&server, 0, 0, &empty());
     client.kill();
@@ -137,17 +119,17 @@ fn to_a_dead_caller(t: &Stage) {
     server.free(&call);
     let next = t.client();
     next.round_trip(0, &server, &bytes(b"next"), &bytes(b"please"));
-}
+});
 
-fn failed_one_is_final(t: &Stage) {
+case!(failed_one_is_final, ["TXN-12", "TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     failing(&server, &client, &reply);
     assert_eq!(refused_reply(&server), Return::FailedReply, "the call has been answered");
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
+case!(lesson_r21_oneway_flag_means_nothing, ["TXN-15"], |t| {
     let (server, client) = (t.manager(), t.client_with(64 << 10));
     for _ in 0..3 {
         client.call(&server, 0, 0, &empty());
@@ -169,15 +151,15 @@ fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
         assert_eq!(client.data(&reply), answer);
         client.free(&reply);
     }
-}
+});
 
-fn can_be_huge(t: &Stage) {
+case!(can_be_huge, ["TXN-29", "TXN-15"], |t| {
     let (server, client) = (t.manager_with(4096), t.client_with(4 << 20));
     let answer = pattern(4 << 20, 3);
     assert_eq!(client.round_trip(0, &server, &empty(), &bytes(&answer)), answer);
-}
+});
 
-fn acknowledged_at_once(t: &Stage) {
+case!(acknowledged_at_once, ["TXN-17"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 0, &empty());
     server.wait_call();
@@ -187,9 +169,9 @@ fn acknowledged_at_once(t: &Stage) {
     assert_eq!(server.finish_raw().returns(), [Return::Noop, Return::TransactionComplete]);
     client.wait_reply();
     assert_eq!(client.extended_error(), NO_ERROR);
-}
+});
 
-fn answer_to_the_first_of_two_threads(t: &Stage) {
+case!(answer_to_the_first_of_two_threads, ["TXN-13", "TXN-14"], |t| {
     let (server, client) = (t.manager(), t.client());
     let other = client.thread();
     let second = server.looper();
@@ -200,4 +182,4 @@ fn answer_to_the_first_of_two_threads(t: &Stage) {
     assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
     assert!(other.actor.is_blocked());
     assert_eq!(other.data(&second.answer(&other, &bytes(b"two"))), b"two");
-}
+});

@@ -9,16 +9,6 @@ use crate::shrinker::Shrinker;
 use crate::{gauge, kernel_namespaces};
 use std::sync::Arc;
 
-cases! { "retention", at_once:
-    lesson_s08_what_the_dead_received_goes ["REL-2", "NODE-12", "lesson S08"],
-    lesson_s08_the_dead_keep_little ["REL-2", "NODE-12", "lesson S08"],
-    the_dead_keep_no_credentials ["REL-2", "NODE-12", "lesson S08"],
-    lesson_s09_threads_that_exit_keep_little ["TREL-1", "lesson S09"],
-    death_requests_of_handles_that_went_keep_nothing ["NODE-10", "DN-1"],
-    lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
-    lesson_s21_idle_processes_make_room_for_others ["ALLOC-5", "lesson S21"],
-}
-
 /// A process offers a node to the holder, is called with so many bytes, and is killed before it answers.
 fn live_and_die(t: &Stage, manager: &Port, holder: &Port, parcel: &Parcel) {
     let owner = t.client_with(4 << 20);
@@ -42,22 +32,22 @@ fn left_by_each_death(t: &Stage, deaths: i64, limit: i64, parcel: &Parcel) -> i6
     gauge::settle(before, deaths * limit) / deaths
 }
 
-fn lesson_s08_what_the_dead_received_goes(t: &Stage) {
+case!(lesson_s08_what_the_dead_received_goes, ["REL-2", "NODE-12", "lesson S08"], |t| {
     t.needs_no_kasan();
     let limit = 128 << 10;
     let left = left_by_each_death(t, 8, limit, &bytes(&pattern(3 << 20, 1)));
     assert!(left <= limit, "{left} bytes of each");
-}
+});
 
-fn lesson_s08_the_dead_keep_little(t: &Stage) {
+case!(lesson_s08_the_dead_keep_little, ["REL-2", "NODE-12", "lesson S08"], |t| {
     t.needs_no_kasan();
     let limit = 8 << 10;
     let left = left_by_each_death(t, 100, limit, &bytes(b"little"));
     assert!(left <= limit, "{left} bytes of each");
-}
+});
 
-/// The node lives on, and has no list of those who no longer ask for its death.
-fn death_requests_of_handles_that_went_keep_nothing(t: &Stage) {
+// The node lives on, and has no list of those who no longer ask for its death.
+case!(death_requests_of_handles_that_went_keep_nothing, ["NODE-10", "DN-1"], |t| {
     const REQUESTS: u64 = 20_000;
     const LIMIT: i64 = 1 << 20;
     t.needs_no_kasan();
@@ -76,7 +66,7 @@ fn death_requests_of_handles_that_went_keep_nothing(t: &Stage) {
     }
     let kept = gauge::settle(before, LIMIT);
     assert!(kept <= LIMIT, "{kept} bytes of {REQUESTS} requests");
-}
+});
 
 /// How many user namespaces a user may make, set back at the end of the test.
 struct NamespaceLimit(String);
@@ -97,8 +87,8 @@ impl Drop for NamespaceLimit {
     }
 }
 
-/// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
-fn the_dead_keep_no_credentials(t: &Stage) {
+// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
+case!(the_dead_keep_no_credentials, ["REL-2", "NODE-12", "lesson S08"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let _limit = NamespaceLimit::set(4).unwrap_or_else(|| t.lacks("CONFIG_USER_NS"));
     let (manager, holder) = (t.manager(), t.server());
@@ -116,9 +106,9 @@ fn the_dead_keep_no_credentials(t: &Stage) {
         introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &holder);
         owner.kill();
     }
-}
+});
 
-fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
+case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
     const THREADS: i64 = 1500;
     t.needs_no_kasan();
     let size =
@@ -141,10 +131,10 @@ fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
         let left = gauge::settle(before, THREADS * limit) / THREADS;
         assert!(left <= limit, "{left} bytes of each, {limit} allowed");
     });
-}
+});
 
-/// Who asks for memory must find it when the shrinker returns, not after a grace period.
-fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
+// Who asks for memory must find it when the shrinker returns, not after a grace period.
+case!(lesson_s21_what_reclaim_takes_is_free_at_once, ["ALLOC-5", "lesson S21"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     for _ in 0..3 {
@@ -157,11 +147,11 @@ fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
         assert!(freed >= taken / 2, "{freed} of {taken} bytes are free");
         client.free(&manager.answer(&client, &bytes(b"done")));
     }
-}
+});
 
-/// More is received, by one living process after the other, than the guest has memory: each is idle when the next
-/// one is called.
-fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
+// More is received, by one living process after the other, than the guest has memory: each is idle when the next
+// one is called.
+case!(lesson_s21_idle_processes_make_room_for_others, ["ALLOC-5", "lesson S21"], |t| {
     const SIZE: usize = 3_900_000;
     t.needs_no_kasan();
     let kills = || {
@@ -186,4 +176,4 @@ fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
         owners.push(owner);
     }
     assert_eq!(kills(), before, "the OOM killer came");
-}
+});

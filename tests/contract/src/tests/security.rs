@@ -7,21 +7,6 @@
 use super::*;
 use crate::port::give_in_a_reply;
 
-cases! { "security":
-    refused_without_a_module ["OBJ-9", "LSM-1"],
-    comes_with_a_call ["OBJ-9", "LSM-1", "TXN-29"],
-    comes_with_a_oneway_call ["OBJ-9"],
-    comes_with_every_call ["OBJ-9", "OBJ-3"],
-    does_not_come_with_a_reply ["OBJ-9"],
-    does_not_come_where_nobody_asked ["OBJ-9", "NODE-1"],
-    lesson_c07_lies_behind_the_blocks ["OBJ-3", "OBJ-9", "lesson C07"],
-    takes_space ["OBJ-3", "ALLOC-1"],
-    wiped_when_asked_for ["OBJ-9", "ALLOC-6"],
-    everything_passes_the_module ["LSM-1", "TXN-6"],
-    is_that_of_the_opener ["OBJ-9", "OPEN-1", "TXN-6"],
-    of_another_descriptor ["OBJ-9", "OPEN-1", "TXN-6"],
-}
-
 const WANTED: ObjectFlags = ObjectFlags::TXN_SECURITY_CTX;
 
 /// The security context of a process, without the NUL at its end; nothing where no module gives one.
@@ -68,7 +53,7 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     client.free(&server.answer(client, &empty()));
 }
 
-fn refused_without_a_module(t: &Stage) {
+case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     t.needs("no security module that gives contexts", context_of(&client).is_none());
     for flags in [TransactionFlags::empty(), TransactionFlags::ONE_WAY] {
@@ -81,9 +66,9 @@ fn refused_without_a_module(t: &Stage) {
     assert_eq!(client.extended_error(), failed(Errno::EOPNOTSUPP));
     assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
     assert_eq!(server.drain(), []);
-}
+});
 
-fn comes_with_a_call(t: &Stage) {
+case!(comes_with_a_call, ["OBJ-9", "LSM-1", "TXN-29"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     client.start_call(0, 77, &bytes(b"the data"));
@@ -92,9 +77,9 @@ fn comes_with_a_call(t: &Stage) {
     assert_eq!(server.data(&call), b"the data");
     expect_context(&server, &client, &call, context);
     finish(&server, &client, &call);
-}
+});
 
-fn comes_with_a_oneway_call(t: &Stage) {
+case!(comes_with_a_oneway_call, ["OBJ-9"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     for _ in 0..3 {
@@ -106,9 +91,9 @@ fn comes_with_a_oneway_call(t: &Stage) {
         expect_context(&server, &client, &call, context);
         server.free(&call);
     }
-}
+});
 
-fn comes_with_every_call(t: &Stage) {
+case!(comes_with_every_call, ["OBJ-9", "OBJ-3"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     for length in [0, 1, 7, 8, 4090, 4096, 9999] {
@@ -122,9 +107,9 @@ fn comes_with_every_call(t: &Stage) {
         expect_context(&server, &client, &call, context);
         finish(&server, &client, &call);
     }
-}
+});
 
-fn does_not_come_with_a_reply(t: &Stage) {
+case!(does_not_come_with_a_reply, ["OBJ-9"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     client.start_call(0, 0, &empty());
@@ -132,9 +117,9 @@ fn does_not_come_with_a_reply(t: &Stage) {
     server.free(&call);
     let reply = server.answer(&client, &bytes(b"just a reply"));
     assert_eq!(client.data(&reply), b"just a reply");
-}
+});
 
-fn does_not_come_where_nobody_asked(t: &Stage) {
+case!(does_not_come_where_nobody_asked, ["OBJ-9", "NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     needs_module(t, &client);
     let (quiet, curious) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
@@ -149,9 +134,9 @@ fn does_not_come_where_nobody_asked(t: &Stage) {
     let (call, context) = server.wait_call_with_context();
     expect_context(&server, &client, &call, context);
     finish(&server, &client, &call);
-}
+});
 
-fn lesson_c07_lies_behind_the_blocks(t: &Stage) {
+case!(lesson_c07_lies_behind_the_blocks, ["OBJ-3", "OBJ-9", "lesson C07"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     // The room is used up to its last byte.
@@ -171,9 +156,9 @@ fn lesson_c07_lies_behind_the_blocks(t: &Stage) {
     parcel.block(&client.arena, &pattern(32, 1));
     parcel.room = 24;
     assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EINVAL));
-}
+});
 
-fn takes_space(t: &Stage) {
+case!(takes_space, ["OBJ-3", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     let whole = bytes(&pattern(crate::stage::SPACE, 0));
@@ -185,9 +170,9 @@ fn takes_space(t: &Stage) {
     let (call, context) = server.wait_call_with_context();
     expect_context(&server, &client, &call, context);
     finish(&server, &client, &call);
-}
+});
 
-fn wiped_when_asked_for(t: &Stage) {
+case!(wiped_when_asked_for, ["OBJ-9", "ALLOC-6"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::CLEAR_BUF));
@@ -198,9 +183,9 @@ fn wiped_when_asked_for(t: &Stage) {
     server.wait_call_with_context();
     server.free(&call);
     assert_eq!(server.memory(context, 8), [0; 8]);
-}
+});
 
-fn everything_passes_the_module(t: &Stage) {
+case!(everything_passes_the_module, ["LSM-1", "TXN-6"], |t| {
     use crate::sg::file_object;
     let (server, client) = (t.manager_flagged(WANTED | ObjectFlags::ACCEPTS_FDS), t.client());
     needs_module(t, &client);
@@ -216,9 +201,9 @@ fn everything_passes_the_module(t: &Stage) {
     assert_eq!(server.actor.file_name(server.received_fd(&call, 1)), client.actor.file_name(fd));
     server.reply(&object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(client.object(&client.wait_reply()).binder, 0x10);
-}
+});
 
-fn is_that_of_the_opener(t: &Stage) {
+case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     let opener = context_of(&client).expect("a context");
@@ -229,9 +214,9 @@ fn is_that_of_the_opener(t: &Stage) {
         expect_words(&server, &opener, &call, context);
         finish(&server, &client, &call);
     }
-}
+});
 
-fn of_another_descriptor(t: &Stage) {
+case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     let first = context_of(&client).expect("a context");
@@ -245,4 +230,4 @@ fn of_another_descriptor(t: &Stage) {
         expect_words(&server, words, &call, context);
         finish(&server, port, &call);
     }
-}
+});

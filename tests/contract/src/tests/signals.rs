@@ -4,28 +4,15 @@
 use super::*;
 use crate::scheduling::Nice;
 
-cases! { "signals", at_once:
-    wait_for_work_ends ["WR-7", "LOOP-8"],
-    wait_for_a_reply_ends_and_resumes ["WR-7", "TXN-18"],
-    reply_during_the_interruption ["WR-7", "TXN-21"],
-    call_back_during_the_interruption ["TXN-11", "TXN-21"],
-    storm ["WR-7", "TXN-21"],
-    storm_on_who_is_being_made_more_urgent ["WR-7", "TXN-21", "TXN-31"],
-    interrupted_waiter_is_no_longer_chosen ["TXN-21", "LOOP-6"],
-    reads_do_not_restart ["WR-7", "LOOP-8"],
-    written_commands_do_not_restart ["WR-1", "WR-7", "TXN-18"],
-    counts_do_not_restart ["WR-1", "WR-7"],
-}
-
-fn wait_for_work_ends(t: &Stage) {
+case!(wait_for_work_ends, ["WR-7", "LOOP-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     server.park();
     server.actor.interrupt();
     assert_eq!(server.finish_raw().errno, Errno::EINTR);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn wait_for_a_reply_ends_and_resumes(t: &Stage) {
+case!(wait_for_a_reply_ends_and_resumes, ["WR-7", "TXN-18"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.start_call(0, 0, &empty());
     for _ in 0..3 {
@@ -36,18 +23,18 @@ fn wait_for_a_reply_ends_and_resumes(t: &Stage) {
     }
     server.wait_call();
     assert_eq!(client.data(&server.answer(&client, &bytes(b"in the end"))), b"in the end");
-}
+});
 
-fn reply_during_the_interruption(t: &Stage) {
+case!(reply_during_the_interruption, ["WR-7", "TXN-21"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
     client.actor.interrupt();
     assert_eq!(client.finish_raw().errno, Errno::EINTR);
     assert_eq!(client.data(&server.answer(&client, &bytes(b"meanwhile"))), b"meanwhile");
-}
+});
 
-fn call_back_during_the_interruption(t: &Stage) {
+case!(call_back_during_the_interruption, ["TXN-11", "TXN-21"], |t| {
     let (server, client) = (t.manager(), t.server());
     let call = client.call(&server, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
@@ -58,9 +45,9 @@ fn call_back_during_the_interruption(t: &Stage) {
     assert_eq!(client.wait_call().code, 7);
     client.answer(&server, &empty());
     server.answer(&client, &empty());
-}
+});
 
-fn storm(t: &Stage) {
+case!(storm, ["WR-7", "TXN-21"], |t| {
     let (server, client) = (t.manager(), t.client());
     for i in 0..80u32 {
         server.start_read();
@@ -88,10 +75,10 @@ fn storm(t: &Stage) {
         assert_eq!(client.data(&reply), i.to_ne_bytes());
         client.free(&reply);
     }
-}
+});
 
-/// The thread wakes up by itself between being chosen for the call and having it.
-fn storm_on_who_is_being_made_more_urgent(t: &Stage) {
+// The thread wakes up by itself between being chosen for the call and having it.
+case!(storm_on_who_is_being_made_more_urgent, ["WR-7", "TXN-21", "TXN-31"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.actor.set_schedule(Nice(-10));
     for code in 0..t.tries(300) {
@@ -109,9 +96,9 @@ fn storm_on_who_is_being_made_more_urgent(t: &Stage) {
         server.free(&call);
         client.free(&server.answer(&client, &empty()));
     }
-}
+});
 
-fn interrupted_waiter_is_no_longer_chosen(t: &Stage) {
+case!(interrupted_waiter_is_no_longer_chosen, ["TXN-21", "LOOP-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     let helper = server.looper();
     server.park();
@@ -122,9 +109,9 @@ fn interrupted_waiter_is_no_longer_chosen(t: &Stage) {
     client.start_call(0, 5, &empty());
     assert_eq!(server.wait_call().code, 5);
     server.answer(&client, &empty());
-}
+});
 
-fn reads_do_not_restart(t: &Stage) {
+case!(reads_do_not_restart, ["WR-7", "LOOP-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     server.actor.restart_calls();
     for signals in 1..=3 {
@@ -134,9 +121,9 @@ fn reads_do_not_restart(t: &Stage) {
         assert_eq!(server.actor.signals(), signals);
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn written_commands_do_not_restart(t: &Stage) {
+case!(written_commands_do_not_restart, ["WR-1", "WR-7", "TXN-18"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.actor.restart_calls();
     for code in 0..3 {
@@ -150,9 +137,9 @@ fn written_commands_do_not_restart(t: &Stage) {
         client.free(&server.answer(&client, &empty()));
     }
     assert_eq!((server.drain(), client.drain()), (vec![], vec![]), "nothing was sent twice");
-}
+});
 
-fn counts_do_not_restart(t: &Stage) {
+case!(counts_do_not_restart, ["WR-1", "WR-7"], |t| {
     let (manager, server, client) = (t.manager(), t.server(), t.client());
     let node = FlatBinderObject::binder(0x10, 0x11);
     let handle = introduce(&manager, &server, node, &client);
@@ -166,4 +153,4 @@ fn counts_do_not_restart(t: &Stage) {
     // Two counts, not three: what is let go of twice is gone.
     client.send(|c| c.release(handle).release(handle));
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);
-}
+});

@@ -12,29 +12,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-cases! { "slow":
-    off_unless_asked_for ["PARAM-3"],
-    listening_takes_a_right ["NL-1"],
-    told_once ["TXN-10"],
-    is_in_the_log_and_in_traces ["PARAM-3"],
-    fast_call_is_not_told ["TXN-10"],
-    chain_of_three ["TXN-11"],
-    chain_that_is_too_long_for_the_log ["TXN-11"],
-    call_back_is_told_and_not_what_it_came_from ["TXN-11"],
-    chain_through_a_thread_that_was_called_back ["TXN-11"],
-    thread_among_many ["TXN-10"],
-    pool_that_is_busy ["LOOP-3"],
-    process_without_a_pool ["LOOP-3"],
-    server_that_is_stopped ["TXN-10"],
-    target_that_is_being_frozen ["FRZ-2"],
-    cycle_of_two_is_told_at_once ["LOOP-3", "TXN-10"] = |t| cycle_is_told_at_once::<2>(t),
-    cycle_of_three_is_told_at_once ["LOOP-3", "TXN-10"] = |t| cycle_is_told_at_once::<3>(t),
-    cycle_of_pools_is_told_when_the_last_thread_waits ["LOOP-3", "TXN-10"],
-    cycle_is_told_once ["TXN-10"],
-    call_back_that_is_being_made_is_no_cycle ["TXN-10", "TXN-11"],
-    who_waits_behind_a_cycle_is_not_part_of_it ["TXN-10"],
-    on_and_off_under_load ["TXN-10"],
-}
+case!(cycle_of_two_is_told_at_once, ["LOOP-3", "TXN-10"], |t| cycle_is_told_at_once::<2>(t));
+case!(cycle_of_three_is_told_at_once, ["LOOP-3", "TXN-10"], |t| cycle_is_told_at_once::<3>(t));
 
 /// So long that no test waits for it.
 const NEVER: u32 = 1 << 30;
@@ -150,7 +129,7 @@ fn held(t: &Stage, manager: &Port, server: &Port) -> (Port, u32) {
     (client, handle)
 }
 
-fn off_unless_asked_for(t: &Stage) {
+case!(off_unless_asked_for, ["PARAM-3"], |t| {
     let file = t.driver.parameter("slow_call_ms");
     let manager = t.manager();
     let server = t.server();
@@ -169,17 +148,17 @@ fn off_unless_asked_for(t: &Stage) {
     told.limit.change(SOON);
     told.of(t, &[&client]);
     server.answer(&client, &empty());
-}
+});
 
-/// What is told is of all users' threads.
-fn listening_takes_a_right(t: &Stage) {
+// What is told is of all users' threads.
+case!(listening_takes_a_right, ["NL-1"], |t| {
     if t.ours_alone("slow calls are not told", t.driver.parameter("slow_call_ms").exists()) {
         let refused = by_nobody(Listener::of_slow_calls).err().expect("a right is needed");
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
     }
-}
+});
 
-fn told_once(t: &Stage) {
+case!(told_once, ["TXN-10"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let server = t.server();
@@ -202,7 +181,7 @@ fn told_once(t: &Stage) {
     client.call(&server, handle, 0, &empty());
     assert_eq!(general(&told.of(t, &[&client])), expected);
     server.answer(&client, &empty());
-}
+});
 
 /// A buffer of traces of its own, in which this event is recorded.
 struct Trace(PathBuf);
@@ -253,7 +232,7 @@ fn in_the_log(log: &mut std::fs::File, chain: &str) -> bool {
     }
 }
 
-fn is_in_the_log_and_in_traces(t: &Stage) {
+case!(is_in_the_log_and_in_traces, ["PARAM-3"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let trace = Trace::of(t, "binder_slow_call");
@@ -280,9 +259,9 @@ fn is_in_the_log_and_in_traces(t: &Stage) {
         }
         assert!(Instant::now() < deadline, "the log does not have it");
     }
-}
+});
 
-fn fast_call_is_not_told(t: &Stage) {
+case!(fast_call_is_not_told, ["TXN-10"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let (server, fast) = (t.server(), t.server());
@@ -302,9 +281,9 @@ fn fast_call_is_not_told(t: &Stage) {
         told.nothing_of(t, &[&quick]);
     }
     server.answer(&client, &empty());
-}
+});
 
-fn chain_of_three(t: &Stage) {
+case!(chain_of_three, ["TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let c = t.server();
     let on_c = introduce(&manager, &c, node(&c), &b);
@@ -323,9 +302,9 @@ fn chain_of_three(t: &Stage) {
     told.nothing_of(t, &[&a, &b, &c]);
     c.answer(&b, &empty());
     b.answer(&a, &empty());
-}
+});
 
-fn call_back_is_told_and_not_what_it_came_from(t: &Stage) {
+case!(call_back_is_told_and_not_what_it_came_from, ["TXN-11"], |t| {
     let (manager, a, b, on_b, on_a) = couple(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     a.call(&b, on_b, 1, &empty());
@@ -341,9 +320,9 @@ fn call_back_is_told_and_not_what_it_came_from(t: &Stage) {
     told.nothing_of(t, &[&a, &b]);
     a.answer(&b, &empty());
     b.answer(&a, &empty());
-}
+});
 
-fn chain_through_a_thread_that_was_called_back(t: &Stage) {
+case!(chain_through_a_thread_that_was_called_back, ["TXN-11"], |t| {
     let (manager, a, b, on_b, on_a) = couple(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let client = t.client();
@@ -362,9 +341,9 @@ fn chain_through_a_thread_that_was_called_back(t: &Stage) {
     a.answer(&b, &empty());
     b.answer(&a, &empty());
     a.answer(&client, &empty());
-}
+});
 
-fn thread_among_many(t: &Stage) {
+case!(thread_among_many, ["TXN-10"], |t| {
     // More than are looked at without giving others the lock.
     const MANY: usize = 70;
     let manager = t.manager();
@@ -390,9 +369,9 @@ fn thread_among_many(t: &Stage) {
     server.kill();
     first.wait_refusal();
     last.wait_refusal();
-}
+});
 
-fn pool_that_is_busy(t: &Stage) {
+case!(pool_that_is_busy, ["LOOP-3"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
@@ -417,9 +396,9 @@ fn pool_that_is_busy(t: &Stage) {
     for caller in [client, other, last] {
         caller.wait_refusal();
     }
-}
+});
 
-fn process_without_a_pool(t: &Stage) {
+case!(process_without_a_pool, ["LOOP-3"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let (owner, client) = (t.client(), t.client());
@@ -432,9 +411,9 @@ fn process_without_a_pool(t: &Stage) {
     assert_eq!(general(&told.of(t, &[&client])), expected);
     owner.kill();
     client.wait_refusal();
-}
+});
 
-fn server_that_is_stopped(t: &Stage) {
+case!(server_that_is_stopped, ["TXN-10"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
@@ -454,9 +433,9 @@ fn server_that_is_stopped(t: &Stage) {
     assert!(report.ends_with(&expected), "{report}");
     kill(pid, Signal::SIGCONT).expect("continue");
     server.answer(&client, &empty());
-}
+});
 
-fn target_that_is_being_frozen(t: &Stage) {
+case!(target_that_is_being_frozen, ["FRZ-2"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
@@ -478,7 +457,7 @@ fn target_that_is_being_frozen(t: &Stage) {
     server.kill();
     client.wait_refusal();
     other.wait_refusal();
-}
+});
 
 /// Processes with one thread each, of which each has a handle on the next one; and the manager.
 fn ring<const N: usize>(t: &Stage) -> (Port, [Port; N], [u32; N]) {
@@ -493,8 +472,8 @@ fn ring<const N: usize>(t: &Stage) -> (Port, [Port; N], [u32; N]) {
     (manager, ports, handles)
 }
 
-/// A line of the log holds eight calls, whatever the numbers in them.
-fn chain_that_is_too_long_for_the_log(t: &Stage) {
+// A line of the log holds eight calls, whatever the numbers in them.
+case!(chain_that_is_too_long_for_the_log, ["TXN-11"], |t| {
     let (manager, ports, handles) = ring::<11>(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     for (at, callee) in ports[1..].iter().enumerate() {
@@ -505,7 +484,7 @@ fn chain_that_is_too_long_for_the_log(t: &Stage) {
     let chain = told.of(t, &[&ports[0]]);
     assert_eq!(chain.matches(" waits for ").count(), 8, "{chain}");
     assert!(chain.ends_with("; and 2 more"), "{chain}");
-}
+});
 
 /// What is told of a cycle of them that this one closes.
 fn cycle(t: &Stage, ports: &[Port], closing: usize) -> String {
@@ -539,7 +518,7 @@ fn cycle_is_told_at_once<const N: usize>(t: &Stage) {
     ports[N - 1].wait_refusal();
 }
 
-fn cycle_of_pools_is_told_when_the_last_thread_waits(t: &Stage) {
+case!(cycle_of_pools_is_told_when_the_last_thread_waits, ["LOOP-3", "TXN-10"], |t| {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let (second, third) = (a.looper(), b.looper());
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
@@ -556,9 +535,9 @@ fn cycle_of_pools_is_told_when_the_last_thread_waits(t: &Stage) {
     a.kill();
     b.wait_refusal();
     third.wait_refusal();
-}
+});
 
-fn cycle_is_told_once(t: &Stage) {
+case!(cycle_is_told_once, ["TXN-10"], |t| {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     a.start_blocking_call(on_b, 0, &empty());
@@ -583,10 +562,10 @@ fn cycle_is_told_once(t: &Stage) {
     told.nothing_of(t, &[&c, &d]);
     c.kill();
     d.wait_refusal();
-}
+});
 
-/// A server calls its client back, and its data are long in coming: nobody waits in vain.
-fn call_back_that_is_being_made_is_no_cycle(t: &Stage) {
+// A server calls its client back, and its data are long in coming: nobody waits in vain.
+case!(call_back_that_is_being_made_is_no_cycle, ["TXN-10", "TXN-11"], |t| {
     let (manager, a, b, on_b, on_a) = couple(t);
     let begin = || {
         a.call(&b, on_b, 1, &empty());
@@ -609,9 +588,9 @@ fn call_back_that_is_being_made_is_no_cycle(t: &Stage) {
     assert!(!report.is_cycle, "{report:?}");
     absent.provide(0, b"");
     end();
-}
+});
 
-fn who_waits_behind_a_cycle_is_not_part_of_it(t: &Stage) {
+case!(who_waits_behind_a_cycle_is_not_part_of_it, ["TXN-10"], |t| {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let (client, helper) = (t.client(), a.thread());
@@ -632,9 +611,9 @@ fn who_waits_behind_a_cycle_is_not_part_of_it(t: &Stage) {
     a.kill();
     b.wait_refusal();
     client.wait_refusal();
-}
+});
 
-fn on_and_off_under_load(t: &Stage) {
+case!(on_and_off_under_load, ["TXN-10"], |t| {
     on_all_cpus();
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, 0) else { return };
@@ -664,4 +643,4 @@ fn on_and_off_under_load(t: &Stage) {
     told.of(t, &[&last]);
     told.limit.change(0);
     server.answer(&last, &empty());
-}
+});

@@ -4,24 +4,6 @@
 
 use super::*;
 use crate::kernel_namespaces;
-use binder_sys::ioctl::{BINDER_FREEZE, BINDER_THREAD_EXIT};
-
-cases! { "strangers", at_once:
-    poll_in_every_looper_state ["POLL-2", "POLL-3", "LOOP-4"],
-    epoll_in_every_looper_state ["POLL-1", "POLL-4", "LOOP-4"],
-    poll_while_serving_and_calling ["POLL-3", "POLL-2"],
-    own_oneway_acknowledgement_wakes_epoll ["POLL-5"],
-    every_poller_may_take_the_work ["POLL-4", "LOOP-9"],
-    counts_by_a_thread_outside_the_pool ["WR-5", "NODE-9", "NODE-8"],
-    buffers_freed_outside_the_pool ["OBJ-12"],
-    calls_outside_the_pool ["TXN-12", "TXN-21"],
-    pool_commands_in_any_order ["LOOP-2", "LOOP-3", "LOOP-4", "WR-5"],
-    every_command_before_the_space_is_mapped ["WR-5", "MMAP-7"],
-    lesson_r17_a_stranger_asks_about_freezing ["FORK-1", "IOCTL-FREEZE"],
-    exit_with_a_oneway_acknowledgement_unread ["TREL-1"],
-    exit_under_epoll_with_work ["POLL-6", "TREL-1"],
-    sender_user_across_user_namespaces ["TXN-4"],
-}
 
 const IN: u64 = libc::POLLIN as u64;
 const PATIENCE_MS: u16 = 60_000;
@@ -48,7 +30,7 @@ fn thread_in(manager: &Port, path: &[u32]) -> Port {
     thread
 }
 
-fn poll_in_every_looper_state(t: &Stage) {
+case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
@@ -67,9 +49,9 @@ fn poll_in_every_looper_state(t: &Stage) {
         client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);
     }
-}
+});
 
-fn epoll_in_every_looper_state(t: &Stage) {
+case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
@@ -86,9 +68,9 @@ fn epoll_in_every_looper_state(t: &Stage) {
         client.free(&manager.answer(&client, &empty()));
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
-}
+});
 
-fn poll_while_serving_and_calling(t: &Stage) {
+case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.settle_counts();
@@ -112,13 +94,13 @@ fn poll_while_serving_and_calling(t: &Stage) {
     b.reply(&empty());
     assert_eq!(a.poll(PATIENCE_MS), IN, "replied");
     a.wait_reply();
-}
+});
 
 fn oneway(port: &Port, handle: u32) -> BinderTransactionData {
     port.place_oneway(handle, 0, &empty())
 }
 
-fn own_oneway_acknowledgement_wakes_epoll(t: &Stage) {
+case!(own_oneway_acknowledgement_wakes_epoll, ["POLL-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
         as usize;
@@ -128,9 +110,9 @@ fn own_oneway_acknowledgement_wakes_epoll(t: &Stage) {
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
     manager.free(&manager.wait_call());
-}
+});
 
-fn every_poller_may_take_the_work(t: &Stage) {
+case!(every_poller_may_take_the_work, ["POLL-4", "LOOP-9"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let pollers = [manager.looper(), manager.looper(), manager.looper()];
     for poller in &pollers {
@@ -145,9 +127,9 @@ fn every_poller_may_take_the_work(t: &Stage) {
     assert_eq!(pollers[0].drain(), []);
     assert_eq!(pollers[2].poll(0), 0);
     pollers[1].answer(&client, &empty());
-}
+});
 
-fn counts_by_a_thread_outside_the_pool(t: &Stage) {
+case!(counts_by_a_thread_outside_the_pool, ["WR-5", "NODE-9", "NODE-8"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let stranger = holder.thread();
@@ -160,9 +142,9 @@ fn counts_by_a_thread_outside_the_pool(t: &Stage) {
     // The owner's thread outside the pool answers for it.
     let _ = owner.answer_counts_by(&owner.thread());
     owner.expect_forgotten();
-}
+});
 
-fn buffers_freed_outside_the_pool(t: &Stage) {
+case!(buffers_freed_outside_the_pool, ["OBJ-12"], |t| {
     let (manager, client) = (t.manager_with(page()), t.client());
     let stranger = manager.thread();
     for _ in 0..3 {
@@ -170,9 +152,9 @@ fn buffers_freed_outside_the_pool(t: &Stage) {
         stranger.free(&manager.wait_call());
         client.free(&manager.answer(&client, &empty()));
     }
-}
+});
 
-fn calls_outside_the_pool(t: &Stage) {
+case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let stranger = client.thread();
     stranger.round_trip(0, &manager, &bytes(b"from"), &bytes(b"outside"));
@@ -187,9 +169,9 @@ fn calls_outside_the_pool(t: &Stage) {
     assert_eq!(stranger.wait_call().code, 4);
     stranger.answer(&manager, &empty());
     manager.answer(&stranger, &empty());
-}
+});
 
-fn pool_commands_in_any_order(t: &Stage) {
+case!(pool_commands_in_any_order, ["LOOP-2", "LOOP-3", "LOOP-4", "WR-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let codes = [codes::BC_ENTER_LOOPER, codes::BC_REGISTER_LOOPER, codes::BC_EXIT_LOOPER];
     for number in 0..27 {
@@ -199,9 +181,9 @@ fn pool_commands_in_any_order(t: &Stage) {
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn every_command_before_the_space_is_mapped(t: &Stage) {
+case!(every_command_before_the_space_is_mapped, ["WR-5", "MMAP-7"], |t| {
     let (manager, port) = (t.manager(), t.opened());
     port.send(|c| c.increfs(0).acquire(0).release(0).decrefs(0).acquire(7).release(7).free_buffer(0));
     port.send(|c| c.increfs_done(1, 2).acquire_done(1, 2).enter_looper().exit_looper());
@@ -213,10 +195,10 @@ fn every_command_before_the_space_is_mapped(t: &Stage) {
     port.call(&manager, 0, 0, &empty());
     manager.reply(&empty());
     assert!(matches!(port.wait_refusal(), Return::DeadReply | Return::FailedReply));
-}
+});
 
-/// Whoever has a descriptor may ask to freeze a process; that makes him no thread of the opener's.
-fn lesson_r17_a_stranger_asks_about_freezing(t: &Stage) {
+// Whoever has a descriptor may ask to freeze a process; that makes him no thread of the opener's.
+case!(lesson_r17_a_stranger_asks_about_freezing, ["FORK-1", "IOCTL-FREEZE"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let child = client.used_by(Rc::new(client.actor.fork()));
     let nobody = BinderFreezeInfo { pid: 0x7fff_fff0, enable: 0, timeout_ms: 0 };
@@ -224,18 +206,18 @@ fn lesson_r17_a_stranger_asks_about_freezing(t: &Stage) {
     let refused = matches!(answer, Err(Errno::EINVAL));
     t.known_difference(Driver::Upstream, "freezing a process that is none succeeds", refused);
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn exit_with_a_oneway_acknowledgement_unread(t: &Stage) {
+case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.transaction(&oneway(&client, 0)));
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(client.drain(), []);
     manager.free(&manager.wait_call());
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn exit_under_epoll_with_work(t: &Stage) {
+case!(exit_under_epoll_with_work, ["POLL-6", "TREL-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for code in 0..10 {
         let thread = manager.looper();
@@ -250,9 +232,9 @@ fn exit_under_epoll_with_work(t: &Stage) {
         client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);
     }
-}
+});
 
-fn sender_user_across_user_namespaces(t: &Stage) {
+case!(sender_user_across_user_namespaces, ["TXN-4"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let (server, client) = (t.manager(), t.client());
     client.actor.number(Op::SetUser { uid: 1000 }).expect("become another user");
@@ -267,4 +249,4 @@ fn sender_user_across_user_namespaces(t: &Stage) {
     server.reply(&empty());
     // The other way round: the reply comes from someone who is root where the client is.
     assert_eq!(client.wait_reply().sender_euid, 0);
-}
+});

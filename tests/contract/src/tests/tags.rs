@@ -6,21 +6,6 @@ use super::*;
 use crate::tagging::{tagged, PROT_MTE};
 use nix::sys::mman::{MapFlags, ProtFlags};
 
-cases! { "tags":
-    argument_of_an_ioctl ["IOCTL-VERSION"],
-    commands_and_returns ["IOCTL-WRITE_READ", "WR-1"],
-    data_and_offsets ["TXN-1"],
-    blocks ["OBJ-PTR", "OBJ-2"],
-    refused_from_who_has_not_asked ["WR-3", "TXN-1", "IOCTL-VERSION"],
-    names_of_nodes_keep_theirs ["NODE-1"],
-    buffers_are_freed_by_the_address_that_was_told ["OBJ-12"],
-    checked_in_data ["TXN-1"],
-    checked_in_blocks ["OBJ-PTR"],
-    checked_in_commands_and_returns ["WR-3", "WR-12"],
-    checked_in_the_argument_of_an_ioctl ["IOCTL-VERSION"],
-    space_has_none ["MMAP-2"],
-}
-
 const TAG: u8 = 0xa5;
 /// Of memory, which has four bits, and another one.
 const RIGHT: u8 = 0x5;
@@ -50,16 +35,16 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
 
 /// Asks for the version into memory that may be tagged.
 fn version_at(client: &Port, address: u64) -> nix::Result<u64> {
-    client.actor.number(Op::IoctlAt { slot: client.slot, number: ioctl::BINDER_VERSION, address })
+    client.actor.number(Op::IoctlAt { slot: client.slot, number: BINDER_VERSION, address })
 }
 
-fn argument_of_an_ioctl(t: &Stage) {
+case!(argument_of_an_ioctl, ["IOCTL-VERSION"], |t| {
     let client = t.client();
     take_tags(t, &client);
     let place = client.arena.place(&[0; 4]);
     assert_eq!(version_at(&client, tagged(place, TAG)), Ok(0));
     assert_eq!(client.arena.fetch(place, 4), 8u32.to_ne_bytes());
-}
+});
 
 /// Writes a command that asks for nothing and reads what there is, by pointers with tags; what was read, and how that ended.
 fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Errno, u64, u64) {
@@ -73,7 +58,7 @@ fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Err
     (outcome.errno, outcome.write_consumed, outcome.read_consumed)
 }
 
-fn commands_and_returns(t: &Stage) {
+case!(commands_and_returns, ["IOCTL-WRITE_READ", "WR-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     take_tags(t, &client);
     let commands = stream(|c| c.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer"))));
@@ -96,9 +81,9 @@ fn commands_and_returns(t: &Stage) {
     let read = client.arena.fetch(read, outcome.read_consumed as usize);
     let told: Vec<Return> = Returns::new(&read).map(|item| item.expect("whole items")).collect();
     assert_eq!(told[..2], [Return::Noop, Return::TransactionComplete]);
-}
+});
 
-fn data_and_offsets(t: &Stage) {
+case!(data_and_offsets, ["TXN-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     take_tags(t, &client);
     for length in [8, 100, 3 * page()] {
@@ -117,9 +102,9 @@ fn data_and_offsets(t: &Stage) {
         finish(&server, &client, &call);
         client.ignore_passed();
     }
-}
+});
 
-fn blocks(t: &Stage) {
+case!(blocks, ["OBJ-PTR", "OBJ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     take_tags(t, &client);
     let mut parcel = SgParcel::new();
@@ -132,9 +117,9 @@ fn blocks(t: &Stage) {
         assert_eq!(server.received_block(&call, seed as u64), pattern(100, seed));
     }
     finish(&server, &client, &call);
-}
+});
 
-fn refused_from_who_has_not_asked(t: &Stage) {
+case!(refused_from_who_has_not_asked, ["WR-3", "TXN-1", "IOCTL-VERSION"], |t| {
     let (server, client) = (t.manager(), t.client());
     take_tags(t, &client);
     client.actor.number(Op::TakeTags { on: false, check: false }).expect("give none any more");
@@ -149,10 +134,10 @@ fn refused_from_who_has_not_asked(t: &Stage) {
     assert_eq!(client.refused(&call), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EFAULT));
     client.round_trip(0, &server, &bytes(b"without"), &empty());
-}
+});
 
-/// Who owns a node gets back what it has named it by, tag and all.
-fn names_of_nodes_keep_theirs(t: &Stage) {
+// Who owns a node gets back what it has named it by, tag and all.
+case!(names_of_nodes_keep_theirs, ["NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     take_tags(t, &client);
     let (ptr, cookie) = (tagged(0x1000, TAG), tagged(0x2000, TAG));
@@ -168,9 +153,9 @@ fn names_of_nodes_keep_theirs(t: &Stage) {
     assert_ne!(server.object(&call).handle(), handle);
     client.free(&server.answer(&client, &empty()));
     client.ignore_passed();
-}
+});
 
-fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
+case!(buffers_are_freed_by_the_address_that_was_told, ["OBJ-12"], |t| {
     let (server, client) = (t.manager_with(page()), t.client());
     take_tags(t, &server);
     let call = client.call(&server, 0, 0, &bytes(&pattern(page(), 1)));
@@ -184,9 +169,9 @@ fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
     );
     server.free(&call);
     client.round_trip(0, &server, &bytes(b"free"), &empty());
-}
+});
 
-fn checked_in_data(t: &Stage) {
+case!(checked_in_data, ["TXN-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let memory = checked(t, &client);
     let call = |tag| {
@@ -200,9 +185,9 @@ fn checked_in_data(t: &Stage) {
     assert_eq!(client.refused(&call(WRONG)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EFAULT));
     client.round_trip(0, &server, &bytes(b"after it"), &empty());
-}
+});
 
-fn checked_in_blocks(t: &Stage) {
+case!(checked_in_blocks, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let memory = checked(t, &client);
     let parcel = |tag| {
@@ -215,9 +200,9 @@ fn checked_in_blocks(t: &Stage) {
     finish(&server, &client, &call);
     assert_eq!(client.refused_sg(&parcel(WRONG)), failed(Errno::EINVAL));
     client.round_trip(0, &server, &bytes(b"after it"), &empty());
-}
+});
 
-fn checked_in_commands_and_returns(t: &Stage) {
+case!(checked_in_commands_and_returns, ["WR-3", "WR-12"], |t| {
     let client = t.client();
     let memory = checked(t, &client);
     let commands = client.arena.place(Commands::new().enter_looper().as_bytes());
@@ -231,17 +216,17 @@ fn checked_in_commands_and_returns(t: &Stage) {
         client.try_write(&refused);
         assert_eq!(write_and_read(&client, commands, 0, tagged(memory, tag)).0, errno, "tag {tag}");
     }
-}
+});
 
-fn checked_in_the_argument_of_an_ioctl(t: &Stage) {
+case!(checked_in_the_argument_of_an_ioctl, ["IOCTL-VERSION"], |t| {
     let client = t.client();
     let memory = checked(t, &client);
     assert_eq!(version_at(&client, tagged(memory, WRONG)), Err(Errno::EINVAL));
     assert_eq!(version_at(&client, tagged(memory, RIGHT)), Ok(0));
-}
+});
 
-/// The kernel gives tags to a program's own memory alone.
-fn space_has_none(t: &Stage) {
+// The kernel gives tags to a program's own memory alone.
+case!(space_has_none, ["MMAP-2"], |t| {
     let client = t.opened();
     checked(t, &client);
     let protection = ProtFlags::PROT_READ | ProtFlags::from_bits_retain(PROT_MTE);
@@ -250,4 +235,4 @@ fn space_has_none(t: &Stage) {
     let (address, length) = port.space.take().expect("a space");
     let protection = protection.bits();
     assert_eq!(port.actor.number(Op::Protect { address, length, protection }), Err(Errno::EINVAL));
-}
+});

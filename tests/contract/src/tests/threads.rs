@@ -3,27 +3,12 @@
 
 use super::nested::couple;
 use super::*;
-use binder_sys::ioctl::BINDER_THREAD_EXIT;
-
-cases! { "threads":
-    exit_while_serving ["TREL-1"],
-    exit_while_serving_nested_calls ["TREL-1"],
-    exit_while_calling ["TREL-1", "TXN-13"],
-    exit_with_a_reply_unread ["TREL-1"],
-    exit_with_a_call_back_unread ["TREL-1"],
-    exit_with_an_error_unread ["TREL-1", "TREL-3"],
-    lesson_r11_c16_exit_with_counts_unread ["TREL-2"],
-    exit_and_return ["TREL-3"],
-    exit_leaves_the_others_alone ["TREL-1"],
-    many_threads_keep_apart ["TREL-1", "TREL-3"],
-    end_of_a_thread_without_exit ["TREL-1", "REL-2"],
-}
 
 fn exit(port: &Port) {
     assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
 }
 
-fn exit_while_serving(t: &Stage) {
+case!(exit_while_serving, ["TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let call = client.call(&server, 0, 0, &bytes(b"never answered"));
     exit(&server);
@@ -32,9 +17,9 @@ fn exit_while_serving(t: &Stage) {
     server.free(&call);
     server.enter_looper();
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn exit_while_serving_nested_calls(t: &Stage) {
+case!(exit_while_serving_nested_calls, ["TREL-1"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
@@ -45,9 +30,9 @@ fn exit_while_serving_nested_calls(t: &Stage) {
     assert_eq!(a.drain(), []);
     a.enter_looper();
     b.round_trip(on_a, &a, &empty(), &empty());
-}
+});
 
-fn exit_while_calling(t: &Stage) {
+case!(exit_while_calling, ["TREL-1", "TXN-13"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send_call(0, 1, &empty());
     exit(&client);
@@ -56,9 +41,9 @@ fn exit_while_calling(t: &Stage) {
     t.known_difference(Driver::Upstream, "a caller that has gone is named", call.sender_pid == 0);
     server.reply(&empty());
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn exit_with_a_reply_unread(t: &Stage) {
+case!(exit_with_a_reply_unread, ["TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client_with(page()));
     client.send_call(0, 0, &empty());
     server.wait_call();
@@ -74,9 +59,9 @@ fn exit_with_a_reply_unread(t: &Stage) {
         _ => None,
     });
     t.known_difference(Driver::C, "the space of an unread reply is lost when the thread exits", answered);
-}
+});
 
-fn exit_with_a_call_back_unread(t: &Stage) {
+case!(exit_with_a_call_back_unread, ["TREL-1"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.send_call(on_b, 1, &empty());
     b.wait_call();
@@ -86,18 +71,18 @@ fn exit_with_a_call_back_unread(t: &Stage) {
     b.reply(&empty());
     a.enter_looper();
     b.round_trip(on_a, &a, &empty(), &empty());
-}
+});
 
-fn exit_with_an_error_unread(t: &Stage) {
+case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], |t| {
     let client = t.client();
     let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.try_write(&commands);
     exit(&client);
     assert_eq!(client.drain(), []);
     assert_eq!(client.extended_error(), super::NO_ERROR);
-}
+});
 
-fn lesson_r11_c16_exit_with_counts_unread(t: &Stage) {
+case!(lesson_r11_c16_exit_with_counts_unread, ["TREL-2"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     owner.send_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let call = manager.wait_call();
@@ -112,9 +97,9 @@ fn lesson_r11_c16_exit_with_counts_unread(t: &Stage) {
         seen == [Return::Increfs(id), Return::Acquire(id)],
     );
     manager.free(&call);
-}
+});
 
-fn exit_and_return(t: &Stage) {
+case!(exit_and_return, ["TREL-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     for i in 0..20u8 {
         exit(&client);
@@ -122,9 +107,9 @@ fn exit_and_return(t: &Stage) {
         exit(&server);
         server.enter_looper();
     }
-}
+});
 
-fn exit_leaves_the_others_alone(t: &Stage) {
+case!(exit_leaves_the_others_alone, ["TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (helper, other) = (server.looper(), client.thread());
     client.call(&server, 0, 1, &empty());
@@ -133,10 +118,10 @@ fn exit_leaves_the_others_alone(t: &Stage) {
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert!(other.actor.is_blocked());
     assert_eq!(other.data(&helper.answer(&other, &bytes(b"fine"))), b"fine");
-}
+});
 
-/// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
-fn many_threads_keep_apart(t: &Stage) {
+// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
+case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut threads: Vec<Port> = (0..40).map(|_| client.thread()).collect();
     for round in 0..3u8 {
@@ -160,9 +145,9 @@ fn many_threads_keep_apart(t: &Stage) {
         }
         threads.extend((30..40).map(|_| client.thread()));
     }
-}
+});
 
-fn end_of_a_thread_without_exit(t: &Stage) {
+case!(end_of_a_thread_without_exit, ["TREL-1", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let helper = server.looper();
     client.call(&helper, 0, 1, &empty());
@@ -171,4 +156,4 @@ fn end_of_a_thread_without_exit(t: &Stage) {
     assert!(client.actor.is_blocked());
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-}
+});

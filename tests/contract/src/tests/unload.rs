@@ -17,22 +17,6 @@ use crate::shrinker::Shrinker;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-cases! { "unload", at_once:
-    lesson_s05_while_a_task_has_yet_to_close_descriptors ["PARAM-7", "OBJ-11"],
-    lesson_s05_while_a_task_has_yet_to_close_a_device ["PARAM-7", "OBJ-11"],
-    after_pages_were_taken ["PARAM-7"],
-    while_epoll_knows_a_device ["PARAM-7", "POLL-5"],
-    while_a_device_is_in_a_socket ["PARAM-7"],
-    while_a_device_is_mapped ["PARAM-7", "MMAP-8"],
-    while_others_are_killed ["PARAM-7", "REL-1"],
-    while_reclaim_goes_round ["PARAM-7"],
-    while_paths_are_walked ["PARAM-7", "BFS-15"],
-    while_a_log_is_open ["PARAM-7", "BFS-12", "BFS-15"],
-    while_a_log_of_debugfs_is_open ["PARAM-7", "OPEN-2"],
-    while_reports_are_listened_to ["PARAM-7", "NL-1"],
-    while_slow_calls_are_looked_for ["PARAM-7"],
-}
-
 /// The device's number in the process of a port.
 fn number_of_device(port: &Port) -> i32 {
     let is_device = |fd: &i32| port.actor.file_name(*fd).is_some_and(|name| name.ends_with("/binder"));
@@ -73,7 +57,7 @@ fn free_and_linger(port: &Port, call: &BinderTransactionData) {
     port.actor.expect_stuck();
 }
 
-fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
+case!(lesson_s05_while_a_task_has_yet_to_close_descriptors, ["PARAM-7", "OBJ-11"], |t| {
     t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
@@ -92,9 +76,9 @@ fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
     drop(lingering);
     server.finish_raw();
     line.expect_cut("the closed descriptor's");
-}
+});
 
-fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
+case!(lesson_s05_while_a_task_has_yet_to_close_a_device, ["PARAM-7", "OBJ-11"], |t| {
     t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
@@ -114,10 +98,10 @@ fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
     drop(lingering);
     device.finish_raw();
     expect_gone(t);
-}
+});
 
-/// Reclaim has taken pages a moment ago.
-fn after_pages_were_taken(t: &Stage) {
+// Reclaim has taken pages a moment ago.
+case!(after_pages_were_taken, ["PARAM-7"], |t| {
     t.needs_driver_alone();
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
@@ -131,9 +115,9 @@ fn after_pages_were_taken(t: &Stage) {
     client.actor.kill();
     t.unmount();
     expect_gone(t);
-}
+});
 
-fn while_epoll_knows_a_device(t: &Stage) {
+case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], |t| {
     t.needs_driver_alone();
     let port = t.client();
     let set =
@@ -149,9 +133,9 @@ fn while_epoll_knows_a_device(t: &Stage) {
     assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
     waiting.interrupt();
     waiting.finish();
-}
+});
 
-fn while_a_device_is_in_a_socket(t: &Stage) {
+case!(while_a_device_is_in_a_socket, ["PARAM-7"], |t| {
     t.needs_driver_alone();
     let port = t.opened();
     // Until it is given to somebody, it waits in a socket; who gets it cannot use it, and keeps it.
@@ -162,9 +146,9 @@ fn while_a_device_is_in_a_socket(t: &Stage) {
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
     heir.kill();
     expect_gone(t);
-}
+});
 
-fn while_a_device_is_mapped(t: &Stage) {
+case!(while_a_device_is_mapped, ["PARAM-7", "MMAP-8"], |t| {
     t.needs_driver_alone();
     let port = t.client();
     port.close();
@@ -172,10 +156,10 @@ fn while_a_device_is_mapped(t: &Stage) {
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK), "the mapping needs the driver");
     port.unmap();
     expect_gone(t);
-}
+});
 
-/// Calls of all kinds are on their way when both ends die, and the driver goes as soon as it can.
-fn while_others_are_killed(t: &Stage) {
+// Calls of all kinds are on their way when both ends die, and the driver goes as soon as it can.
+case!(while_others_are_killed, ["PARAM-7", "REL-1"], |t| {
     t.needs_driver_alone();
     let (manager, clients) = (t.manager(), [t.client(), t.client(), t.client()]);
     clients[0].call(&manager, 0, 0, &bytes(b"served"));
@@ -187,10 +171,10 @@ fn while_others_are_killed(t: &Stage) {
     }
     t.unmount();
     expect_gone(t);
-}
+});
 
-/// Somebody asks for memory all the time, or rather has the driver asked for it.
-fn while_reclaim_goes_round(t: &Stage) {
+// Somebody asks for memory all the time, or rather has the driver asked for it.
+case!(while_reclaim_goes_round, ["PARAM-7"], |t| {
     t.needs_driver_alone();
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
@@ -211,10 +195,10 @@ fn while_reclaim_goes_round(t: &Stage) {
         going.store(false, Relaxed);
         let _ = asking.join().expect("the thread that asks");
     });
-}
+});
 
-/// Somebody looks for a device by its path, as long as there is one.
-fn while_paths_are_walked(t: &Stage) {
+// Somebody looks for a device by its path, as long as there is one.
+case!(while_paths_are_walked, ["PARAM-7", "BFS-15"], |t| {
     t.needs_driver_alone();
     let device = t.device("binder");
     let walks = AtomicU32::new(0);
@@ -230,19 +214,19 @@ fn while_paths_are_walked(t: &Stage) {
         t.unmount();
         expect_gone(t);
     });
-}
+});
 
-fn while_a_log_is_open(t: &Stage) {
+case!(while_a_log_is_open, ["PARAM-7", "BFS-12", "BFS-15"], |t| {
     t.needs_driver_alone();
     hold_logs(t, &with_logs(t));
-}
+});
 
-fn while_a_log_of_debugfs_is_open(t: &Stage) {
+case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], |t| {
     t.needs_driver_alone();
     let debugfs = Debugfs::of(t);
     hold_logs(t, &debugfs.logs());
     assert!(!debugfs.logs().exists());
-}
+});
 
 /// A log of all processes and one of a process are opened, and read when everybody else has left the driver.
 fn hold_logs(t: &Stage, logs: &Path) {
@@ -258,7 +242,7 @@ fn hold_logs(t: &Stage, logs: &Path) {
     expect_gone(t);
 }
 
-fn while_reports_are_listened_to(t: &Stage) {
+case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], |t| {
     t.needs_driver_alone();
     let (client, listener) = (t.client(), Listener::join().expect("join the group"));
     client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
@@ -267,9 +251,9 @@ fn while_reports_are_listened_to(t: &Stage) {
     expect_gone(t);
     assert_eq!(binder_family().expect("ask for the family"), None);
     assert_eq!(listener.news().len(), 1, "what was told stays to be read");
-}
+});
 
-fn while_slow_calls_are_looked_for(t: &Stage) {
+case!(while_slow_calls_are_looked_for, ["PARAM-7"], |t| {
     t.needs_driver_alone();
     let parameter = t.driver.parameter("slow_call_ms");
     std::fs::write(&parameter, "1").expect("set the parameter");
@@ -288,4 +272,4 @@ fn while_slow_calls_are_looked_for(t: &Stage) {
     t.unmount();
     expect_gone(t);
     setter.join().expect("a thread");
-}
+});

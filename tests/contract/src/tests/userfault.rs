@@ -9,18 +9,6 @@ use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
 use std::fs::File;
 use std::io::Read;
 
-cases! { "userfault", at_once:
-    space_cannot_be_watched ["MMAP-2", "MMAP-5"],
-    sender_waits_while_pages_are_reclaimed ["TXN-1", "ALLOC-5"],
-    offsets_are_waited_for ["TXN-1", "ALLOC-5"],
-    target_dies_meanwhile ["REL-2", "ALLOC-5", "TXN-1"],
-    secret_does_not_outlive_its_target ["OBJ-10", "ALLOC-6", "REL-2"],
-    target_unmaps_meanwhile ["MMAP-7", "ALLOC-5"],
-    sender_dies_meanwhile ["REL-2", "ALLOC-1"],
-    receiver_waits_for_its_own_memory ["REL-2", "ALLOC-5"],
-    deaths_are_told_while_logs_are_listed ["REL-2", "LOG-11"],
-}
-
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
 
@@ -50,7 +38,7 @@ fn answer(client: &Port, manager: &Port) {
     client.free(&manager.answer(client, &empty()));
 }
 
-fn space_cannot_be_watched(t: &Stage) {
+case!(space_cannot_be_watched, ["MMAP-2", "MMAP-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let (_, shrinker) = absent(t, &manager, 1);
     let (address, length) = manager.space.expect("a space");
@@ -64,9 +52,9 @@ fn space_cannot_be_watched(t: &Stage) {
     client.round_trip(0, &manager, &bytes(&data), &empty());
     shrinker.squeeze();
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
+case!(sender_waits_while_pages_are_reclaimed, ["TXN-1", "ALLOC-5"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
     let (absent, shrinker) = absent(t, &client, 3);
     let data = pattern(3 * page(), 1);
@@ -92,9 +80,9 @@ fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
     assert_eq!(manager.data(&call), data);
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn offsets_are_waited_for(t: &Stage) {
+case!(offsets_are_waited_for, ["TXN-1", "ALLOC-5"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
     let (absent, shrinker) = absent(t, &client, 1);
     let call = client.place(0, 0, &object(FlatBinderObject::binder(0x50, 0)));
@@ -107,9 +95,9 @@ fn offsets_are_waited_for(t: &Stage) {
     assert_ne!(manager.object(&call).handle(), 0);
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn target_dies_meanwhile(t: &Stage) {
+case!(target_dies_meanwhile, ["REL-2", "ALLOC-5", "TXN-1"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
     let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
@@ -123,9 +111,9 @@ fn target_dies_meanwhile(t: &Stage) {
     }
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     client.round_trip(0, &next, &bytes(b"question"), &empty());
-}
+});
 
-fn secret_does_not_outlive_its_target(t: &Stage) {
+case!(secret_does_not_outlive_its_target, ["OBJ-10", "ALLOC-6", "REL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let (absent, _) = absent(t, &client, 2);
     send_absent_with(&client, &absent, 2, TransactionFlags::CLEAR_BUF);
@@ -143,9 +131,9 @@ fn secret_does_not_outlive_its_target(t: &Stage) {
     let mut left = vec![1; 2 * page()];
     kept.read_exact(&mut left).expect("both pages");
     assert!(left.iter().all(|byte| *byte == 0), "the data are still in the pages");
-}
+});
 
-fn target_unmaps_meanwhile(t: &Stage) {
+case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
@@ -172,9 +160,9 @@ fn target_unmaps_meanwhile(t: &Stage) {
     shrinker.squeeze();
     client.start_call(0, 0, &empty());
     assert_eq!(client.wait_refusal(), Return::DeadReply, "a call to where nothing is mapped");
-}
+});
 
-fn sender_dies_meanwhile(t: &Stage) {
+case!(sender_dies_meanwhile, ["REL-2", "ALLOC-1"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
     let (absent, shrinker) = absent(t, &client, 4);
     send_absent(&client, &absent, 4);
@@ -182,9 +170,9 @@ fn sender_dies_meanwhile(t: &Stage) {
     shrinker.squeeze();
     // What it had reserved is free again.
     other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * page(), 1)), &empty());
-}
+});
 
-fn receiver_waits_for_its_own_memory(t: &Stage) {
+case!(receiver_waits_for_its_own_memory, ["REL-2", "ALLOC-5"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
     let (absent, shrinker) = absent(t, &manager, 1);
     super::gaps::start_read_into(&manager, &absent);
@@ -202,10 +190,10 @@ fn receiver_waits_for_its_own_memory(t: &Stage) {
     }
     let next = manager.looper();
     other.round_trip(0, &next, &bytes(&pattern(SPACE - 2 * page(), 2)), &empty());
-}
+});
 
-/// The file of a process cannot go while somebody lists them, which takes as long as that one likes.
-fn deaths_are_told_while_logs_are_listed(t: &Stage) {
+// The file of a process cannot go while somebody lists them, which takes as long as that one likes.
+case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], |t| {
     let logs = Logs::of(t);
     let (manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0).request_death(0, 7));
@@ -228,4 +216,4 @@ fn deaths_are_told_while_logs_are_listed(t: &Stage) {
     if !is_told {
         holder.wait_for(Return::DeadBinder(7));
     }
-}
+});

@@ -4,25 +4,8 @@
 use super::super::nested::couple;
 use super::*;
 use binder_logs::{BufferState, Held, Looper, Role};
-use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
 
-cases! { "logs":
-    looper_states ["LOG-2", "LOOP-1"],
-    looper_that_was_asked_for ["LOG-2", "LOOP-1", "LOOP-3"],
-    looper_of_one_who_polls ["LOG-2", "LOOP-1"],
-    need_return ["LOG-2", "REL-1"],
-    thread_that_has_exited_is_gone ["LOG-2", "TREL-1"],
-    call_being_served ["LOG-3", "LOG-6"],
-    buffer_that_was_given_back ["LOG-3", "LOG-6"],
-    buffer_that_is_kept ["LOG-6"],
-    nested_calls ["LOG-3", "TXN-11"],
-    caller_that_is_gone ["LOG-3", "TREL-1"],
-    nice_value ["LOG-3", "TXN-28"],
-    idle_processes_have_no_transactions ["LOG-9"],
-    transactions_name_who_has_any ["LOG-9"],
-}
-
-fn looper_states(t: &Stage) {
+case!(looper_states, ["LOG-2", "LOOP-1"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.client(), t.client());
     let looper = |port: &Port| logs.thread(port).looper;
@@ -45,9 +28,9 @@ fn looper_states(t: &Stage) {
     let helper = manager.thread();
     helper.send(|c| c.register_looper());
     assert_eq!(looper(&helper), Looper::REGISTERED | Looper::INVALID);
-}
+});
 
-fn looper_that_was_asked_for(t: &Stage) {
+case!(looper_that_was_asked_for, ["LOG-2", "LOOP-1", "LOOP-3"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("a limit");
@@ -59,16 +42,16 @@ fn looper_that_was_asked_for(t: &Stage) {
     assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED);
     helper.send(|c| c.enter_looper());
     assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED | Looper::ENTERED | Looper::INVALID);
-}
+});
 
-fn looper_of_one_who_polls(t: &Stage) {
+case!(looper_of_one_who_polls, ["LOG-2", "LOOP-1"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     assert_eq!(client.poll(0), 0);
     assert_eq!(logs.thread(&client).looper, Looper::POLL);
-}
+});
 
-fn need_return(t: &Stage) {
+case!(need_return, ["LOG-2", "REL-1"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     known(&client);
@@ -83,23 +66,23 @@ fn need_return(t: &Stage) {
     let again = client.actor.number(Op::Duplicate { slot: client.slot }).expect("duplicate");
     client.actor.number(Op::Close { slot: again as usize }).expect("close");
     until("a flush has every thread return", || logs.thread(&client).need_return.then_some(()));
-    assert_eq!(client.ioctl(ioctl::BINDER_VERSION, 0i32), Ok(8));
+    assert_eq!(client.ioctl(BINDER_VERSION, 0i32), Ok(8));
     assert!(!logs.thread(&client).need_return);
     client.nonblocking(true);
     assert_eq!(client.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno, Errno::EAGAIN);
-}
+});
 
-fn thread_that_has_exited_is_gone(t: &Stage) {
+case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     let helper = client.thread();
     [&client, &helper].into_iter().for_each(known);
     assert_eq!(logs.process(&client).threads.len(), 2);
-    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    helper.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(only(logs.process(&client).threads).id, t.task_of(&client).thread);
-}
+});
 
-fn call_being_served(t: &Stage) {
+case!(call_being_served, ["LOG-3", "LOG-6"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let data = BinderTransactionData {
@@ -134,18 +117,18 @@ fn call_being_served(t: &Stage) {
     assert_eq!((buffer.offsets_size, buffer.extra_size), (Some(0), Some(0)));
     server.answer(&client, &empty());
     assert_eq!((logs.thread(&client).stack, logs.thread(&server).stack), (vec![], vec![]));
-}
+});
 
-fn buffer_that_was_given_back(t: &Stage) {
+case!(buffer_that_was_given_back, ["LOG-3", "LOG-6"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     server.free(&client.call(&server, 0, 0, &bytes(b"short-lived")));
     assert_eq!(only(logs.thread(&server).stack).transaction.held, Held::Free);
     assert_eq!(logs.process(&server).buffers, []);
     server.answer(&client, &empty());
-}
+});
 
-fn buffer_that_is_kept(t: &Stage) {
+case!(buffer_that_is_kept, ["LOG-6"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let mut parcel = bytes(&[0; 40]);
@@ -160,9 +143,9 @@ fn buffer_that_is_kept(t: &Stage) {
     server.free(&call);
     assert_eq!(logs.process(&server).buffers, []);
     let _ = client.answer_counts();
-}
+});
 
-fn nested_calls(t: &Stage) {
+case!(nested_calls, ["LOG-3", "TXN-11"], |t| {
     let logs = Logs::of(t);
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
@@ -178,9 +161,9 @@ fn nested_calls(t: &Stage) {
     assert_eq!(stack(&a), [(Role::Outgoing, 1, at_b)]);
     assert_eq!(stack(&b), [(Role::Incoming, 1, at_b)]);
     b.answer(&a, &empty());
-}
+});
 
-fn caller_that_is_gone(t: &Stage) {
+case!(caller_that_is_gone, ["LOG-3", "TREL-1"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     client.call(&server, 0, 7, &empty());
@@ -193,9 +176,9 @@ fn caller_that_is_gone(t: &Stage) {
     let served = only(logs.thread(&server).stack).transaction;
     assert_eq!((served.from, served.to), (from, t.task_of(&server)), "it is told who it was");
     server.reply(&empty());
-}
+});
 
-fn nice_value(t: &Stage) {
+case!(nice_value, ["LOG-3", "TXN-28"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let set = |nice| {
@@ -209,18 +192,18 @@ fn nice_value(t: &Stage) {
         assert_eq!(only(logs.thread(&server).stack).transaction.priority, Some(i64::from(nice)));
         server.answer(&client, &empty());
     }
-}
+});
 
-fn idle_processes_have_no_transactions(t: &Stage) {
+case!(idle_processes_have_no_transactions, ["LOG-9"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     server.park();
     assert_eq!((logs.transactions(&server), logs.transactions(&client)), (None, None));
     server.actor.interrupt();
     server.finish_raw();
-}
+});
 
-fn transactions_name_who_has_any(t: &Stage) {
+case!(transactions_name_who_has_any, ["LOG-9"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let (_idle, helper) = (client.thread(), server.looper());
@@ -236,4 +219,4 @@ fn transactions_name_who_has_any(t: &Stage) {
     assert_eq!(only(serving.threads).id, t.task_of(&helper).thread);
     assert_eq!((serving.nodes, serving.buffers.len()), (vec![], 1));
     helper.answer(&client, &empty());
-}
+});
