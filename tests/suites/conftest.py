@@ -31,11 +31,12 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "stage(inputs, takes, torture): a stage of `make test`, see stages.py")
+    config.addinivalue_line("markers", "stage(inputs, takes, both_cpus, torture): a stage of `make test`, see stages.py")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Reporter(config), "lab-reporter")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave out what is not wanted; the longest stages come first, tests of the tools last."""
     torture, since = config.getoption("torture"), config.getoption("since")
@@ -47,6 +48,8 @@ def pytest_collection_modifyitems(config, items):
         if wanted and changed is not None:
             wanted = affected(mark.kwargs["inputs"] if mark else (str(item.path.parent.relative_to(ROOT)) + "/",), changed)
         (kept if wanted else left_out).append(item)
+        if mark and mark.kwargs["both_cpus"]:
+            item.add_marker(pytest.mark.xdist_group("both CPUs"))
     config.hook.pytest_deselected(items=left_out)
     if since and not hasattr(config, "workerinput"):
         skipped = sorted(item.name for item in left_out if item.get_closest_marker("stage")
@@ -72,6 +75,15 @@ def changed_since(ref):
 @pytest.fixture
 def tally():
     return Tally()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """A stage fails if one of its rows does."""
+    outcome = yield
+    outcome.get_result()
+    if "tally" in pyfuncitem.funcargs:
+        pyfuncitem.funcargs["tally"].conclude()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -145,5 +157,5 @@ class Reporter:
 
 
 def short(nodeid):
-    """A stage by its name: test_contract.py::test_contract[um-debug rust] is contract[um-debug rust]."""
+    """A stage by its name: test_contract.py::test_contract[um rust] is contract[um rust]."""
     return nodeid.rpartition("::")[2].removeprefix("test_").partition("@")[0] or nodeid

@@ -6,13 +6,12 @@ Nothing of them is in this tree. They come from Debian's source package, are com
 the cache. A run of our driver is compared, test by test, with one of the C driver.
 """
 
-import json
 import os
 import pathlib
 import shlex
 
-from . import cache, debian, foreign, gtest, guest, kernel, packages, proc, say, toolchain
-from .versions import BUILD, PINNED, ROOT
+from . import cache, debian, foreign, gtest, guest, kernel, packages, proc, run as runner, say, toolchain
+from .versions import PINNED, ROOT
 
 AOSP = PINNED["aosp"]
 ADAPTATIONS = ROOT / "tests/clients/aosp"
@@ -38,16 +37,15 @@ _TRIES = 3
 def run(name, driver, boot=("lsm=selinux",)):
     """Run the tests on `driver` in guest `name`, print how they went next to the C driver; a status."""
     built = build(kernel.GUESTS[name].arch)
-    ours = _run(built, name, driver, boot)
-    others = {} if driver == "c" else _of_c_driver(built, name, boot)
-    return _report(name, driver, ours, others)
+    outcomes = {one: _run(built, name, one, boot) for one in dict.fromkeys((driver, "c"))}
+    return _report(name, driver, outcomes[driver], outcomes["c"])
 
 
 def build(arch="um"):
     """A folder of the cache with the programs for guests of that architecture, and the libraries that they need in lib/."""
     packages.ensure("base", "kernel")
-    target = foreign.TARGETS.get(arch, foreign.HERE)
-    source, root, aidl = _source(), foreign.root_for(AOSP["libraries"], arch), foreign.root(AOSP["aidl"])
+    target = foreign.target(arch)
+    source, root, aidl = _source(), foreign.root(AOSP["libraries"], arch), foreign.root(AOSP["aidl"])
     recipe = {str(p.relative_to(ADAPTATIONS)): p.read_text()
               for p in sorted(ADAPTATIONS.rglob("*")) if p.is_file() and p.name != "run"}
 
@@ -110,28 +108,17 @@ def _run(built, name, driver, boot):
             if {test: "passed"} in again["programs"].values():
                 say.note(f"{test}: passed at try {tries}")
                 outcome["programs"][program][test] = "passed"
-    saved = _saved(name, driver)
-    saved.parent.mkdir(parents=True, exist_ok=True)
-    saved.write_text(json.dumps(outcome, indent=1))
     return outcome
 
 
 def _boot(built, name, driver, boot, lines):
     """Run these command lines in one guest: how each test went, and what else was wrong."""
     job = guest.Job(argv=["/aosp/run", *lines], driver=driver, files=files(built), timeout=900, boot=boot)
-    machine = kernel.build(name)
-    title = f"AOSP's tests {name} {driver}" if len(lines) > 1 else lines[0].split("=")[-1] + " again"
-    with say.Step(title) as step:
-        result = guest.run(machine, job, lambda text: step.progress(_last_line(text)))
-    log = BUILD / "log" / (f"aosp-{name}-{driver}" + ("" if len(lines) > 1 else "-again") + ".log")
-    log.write_text(result.output + "\n--- kernel\n" + "\n".join(result.kernel_log) + "\n")
-    for problem in result.problems[:10]:
-        print(f"    {problem}")
-    say.note(f"what they said: {log}")
+    result = runner.run(f"AOSP's tests {name} {driver}" if len(lines) > 1 else f"{lines[0].split('=')[-1]} again", name, job)
     problems = list(result.problems)
     if "@@ servicemanager alive" not in result.output:
         problems.append("the service manager died")
-    return {"programs": gtest.parse(result.output), "problems": problems, "key": built.name}
+    return {"programs": gtest.parse(result.output), "problems": problems}
 
 
 def files(built):
@@ -146,24 +133,6 @@ def files(built):
     return found
 
 
-def _last_line(text):
-    return (text.strip().splitlines() or [""])[-1][:70]
-
-
-def _saved(name, driver):
-    return BUILD / "aosp" / f"{name}-{driver}.json"
-
-
-def _of_c_driver(built, name, boot):
-    """The C driver's outcome of these very programs in this guest; a good one is kept."""
-    saved = _saved(name, "c")
-    if saved.exists():
-        outcome = json.loads(saved.read_text())
-        if outcome["key"] == built.name and not _wrong("c", outcome):
-            return outcome
-    return _run(built, name, "c", boot)
-
-
 def _wrong(driver, outcome):
     """What is not as it must be, a line for each."""
     lines = [f"guest: {problem}" for problem in outcome["problems"]]
@@ -176,18 +145,17 @@ def _wrong(driver, outcome):
     return lines
 
 
-def _report(name, driver, ours, others):
+def _report(name, driver, ours, c):
     """Counts for each program, then each test that did not pass or went otherwise than on C."""
     print(f"\n  {'AOSP 14 on ' + name + ', ' + driver:<40} {'passed':>7} {'failed':>7} {'skipped':>8}")
     for program in PROGRAMS:
         tests = ours["programs"].get(program, {})
         passed, skipped = (sum(how == kind for how in tests.values()) for kind in ("passed", "skipped"))
         print(f"  {program:<40} {passed:>7} {len(tests) - passed - skipped:>7} {skipped:>8}")
-        elsewhere = others.get("programs", {}).get(program, {})
+        on_c = c["programs"].get(program, {})
         for test, how in tests.items():
-            if {how, elsewhere.get(test, "passed")} != {"passed"}:
-                there = f"; C driver: {elsewhere[test]}" if test in elsewhere else ""
-                print(f"      {test}: {how}{there}")
+            if {how, on_c.get(test)} != {"passed"}:
+                print(f"      {test}: {how}; C driver: {on_c.get(test, 'not run')}")
     wrong = _wrong(driver, ours)
     print("\n" + "".join(f"  {line}\n" for line in wrong) +
           (f"{len(wrong)} things are not as they must be" if wrong else "as it must be"))

@@ -1,150 +1,178 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots in which binder-bench measures, and what is known of when and of what.
+"""Boots in which binder-bench measures, and their results, each kept with everything that it depends on.
 
-The programs of the benchmark say what is measured and how it is judged; here is only who runs, and where. `make bench` is in
-bench_quick.py and bench_full.py.
+Instructions, memory and cache lines are counted on Debian's kernel, in a machine whose clock counts instructions; they are the same in
+every run. Times are measured in User Mode Linux.
 """
 
-import datetime
+import dataclasses
+import gzip
 import json
-import math
 import os
 import pathlib
 import platform
-import subprocess
+import tempfile
+import time
+import typing
 
-from . import cache, emulator, guest, kernel, module, programs, proc, say
+from . import cache, emulator, guest, kernel, module, proc, programs, say, stock
 from .versions import BUILD, ROOT
+from report import plugins, symbols
 
 CRATE = "tools/binder-bench"
-DRIVERS = ("c", "rust", "upstream")
-# How long each of the 150 or so points is measured in a boot; several boots say more than one long one.
-SECONDS = 0.25
-# What binder-bench is told in each series. Memory is weighed where one run is like the next, too.
-_WORDS = {"time": ["run"], "count": ["run", "--count"], "exact": ["run", "--count"], "memory": ["memory"],
-          "retention": ["retention"], "boots": ["throughput"],
-          "pressure": ["pressure", "--count"], "pressure-time": ["pressure"]}
-TIMED = ("time", "pressure-time", "boots")
-# Only our driver can charge the pages of buffers to the cgroup of their owner, by a parameter: its name then, and
-# what to load and to boot with.
-CHARGED = {"rust-charged": ("rust", ("parameters=charge_buffers=1",))}
 HOME = BUILD / "bench"
-# What ours may keep of something that has ended, in bytes and more than the C driver. Of a process of which others hold
-# nodes: its record, by whose lock those are guarded, and its struct pid. Of a thread: its struct pid, and what it has ready for
-# its next call. Of anything else: nothing.
-KEPT = {"process": 1280, "device": 1280, "thread": 512}
-KEPT_OTHERWISE = 64
-# For `make test`.
-FEW_ENDINGS = ("receiver-killed", "callee-killed", "dead-released", "thread-exits", "oneway-served", "unloaded")
+# Where things are counted, where upstream's driver is, of which Debian has no module, and where times are measured.
+COUNTED, UPSTREAM, TIMED = stock.NAMES[0], "x86_64", "um-plain"
+DRIVERS = ("c", "rust")
+# Addresses stay where the next boot has them. A CPU that is idle halts, and is woken by an interrupt: QEMU's MWAIT would turn round instead.
+_BOOT = ("nokaslr", "idle=halt")
+# Seconds of the guest for what Debian's kernel puts off at boot, such as checks of its algorithms: the guest's clock jumps over them.
+_SETTLE = 60
 
 
-def retention():
-    """Weigh what each driver keeps of what has ended, and print it; the exit status: ours may keep no more than
-    the C driver and what `KEPT` says."""
-    program = programs.build(CRATE)
-    series("retention", "x86_64", 1, DRIVERS, program, ("--steps", "16"))
-    print()
-    subprocess.run([program, "report", "--markdown", *map(str, results("retention"))], check=False)
-    too_much = kept_too_much(*((HOME / "retention" / f"{driver}-1.json").read_bytes() for driver in ("c", "rust")))
-    for line in too_much:
-        say.note(line)
-    say.note(f"{len(too_much) or 'nothing'} of what has ended keeps more memory than it may")
-    return 1 if too_much else 0
+@dataclasses.dataclass(frozen=True)
+class Boot:
+    """A guest in which `driver` is counted: `script` runs there, with the words of binder-bench for this driver as `$words`, and leaves
+    files in /out. `plugin` is one of QEMU, and words for it."""
+
+    title: str
+    driver: str
+    script: str
+    plugin: tuple = ()
+    cpus: int = 1
+    timeout: int = 900
+    # Where it runs; the script may need a device that C has on no kernel of Debian's.
+    name: str = COUNTED
+
+    @property
+    def inputs(self):
+        """All that the result depends on."""
+        made_of = cache.content(*plugins.sources(self.plugin[0])) if self.plugin else ""
+        return [self.script, self.plugin, made_of, self.cpus, *identity(self.name, self.driver)]
+
+    def run(self):
+        """{name of a file: content} of what came out, `seen` being the plugin's, `symbols` the driver's own; and what was wrong."""
+        built, program = kernel.build(self.name), programs.build_for(self.name, CRATE)
+        device = "--device /dev/binder" if built.guest.stock and self.driver == "c" else ""
+        script = (f"sleep {_SETTLE}; b=/lab/binder-bench; words='--driver {self.driver} --quiet {device}'\n{self.script}\nstatus=$?\n"
+                  "grep '\\[' /proc/kallsyms >/out/symbols\nexit $status")
+        with tempfile.TemporaryDirectory() as folder, say.Step(self.title) as step:
+            options, seen = plugins.compiled(self.plugin[0], pathlib.Path(folder), *self.plugin[1:]) if self.plugin else ((), None)
+            job = guest.Job(argv=["/bin/sh", "-c", script], driver=self.driver, icount=True, timeout=self.timeout, boot=_BOOT,
+                            qemu=(*options, "-smp", str(self.cpus)), files={"/lab/binder-bench": program})
+            result = guest.run(built, job, step.hear)
+            files = {name: content.decode() for name, content in result.files.items()}
+            if seen and seen.exists():
+                files["seen"] = seen.read_text()
+        if "symbols" not in files or result.status:
+            why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
+            raise Unfinished(f"{self.title}: {why}")
+        return files, result.problems
 
 
-def retention_of_few():
-    """The same for `make test`, of a few that were once kept, or are likely to be: (how many, what is wrong)."""
-    program = programs.build(CRATE)
-    words = ["--endings", ",".join(FEW_ENDINGS), "--steps", "16"]
-    key = cache.key(str(kernel.build("x86_64").folder), cache.content(program), words)
-
-    def weigh(driver):
-        return measure(f"what {driver} keeps of a few", "x86_64", driver, program, "retention", words)
-
-    base = cache.entry(f"bench/c-retention-{key}.json", lambda part: part.write_bytes(weigh("c")))
-    return len(FEW_ENDINGS), kept_too_much(base.read_bytes(), weigh("rust"))
+class Unfinished(say.LabError):
+    """A guest that did not come to its end."""
 
 
-def kept_too_much(base, ours):
-    """What ours keeps too much of, from two result files. What both may be wrong by counts for ours."""
-    base, ours = _kept(base), _kept(ours)
-    found = []
-    for ending, (kept, doubt) in ours.items():
-        of_base, doubt_of_base = base.get(ending, (0, 0))
-        allowed = KEPT.get(ending.split(" ")[0], KEPT_OTHERWISE)
-        if kept > of_base + allowed + math.hypot(doubt, doubt_of_base):
-            found.append(f"{ending}: {kept:.0f} bytes, which is more than C's {of_base:.0f} and {allowed}")
-    return found
+def good(found):
+    """The files of a boot of which nothing was wrong."""
+    files, problems = found
+    if problems:
+        raise say.LabError("; ".join(problems))
+    return files
 
 
-def _kept(content):
-    """Bytes by ending, and what the measurement may be wrong by."""
-    cells = json.loads(content)["cells"]
-    weighed = {cell["case"]: cell["measured"]["memory"] for cell in cells}
-    return {ending: (memory["bytes"], memory["plus_minus"]) for ending, memory in weighed.items()}
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A result that is kept in file `path`, made by `make()`; `inputs` is all that it depends on."""
+
+    title: str
+    path: pathlib.Path
+    inputs: typing.Any
+    make: typing.Callable
+
+    def kept(self):
+        """When and of what it was made, if there is a result of the same inputs."""
+        about = known(self.path)
+        return about if about.get("key") == cache.key(self.inputs) and self.path.exists() else None
+
+    def result(self, again=False):
+        """The path of the result, which is made unless it is kept."""
+        if self.kept() and not again:
+            return self.path
+        # Two at once would measure each other, and the same: the second waits, and finds what the first has left.
+        with cache.lock(f"measurements in {ROOT}"):
+            if again or not self.kept():
+                put(self.path, self.make(), key=cache.key(self.inputs))
+        return self.path
 
 
-def results(stage):
-    """The result files of the last series."""
-    return sorted((HOME / stage).glob("*-*.json"))
+def put(path, content, **facts):
+    """Lay down a result, and beside it when and of what it was made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = _about(path)
+    # What says that a result is there goes first and comes last.
+    about.unlink(missing_ok=True)
+    for into, text in ((path, content), (about, json.dumps(facts | {"began": now(), "commit": commit()}))):
+        part = into.with_name(into.name + ".part")
+        part.write_text(text)
+        part.rename(into)
 
 
-def series(stage, name, rounds, drivers, program, extra=()):
-    """Boot guest `name` with each driver `rounds` times; the result files, in place of those of the last series."""
-    folder = HOME / stage
-    folder.mkdir(parents=True, exist_ok=True)
-    made = []
-    for turn in range(1, rounds + 1):
-        for driver in drivers:
-            path = folder / f"{driver}-{turn}.json"
-            path.write_bytes(measure(f"{stage} {driver}, round {turn} of {rounds}", name, driver, program, stage, extra))
-            made.append(path)
-    for old in set(results(stage)) - set(made):
-        old.unlink()
-    return made
+def known(path):
+    """When and of what a result was made; nothing where there is none."""
+    return json.loads(_about(path).read_text()) if _about(path).exists() else {}
 
 
-def measure(title, name, driver, program, stage, extra=(), qemu=()):
-    """The result file of one boot; `extra` are more options of binder-bench, `qemu` of QEMU."""
+def _about(path):
+    return path.with_name(f".{path.name}.about")
+
+
+def counted(kind, boot, make, again=False):
+    """What `make(files of the boot)` gives as plain data, kept: C's in the cache of all checkouts, for it changes with the kernel,
+    binder-bench and the plugin only."""
+    def text():
+        return json.dumps(make(good(boot.run())))
+
+    if boot.driver == "c":
+        name = f"bench/{kind}-c-{cache.key(boot.inputs)}.json"
+        return json.loads(cache.entry(name, lambda part: part.write_text(text())).read_text())
+    step = Step(boot.title, result_of(kind, boot.driver), boot.inputs, text)
+    return json.loads(step.result(again).read_text())
+
+
+def result_of(kind, driver):
+    return HOME / kind / f"{driver}.json"
+
+
+def kernel_symbols(name):
+    """Lines of /proc/kallsyms of the kernel of guest `name` without modules, data included, as a boot has shown."""
     built = kernel.build(name)
-    argv = ["/lab/binder-bench", *arguments(stage, extra), "--driver", driver, "--output", "/out/result.json", *extra]
-    # User Mode Linux must stay on one host CPU, or its system calls take either 7 or 50 µs.
-    pin = quiet_cpu() if built.guest.arch == "um" else None
-    driver, boot = CHARGED.get(driver, (driver, ()))
-    if stage == "retention" and driver == "rust":
-        # The only one that can be unloaded.
-        argv += ["--module", f"/lab/{guest.MODULES[driver]}.ko"]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, pin=pin,
-                    icount=stage not in TIMED, timeout=1500, boot=boot, qemu=qemu)
-    with say.Step(title) as step:
-        result = guest.run(built, job, step.hear)
-    if not result.good or "result.json" not in result.files:
-        why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
-        raise say.LabError(f"the benchmark failed on {driver}: {why}\n"
-                           f"try it alone: make exec GUEST={name} DRIVER={driver} "
-                           f"RUN='{program} {_WORDS[stage][0]} --driver {driver}'")
-    return result.files["result.json"]
+
+    def make(part):
+        job = guest.Job(argv=["/bin/sh", "-c", "gzip -1 </proc/kallsyms >/out/symbols.gz"], driver="none", icount=True, boot=_BOOT)
+        with say.Step(f"the symbols of {name}'s kernel"):
+            result = guest.run(built, job)
+        if not result.good:
+            raise say.LabError(f"the symbols of {name}'s kernel: {'; '.join(result.problems) or result.output[-300:]}")
+        part.write_bytes(result.files["symbols.gz"])
+
+    place = f"bench/symbols-{name}-{cache.key(str(built.folder), _BOOT)}.gz"
+    return gzip.decompress(cache.entry(place, make).read_bytes()).decode()
 
 
-def arguments(stage, extra=()):
-    """What binder-bench is told."""
-    return _WORDS[stage] + ([] if stage != "time" or "--seconds" in extra else ["--seconds", str(SECONDS)])
+def functions(name, of_driver):
+    """The functions of that kernel and of the driver that a boot had loaded."""
+    return symbols.read(kernel_symbols(name) + of_driver)
 
 
-def identity(name, driver, program, timed):
+def identity(name, driver, timed=False):
     """All that a measurement in guest `name` depends on besides its options; times depend on the machine, too."""
     built = kernel.build(name)
-    driver, boot = CHARGED.get(driver, (driver, ()))
-    ours = [cache.content(module.build(built))] if driver == "rust" else []
+    ours = cache.content(module.build(built)) if driver == "rust" else ""
     machine = [processor(), platform.node()] if timed else []
-    qemu = [] if built.guest.arch == "um" else [emulator.version(built.guest.arch).splitlines()[0]]
-    return [str(built.folder), driver, boot, ours, cache.content(program), machine, qemu]
-
-
-def conditions():
-    """What is written down of a boot."""
-    return {"load": os.getloadavg()[0], "commit": commit()}
-
+    qemu = "" if built.guest.arch == "um" else emulator.version(built.guest.arch).splitlines()[0]
+    return [str(built.folder), driver, ours, cache.content(programs.build_for(name, CRATE)), machine, qemu]
 
 
 def processor():
@@ -153,26 +181,20 @@ def processor():
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?")
 
 
-def remember(stage, **facts):
-    """Keep when and from what a stage was measured."""
-    path = HOME / "facts.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    known[stage] = facts | {"commit": commit()}
-    path.write_text(json.dumps(known, indent=1))
-
-
 def commit():
     """What is measured now."""
-    if not (pathlib.Path(ROOT) / ".git").exists():
+    if not (ROOT / ".git").exists():
         return "not in git"
     changed = proc.output("git", "-C", ROOT, "status", "--porcelain", "-uno").strip()
     return proc.output("git", "-C", ROOT, "rev-parse", "--short", "HEAD").strip() + (" and changes" if changed else "")
 
 
 def now():
-    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime())
 
 
-def quiet_cpu():
-    """The last CPU that this process may use: interrupts tend to go to the first."""
-    return max(os.sched_getaffinity(0))
+def when(paths):
+    """When results were made, and of which driver."""
+    about = [known(path) for path in paths]
+    commits = " / ".join(f"`{one}`" for one in sorted({each["commit"] for each in about}))
+    return f"{min(each['began'] for each in about)[:10]}, our driver of {commits}"

@@ -7,16 +7,15 @@ lines come, how often, and their numbers are not compared: that there is one of 
 
 import re
 
-from . import examples, foreign, guest, packages, proc, programs
+from . import examples, foreign, guest, packages, proc, programs, stock
 from .versions import BUILD, PINNED
 
 # Its kernel has what bpftrace needs, but for descriptions of its types (BTF).
-GUEST = "x86_64"
+GUEST = stock.NAMES[0]
 # The first filesystem takes 240 MB while the kernel unpacks it, and as much again afterwards.
 MEMORY = 1024
 
 _BLOCK = re.compile(r"<!-- bpftrace while: (.*?) -->\n```sh\n(.*?)```\n```text\n(.*?)```\n", re.S)
-_BEGIN, _END = "--- begin {}", "--- end {}"
 _OUTPUT = "/tmp/printed"
 
 
@@ -40,7 +39,7 @@ def job(driver):
     script += f'bpftrace() {{ /bin/bpftrace --include stdint.h -o {_OUTPUT} -c "/lab/contract $load" "$@"; }}\n'
     for number, (load, commands, _) in enumerate(blocks(examples.text())):
         load = load.replace("DRIVER", driver)
-        script += f"load='{load}'\n{commands}echo '{_BEGIN.format(number)}'\ncat {_OUTPUT}\necho '{_END.format(number)}'\n"
+        script += f"load='{load}'\n{commands}" + examples.marked(number, f"cat {_OUTPUT}\n")
     path = BUILD / "examples" / f"{driver}-bpftrace.sh"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(script)
@@ -51,14 +50,10 @@ def job(driver):
 
 def judge(output):
     """(how many there are, what is wrong with them)."""
-    output = output.replace("\r\n", "\n")
-    wrong = []
-    found = blocks(examples.text())
+    found, wrong = blocks(examples.text()), []
     for number, (_, commands, documented) in enumerate(found):
-        _, _, rest = output.partition(_BEGIN.format(number) + "\n")
-        printed, is_whole, _ = rest.partition(_END.format(number) + "\n")
-        title = commands.splitlines()[0]
-        if not is_whole:
+        printed, title = examples.printed(number, output), commands.splitlines()[0]
+        if printed is None:
             wrong.append(f"did not end: {title}")
         elif kinds(printed) != kinds(documented):
             wrong.append(f"prints {sorted(kinds(printed))}, documented {sorted(kinds(documented))}: {title}")

@@ -4,7 +4,7 @@
 An entry is a file or folder whose name holds a hash of everything that went into it. It is either
 made under a temporary name and renamed when complete (`entry`), or, where the contents remember
 their own path, made in place and stamped when complete (`in_place`). A lock file for each entry
-keeps two sessions from making it at once, and its time is when somebody used the entry last.
+keeps two sessions from making it at once.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from . import say
 
 
 def root():
-    """Where entries live; documented in README."""
+    """Where entries live."""
     chosen = os.environ.get("RUST_BINDER_CACHE")
     if not chosen:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -46,15 +46,14 @@ def content_below(*folders):
     return digest.hexdigest()
 
 
-def need_space(gigabytes, what, begun=None, where=None):
+def need_space(gigabytes, what, begun=None):
     """Complain before a long step rather than in the middle of it. `begun`: the folder in which the step goes on where an
-    interrupted one stopped; what that has left there is a part of what the step needs. `where`: not the cache, but this folder."""
-    folder = where or root()
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free / 1e9
+    interrupted one stopped; what that has left there is a part of what the step needs."""
+    root().mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(root()).free / 1e9
     if free + (size_of(begun) / 1e9 if begun else 0) < gigabytes:
-        larger = "work in a checkout" if where else "set RUST_BINDER_CACHE to a folder"
-        raise say.LabError(f"{what} needs {gigabytes} GB in {folder}, {free:.1f} GB are free: free some, or {larger} on a larger disk")
+        raise say.LabError(f"{what} needs {gigabytes} GB in {root()}, {free:.1f} GB are free: free some, or set RUST_BINDER_CACHE "
+                           "to a folder on a larger disk")
 
 
 def size_of(path):
@@ -70,38 +69,20 @@ def size_of(path):
 @contextlib.contextmanager
 def lock(name):
     """Hold the lock of `name`; says so when another session has it."""
-    with open(_lock_file(name), "a") as handle:
+    path = root() / "locks" / (name.replace("/", "_") + ".lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say.note(f"waiting for another session that makes {name}")
             fcntl.flock(handle, fcntl.LOCK_EX)
-        os.utime(handle.fileno())
         yield
-
-
-@contextlib.contextmanager
-def lock_if_free(name):
-    """Hold the lock of `name` alone, if that is possible at once; gives whether it was."""
-    with open(_lock_file(name), "a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = True
-        except BlockingIOError:
-            free = False
-        yield free
-
-
-def _lock_file(name):
-    path = root() / "locks" / (name.replace("/", "_") + ".lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def entry(name, make):
     """The path of entry `name`; `make(temporary path)` fills it when it does not exist yet."""
     path = root() / name
-    _lock_file(name).touch()
     if path.exists():
         return path
     with lock(name):
@@ -119,7 +100,6 @@ def in_place(name, make):
     """Like `entry`, for contents that break when moved: an interrupted `make` is run again on them."""
     path = root() / name
     stamp = path / ".complete"
-    _lock_file(name).touch()
     if stamp.exists():
         return path
     with lock(name):
@@ -130,37 +110,12 @@ def in_place(name, make):
     return path
 
 
-def uses():
-    """The entries, each with the time at which it was used last."""
-    found = []
-    for path in [*root().glob("*/*"), *root().glob("source/builtin/*")]:
-        name = str(path.relative_to(root()))
-        if not name.startswith("locks/") and name != "source/builtin" and path.suffix != ".part":
-            found.append((name, _used(name)))
-    return found
-
-
-def _used(name):
-    """When somebody used an entry last, or made it, if that was before entries had such a time."""
-    held = _lock_file(name)
-    return (held if held.exists() else root() / name).stat().st_mtime
-
-
-def forget(name, since):
-    """Remove an entry, unless it is being made or was used since that time; whether it has gone."""
-    held, used = _lock_file(name), _used(name)
-    if not held.exists():
-        held.touch()
-        os.utime(held, (used, used))
-    with lock_if_free(name) as free:
-        if not free or _used(name) >= since:
-            return False
-        # Whole or not at all, even if this is interrupted.
-        path, part = root() / name, root() / (name + ".part")
-        _remove(part)
-        path.rename(part)
-        _remove(part)
-        return True
+def show():
+    """List the entries by their size."""
+    sizes = {path.relative_to(root()): size_of(path) for path in root().glob("*/*") if path.parent.name != "locks"}
+    for name, size in sorted(sizes.items(), key=lambda entry: -entry[1]):
+        print(f"  {size / 1e6:>8.0f} MB  {name}")
+    print(f"{root()}; `make purge` removes everything")
 
 
 def purge():

@@ -4,7 +4,8 @@
 import re
 import subprocess
 
-from . import circles, commands, compiled, doc, frames, kernel, layers, litmus, module, mutations, packages, programs, proc, say, toolchain
+from . import doc, kernel, layers, litmus, module, packages, programs, proc, say, toolchain
+from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
@@ -16,23 +17,20 @@ _UNSAFE_TABLE = "docs/architecture.md"
 _PACKAGING = ("packaging/dkms/*", "packaging/debian/*.p*", "packaging/system/[ls]*")
 
 
-def run(report):
-    """Every check, each reported by name; a check returns the complaints that it has."""
+def run():
+    """`make check`: the exit status."""
+    tally = Tally()
+    for name, (check, *_) in CHECKS.items():
+        one(tally, name, check)
+    return tally.finish()
+
+
+def one(tally, name, check):
+    """One check, which returns its complaints."""
     packages.ensure("check")
-    for name, check in (
-        ("rustfmt", _rustfmt), ("SPDX lines", _spdx), ("unsafe in its home", _unsafe),
-        ("shell and Python syntax", _scripts), ("links in the docs", _links), ("names in the docs", _names),
-        ("commands in the docs", commands.complaints), ("orderings in the docs", litmus.complaints),
-        ("places of mutations", mutations.misplaced), ("who uses whom in the driver", layers.complaints),
-        ("circles of files in binder-bench and binderctl", circles.complaints),
-        ("clippy: crates", _clippy_crates), ("clippy: driver", _clippy_driver),
-        ("documentation", doc.complaints), ("stack frames um", _frames),
-        ("32 bits", _narrow), ("driver and KUnit suites by the oldest Rust", compiled.by_oldest_rust),
-        ("no CONFIG_SCHEDSTATS", compiled.without_schedstats), ("checkpatch", _checkpatch),
-    ):
-        with say.Step(f"check: {name}"):
-            complaints = check()
-        report(name, complaints)
+    with say.Step(f"check: {name}"):
+        complaints = list(check())
+    tally.nothing_wrong(f"check {name}", complaints[:40])
 
 
 def crates():
@@ -64,18 +62,6 @@ def _rustfmt():
     return wrong
 
 
-def _clippy_crates():
-    wrong = []
-    env = programs.environment() | {"CARGO": programs.CARGO}
-    for crate in crates():
-        kind, profile = programs.of_tests(crate)
-        with programs.workshop(kind) as (tree, target):
-            argv = ["/usr/bin/cargo-clippy", "clippy", "--workspace", "--all-targets", "--locked", "--profile", profile,
-                    "--target-dir", target, "--quiet", "--", "-Dwarnings"]
-            wrong += _complaints(argv, env=env, cwd=tree / crate.relative_to(ROOT))
-    return wrong
-
-
 def _narrow():
     """The rooms that need no kernel, for one of 32 bits: a constant that does not fit is an error."""
     argv = [programs.CARGO, "check", "-p", "rooms", "--lib", "--locked", "--quiet", "--target", PINNED["rust"]["targets"]["x86_64-32"]["name"],
@@ -97,8 +83,19 @@ def _clippy_driver():
     return lines if done.returncode or any(re.match(r"warning|error", l) for l in lines) else []
 
 
-def _frames():
-    return frames.too_large(module.build(kernel.build("um")))
+def without_schedstats():
+    """The build of the driver for a kernel without CONFIG_SCHEDSTATS has to end with the reason; what is wrong."""
+    built, out = kernel.build("um"), BUILD / "without-schedstats"
+    proc.output("rm", "-rf", out)
+    out.mkdir(parents=True)
+    undefined = out / "undefined.h"
+    undefined.write_text("#undef CONFIG_SCHEDSTATS\n")
+    argv = module.command(built, out, f"KCFLAGS=-include {undefined}", target="rust_binder_helpers.o")
+    done = subprocess.run([str(word) for word in argv], text=True, capture_output=True, env=built.module_environment())
+    said = (done.stdout + done.stderr).splitlines()
+    if done.returncode and any("error:" in line and "CONFIG_SCHEDSTATS" in line for line in said):
+        return []
+    return ["it is compiled, or ends without a word of CONFIG_SCHEDSTATS", *said[-10:]]
 
 
 def _checkpatch():
@@ -201,3 +198,23 @@ def _names():
                        for p in places):
                 wrong.append(f"{path.relative_to(ROOT)}: {file}:{name} is not there")
     return wrong
+
+
+_RUST = ("drivers/", "rust/", "tools/", "tests/")
+_DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md")
+# Each check by its name, with its inputs and about how many seconds it takes.
+CHECKS = {
+    "rustfmt": (_rustfmt, _RUST, 10),
+    "SPDX lines": (_spdx, ("",), 1),
+    "unsafe in its home": (_unsafe, ("drivers/", "rust/", _UNSAFE_TABLE), 1),
+    "shell and Python syntax": (_scripts, ("tools/", "tests/", "packaging/"), 2),
+    "links in the docs": (_links, _DOCUMENTS, 1),
+    "names in the docs": (_names, (*_DOCUMENTS, *_RUST), 5),
+    "orderings in the docs": (litmus.complaints, ("drivers/", "rust/", "docs/ordering.md", "tests/litmus/"), 2),
+    "who uses whom in the driver": (layers.complaints, ("drivers/", "rust/", "docs/architecture.md"), 2),
+    "clippy: driver": (_clippy_driver, ("drivers/", "rust/"), 40),
+    "documentation": (doc.complaints, ("drivers/", "rust/"), 20),
+    "32 bits": (_narrow, ("drivers/", "rust/", "tests/host/"), 20),
+    "no CONFIG_SCHEDSTATS": (without_schedstats, ("drivers/android/", "rust/kernel_ext/"), 3),
+    "checkpatch": (_checkpatch, ("drivers/", "rust/", "include/", "tests/"), 10),
+}

@@ -97,7 +97,7 @@ def comparable(output):
 
 def _selftest(folder, arch):
     """The kernel's own test of binderfs, from the source that the guest's kernel is made of."""
-    target = foreign.TARGETS.get(arch, foreign.HERE)
+    target = foreign.target(arch)
     compiler = "gcc" if target is foreign.HERE else f"{target.triple}-gcc"
     packages.ensure("rust", arch)
     text, patience = folder / _SELFTEST, HOME / "selftest/patient.h"
@@ -114,7 +114,7 @@ def _selftest(folder, arch):
 
 def _stress(arch):
     """Lesson C10: stress-ng's stressor for binderfs, for a few seconds."""
-    files = foreign.files_for(arch, foreign.root_for(_PINS["stress"], arch), "stress-ng")
+    files = foreign.files(foreign.root(_PINS["stress"], arch), "stress-ng", arch=arch)
     files["/lab/stress"] = HOME / "stress/run"
     return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 60)]
 
@@ -133,7 +133,7 @@ def _units(arch):
 
 def _gbinder(arch):
     """libgbinder's tools, written in C by others, with rsbinder's service manager and our service."""
-    files = foreign.files_for(arch, foreign.root_for(_PINS["gbinder"], arch), "binder-list", "binder-ping", "binder-call")
+    files = foreign.files(foreign.root(_PINS["gbinder"], arch), "binder-list", "binder-ping", "binder-call", arch=arch)
     files |= _rsbinder_tools(arch) | {
         "/bin/rsbinder-clients": _workshop(arch), "/etc/gbinder.conf": HOME / "gbinder/gbinder.conf",
         "/lab/gbinder": HOME / "gbinder/run",

@@ -69,10 +69,6 @@ MACHINES = {
         at_once=True,
     ),
 }
-# KASAN once reported a wild address in an interrupt at boot, outside of the driver. Probably it does not
-# know of how many levels page tables are while a CPU's features are read anew; with four it matters not.
-# Without ACPI it would not find the timer that it measures its clock by. QEMU's sockets have one clock, which AMD's need not.
-_DEBUGGING = "no5lvl pmtmr=0x608 tsc=reliable"
 # Instructions as time: the guest's clock counts them, and two runs are the same to the byte.
 _COUNTED = ("-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-smp", "1", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm")
 
@@ -80,7 +76,7 @@ _COUNTED = ("-accel", "tcg", "-icount", "shift=0,sleep=off,align=off", "-smp", "
 def command(kernel, job, initrd, console):
     """The call that boots a guest: it talks on our standard input and output, and its kernel writes into the file `console`."""
     machine = MACHINES[kernel.guest.arch]
-    extra = [machine.counted if job.icount else machine.timed, _DEBUGGING if kernel.guest.debug else ""]
+    extra = [machine.counted if job.icount else machine.timed]
     line = " ".join([f"console={machine.console} panic=-1 loglevel=5", *filter(None, extra), *kernel.guest.boot, *job.boot])
     return [machine.program, *words(kernel, job), *job.qemu, "-m", job.memory, "-display", "none", "-no-reboot",
             "-nodefaults", "-serial", f"file:{console}", "-chardev", "stdio,id=talk,signal=off", *machine.talk,
@@ -100,16 +96,13 @@ def words(kernel, job):
     """The words that tell QEMU what to emulate."""
     machine = MACHINES[kernel.guest.arch]
     model = [*machine.model, *kernel.guest.machine]
-    return [*(["-M", ",".join(model)] if model else []), "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(kernel, job, machine))]
+    return [*(["-M", ",".join(model)] if model else []), "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(job, machine))]
 
 
-def _timed(kernel, job, machine):
+def _timed(job, machine):
     # With a thread for each CPU, QEMU 7.2 may go on with what it has translated of x86-64's text that another CPU rewrites
-    # meanwhile. The debugging kernel rewrites none while both run; the others take turns.
-    at_once = job.at_once or (machine.at_once or kernel.guest.debug) and not job.in_turn
-    # The firmware's table of processors, which a kernel without ACPI reads, has one for each socket.
-    processors = f"{job.cpus},sockets={job.cpus}" if kernel.guest.debug else str(job.cpus)
-    return ["-accel", "tcg,thread=multi" if at_once else "tcg,thread=single", "-smp", processors]
+    # meanwhile, so CPUs take turns there.
+    return ["-accel", "tcg,thread=multi" if machine.at_once else "tcg,thread=single", "-smp", str(job.cpus)]
 
 
 @functools.cache

@@ -20,8 +20,6 @@ DRIVERS = ("c", "rust")
 _BLOCK = re.compile(r"<!-- example: (\w+)(?: \((\w+) alone\))? -->\n```sh\n(.*?)```\n```text\n(.*?)```\n", re.S)
 # Who takes part: in the document a number, in a scene the environment has it.
 _PLAYER = re.compile(r"^[A-Z]+=\d+\n", re.M)
-# Before and after what a block prints.
-_BEGIN, _END = "--- begin {}", "--- end {}"
 
 
 def text():
@@ -54,7 +52,7 @@ def job(name, scene, driver, files):
     """What runs all blocks of one scene, in one shell, with the tools."""
     script = "set -e\n" + ("" if name == _SHELL else "cd /dev/binderfs/binder_logs\n")
     for number, (commands, _) in enumerate(scene):
-        script += f"echo '{_BEGIN.format(number)}'\n{commands}echo '{_END.format(number)}'\n"
+        script += marked(number, commands)
     path = BUILD / "examples" / f"{driver}-{name}.sh"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(script)
@@ -64,18 +62,27 @@ def job(name, scene, driver, files):
                      files={**files, "/lab/example.sh": path})
 
 
+def marked(number, commands):
+    """The commands of a block between lines by which `printed` finds what they print."""
+    return f"echo '--- begin {number}'\n{commands}echo '--- end {number}'\n"
+
+
+def printed(number, output):
+    """What a block has printed, or nothing if it did not end."""
+    _, _, rest = output.replace("\r\n", "\n").partition(f"--- begin {number}\n")
+    said, is_whole, _ = rest.partition(f"--- end {number}\n")
+    return said if is_whole else None
+
+
 def judge(scene, output):
     """What is wrong, block by block; nothing where nothing is."""
-    output = output.replace("\r\n", "\n")
     wrong = []
-    for number, (commands, printed) in enumerate(scene):
-        begin, end = _BEGIN.format(number) + "\n", _END.format(number) + "\n"
-        _, _, rest = output.partition(begin)
-        said, is_whole, _ = rest.partition(end)
-        if not is_whole:
+    for number, (commands, documented) in enumerate(scene):
+        said = printed(number, output)
+        if said is None:
             wrong.append(f"did not end: {commands.splitlines()[0]}")
-        elif normal(said) != normal(printed):
+        elif normal(said) != normal(documented):
             wrong.append(f"printed something else: {commands.splitlines()[0]}")
-            wrong += [f"  documented  {line}" for line in printed.splitlines()]
+            wrong += [f"  documented  {line}" for line in documented.splitlines()]
             wrong += [f"  printed     {line}" for line in said.splitlines()]
     return wrong

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Programs out of Debian packages of any suite, with what they need to run in a guest.
 
-A package and its dependencies are unpacked in the cache; nothing is installed. A guest gets the
-program, the libraries that its own loader finds for it, and that loader, at the places where the
-program looks for them.
+A package and its dependencies are unpacked in the cache; nothing is installed. A guest gets the program, the libraries
+that it needs, and its loader, at the places where the program looks for them.
 """
 
 import dataclasses
-import pathlib
 import re
 
 from . import cache, debian, proc, say
@@ -27,15 +25,20 @@ TARGETS = {"x86_64": Target("x86_64-linux-gnu", "amd64", "lib64/ld-linux-x86-64.
            "arm64": Target("aarch64-linux-gnu", "arm64", "lib/ld-linux-aarch64.so.1"),
            "riscv": Target("riscv64-linux-gnu", "riscv64", "lib/ld-linux-riscv64-lp64d.so.1")}
 HERE = TARGETS["x86_64"]
-_LIBRARIES = f"lib/{HERE.triple}"
-_LOADER = HERE.loader
 # Part of every key: raise it when packages are unpacked in another way.
 _LAYOUT = 1
 
 
-def root(section):
-    """The root into which a section of versions.toml is unpacked: its package, and those named `with`."""
+def target(arch):
+    """What programs for guests of an architecture are for; those for User Mode Linux are for this machine."""
+    return TARGETS.get(arch, HERE)
+
+
+def root(section, arch="x86_64"):
+    """The root into which a section of versions.toml is unpacked: its package, and those named `with`, for an architecture."""
     package = section["package"]
+    if target(arch) is not HERE:
+        section = section | {"architecture": target(arch).debian}
 
     def make(part):
         # What an interrupted download left there is not downloaded again.
@@ -43,17 +46,12 @@ def root(section):
         cache.need_space(0.3, f"unpacking {package}", packages)
         packages.mkdir(parents=True, exist_ok=True)
         debian.unpack(sorted(_download(section, packages)), part)
-        if "programs" in section:
-            _leave(section["programs"], part / "usr/bin")
+        for path in (part / "usr/bin").iterdir() if "programs" in section else ():
+            if path.name not in section["programs"]:
+                path.unlink()
         proc.output("rm", "-rf", packages)
 
     return cache.entry(f"foreign/{package}-{cache.key(section, _LAYOUT)}", make)
-
-
-def root_for(section, arch):
-    """The same for guests of an architecture."""
-    target = TARGETS.get(arch, HERE)
-    return root(section if target is HERE else section | {"architecture": target.debian})
 
 
 def needed(programs, folders):
@@ -70,45 +68,24 @@ def needed(programs, folders):
     return found
 
 
-def files_for(arch, root, *programs):
-    """What a guest of an architecture needs to run these programs of a root that was made for it."""
-    if arch not in TARGETS or TARGETS[arch] is HERE:
-        return files(root, *programs)
-    target, paths = TARGETS[arch], {f"/bin/{name}": root / "usr/bin" / name for name in programs}
-    libraries = f"lib/{target.triple}"
-    found = needed(paths.values(), [root / libraries, root / "usr" / libraries])
-    return {f"/{target.loader}": root / target.loader, **paths,
-            **{f"/{libraries}/{pathlib.Path(name).name}": where for name, where in found.items()}}
-
-
-def files(root, *programs, private=()):
+def files(root, *programs, arch="x86_64", private=()):
     """What a guest needs to run these programs of a root: its paths and the host's. `private`: folders of the root with
     libraries that are no one else's."""
-    found = {f"/{_LOADER}": root / _LOADER}
-    search = ":".join(str(root / folder) for folder in (_LIBRARIES, f"usr/{_LIBRARIES}", *private))
-    for name in programs:
-        program = next(path for path in (root / "usr/bin" / name, root / "usr/sbin" / name) if path.exists())
-        found[f"/bin/{name}"] = program
-        listed = proc.output(root / _LOADER, "--inhibit-cache", "--library-path", search, "--list", program)
-        for library, path in re.findall(r"^\s*(\S+) => (/\S+)", listed, re.M):
-            if "/" not in library:
-                found[f"/{_LIBRARIES}/{library}"] = path
-        if "not found" in listed:
-            raise say.LabError(f"{name} lacks libraries: {listed}")
-    return found
+    where, folders = target(arch), _libraries(root, arch)
+    paths = {f"/bin/{name}": next(path for path in (root / "usr/bin" / name, root / "usr/sbin" / name) if path.exists()) for name in programs}
+    found = needed(paths.values(), [*folders, *(root / folder for folder in private)])
+    libraries = {f"/lib/{where.triple}/{name}": path for name, path in found.items() if not where.loader.endswith(name)}
+    return {f"/{where.loader}": root / where.loader, **paths, **libraries}
 
 
 def command(root, program):
     """The command line that runs a program of a root here, where nothing of it is installed."""
-    search = ":".join(str(root / folder) for folder in (_LIBRARIES, f"usr/{_LIBRARIES}"))
-    return [root / _LOADER, "--inhibit-cache", "--library-path", search, root / "usr/bin" / program]
+    search = ":".join(map(str, _libraries(root, "x86_64")))
+    return [root / HERE.loader, "--inhibit-cache", "--library-path", search, root / "usr/bin" / program]
 
 
-def _leave(programs, folder):
-    """Remove the programs that are none of these."""
-    for path in folder.iterdir():
-        if path.name not in programs:
-            path.unlink()
+def _libraries(root, arch):
+    return [root / folder / target(arch).triple for folder in ("lib", "usr/lib")]
 
 
 def _download(section, folder):

@@ -6,8 +6,9 @@ import subprocess
 
 from . import toolchain
 
-# A call comes from far up a stack of 16 KiB, and goes far down: into file systems, reclaim, the network.
-MOST = 1024
+# A call comes from far up a stack of 16 KiB, and goes far down: into file systems, reclaim, the network. Rust 1.85.1, which compiles
+# the module for Debian's kernel, makes the largest frames; Rust 1.96 stays below 1 024.
+MOST = 1536
 
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 _PUSH = re.compile(r"\tpush")

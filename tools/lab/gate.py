@@ -1,160 +1,237 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make bench-gate`: our driver's exact figures, most of them as a ratio to the C driver's, may not get worse unnoticed.
 
-What is held, and how much of it is no change, is in gate_figures.py. The figures are recorded in tools/binder-bench/gate.toml, with when
-and why they were changed; those of arm64 in gate-arm64.toml.
+All of it is counted, in one boot of each driver and another one for cache lines; a tolerance is what a harmless change may move. The
+figures are recorded in tools/binder-bench/limits.toml, and `make bench-gate UPDATE=1` records those of now.
 """
 
-import datetime
+import dataclasses
 import json
+import math
 import tomllib
+import typing
 
-from . import bench, gate_figures, programs, say
-from .gate_figures import GUEST, GUESTS, KINDS
+from . import bench, kernel, moves, say
 from .versions import ROOT
+from report import data, plugins
 
-# How far exact counts of one driver may lie apart.
-EXACT = 0.001
-_HEAD = """\
-# SPDX-License-Identifier: GPL-2.0
-# What our driver takes{of}, for `{command}`, which fails when one of these is exceeded by more than its tolerance
-# (tools/lab/gate_figures.py has them, with what they are from). `{command} UPDATE='why'` records what is measured, and
-# why, here. `ratios` are exact instructions of one operation, ours divided by the C driver's{others}.
-"""
-_OTHERS = ("; `locked` are locked\n# operations of ours; `memory` is kernel memory of one more object, ours divided by C's; "
-           "`lines` are cache lines that move\n# between CPUs, ours divided by C's, or those that both of two pairs write")
+LIMITS = ROOT / bench.CRATE / "limits.toml"
+GUESTS = (bench.COUNTED, "arm64")
+# The objects that are weighed, and what ends, of what was once kept or is likely to be.
+_OBJECTS = "process,mapped-process,thread,node,reference,death-request,call"
+_ENDINGS = "receiver-killed,callee-killed,dead-released,thread-exits,oneway-served"
+_STEPS = 8
+# The events that report calls from their sending to their end.
+_TRACED = "binder_transaction*"
+_COUNT = "$b run --count --carriers binder $words --output /out/count.json"
+_SCRIPT = (f"{_COUNT} && $b memory --objects {_OBJECTS} $words --output /out/memory.json"
+           f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json"
+           f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 --carriers binder $words --output /out/traced.json")
+# Only ours can be unloaded.
+_UNLOADED = f"$b retention --steps {_STEPS} --endings unloaded --module /lab/binder_rust.ko $words --output /out/kept.json"
+# What ours may keep of something that has ended, in bytes and more than C. Of a process of which others hold nodes: its record, by
+# whose lock those are guarded, and its struct pid. Of a thread: its struct pid, and what it has ready for its next call.
+KEPT = {"process": 1280, "device": 1280, "thread": 512}
+KEPT_OTHERWISE = 64
+# Ratios of instructions. The shape of a tree of many nodes follows from addresses, and a slab is full in every fifth batch of calls.
+TOLERANCE, AMONG_MANY, SELDOM = 0.01, 0.04, {"oneway size=4096 reply=0": 0.02}
+# Locked operations are whole ones, but for those of a tick, and of ways that some of an operation's calls take.
+MORE_LOCKED = 0.5
+# Bytes depend on where an object's pages begin and end. One more allocation of 32 bytes for each is beyond these, of 64 for a mapped process.
+MORE_BYTES, MORE_BYTES_OTHERWISE = {"process": 0.025, "process, 1 MiB mapped": 0.01, "node": 0.08}, 0.05
+# A line that moves once more in each call on two CPUs is more than this.
+MORE_LINES = 0.01
+# A figure that is exactly at its tolerance is within.
+_ROUNDED = 1e-9
 
 
-def record(name=GUEST):
-    """The file with what is recorded of guest `name`."""
-    return ROOT / bench.CRATE / ("gate.toml" if name == GUEST else f"gate-{name}.toml")
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """Figures of one kind. `table`: its name in the record. `slack(row, recorded)`: how much more one may be. `worse`: what a failure says."""
+
+    table: str
+    what: str
+    slack: typing.Callable
+    worse: str
+    digits: int = 4
+    # Whether a row moves with no change of ours, so that its record stays while it is within its slack.
+    scatters: typing.Callable = lambda row: True
+
+    def shown(self, figure):
+        return "–" if figure is None else f"{figure:.{self.digits}f}"
+
+    def judged(self, row, was, now):
+        """1 if a figure is worse than its record, -1 if it is better, and 0 if it is within its tolerance."""
+        slack = self.slack(row, was)
+        return (now > was + slack + _ROUNDED) - (now < was - slack - _ROUNDED)
 
 
-def run(update, name=GUEST):
-    """Measure guest `name` and judge, or record with the reason `update`; the exit status."""
+def _of_instructions(row):
+    among_many = row.startswith("handles ") and not row.endswith(" refs=0")
+    return AMONG_MANY if among_many else SELDOM.get(row, TOLERANCE)
+
+
+INSTRUCTIONS = Kind("ratios", "instructions ÷ C", lambda row, was: was * _of_instructions(row),
+                    "takes {now} times the C driver's instructions, recorded is {was}", scatters=lambda row: _of_instructions(row) > TOLERANCE)
+LOCKED = Kind("locked", "locked operations of ours", lambda row, was: MORE_LOCKED, "takes {now} locked operations, recorded are {was}", 2)
+MEMORY = Kind("memory", "bytes of kernel memory ÷ C", lambda row, was: was * MORE_BYTES.get(row, MORE_BYTES_OTHERWISE),
+              "takes {now} times the C driver's kernel memory, recorded is {was} (docs/memory.md has what each consists of)")
+LINES = Kind("lines", "lines that move between CPUs", lambda row, was: was * MORE_LINES,
+             "is {now}, recorded is {was} (build/bench/lines-2/rust.json has which lines move, and by which code)")
+# What is held of each guest: plugins know x86-64.
+KINDS = {bench.COUNTED: (INSTRUCTIONS, LOCKED, MEMORY, LINES), "arm64": (INSTRUCTIONS,)}
+
+
+def weighed(driver, name=bench.COUNTED, again=False):
+    """What one boot has counted of a driver: {"counts": {operation: [instructions, locked operations]}, "memory": {object: bytes},
+    "kept": {what ended: [bytes, doubt]}, "traced": instructions of a null call while calls are traced}."""
+    whole = name == bench.COUNTED
+    script = _SCRIPT if whole else _COUNT
+    boot = bench.Boot(f"counting and weighing on {driver}, {name}", driver, script, ("locked.c",) if whole else (), name=name)
+    return bench.counted("weighed" if whole else f"weighed-{name}", boot, _made, again)
+
+
+def _made(files):
+    cells = {name: json.loads(files[f"{name}.json"])["cells"] for name in ("count", "memory", "kept", "traced") if f"{name}.json" in files}
+    if "seen" in files:
+        plugins.count([*cells["count"], *cells["traced"]], files["seen"])
+    counts = {data.Cell.of(cell).name: cell["measured"]["count"] for cell in cells["count"]}
+    found = {"counts": {name: [count["instructions"], count.get("locked")] for name, count in counts.items()}}
+    if "seen" in files:
+        (traced,) = cells["traced"]
+        found |= {"traced": traced["measured"]["count"]["instructions"], "kept": kept(cells["kept"]),
+                  "memory": {cell["case"]: cell["measured"]["memory"]["bytes"] for cell in cells["memory"]}}
+    return found
+
+
+def kept(cells):
+    """Bytes that are kept, and how wrong that may be, by what has ended."""
+    return {cell["case"]: [cell["measured"]["memory"][name] for name in ("bytes", "plus_minus")] for cell in cells}
+
+
+def figures(ours, base):
+    """{table of the record: {row: figure}} from what was counted of both drivers."""
+    found = {"ratios": {row: count[0] / base["counts"][row][0] for row, count in ours["counts"].items()}}
+    if "memory" in ours:
+        found["locked"] = {row: count[1] for row, count in ours["counts"].items()}
+        found["memory"] = {row: size / base["memory"][row] for row, size in ours["memory"].items()}
+    return found
+
+
+def kept_too_much(base, ours):
+    """What ours keeps too much of; both are {what ended: [bytes, doubt]}."""
+    found = []
+    for ending, (size, doubt) in ours.items():
+        of_base, doubt_of_base = base.get(ending, (0, 0))
+        allowed = KEPT.get(ending.split(" ")[0], KEPT_OTHERWISE)
+        if size > of_base + allowed + math.hypot(doubt, doubt_of_base):
+            found.append(f"{ending}: {size:.0f} bytes stay, which is more than C's {of_base:.0f} and {allowed}")
+    return found
+
+
+def retention():
+    """`make retention`: what each driver keeps of everything that ends; 1 if ours keeps too much."""
+    found = {}
+    for driver in bench.DRIVERS:
+        module = " --module /lab/binder_rust.ko" if driver == "rust" else ""
+        script = f"$b retention --steps 16{module} $words --output /out/kept.json"
+        files = bench.good(bench.Boot(f"what {driver} keeps", driver, script, timeout=1500).run())
+        found[driver] = kept(json.loads(files["kept.json"])["cells"])
+    for ending, (size, doubt) in found["rust"].items():
+        base = "{:.0f} ± {:.0f}".format(*found["c"][ending]) if ending in found["c"] else "–"
+        print(f"  {ending:<50} {size:>8.0f} ± {doubt:<6.0f} C {base}")
+    too_much = kept_too_much(found["c"], found["rust"])
+    print("\n".join(f"error: {line}" for line in too_much))
+    return 1 if too_much else 0
+
+
+def stage_of_weights(tally):
+    """Instructions, locked operations, memory, what stays, and a traced call: of one boot."""
+    ours, base = weighed("rust"), weighed("c")
+    recorded, found = read(), figures(ours, base)
+    for kind in (INSTRUCTIONS, LOCKED, MEMORY):
+        _tell(tally, kind.what, *judge(kind, recorded.get(kind.table, {}), found[kind.table]))
+    dearer = [f"a traced null call takes {ours['traced']:.0f} instructions, C's {base['traced']:.0f}"] if ours["traced"] > base["traced"] else []
+    _tell(tally, "instructions of a traced call next to C's", [""], dearer)
+    _tell(tally, "memory kept", ours["kept"], kept_too_much(base["kept"], ours["kept"]))
+    boot = bench.Boot("what stays when the driver is unloaded", "rust", _UNLOADED, timeout=1500)
+    ours = bench.counted("unloaded", boot, lambda files: kept(json.loads(files["kept.json"])["cells"]))
+    _tell(tally, "memory kept when the driver is unloaded", ours, kept_too_much({}, ours))
+
+
+def stage_of_lines(tally):
+    """Cache lines that move between CPUs, and whether the plugin sees known cases."""
+    known, wrong = moves.known_cases()
+    _tell(tally, "lines that move, in known cases", [""] * known, wrong)
+    _tell(tally, LINES.what, *judge(LINES, read().get("lines", {}), moves.held()))
+
+
+def _tell(tally, title, rows, failures):
+    say.lines(*(f"    {line}" for line in [*filter(None, rows), *(f"error: {failure}" for failure in failures)]))
+    tally.add(title, len(rows) - len(failures), len(failures))
+
+
+def run(update=False, name=bench.COUNTED):
+    """Measure guest `name` and judge, or record; the exit status."""
     if name not in GUESTS:
         raise say.LabError(f"figures are recorded of {' and '.join(GUESTS)}, not of {name}")
-    if update is not None and len(update.split()) < 3:
-        raise say.LabError("say why the figures change, in some words: make bench-gate UPDATE='nodes are found by hash'")
-    file = record(name)
-    if update is None and not file.exists():
-        raise say.LabError(f"nothing is recorded yet: {command(name)} UPDATE='the first measurement'")
-    measured = {kind.table: kind.measure(name) for kind in KINDS[name]}
-    if update is not None:
-        file.write_text(write(*updated(read(name), measured, update, name), name))
-        say.note(f"recorded in {file.relative_to(ROOT)}; commit it with what it is about")
+    measured = figures(weighed("rust", name), weighed("c", name))
+    if name == bench.COUNTED:
+        measured["lines"] = moves.held()
+    if update:
+        LIMITS.write_text(written(LIMITS.read_text(), name, measured))
+        say.note(f"recorded in {LIMITS.relative_to(ROOT)}: commit it with the reason")
         return 0
-    return _judged(read(name), measured, name)
-
-
-def _judged(recorded, measured, name):
-    """Print what became of each figure; the exit status."""
-    count, failures = 0, []
+    recorded, count, failures = read(name), 0, []
     for kind in KINDS[name]:
-        rows, wrong = judge(kind, recorded[kind.table], measured[kind.table], name)
-        print("\n" + "\n".join(rows))
-        count, failures = count + len(rows) - 1, failures + wrong
-    print()
-    for failure in failures:
-        print(f"error: {failure}")
+        rows, wrong = judge(kind, recorded.get(kind.table, {}), measured[kind.table], name)
+        print("\n".join(["", f"  {kind.what:<48} {'recorded':>9} {'now':>9}", *rows]))
+        count, failures = count + len(rows), failures + wrong
+    print("\n".join(["", *(f"error: {failure}" for failure in failures)]))
     print(f"\n{count - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 
-def command(name):
-    """What judges that guest's."""
-    return "make bench-gate" + ("" if name == GUEST else f" GUEST={name}")
-
-
-def judge(kind, recorded, measured, name=GUEST):
+def judge(kind, recorded, measured, name=bench.COUNTED):
     """A line for each figure of a kind, and what is wrong."""
     rows, failures = [], []
+    command = "make bench-gate UPDATE=1" + ("" if name == bench.COUNTED else f" GUEST={name}")
     for case in sorted(recorded.keys() | measured.keys()):
         was, now = recorded.get(case), measured.get(case)
         text = f"  {case:<48} {kind.shown(was):>9} {kind.shown(now):>9}"
         if was is None:
-            failures.append(f"{case}: {kind.what} not recorded: {command(name)} UPDATE='why it is measured now'")
+            failures.append(f"{case}: {kind.what} not recorded: {command}")
         elif now is None:
             failures.append(f"{case}: {kind.what} recorded and not measured: is it gone from binder-bench?")
         else:
             text += f" {(now / was - 1) * 100:+8.2f} %" if was else ""
             judged = kind.judged(case, was, now)
             if judged > 0:
-                failures.append(f"{case} {kind.worse.format(now=kind.shown(now), was=kind.shown(was))} "
-                                f"({command(name)} UPDATE='why')")
+                failures.append(f"{case} {kind.worse.format(now=kind.shown(now), was=kind.shown(was))}: improve it, or record it with the "
+                                f"reason in the commit ({command})")
             elif judged < 0:
-                text += "  better: record it, so that it stays (UPDATE='why')"
+                text += f"  better: record it, so that it stays ({command})"
         rows.append(text)
-    return [f"  {f'{kind.what} {kind.unit}'.strip():<48} {'recorded':>9} {'now':>9}", *rows], failures
-
-
-def updated(old, measured, why, name=GUEST):
-    """What is to be recorded in place of `old`, and the changes to it, the latest first."""
-    new, moved = {}, []
-    for kind in KINDS[name]:
-        was = old[kind.table]
-        now = {case: kind.recorded(case, was[case], figure) if case in was else figure for case, figure in measured[kind.table].items()}
-        new[kind.table] = now
-        moved += _moved(kind, was, now)
-    change = {"date": datetime.date.today(), "why": " ".join(why.split()), "moved": moved}
-    return new, [change, *old["changes"]]
-
-
-def _moved(kind, old, new):
-    """What the record says of one update about a kind."""
-    before = "" if kind is gate_figures.INSTRUCTIONS else f"{kind.table}: "
-    both = [name for name in sorted(old.keys() & new.keys()) if abs(new[name] - old[name]) > 0.0005 * old[name]]
-    moved = [f"{before}{name} {kind.shown(old[name])} -> {kind.shown(new[name])}" for name in both]
-    moved += [f"{before}{name} {kind.shown(new[name])}, new" for name in sorted(new.keys() - old.keys()) if old]
-    return moved + [f"{before}{name} gone" for name in sorted(old.keys() - new.keys())]
-
-
-def read(name=GUEST):
-    """What is recorded: {table: {row: figure}}, and the `changes`."""
-    found = tomllib.loads(record(name).read_text()) if record(name).exists() else {}
-    return {**{kind.table: found.get(kind.table, {}) for kind in KINDS[name]}, "changes": found.get("change", [])}
-
-
-def write(figures, changes, name=GUEST):
-    """The record as TOML."""
-    arm = name != GUEST
-    lines = [_HEAD.format(command=command(name), of=f" on {name}" if arm else "", others="" if arm else _OTHERS)]
-    for kind in KINDS[name]:
-        lines += [f"[{kind.table}]", *(f"{json.dumps(row)} = {kind.shown(figure)}"
-                                       for row, figure in sorted(figures[kind.table].items())), ""]
-    for change in changes:
-        lines += ["[[change]]", f"date = {change['date']}", f"why = {json.dumps(change['why'], ensure_ascii=False)}",
-                  "moved = [", *(f"    {json.dumps(text)}," for text in change["moved"]), "]", ""]
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def exact(rounds=3):
-    """Count `rounds` times with every driver, and fail when a count differs by more than EXACT; the exit status."""
-    from report import data
-
-    program = programs.build(bench.CRATE)
-    paths = bench.series("exact", GUEST, rounds, bench.DRIVERS, program)
-    rows, failures = [f"  {'':<48} {'':<10} {'loaded':<10} {'least':>12} {'most':>12} {'apart':>9}"], []
-    for driver in bench.DRIVERS:
-        # Each alone: a yardstick may count a little differently next to another driver.
-        counts = data.load(program, [path for path in paths if path.name.startswith(f"{driver}-")]).counts
-        for kind, found in zip((rows, failures), judge_exact(counts, driver, rounds)):
-            kind += found
-    print("\n" + "\n".join(rows))
-    for failure in failures:
-        print(f"error: {failure}")
-    print(f"\n{len(rows) - 1 - len(failures)} passed, {len(failures)} failed")
-    return 1 if failures else 0
-
-
-def judge_exact(counts, driver, rounds):
-    """A line for each operation and carrier with `driver` loaded, and those that runs do not agree about."""
-    rows, failures = [], []
-    for (cell, who), row in sorted(counts.items()):
-        apart = row["most"] / row["least"] - 1
-        rows.append(f"  {cell.name:<48} {who:<10} {driver:<10} {row['least']:>12.1f} {row['most']:>12.1f} "
-                    f"{apart * 100:>7.3f} %")
-        if apart > EXACT:
-            failures.append(f"{rounds} runs of {cell.name} on {who} lie {apart * 100:.2f} % apart, "
-                            f"more than {EXACT * 100:g} % ({driver} loaded)")
     return rows, failures
+
+
+def read(name=bench.COUNTED):
+    """What is recorded of a guest: {table: {row: figure}}."""
+    return tomllib.loads(LIMITS.read_text()).get("gate", {}).get(kernel.GUESTS[name].arch, {})
+
+
+def written(text, name, measured):
+    """The record with the figures of guest `name`; a row that scatters keeps its record while it is within its tolerance."""
+    recorded = tomllib.loads(text).get("gate", {})
+    was = recorded.get(kernel.GUESTS[name].arch, {})
+    new = {}
+    for kind in KINDS[name]:
+        old = was.get(kind.table, {})
+        new[kind.table] = {row: old[row] if row in old and kind.scatters(row) and not kind.judged(row, old[row], now) else now
+                           for row, now in measured[kind.table].items()}
+    digits = {kind.table: kind.digits for kinds in KINDS.values() for kind in kinds}
+    tables = {(arch, table): rows for arch, of_guest in (recorded | {kernel.GUESTS[name].arch: new}).items() for table, rows in of_guest.items()}
+    before = text[:text.index("\n[gate.") + 1] if "\n[gate." in text else text.rstrip("\n") + "\n\n"
+    return before + "\n".join(
+        f"[gate.{arch}.{table}]\n" + "".join(f"{json.dumps(row)} = {rows[row]:.{digits[table]}f}\n" for row in sorted(rows))
+        for (arch, table), rows in tables.items())

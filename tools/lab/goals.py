@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make goals`: what our driver is to reach next to the C driver (tools/binder-bench/goals.toml), and where it is.
+"""`make goals`: what our driver is to reach next to the C driver (tools/binder-bench/limits.toml), and where it is.
 
-Exact counts and memory are measured if they were not yet of this very driver. What takes long or needs a quiet machine is not:
-of that the last figures count, if they are of this driver, kernel and machine; otherwise the row says so.
+Exact counts and memory are measured if they were not yet of this very driver. What takes long or needs a quiet machine is not: of that
+the last figures count, if they are of this driver, kernel and machine; otherwise the row says so.
 """
 
 import dataclasses
 import statistics
 import tomllib
 
-from . import bench, bench_full, bench_lines, bench_paired, bench_series, bench_summary, gate_figures, growth, kernel, marked, operations, programs
+from . import bench, gate, growth, marked, moves, paired
 from .versions import ROOT
+from report import charts
 
-GOALS = ROOT / bench.CRATE / "goals.toml"
 DOCUMENT = ROOT / "docs/performance.md"
-_GUEST = "x86_64"
-_DRIVERS = ("c", "rust")
-_GUESTS_OF_TIME = ("um", "x86_64")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Goal:
         """A figure in the form of the goal."""
         if figure is None:
             return "–"
-        return bench_summary.number(figure) if self.counted else f"{figure:.3f}"
+        return charts.number(round(figure)) if self.counted else f"{figure:.3f}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,18 +62,15 @@ class Table:
 def run(into_docs=False, again=False):
     """Measure, print each row, and say how many are met; the exit status. `into_docs`: into docs/performance.md, too."""
     tables = filled(read(), measure(again))
-    print("\n" + "\n".join(map(bench_summary.fit, lines(tables))))
+    print("\n" + "\n".join(lines(tables)))
     if into_docs:
-        from report import front
-
         DOCUMENT.write_text(documented(DOCUMENT.read_text(), tables, f"{bench.now()[:10]}, our driver of `{bench.commit()}`"))
-        front.instructions(tables[0].goals)
     return status(tables)
 
 
 def read():
     """The tables of goals, by name."""
-    content = tomllib.loads(GOALS.read_text())
+    content = tomllib.loads(gate.LIMITS.read_text())["goals"]
     return {name: Table(table["title"], table["command"],
                         [Goal(goal["row"], key, goal["most"], goal.get("short", False)) for key, goal in table["goals"].items()])
             for name, table in content.items()}
@@ -123,8 +117,7 @@ def documented(text, tables, when):
     """The document with the tables of now between its marks: all of them, and what everyone reads."""
     short = [dataclasses.replace(table, goals=[goal for goal in table.goals if goal.short]) for table in tables]
     for name, shown in (("goals in short", short), ("goals", tables)):
-        made = f"{when}: {summary(tables)}.\n\n{markdown(shown)}"
-        text = marked.replaced(text, name, made, DOCUMENT.name)
+        text = marked.replaced(text, name, f"{when}: {summary(tables)}.\n\n{markdown(shown)}", DOCUMENT.name)
     return text
 
 
@@ -139,34 +132,19 @@ def markdown(tables):
 
 
 def measure(again=False):
-    """All figures, {table: {name: figure}}; what can be had in minutes on any machine is measured if it is not there."""
-    from report import data
-
-    program = programs.build(bench.CRATE)
-    built = kernel.build(_GUEST)
-    main = {driver: operations.step(built, driver, program) for driver in _DRIVERS}
-    memory = bench_full.boots("memory", _GUEST, 1, _DRIVERS, program)
-    bench_series.run([gate_figures.step(program), *main.values(), *memory], again)
-    faults = growth.faults_kept()
-    return {
-        "instructions": gate_figures.instructions(),
-        "locked": operations.locked_by_name(operations.load(main["rust"].path)["locked"]),
-        "memory": gate_figures.weighed(data.load(program, [step.path for step in memory])),
-        "time": times({guest: bench_paired.found_before(guest) for guest in _GUESTS_OF_TIME}),
-        "lines": bench_lines.figures(bench_lines.found(bench_lines.kept())),
-        "growth": {} if faults is None else {"faults": len(faults)},
-    }
+    """All figures, {table: {name: figure}}."""
+    counted = gate.figures(gate.weighed("rust", again=again), gate.weighed("c"))
+    wrong = growth.faults_kept()
+    return {"instructions": counted["ratios"], "locked": counted["locked"], "memory": counted["memory"], "time": times(paired.found_before()),
+            "lines": moves.figures(moves.measure(again)), "growth": {} if wrong is None else {"faults": len(wrong)}}
 
 
 def times(found):
-    """Figures of time by guest, placement and bytes: of the boots' medians the middle one, and half of the interval of the boot
-    that knows least."""
+    """Figures of time by placement and bytes: of the boots' medians the middle one, and half of the interval of the boot that knows least."""
     figures = {}
-    for guest, scenes in found.items():
-        for (scene, size), rows in scenes.items():
-            medians = [row["median"] for row in rows]
-            if medians:
-                figures[f"{guest}, {scene}, {size}, median"] = statistics.median(median["point"] for median in medians)
-                figures[f"{guest}, {scene}, {size}, half an interval"] = max(
-                    (median["high"] - median["low"]) / 2 for median in medians)
+    for (scene, size), rows in found.items():
+        medians = [row["median"] for row in rows]
+        name = f"{bench.TIMED}, {scene}, {size}"
+        figures[f"{name}, median"] = statistics.median(median["point"] for median in medians)
+        figures[f"{name}, half an interval"] = max((median["high"] - median["low"]) / 2 for median in medians)
     return figures

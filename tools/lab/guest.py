@@ -25,7 +25,7 @@ import threading
 import time
 import tty
 
-from . import emulator, foreign, initramfs, kmsg, lanes, module, say
+from . import emulator, foreign, initramfs, kmsg, module, say
 from .versions import PINNED
 
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
@@ -48,9 +48,6 @@ class Job:
     module: pathlib.Path | None = None
     interactive: bool = False
     icount: bool = False
-    # CPUs take turns in the debugging guest, too; or have a thread each in the others, too.
-    in_turn: bool = False
-    at_once: bool = False
     pin: int | None = None
     timeout: float = 120.0
     # After so long without a word it counts as hung, too.
@@ -124,7 +121,6 @@ def _boot(argv, console, speech, job):
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while job.interactive or time.monotonic() < min(deadline, heard + job.silence):
-                lanes.go_on()
                 if not ready.select(timeout=1.0):
                     continue
                 heard = time.monotonic()
@@ -227,8 +223,6 @@ def _settings(kernel, job, token):
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "interactive": "yes" if job.interactive else "no",
-        # QEMU ends at either; without ACPI there is nothing to power off with.
-        "stop": "reboot" if kernel.guest.debug and kernel.guest.arch != "um" else "poweroff",
         "columns": size.columns if job.interactive else "",
         "rows": size.lines,
         "driver": job.driver,

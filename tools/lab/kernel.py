@@ -39,7 +39,7 @@ class Guest:
 
     @property
     def debug(self):
-        """Whether its kernel watches itself (lockdep, KASAN). It has no ACPI (configs/x86_64-debug.config)."""
+        """Whether its kernel watches itself (lockdep, KASAN)."""
         return "debug" in self.fragments
 
 
@@ -51,10 +51,10 @@ _NO_KASAN = ("kasan=off",)
 GUESTS = {
     g.name: g
     for g in (
-        Guest("um", "um", ("common", "um", "trace"), flags=_UML_MODULES),
-        Guest("um-debug", "um", ("common", "um", "trace", "debug", "um-debug"), flags=_UML_MODULES),
+        Guest("um", "um", ("common", "um", "trace", "debug"), flags=_UML_MODULES),
+        Guest("um-plain", "um", ("common", "um", "trace"), flags=_UML_MODULES),
+        Guest("um-builtin", "um", ("common", "um", "trace", "debug", "builtin"), builtin="um", flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
-        Guest("x86_64-debug", "x86_64", ("common", "x86_64", "debug", "x86_64-debug")),
         Guest("arm64", "arm64", ("common", "arm64", "trace")),
         Guest("arm64-16k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k"), machine=("mte=on",), boot=_NO_KASAN,
               watched=("call",)),
@@ -66,7 +66,6 @@ GUESTS = {
         Guest("android", "um", ("common", "um", "trace", "android"), flags=_UML_MODULES),
         Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android", "android-qemu")),
         Guest("arm64-android", "arm64", ("common", "arm64", "trace", "arm64-hardened", "android", "android-qemu"), watched=("call",)),
-        Guest("x86_64-builtin", "x86_64", ("common", "x86_64", "trace", "bpf", "builtin"), builtin="x86_64"),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }

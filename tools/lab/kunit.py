@@ -10,23 +10,18 @@ import subprocess
 import sys
 import tempfile
 
-from . import kernel, module, say, source
+from . import say, source
 from .versions import ROOT
 
-# Whose kernels have KUnit; that of the first looks over the suites' shoulders.
-GUESTS = ("x86_64-debug", *kernel.FOREIGN)
-GUEST = GUESTS[0]
-# What a driver is built with that has the suites, its numbers near their ends.
-SWITCHES = ("CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y", module.NEAR_LIMITS)
-
-# A test takes as long as the host's other work lets it: on a busy one, one that takes seconds was ended after KUnit's 300 s, and
-# insmod, which waits for it meanwhile, was called hung after 60 s. The guest as a whole has its limit.
+# A test takes as long as the host's other work lets it.
 UNHURRIED = ("kunit.timeout=3600", "sysctl.kernel.hung_task_timeout_secs=0")
 
 
-def module_with_suites(name=GUEST):
-    """Our driver as a module for guest `name` that has the suites."""
-    return module.build(kernel.build(name), name="module-kunit", arguments=SWITCHES)
+def count(tally, log):
+    """Add the suites in a kernel's log to a tally."""
+    for suite, (passed, failures) in judge(log).items():
+        say.lines(*(f"    {suite}: {failure}" for failure in failures))
+        tally.add(f"KUnit {suite}", passed, len(failures))
 
 
 def judge(log):

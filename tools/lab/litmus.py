@@ -6,13 +6,11 @@ for OTHER if that order is left out, all lines of one LABEL together. Then the s
 names is needed, and the test can fail. What ends with `// even without LABEL: OTHER` must not happen then, either.
 """
 
-import dataclasses
 import re
 import subprocess
 import tempfile
 
 from . import foreign, proc, say, source
-from .tally import Tally
 from .versions import PINNED, ROOT
 
 FOLDER = "tests/litmus"
@@ -49,14 +47,6 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _NO_SITES = ("rust/kernel/versions.rs",)
 
 
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """What herd7 says of a test: whether it found what is asked for, and what it warns of."""
-
-    observed: str
-    flags: tuple
-
-
 def tests():
     """The files of all tests."""
     return sorted((ROOT / FOLDER).glob("*.litmus"))
@@ -80,37 +70,35 @@ def _variant(label, text):
 
 
 def read(output):
-    """What herd7 says, or None if it is no answer."""
+    """What herd7 says of a test: whether it found what is asked for, and what it warns of; None if that is no answer."""
     observed = _OBSERVED.search(output)
-    return observed and Answer(observed[1], tuple(_FLAG.findall(output)))
+    return observed and (observed[1], _FLAG.findall(output))
 
 
 def judge(answers):
     """What is wrong with {label: answer} of one test."""
     wrong = []
-    for label, answer in answers.items():
+    for label, (observed, flags) in answers.items():
         if label.startswith("without "):
-            if answer.observed == "Never":
+            if observed == "Never":
                 wrong.append(f"{label} it does not happen either: that order is not needed here, or the test cannot fail")
-        elif answer.observed != "Never":
-            wrong.append(" ".join(["what must never happen can happen", label]).strip())
-        elif answer.flags:
-            wrong.append(" ".join(["the memory model warns", label]).strip() + f": {', '.join(answer.flags)}")
+        elif observed != "Never":
+            wrong.append(f"what must never happen can happen {label}".strip())
+        elif flags:
+            wrong.append(f"the memory model warns {label}".strip() + f": {', '.join(flags)}")
     if not any(label.startswith("without ") for label in answers):
         wrong.append("no line says what stands there without its order, so nothing shows that the test can fail")
     return wrong
 
 
-def run(tally, show=False):
-    """All tests and their variants, each of which is one. `show`: every answer, and not only what is wrong."""
-    herd = _Herd()
+def run(tally):
+    """All tests and their variants, each of which is one."""
+    herd = foreign.root(PINNED["herd"])
+    command = [*foreign.command(herd, "herd7"), "-set-libdir", herd / "usr/share/herdtools7/herd", "-conf", "linux-kernel.cfg"]
     passed = failed = 0
     with say.Step("litmus tests"):
         for path in tests():
-            answers = {label: herd.answer(path.stem, text) for label, text in variants(path.read_text()).items()}
-            if show:
-                told = [f"{label}: {answer.observed}" for label, answer in answers.items() if label]
-                print("; ".join([f"    {path.stem}: {answers[''].observed}", *told]))
+            answers = {label: _answer(command, path.name, text) for label, text in variants(path.read_text()).items()}
             wrong = judge(answers)
             say.lines(*(f"    {FOLDER}/{path.name}: {what}" for what in wrong))
             failed += len(wrong)
@@ -118,36 +106,21 @@ def run(tally, show=False):
     tally.add("litmus tests", passed, failed)
 
 
-def command():
-    """All tests, each answer shown; the exit status."""
-    tally = Tally()
-    run(tally, show=True)
-    return tally.finish()
-
-
-class _Herd:
-    """The simulator out of its package, with the memory model of the kernel tree that we build."""
-
-    def __init__(self):
-        root = foreign.root(PINNED["herd"])
-        self._model = source.tree() / _MODEL
-        self._argv = [*foreign.command(root, "herd7"), "-set-libdir", root / "usr/share/herdtools7/herd", "-conf", "linux-kernel.cfg"]
-
-    def answer(self, name, text):
-        """What it says of a test."""
-        with tempfile.NamedTemporaryFile("w", suffix=".litmus") as file:
-            file.write(text)
-            file.flush()
-            argv = [str(word) for word in (*self._argv, file.name)]
-            try:
-                done = subprocess.run(argv, cwd=self._model, env=proc.environment(), text=True, capture_output=True, timeout=_LIMIT)
-            except subprocess.TimeoutExpired:
-                raise say.LabError(f"{FOLDER}/{name}.litmus: herd7 has not ended after {_LIMIT} s: make its threads shorter") from None
-        answer = read(done.stdout)
-        if done.returncode or not answer:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            raise say.LabError(f"{FOLDER}/{name}.litmus: herd7 cannot run it: {said[-1] if said else 'it says nothing'}")
-        return answer
+def _answer(command, name, text):
+    """What herd7 says of a test under the memory model of the kernel tree that we build."""
+    with tempfile.NamedTemporaryFile("w", suffix=".litmus") as file:
+        file.write(text)
+        file.flush()
+        try:
+            done = subprocess.run([str(word) for word in (*command, file.name)], cwd=source.tree() / _MODEL, env=proc.environment(), text=True,
+                                  capture_output=True, timeout=_LIMIT)
+        except subprocess.TimeoutExpired:
+            raise say.LabError(f"{FOLDER}/{name}: herd7 has not ended after {_LIMIT} s: make its threads shorter") from None
+    answer = read(done.stdout)
+    if done.returncode or not answer:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise say.LabError(f"{FOLDER}/{name}: herd7 cannot run it: {said[-1] if said else 'it says nothing'}")
+    return answer
 
 
 def complaints(root=ROOT):

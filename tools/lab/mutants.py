@@ -1,172 +1,372 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make mutants`: faults made by a machine, and whether the tests see them.
+"""Faults put into the driver, and whether tests see them.
 
-A sample of all faults is drawn by a seed, each is tried on the tests that reach it, those that live on
-every test, and those that live still in the debugging guest. What became of them is in `tests/mutants/`: `sample.jsonl` is the record of a whole sample,
-`judged.toml` says of each survivor why it is one. A slice is drawn from those that the record calls killed: one
-that lives then is a gap that has opened.
+A sample of the faults that `tools/mutants` makes is drawn by a seed. `tests/mutants.toml` has those made by hand, each
+with the tests that have to fail. All are tried in the guest that checks memory and locks: one guest loads the driver with
+one fault after the other, until the kernel complains.
 """
 
+import collections
+import dataclasses
 import datetime
 import hashlib
 import json
+import os
 import random
+import re
+import subprocess
+import tempfile
 import tomllib
 
-from . import kernel, kunit, marked, mutant_debug, mutant_module, mutant_runs, programs, say
-from .versions import BUILD, ROOT
+from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say
+from .mutant_module import BY_HAND, Copy
+from .versions import ROOT
 
-HOME = ROOT / "tests/mutants"
-SAMPLE = HOME / "sample.jsonl"
-JUDGED = HOME / "judged.toml"
+TABLE = ROOT / "tests/mutants.toml"
 GUEST = "um"
-# How far a fault has come that lives.
-_QUICKLY, _WHOLLY, _EVERYWHERE = "survived some tests", "survived User Mode Linux", "survived"
-# How many survivors are tried on all tests at a time.
-_TOGETHER = 20
-RESULTS = BUILD / "mutants"
-DOCS = ROOT / "docs/mutants.md"
+# How many proofs of lessons `make test` tries, and the share of a sample that has to be killed: 86 % of 150 were.
+OF_TODAY = 5
+LEAST = 0.8
+_LESSON = re.compile(r"[RCST]\d+")
+# In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
+KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
+# What a step of a test and a test may take, in seconds; a guest without a word for longer hangs.
+_PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
+# A failure after so many milliseconds may be the machine's, and is looked at twice.
+_SLOW = 7000
+# Milliseconds of the tests that are tried first.
+_QUICK = 3000
+# The host's tests, by the room that they are about where they are not called like it.
+_HOST_HOME = ROOT / "tests/host/rooms/src/tests"
+_HOST_TESTS = {"range_alloc": "range_", "defs": "wire"}
+_HOST_LIMIT = 300
+_NOT_OK = re.compile(r"^(?:<\d+>)?\s*not ok \d+ (?P<name>\S+)")
 
 
-def run(seed, count, most, keys=()):
-    """Try a sample; goes on where it was interrupted, and from what the record says was killed. `most`: no more than
-    so many in this run."""
-    runs = _prepared("all")
-    by_key = runs.mutants.by_key()
-    wanted = list(keys) or _drawn(by_key, seed, count)
-    results = RESULTS / (f"results-{seed}.jsonl" if not keys else "results.jsonl")
-    done = {}
-    if not keys:
-        done = {row["key"]: row for row in _recorded() if row["end"] == "killed"}
-        done |= {row["key"]: row for row in map(json.loads, results.read_text().splitlines())} if results.exists() else {}
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """One way to run the contract suite, for tests whose names begin with one of `groups`, or all."""
 
-    def keep(row):
-        done[row["key"]] = row
-        say.note(f"  {_title(row)}: {row['end']} {row['by']} {row['why'][:100]}")
-        with open(results, "a") as file:
-            file.write(json.dumps(row) + "\n")
-
-    def ends_with(end):
-        return [by_key[key] for key in wanted if done.get(key, {}).get("end", "") == end and key in by_key]
-
-    for site in ends_with("")[:most]:
-        keep(_row(runs, site, runs.quick(site["number"]), _QUICKLY))
-    if most is None or not ends_with(""):
-        left = ends_with(_QUICKLY)
-        for some in (left[at:at + _TOGETHER] for at in range(0, len(left), _TOGETHER)):
-            ends = runs.together([site["number"] for site in some])
-            for site in some:
-                keep(_row(runs, site, ends[site["number"]], _WHOLLY))
-        left = {site["number"]: site for site in ends_with(_WHOLLY)}
-        for number, end in mutant_debug.Debugging(runs, left.values()).each(left) if left else ():
-            keep(_row(runs, left[number], end, _EVERYWHERE))
-    rows = [done[key] for key in wanted if key in done]
-    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    _report(len(by_key), rows, len(wanted))
-    return 0
+    name: str
+    groups: tuple = ("",)
+    boot: tuple = ()
+    policy: bool = False
+    parameters: str = "-"
 
 
-def _drawn(keys, seed, count):
-    """A random sample. What is edited in the driver takes only its own faults out of it, and puts as few in."""
-    return sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
+PLAIN = Way("contract")
+_OWN_WAYS = {
+    "security": Way("security", contract.SECURED, contract.LSM),
+    "policy": Way("policy", ("policy::",), contract.LSM, policy=True),
+    "charging": Way("charging", ("charging::", "reclaim::"), parameters="charge_buffers=1"),
+}
+WAYS = (PLAIN, *_OWN_WAYS.values(), Way("handoff", ("placement::",), parameters="handoff=2"), Way(KUNIT, (KUNIT,)))
 
 
-def _prepared(name, only=None):
-    built = kernel.build(GUEST)
-    runs = mutant_runs.Runs(built, mutant_module.build(built, name, only), programs.build("tests/contract"))
-    if only is None:
-        runs.learn()
-    return runs
+@dataclasses.dataclass
+class End:
+    """What became of a fault: the test that killed it, if one did, and why. A test that took long is in doubt."""
+
+    killed: bool
+    by: str = ""
+    why: str = ""
+    is_doubtful: bool = False
 
 
-def _row(runs, site, end, otherwise):
-    row = {name: site[name] for name in ("key", "file", "line", "function", "operator", "original", "mutated")}
-    row |= {"end": "killed" if end.killed else otherwise, "by": end.by, "why": end.why[:200]}
-    row["reached"] = sum(len(runs.reaching(stage, site["number"])) for stage in mutant_runs.STAGES)
-    return row
+class _Complained(Exception):
+    """The kernel has complained: nothing counts that the guest does after that."""
 
 
-def _title(row):
-    what = f"{row['original'][:60]!r} -> {row['mutated'][:60]!r}"
-    return f"{row['key']} {row['file'].split('/', 1)[1]}:{row['line']} {row['function']}, {row['operator']}: {what}"
+def run(seed=1, count=150, only=""):
+    """Try a sample of the faults made by the machine, and those made by hand; with `only`, of these alone those whose
+    lesson or name has one of its words. Returns how much is wrong."""
+    chosen = [fault for fault in _table() if any(word in _title(fault) for word in only.split(","))]
+    if not chosen:
+        raise say.LabError(f"no fault has {only} in its lesson or name: see {TABLE.relative_to(ROOT)}")
+    ends = _switched([fault for fault in chosen if not _is_apart(fault)])
+    ends |= {fault["name"]: _apart(fault) for fault in chosen if _is_apart(fault)}
+    alive = [_title(fault) for fault in chosen if not ends[fault["name"]].killed]
+    say.lines(*(f"  not killed: {title}" for title in alive), f"{len(chosen) - len(alive)} of {len(chosen)} made by hand killed")
+    return len(alive) + (0 if only else _sample(seed, count))
 
 
-def _report(sites, rows, wanted):
-    killed = sum(row["end"] == "killed" for row in rows)
-    for row in rows:
-        if row["end"] != "killed":
-            print(f"  {_title(row)}: {row['end']}, {row['reached']} tests reach it")
-    print(f"\n{killed} of {len(rows)} killed; {len(rows)} of a sample of {wanted} tried, of {sites} faults")
+def of_today(tally):
+    """Whether some of the faults that lessons are about make their tests fail; other ones on another day."""
+    lessons = [fault for fault in _table() if _LESSON.fullmatch(fault["lesson"]) and not _is_apart(fault)
+               and fault.get("test", KUNIT) not in (KUNIT, DEVICES)]
+    chosen = random.Random(datetime.date.today().isoformat()).sample(lessons, OF_TODAY)
+    for name, end in _switched(chosen).items():
+        tally.one(f"mutant: {name}: {end.by or 'no test failed'}", end.killed)
 
 
-def record(seed):
-    """Take the results of a sample as the record, and write the table of survivors into the docs."""
-    rows = {row["key"]: row for row in map(json.loads, (RESULTS / f"results-{seed}.jsonl").read_text().splitlines())}
-    for row in rows.values():
-        row["why"] = row["why"][:80]
-    SAMPLE.parent.mkdir(parents=True, exist_ok=True)
-    SAMPLE.write_text("".join(json.dumps(row) + "\n" for row in sorted(rows.values(), key=_place)))
-    marked.put(DOCS, "survivors", "\n".join(_table()) + "\n")
-    return len(unjudged())
-
-
-def unjudged():
-    """Survivors of the recorded sample of whom nobody has said why they live."""
-    known = _judged()
-    return [_title(row) for row in _recorded() if row["end"] != "killed" and row["key"] not in known]
+def misplaced():
+    """Edits that do not fit the sources: their texts have to stand there once."""
+    return [f"{_title(fault)}: {file} has {count} times {old[:60]!r}"
+            for fault in _table() for file, old, _ in fault["edits"]
+            if (count := (ROOT / file).read_text().count(old)) != 1]
 
 
 def _table():
-    rows, known = _recorded(), _judged()
-    alive = [row for row in rows if row["end"] != "killed"]
-    equal = [row for row in alive if known.get(row["key"], {}).get("verdict") == "equivalent"]
-    killed, sample = len(rows) - len(alive), len(rows)
-    yield ""
-    yield (f"{killed} of {sample} are killed ({100 * killed / sample:.1f} %); without the {len(equal)} that are shown to "
-           f"change nothing, {100 * killed / (sample - len(equal)):.1f} %.")
-    yield ""
-    yield "| where | fault | verdict | why |\n|---|---|---|---|"
-    for row in sorted(alive, key=lambda row: (known.get(row["key"], {}).get("verdict", ""), *_place(row))):
-        verdict = known.get(row["key"], {"verdict": "not judged", "why": ""})
-        fault = f"{row['operator']}: `{_cell(row['original'])}` → `{_cell(row['mutated'])}`".replace("`` → ", "")
-        yield f"| `{row['file'].split('/', 1)[1]}` `{row['function']}` | {fault} | {verdict['verdict']} | {verdict['why']} |"
+    return [fault for faults in tomllib.loads(TABLE.read_text()).values() for fault in faults]
 
 
-def _cell(text):
-    text = text.replace("|", "\\|").replace("`", "'")
-    return text if len(text) <= 70 else text[:67] + "..."
+def _is_apart(fault):
+    return fault in tomllib.loads(TABLE.read_text())["apart"]
 
 
-def _recorded():
-    return [json.loads(line) for line in SAMPLE.read_text().splitlines()]
+def _title(fault):
+    return f"{fault['lesson']}: {fault['name']}"
 
 
-def _place(row):
-    return row["file"], row["line"], row["key"]
+def _switched(faults):
+    """The ends of faults made by hand that stand behind the switch, by their names."""
+    every = [fault for fault in _table() if not _is_apart(fault)]
+    on_host = [fault for fault in faults if "host" in fault]
+    ends = {}
+    if on_host:
+        host = mutant_module.build_host(Copy("by-hand-host", switched=[fault for fault in every if "host" in fault]))
+        ends |= {fault["name"]: _on_host(host, fault["name"], fault["host"]) for fault in on_host}
+    if len(on_host) < len(faults):
+        runs = Runs(Copy("by-hand", switched=[fault for fault in every if "host" not in fault]))
+        numbers = {runs.sites[fault["name"]]["number"]: fault for fault in faults if fault not in on_host}
+        for number, end in runs.tried({number: runs.ways_of(fault["test"]) for number, fault in numbers.items()}):
+            ends[numbers[number]["name"]] = _told(_title(numbers[number]), end)
+    return ends
 
 
-def _judged():
-    return {row["key"]: row for row in tomllib.loads(JUDGED.read_text())["survivor"]} if JUDGED.exists() else {}
+def _apart(fault):
+    """The end of a fault that has a module for itself."""
+    runs = Runs(Copy("apart", apart=fault))
+    if fault["test"] == FRAMES:
+        complaints = frames.too_large(runs.module)
+        return _told(_title(fault), End(bool(complaints), FRAMES, "; ".join(complaints[:1])))
+    return _told(_title(fault), next(end for _, end in runs.tried({0: runs.ways_of(fault["test"])})))
 
 
-def slice_of_killed(count, seed=None):
-    """Try some of those that the record calls killed by a test and that the sources still have; what was tried, and
-    what lives."""
-    seed = seed or datetime.date.today().isoformat()
-    # Where the guest hung, it may have been the tests before it that were needed, and it takes minutes to see that.
-    # Nor is there time for another module, for the debugging guest.
-    killed = {row["key"]: row for row in _recorded()
-              if row["end"] == "killed" and "::" in row["by"] and "hung" not in row["why"]
-              and not row["by"].startswith(kunit.GUEST)}
-    there = sorted(killed.keys() & {site["key"] for site in mutant_module.listed()})
-    # All of them, so that the next slice finds the module made.
-    runs = _prepared("recorded", there)
-    chosen = random.Random(seed).sample(runs.mutants.sites, min(count, len(runs.mutants.sites)))
-    say.note(f"{len(chosen)} of {len(there)} recorded mutants that are still there ({len(killed)} were), seed {seed}")
-    alive = []
-    for site in chosen:
-        end = runs.again(site["number"], killed[site["key"]]["by"])
-        say.note(f"  {_title(site)}: {'killed by' if end.killed else 'SURVIVED'} {end.by}")
-        if not end.killed:
-            alive.append(_title(site))
-    return chosen, alive
+def _told(title, end):
+    say.note(f"  {title}: {'killed by' if end.killed else 'SURVIVED'} {end.by} {end.why[:100]}")
+    return end
+
+
+def _sample(seed, count):
+    """Try a sample; goes on where it was interrupted. 1 if too few are killed."""
+    runs = Runs(Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault]))
+    keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]
+    drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
+    kept = mutant_module.HOME / f"results-{seed}-{runs.content}.jsonl"
+    done = {row["key"]: row for row in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
+    runs.learn()
+    host = None
+    for stage, plan in (("quick", runs.quick), ("all", runs.all)):
+        left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn
+                if key not in done or not done[key]["killed"] and done[key]["stage"] != "all" and stage == "all"}
+        for number, end in runs.tried({number: plan(number) for number in left}):
+            site = left[number]
+            if stage == "all" and not end.killed:
+                host = host or mutant_module.build_host(Copy("all-host", only=None))
+                end = _on_host(host, site["key"], _room(site))
+            end = _told(f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
+                        f"{site['mutated'][:60]!r}", end)
+            row = {name: site[name] for name in ("key", "file", "line", "function", "operator", "original", "mutated")}
+            done[site["key"]] = row | {"stage": stage, "killed": end.killed, "by": end.by, "why": end.why[:200]}
+            with open(kept, "a") as file:
+                file.write(json.dumps(done[site["key"]]) + "\n")
+    killed = sum(done[key]["killed"] for key in drawn)
+    say.lines(f"{killed} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {kept}")
+    return int(killed < LEAST * len(drawn))
+
+
+def _room(site):
+    """What the names of the host's tests begin with for the file of a fault; nothing if there are none."""
+    room = site["file"].removeprefix("drivers/android/").removeprefix("rust/kernel/").removesuffix(".rs")
+    room = next((part for part in room.split("/") if part != "pure"), "")
+    room = _HOST_TESTS.get(room, room)
+    return f"tests::{room}" if any(path.name.startswith(room) for path in _HOST_HOME.iterdir()) else ""
+
+
+def _on_host(host, key, tests):
+    """The end of a fault in the host's tests whose names contain `tests`."""
+    program, sites = host
+    if key not in sites or not tests:
+        return End(False)
+    with subprocess.Popen([program, tests], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, "MUTANT": str(sites[key]["number"])}) as child:
+        try:
+            said, _ = child.communicate(timeout=_HOST_LIMIT)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return End(True, "host", f"no end within {_HOST_LIMIT} s")
+    if "running 0 tests" in said:
+        raise say.LabError(f"the host has no test {tests}")
+    failed = [line for line in said.splitlines() if line.endswith("FAILED")]
+    return End(bool(child.returncode), *(["host", failed[0]] if failed else []))
+
+
+class Runs:
+    """Runs of one module with faults in the debugging guest."""
+
+    def __init__(self, copy):
+        self._kernel = kernel.build(GUEST)
+        self.module, self.sites = mutant_module.build(self._kernel, copy)
+        self._home = copy.folder
+        self._program = programs.build("tests/contract")
+        self.content = cache.content(self.module, self._program)[:12]
+        names = subprocess.run([self._program, "list"], text=True, capture_output=True, check=True).stdout
+        self._names = [line.split()[0] for line in names.splitlines()]
+        # Of each way: the places that each test reaches, and its milliseconds.
+        self._reach, self._ms = {}, {}
+
+    def ways_of(self, wanted):
+        """How the tests are run whose names contain `wanted`."""
+        if wanted in (KUNIT, DEVICES):
+            return {WAYS[-1] if wanted == KUNIT else PLAIN: [wanted]}
+        ways = collections.defaultdict(list)
+        for name in self._names:
+            if wanted in name:
+                ways[_OWN_WAYS.get(name.split("::")[0], PLAIN)].append(name)
+        if not ways:
+            raise say.LabError(f"no test is called {wanted}")
+        return ways
+
+    def learn(self):
+        """Find out which tests reach which faults, unless this very module was asked before."""
+        for way in WAYS[:-1]:
+            kept = self._home / f"reached-{way.name}-{self.content}.json"
+            if not kept.exists():
+                kept.write_text(json.dumps(self._recorded(way, [n for n in self._names if n.startswith(way.groups)])))
+            tests = json.loads(kept.read_text())
+            self._reach[way] = {name: _numbers(bits) for name, _, bits in tests}
+            self._ms[way] = {name: ms for name, ms, _ in tests}
+
+    def _recorded(self, way, names):
+        """Of each test that passes its name, its milliseconds and the places that it reaches, as a parameter shows them."""
+        with tempfile.NamedTemporaryFile("w", suffix=".tests") as file:
+            file.write("\n".join(names) + "\n")
+            file.flush()
+            job = self._job(way, ["/lab/reached", "/lab/tests"], {"/lab/tests": file.name}, timeout=3600)
+            job.boot += (f"parameters={way.parameters.strip('-')}",)
+            job.load = True
+            with say.Step(f"what each test reaches: {way.name}") as step:
+                result = guest.run(self._kernel, job, step.hear)
+        if not result.good:
+            raise say.LabError(f"the driver with its faults off: {(result.problems or ['a bad status'])[0]}")
+        lines = result.files["reached"].decode().splitlines()
+        tests = [(*head.split(), bits) for head, bits in zip(lines[::2], lines[1::2])]
+        failed = [name for name, _, end, _ in tests if end == "failed"]
+        say.lines(*(f"  {name} fails with all faults off: it kills none" for name in failed))
+        return [(name, int(ms), bits) for name, ms, end, bits in tests if end != "failed" and name != "(load)"]
+
+    def all(self, number):
+        """All that may kill a fault, the tests first that tell most: of each group in turn the one that reaches least else."""
+        return {way: tests for way in WAYS[:-1] if (tests := self._reaching(way, number))} | self.ways_of(KUNIT)
+
+    def quick(self, number):
+        """Some of the tests that reach a fault in the first way that has any; loading and unloading, if none does."""
+        for way in WAYS[:-1]:
+            if tests := self._reaching(way, number):
+                taken, time = [], 0
+                for name in tests:
+                    time += self._ms[way][name] + 20
+                    if time > _QUICK and len(taken) >= 5:
+                        break
+                    taken.append(name)
+                return {way: taken}
+        return self.ways_of(DEVICES)
+
+    def _reaching(self, way, number):
+        reach, groups = self._reach[way], collections.defaultdict(list)
+        for name in sorted((n for n, found in reach.items() if number in found), key=lambda name: (len(reach[name]), name)):
+            groups[name.split("::")[0]].append(name)
+        turns = sorted(groups.values(), key=lambda tests: len(reach[tests[0]]))
+        return [tests[i] for i in range(max(map(len, turns), default=0)) for tests in turns if i < len(tests)]
+
+    def tried(self, plan):
+        """Try each fault in its ways until it is killed: its number and its end, as soon as it is known."""
+        killed = set()
+        for way in WAYS:
+            tests = {number: ways[way] for number, ways in plan.items() if way in ways and number not in killed}
+            for number, end in self._each(way, tests):
+                if end.killed:
+                    killed.add(number)
+                    yield number, end
+        yield from ((number, End(False)) for number in plan if number not in killed)
+
+    def _each(self, way, left):
+        while left:
+            with say.Step(f"{way.name}: {len(left)} faults") as step:
+                ended = self._guest(way, left, step.progress)
+            if not ended:
+                raise say.LabError("the guest did not come to load a module with a fault")
+            for number, end in ended.items():
+                names = left.pop(number)
+                # What the machine's load may have done has to pass without the fault.
+                if end.is_doubtful and number and self._guest(way, {0: [end.by] if end.by else names})[0].killed:
+                    rest = names[names.index(end.by) + 1:] if end.by in names else []
+                    end = End(False)
+                    if rest:
+                        left[number] = rest
+                        continue
+                yield number, end
+
+    def _guest(self, way, tests, progress=lambda text: None):
+        """One guest: how those faults ended that it came to. None after the first of which the kernel complains."""
+        ends, current, rest = {}, None, ""
+
+        def hear(text):
+            nonlocal current, rest
+            *lines, rest = (rest + text).split("\n")
+            for line in lines:
+                if line.startswith("fault "):
+                    current = int(line.split()[1])
+                elif line.startswith("end "):
+                    ends.setdefault(current, End(False))
+                    current = None
+                    progress(f"{len(ends)} tried")
+                elif end := _judged(line):
+                    ends.setdefault(current, end)
+                    if not end.by:
+                        raise _Complained
+
+        with tempfile.NamedTemporaryFile("w", suffix=".faults") as faults:
+            faults.writelines(f"{number} {way.parameters} {' '.join(names)}\n" for number, names in tests.items())
+            faults.flush()
+            job = self._job(way, ["/lab/faults"], {"/lab/faults-list": faults.name}, timeout=120 + 600 * len(tests))
+            job.argv += ["--json", "--stop-at-first-failure"]
+            try:
+                result = guest.run(self._kernel, job, hear)
+            except _Complained:
+                return ends
+        if not result.good and current is not None:
+            why = (result.problems or ["a bad exit status"])[0]
+            is_silent = "hung" in why
+            ends.setdefault(current, End(True, "", "the guest hung" if is_silent else why, is_silent))
+        return ends
+
+    def _job(self, way, argv, files, timeout):
+        files |= {"/lab/contract": self._program}
+        argv = [*argv, "/lab/contract", "run", "--driver", "rust", "--near-limits", "--patience", str(_PATIENCE),
+                "--timeout", str(_LIMIT)]
+        if way.policy:
+            files["/lab/policy"] = contract.compiled_policy()
+            argv += ["--policy", "/lab/policy"]
+        return guest.Job(argv=argv, module=self.module, load=False, files=files, boot=(*way.boot, "kunit.filter_glob=none"),
+                         silence=_SILENCE, timeout=timeout, memory=1024)
+
+
+def _judged(line):
+    """What a line of a guest's says of the fault that is there, if it does."""
+    if line.startswith('{"test"'):
+        record = json.loads(line)
+        if record["result"] != "failed":
+            return None
+        return End(True, record["test"], record["why"], record["ms"] >= _SLOW)
+    if failure := _NOT_OK.match(line):
+        return End(True, f"{KUNIT} {failure['name']}" if line.startswith("<") else failure["name"], line.strip())
+    complaints = kmsg.complaints([line]) if line.startswith("<") else []
+    return End(True, "", complaints[0]) if complaints else None
+
+
+def _numbers(bits):
+    """The numbers of the places in a row of digits with four bits each."""
+    return {4 * index + bit for index, digit in enumerate(bits) if digit != "0"
+            for bit in range(4) if int(digit, 16) >> bit & 1}

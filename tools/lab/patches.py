@@ -1,96 +1,156 @@
 # SPDX-License-Identifier: GPL-2.0
 """The driver as a series of patches for a Linux tree, which `git am` takes (docs/patches.md).
 
-The patches are made by git, in a repository that holds only the files of the tree that they change. Who sends them is told by whoever
-makes them, and signs them off: nothing of that is invented here.
+A series is what tools/lab/install.py makes of a tree, with a page for Documentation/ and an entry in MAINTAINERS, in the pieces
+that packaging/patches/series.toml lists. FLAVOUR=beside has one more patch: packaging/patches/beside/.
 """
 
-import dataclasses
+import fnmatch
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
+import tomllib
 
-from . import install, marked, patch_list, patch_stages, proc, say, source
+from . import install, proc, say, source
 from .versions import BUILD, ROOT
 
-DOCUMENT = "docs/patches.md"
-# The kernel sets a parameter for whoever has it first, so the series' would never be set.
+FLAVOURS = ("replace", "beside")
+FOLDER = ROOT / "packaging/patches"
+LIST = "packaging/patches/series.toml"
+PAGE = "Documentation/admin-guide/rust_binder.rst"
+_INDEX = "Documentation/admin-guide/index.rst"
+_EVENTS = "drivers/android/trace/events.h"
+_EVENT = re.compile(r"^(?:EVENT\(\w+, |\w*EVENT\()(binder_\w+)", re.M)
+# What the series needs of a tree; folders end with a slash.
+_TOUCHED = ("Makefile", "MAINTAINERS", _INDEX, "Documentation/admin-guide/kernel-parameters.txt", "rust/bindings/bindings_helper.h",
+            "drivers/android/Kconfig", "drivers/android/Makefile", "drivers/android/binder.c", "drivers/android/binder/")
+# Android's own choice of a driver. The kernel sets a parameter for whoever has it first, so the series' would never be set.
 _CHOICE_OF_ANDROID = "drivers/android/binder_pick.c"
 _SENDER = re.compile(r"[^<>\n]*[^<>\s] <[^<>@\s]+@[^<>@\s]+>")
 
 
-@dataclasses.dataclass(frozen=True)
-class Series:
-    """Patches that were written: their files in order, and the stages they are made of."""
+def run(sender, flavour, tree=None):
+    """Write the series into build/patches, and list it."""
+    folder = BUILD / "patches" / flavour
+    files = write(folder, flavour, sender or _from_git(), base(tree, flavour))
+    for file, row in zip(files, rows(flavour)):
+        size = re.search(r"^ \d+ files? changed.*$", file.read_text(), re.M)
+        say.lines(f"{file.name[:4]}  {row['subject']}", f"     {size[0]}")
+    say.note(f"{len(files)} patches in {folder}; in your tree: git am --signoff {folder}/*.patch")
 
-    folder: pathlib.Path
-    files: tuple
-    stages: patch_stages.Stages
 
-
-def run(sender, flavour, tree=None, docs=False):
-    """Write the series into build/patches, and say what it consists of."""
-    made = write(BUILD / "patches" / flavour, flavour, sender or _from_git(), base(tree, flavour))
-    rows = table(made)
-    say.lines(*rows)
-    say.note(f"{len(made.files)} patches in {made.folder}; in your tree: git am --signoff {made.folder}/*.patch")
-    if docs:
-        _document(flavour, rows)
+def rows(flavour):
+    """The patches of a flavour in their order, as the list has them."""
+    listed = tomllib.loads((ROOT / LIST).read_text())["patch"]
+    return [row for row in listed if row.get("flavour", flavour) == flavour]
 
 
 def base(tree=None, flavour="replace"):
     """{name: text} of what a tree has that the series changes: the user's, or the one that our kernels are built of as it was packed."""
     folder = pathlib.Path(tree).absolute() if tree else source.tree()
     install.must_be_kernel(folder)
-    if (folder / "drivers/android/rust_binder.rs").exists():
-        raise say.LabError(f"{folder} has our driver already: the patches are for a tree without it")
     if clash := next((name for name in install.files() if (folder / name).exists()), None):
-        raise say.LabError(f"{folder} already has a {clash}, which the series adds: use a clean tree")
+        raise say.LabError(f"{folder} already has a {clash}, which the series adds: use a tree without the driver")
     if flavour == "beside" and (folder / _CHOICE_OF_ANDROID).exists():
         raise say.LabError(f"{folder} has {_CHOICE_OF_ANDROID}, Android's own choice of a driver, which has the parameter binder.impl: "
                            "the series for such a tree is FLAVOUR=replace")
-    names = [name for name in patch_stages.touched() if not name.endswith("/")]
-    for below in (name for name in patch_stages.touched() if name.endswith("/")):
-        names += [str(path.relative_to(folder)) for path in sorted((folder / below).rglob("*")) if path.is_file()]
-    lacking = [name for name in names if not (folder / name).is_file()]
-    if lacking:
-        raise say.LabError(f"{folder} has no {lacking[0]}: the patches are for a whole Linux tree")
-    texts = {name: (folder / name).read_text() for name in names}
+    paths = [path for name in _TOUCHED
+             for path in (sorted((folder / name).rglob("*")) if name.endswith("/") else [folder / name]) if not path.is_dir()]
+    if lacking := next((path for path in paths if not path.exists()), None):
+        raise say.LabError(f"there is no {lacking}: the patches are for a whole Linux tree")
+    texts = {str(path.relative_to(folder)): path.read_text() for path in paths}
     return texts if tree else texts | {"drivers/android/Kconfig": source.untouched_kconfig()}
 
 
 def write(folder, flavour, sender, texts):
-    """Write the series for a tree that has these texts; the files of an earlier one go."""
+    """Write the series for a tree that has these texts, in place of an earlier one; gives the files in order."""
     if not _SENDER.fullmatch(sender):
         raise say.LabError(f"FROM='{sender}' is no sender: it has to be like FROM='Jane Doe <jane@example.org>'")
-    stages = patch_stages.Stages(flavour, texts, sender)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as name:
-        repository = Repository(name, sender)
-        repository.commit(texts, "Linux")
-        for patch, changed in stages.trees():
-            repository.commit(changed, patch.text())
+        repository, laid = Repository(pathlib.Path(name) / "tree", sender), pathlib.Path(name) / "laid"
+        repository.commit(texts, "Linux\n")
+        put(laid, texts)
+        lay(laid, sender)
+        changed, listed = changes(texts, laid), rows("replace")
+        owned = owners(listed, changed)
+        for row in listed:
+            repository.commit({file: changed[file] for file in changed if owned[file] is row}, message(row))
+        if flavour == "beside":
+            before = contents(laid)
+            choose(laid)
+            repository.commit(changes(before, laid), message(rows(flavour)[-1]))
         repository.git("format-patch", "--quiet", "--no-signature", "--no-renames", "--zero-commit", "--numbered", "--output-directory", folder,
-                       f"HEAD~{len(stages.patches)}")
-    files = tuple(sorted(folder.glob("*.patch")))
-    cover = (patch_list.FOLDER / "cover-letter.txt").read_text()
-    (folder / "cover-letter.txt").write_text(cover.format(count=len(files)))
-    return Series(folder, files, stages)
+                       f"HEAD~{len(rows(flavour))}")
+    files = sorted(folder.glob("*.patch"))
+    (folder / "cover-letter.txt").write_text((FOLDER / "cover-letter.txt").read_text().format(count=len(files)))
+    return files
+
+
+def lay(tree, sender):
+    """Make of a tree what it is after FLAVOUR=replace."""
+    install.lay_into(tree)
+    (tree / install.MANIFEST).unlink()
+    (tree / PAGE).write_text((FOLDER / "rust_binder.rst").read_text())
+    _replace(tree, _INDEX, "   binderfs\n", "   binderfs\n   rust_binder\n")
+    entry = (FOLDER / "MAINTAINERS").read_text().format(sender=sender, files="\n".join(f"F:\t{glob}" for glob in _maintained()))
+    _replace(tree, "MAINTAINERS", "\nANDROID DRIVERS\n", f"\n{entry}\nANDROID DRIVERS\n")
+
+
+def choose(tree):
+    """Add what FLAVOUR=beside has more: both drivers can be built in, and binder.impl=c|rust chooses one at boot."""
+    for path in (FOLDER / "beside").glob("*.[ch]"):
+        (tree / "drivers/android" / path.name).write_text(path.read_text())
+    for edit in tomllib.loads((FOLDER / "beside/edits.toml").read_text())["edit"]:
+        _replace(tree, edit["file"], edit["old"], edit["new"], edit.get("times", 1))
+    # The events of both drivers are symbols of one kernel.
+    events = (tree / _EVENTS).read_text()
+    names = "|".join(_EVENT.findall(events))
+    (tree / _EVENTS).write_text(re.sub(rf"\b(?=(?:{names})\b)", "rust_", events))
+
+
+def changes(before, tree):
+    """{name: text} of what differs in a tree from these texts; nothing in place of the text of a file that is gone."""
+    after = contents(tree)
+    return {name: after.get(name) for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)}
+
+
+def contents(tree):
+    """{name: text} of all files below a folder but git's own."""
+    return {str(path.relative_to(tree)): path.read_text() for path in tree.rglob("*")
+            if path.is_file() and ".git" not in path.relative_to(tree).parts}
+
+
+def owners(listed, names):
+    """{name: the row of the list that it belongs to}: the one of the longest glob that matches."""
+    globs = {glob: row for row in listed for glob in row["files"]}
+    found = {name: max((glob for glob in globs if fnmatch.fnmatchcase(name, glob)), key=len, default=None) for name in names}
+    if lost := [name for name, glob in found.items() if glob is None]:
+        raise say.LabError(f"{lost[0]} belongs to no patch: {LIST} has to name it in the one that readers need it in")
+    if idle := globs.keys() - found.values():
+        raise say.LabError(f"{LIST}: no file belongs to {sorted(idle)[0]}")
+    return {name: globs[glob] for name, glob in found.items()}
+
+
+def message(row):
+    """The message of a patch as git wants it."""
+    return f"{row['subject']}\n\n{row['body'].strip()}\n"
 
 
 class Repository:
     """A git repository whose commits are all by one person at the time of this checkout's last commit, so equal input gives equal patches."""
 
     def __init__(self, folder, sender):
-        self.folder = pathlib.Path(folder)
+        self.folder = folder
         name, address = sender.removesuffix(">").rsplit(" <", 1)
         when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cI").strip()
         who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
                for what, value in (("NAME", name), ("EMAIL", address), ("DATE", when))}
         self.environment = proc.environment(**who, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null")
+        folder.mkdir(exist_ok=True)
         self.git("init", "--quiet", "--initial-branch=series")
 
     def git(self, *arguments, **options):
@@ -102,35 +162,42 @@ class Repository:
         return done.stdout
 
     def commit(self, texts, message):
-        """A commit of files with these texts; those without a text go."""
-        for name, text in texts.items():
-            path = self.folder / name
-            # Never into a file that another tree has, too.
-            path.unlink(missing_ok=True)
-            if text is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+        """Commit a change of files, as `put` makes it."""
+        put(self.folder, texts)
         self.git("add", "--all", "--force", "--pathspec-from-file=-", input="\n".join(texts))
         self.git("commit", "--quiet", "--cleanup=verbatim", "--file=-", input=message)
 
 
-def table(made):
-    """The series as a table: what each patch is called, how many lines it adds and removes, and when the compiler sees it."""
-    later, rows = made.stages.compiled_later(), ["| # | patch | + | − | |", "|--:|---|--:|--:|---|"]
-    numbers = {patch.name: number for number, patch in enumerate(made.stages.patches, 1)}
-    for number, (patch, file) in enumerate(zip(made.stages.patches, made.files), 1):
-        added, removed = lines(file.read_text())
-        note = f"compiled with {numbers[later[patch.name]]}" if patch.name in later else ""
-        if patch.linked:
-            note = f"C linked with {numbers[patch.linked]}"
-        rows.append(f"| {number} | {patch.title} | {added} | {removed} | {note} |")
-    return rows
+def put(tree, texts):
+    """Give a tree files with these texts; those without a text go."""
+    for name, text in texts.items():
+        path = tree / name
+        # Never into a file that another tree has, too.
+        path.unlink(missing_ok=True)
+        if text is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
 
 
-def lines(text):
-    """How many lines a patch adds and removes, as git says below its list of files."""
-    found = re.search(r"^ \d+ files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?$", text, re.M)
-    return int(found[1] or 0), int(found[2] or 0)
+def _replace(tree, name, old, new, times=1):
+    text = (tree / name).read_text()
+    if text.count(old) != times:
+        raise say.LabError(f"{name} has no `{old.strip().splitlines()[0]}` where the series changes it, or several")
+    (tree / name).write_text(text.replace(old, new))
+
+
+def _maintained():
+    """How an entry of MAINTAINERS names our files: folders that are ours alone, and the others one by one or by a common beginning."""
+    found = {PAGE, "drivers/android/*.rs", "drivers/android/*rust_binder*"}
+    for name in install.files():
+        parts = name.split("/")
+        if name.startswith("drivers/android/"):
+            found |= {f"drivers/android/{parts[2]}/"} if len(parts) > 3 else set()
+        elif name.startswith("rust/kernel/"):
+            found.add(f"rust/kernel/{parts[2].removesuffix('.rs')}*")
+        else:
+            found.add("rust/kernel_ext/" if name.startswith("rust/kernel_ext/") else name)
+    return sorted(found)
 
 
 def _from_git():
@@ -140,8 +207,3 @@ def _from_git():
     if not found:
         raise say.LabError("who sends these patches? make patches FROM='Jane Doe <jane@example.org>'")
     return found[1]
-
-
-def _document(flavour, rows):
-    marked.put(ROOT / DOCUMENT, f"patches {flavour}", "".join(f"{row}\n" for row in rows))
-    say.note(f"{DOCUMENT} has the table")

@@ -14,7 +14,7 @@ import pathlib
 import shutil
 import subprocess
 
-from . import cache, kernel, packages, proc, prune, say, toolchain
+from . import cache, kernel, packages, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 CARGO = PINNED["rust"]["cargo"]
@@ -32,7 +32,8 @@ def environment():
     rust = PINNED["rust"]
     # Nobody edits a tree on such a machine: what would shorten the next build is written for nothing.
     once = {"CARGO_INCREMENTAL": "0"} if os.environ.get("CI") else {}
-    return proc.environment(RUSTC=rust["rustc"], RUSTDOC=rust["rustdoc"], **once)
+    # Clippy compiles what it checks: our own crates are compiled once for their programs and their lints.
+    return proc.environment(RUSTC=rust["rustc"], RUSTDOC=rust["rustdoc"], RUSTC_WORKSPACE_WRAPPER=rust["clippy"], **once)
 
 
 @contextlib.contextmanager
@@ -42,7 +43,6 @@ def workshop(kind):
     name = f"cargo/{kind}-{cache.key(toolchain.rustc(), _LAYOUT)}"
     folder = cache.root() / name
     with cache.lock(name):
-        prune.target_folder(folder / "target")
         copy_into(folder / "tree")
         yield folder / "tree", folder / "target"
 
@@ -80,7 +80,7 @@ def of_tests(crate):
 
 
 @functools.cache
-def build(crate, profile=None, kind="static", flags=None, target=""):
+def build(crate, profile="guest", kind="static", flags=None, target=""):
     """The program of the crate in folder `crate`, linked statically, under build/programs.
 
     Crates of one `kind` share their dependencies' builds. For another `target` than the machine, the
@@ -91,7 +91,7 @@ def build(crate, profile=None, kind="static", flags=None, target=""):
     if not (ROOT / crate / "Cargo.toml").exists():
         raise say.LabError(f"{crate} is no crate of this tree")
     env = environment() | ({"RUSTFLAGS": flags} if flags else {})
-    argv = [CARGO, "build", "--profile", profile or _profile(crate), "--locked", *_programs_of(crate),
+    argv = [CARGO, "build", "--profile", profile, "--locked", *_programs_of(crate),
             "--message-format=json-render-diagnostics"]
     if target:
         argv += ["--target", target, *STANDARD_LIBRARY]
@@ -127,11 +127,6 @@ def _programs_of(crate):
     all of them are, so that a dependency is compiled once for all programs and tests."""
     alone = (ROOT / crate / "Cargo.lock").exists()
     return ["--bins"] if alone else ["--workspace", "--bin", pathlib.Path(crate).name]
-
-
-def _profile(crate):
-    """The workspace's profile for a crate's program: what is not measured itself is compiled quickly, if nobody else gets it."""
-    return "release" if crate == "tools/binder-bench" else "guest"
 
 
 def has_width(name, width):

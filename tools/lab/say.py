@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the user sees: steps with elapsed time, and errors as one line that says what to do.
 
-Threads may speak at once: whole lines come out, and those of a lane (lanes.py) say which one it is.
+Threads may write at once: lines come out whole.
 """
 
-import collections
-import contextlib
 import re
 import sys
 import threading
 import time
-
-from . import times
 
 START = time.monotonic()
 QUIET_INTERVAL = 15.0
@@ -26,17 +22,6 @@ class LabError(Exception):
 
 
 _speaking = threading.Lock()
-_own = threading.local()
-
-
-@contextlib.contextmanager
-def lane(name):
-    """What this thread says meanwhile comes from that lane."""
-    _own.lane = name
-    try:
-        yield
-    finally:
-        _own.lane = None
 
 
 def note(text):
@@ -44,24 +29,8 @@ def note(text):
 
 
 def lines(*texts):
-    """Several lines that stay together. The last of them can be asked for again."""
-    mark = f"{_head()} " if _lane() else ""
-    told = [line for text in texts for line in text.splitlines()]
-    _recent().extend(told)
-    _say("".join(f"{mark}{line}\n" for line in told))
-
-
-def take_recent():
-    """The last lines that this thread said since it was asked this."""
-    told = list(_recent())
-    _recent().clear()
-    return told
-
-
-def _recent():
-    if not hasattr(_own, "recent"):
-        _own.recent = collections.deque(maxlen=40)
-    return _own.recent
+    """Several lines that stay together."""
+    _say("".join(f"{line}\n" for text in texts for line in text.splitlines()))
 
 
 def _say(text):
@@ -70,12 +39,8 @@ def _say(text):
         sys.stdout.flush()
 
 
-def _lane():
-    return getattr(_own, "lane", None)
-
-
 def _head():
-    return f"[{_clock(time.monotonic() - START)}{f' {_lane()}' if _lane() else ''}]"
+    return f"[{_clock(time.monotonic() - START)}]"
 
 
 def _clock(seconds):
@@ -87,16 +52,13 @@ class Step:
 
     def __init__(self, title):
         self.title = title
-        # Two lanes have no one last line to write over.
-        self.live = sys.stdout.isatty() and not _lane()
+        # Two threads have no one last line to write over.
+        self.live = sys.stdout.isatty() and threading.current_thread() is threading.main_thread()
         self.detail = ""
         self._heard = ""
-        self._measured = None
 
     def __enter__(self):
         self.began = self.shown = time.monotonic()
-        self._measured = times.measure(times.Span(self.title))
-        self._measured.__enter__()
         note(f"{self.title} ...")
         return self
 
@@ -119,6 +81,5 @@ class Step:
     def __exit__(self, kind, _value, _trace):
         if self.live and self.detail:
             _say("\r" + " " * WIDTH + "\r")
-        self._measured.__exit__(None, None, None)
         took = time.monotonic() - self.began
         note(f"{self.title}: {'failed' if kind else 'done'} after {took:.1f} s")

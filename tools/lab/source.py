@@ -15,7 +15,7 @@ from .versions import PINNED
 KERNEL = PINNED["kernel"]
 SELFTESTS = "tools/testing/selftests"
 # Part of the key of every tree: raise it when `_prepare` does something else.
-PREPARATION = 1
+PREPARATION = 2
 _KCONFIG = "drivers/android/Kconfig"
 
 
@@ -143,16 +143,54 @@ def _fingerprint(folder):
     )
 
 
+# What is replaced in a file of the tree, each once.
+_EDITS = {
+    # clang's large code model has sections of its own. Without these, static lock classes lie outside of the kernel's data, and
+    # lockdep turns itself off.
+    "arch/um/kernel/dyn.lds.S": (
+        ("*(.data.* .gnu.linkonce.d.*)", "*(.data.* .gnu.linkonce.d.* .ldata .ldata.*)"),
+        ("*(.bss .bss.* .gnu.linkonce.b.*)", "*(.bss .bss.* .gnu.linkonce.b.* .lbss .lbss.*)"),
+    ),
+    # KASAN and lockdep save the reliable part of a stack, which is empty without frame pointers: they need not walk it.
+    "arch/um/kernel/stacktrace.c": (
+        ("struct stack_trace *trace)\n{\n\tdump_trace(",
+         "struct stack_trace *trace)\n{\n\tif (IS_ENABLED(CONFIG_FRAME_POINTER))\n\t\tdump_trace("),
+    ),
+    # A guest with one CPU gets no interrupt from another: it saves two system calls of the host for each critical section.
+    "arch/um/os-Linux/smp.c": (
+        ("\tsigemptyset(&sigset);\n\tsigaddset(&sigset, IPI_SIGNAL);\n\n",
+         "\tif (uml_ncpus == 1)\n\t\treturn;\n\n\tsigemptyset(&sigset);\n\tsigaddset(&sigset, IPI_SIGNAL);\n\n"),
+        # A CPU that is not online yet may free nothing.
+        ("static pthread_t cpu_threads[CONFIG_NR_CPUS];\n",
+         "static pthread_t cpu_threads[CONFIG_NR_CPUS];\nstatic struct cpu_thread_data threads_data[CONFIG_NR_CPUS];\n"),
+        ("\tdata = uml_kmalloc(sizeof(*data), UM_GFP_ATOMIC);\n", "\tdata = &threads_data[cpu];\n"),
+        ("err:\n\tkfree(data);\n", "err:\n"),
+        ("\tkfree(data);\n\tlongjmp(", "\tlongjmp("),
+    ),
+}
+
+
 def _prepare(part):
-    """Let both incumbents be modules of one kernel: upstream's Rust driver is built in or nothing."""
+    """Let both incumbents be modules of one kernel (upstream's Rust driver is built in or nothing), and mend User Mode Linux."""
     kconfig = part / _KCONFIG
     text = kconfig.read_text()
     block = re.search(r"config ANDROID_BINDER_IPC_RUST\n(\t.*\n)+", text)
     if not block:
         raise say.LabError(f"{kconfig} has no ANDROID_BINDER_IPC_RUST: not a Linux {KERNEL['series']} tree")
     changed = block.group(0).replace("\tbool ", "\ttristate ").replace(" && !ANDROID_BINDER_IPC", "")
-    kconfig.unlink()
-    kconfig.write_text(text.replace(block.group(0), changed))
+    _replace(kconfig, block.group(0), changed)
+    for name, edits in _EDITS.items():
+        for old, new in edits:
+            _replace(part / name, old, new)
+
+
+def _replace(path, old, new):
+    """Replace what stands in a file once, in a new file: other trees may have links to the old one."""
+    text = path.read_text()
+    if text.count(old) != 1:
+        raise say.LabError(f"{path} has {text.count(old)} times {old!r}: not a Linux {KERNEL['series']} tree")
+    path.unlink()
+    path.write_text(text.replace(old, new))
 
 
 def _pipe(*commands):

@@ -18,7 +18,7 @@ import threading
 import unittest
 from unittest import mock
 
-from lab import __main__, cache, clean_machine, debian, foreign, kernel, proc, programs, say, source, stock
+from lab import __main__, cache, debian, proc, programs, say, source, stock
 from lab.versions import ROOT
 
 
@@ -53,7 +53,6 @@ class Words(unittest.TestCase):
             (("test", "GUEST=nonsense"), "error: make test is in all guests"),
             (("test", "QUICK=1", "GUEST=nonsense"), "invalid choice: 'nonsense' (choose from 'debian-7.3'"),
             (("boot", "DRIVER=nonsense"), "invalid choice: 'nonsense' (choose from 'rust', 'c', 'upstream'"),
-            (("clean-machine", "ONLY=make nonsense"), "error: no document has make nonsense"),
             (("bench", "FULL=1", "ROUNDS=0"), "error: argument --rounds: 0 is none: 1 or more"),
             (("bench", "FULL=1", "ROUNDS=many"), "error: argument --rounds: invalid _count value: 'many'"),
             (("mesh", "SECONDS_=0"), "error: argument --seconds: 0 is none: 1 or more"),
@@ -187,44 +186,6 @@ class Downloads(unittest.TestCase):
                 stock.prepared("debian-7.3")
         download.assert_not_called()
 
-    def small_disk(self, gigabytes):
-        """The cache has a disk to itself, of that size beside what is there."""
-        size = gigabytes * 1e9 + cache.size_of(self.folder)
-        return mock.patch.object(cache.shutil, "disk_usage", lambda _: mock.Mock(free=size - cache.size_of(self.folder)))
-
-    def test_what_an_interrupted_step_has_left_counts_as_room_for_it(self):
-        built = kernel.Kernel(kernel.GUESTS["um"], self.folder, self.folder / "kernel")
-        built.folder.mkdir()
-        self.enterContext(mock.patch.object(kernel.toolchain, "kernel_environment", dict))
-        steps = [
-            (4.001, stock, "_download", lambda: stock.prepared("debian-7.3")),
-            (0.501, source, "_download", source._package),
-            (0.301, foreign, "_download", lambda: foreign.root({"package": "linux-thing"})),
-            (1.501, kernel, "check_config", lambda: kernel._build(built, [])),
-        ]
-        for gigabytes, module, name, step in steps:
-            with self.subTest(module.__name__), self.small_disk(gigabytes), mock.patch.object(kernel.proc, "logged"), \
-                    mock.patch.object(module, name, self.interrupted):
-                for _ in range(2):
-                    with self.assertRaises(KeyboardInterrupt):
-                        step()
-
-    def test_a_clean_machine_needs_room_where_its_root_is(self):
-        elsewhere = self.folder / "tree"
-        disks = mock.patch.object(cache.shutil, "disk_usage", lambda where: mock.Mock(free=1e9 if where == elsewhere else 99e9))
-        with disks, mock.patch.object(clean_machine, "HOME", elsewhere), mock.patch.object(clean_machine.packages, "ensure"), \
-                mock.patch.object(clean_machine.os, "geteuid", lambda: 0):
-            with self.assertRaisesRegex(say.LabError, f"needs 12 GB in {elsewhere}, 1.0 GB are free: free some, or work in a checkout"):
-                clean_machine.run()
-
-    def interrupted(self, *arguments):
-        """What a part of a step leaves in its folder, when it is interrupted."""
-        folder = [one for one in arguments if isinstance(one, pathlib.Path)][-1]
-        into = folder if folder.suffix != ".config" else folder.parent
-        into.mkdir(parents=True, exist_ok=True)
-        (into / "half").write_bytes(bytes(3_000_000))
-        raise KeyboardInterrupt
-
     def test_after_a_download_that_was_interrupted_the_next_run_goes_on(self):
         with mock.patch.object(stock, "_download", side_effect=[say.LabError("cut off"), "7.3.4-amd64"]), \
                 mock.patch.object(stock, "_unpack"), mock.patch.object(stock, "_prepare"), mock.patch.object(cache, "need_space"), \
@@ -250,7 +211,7 @@ class Downloads(unittest.TestCase):
                 full.write("x" * 100_000)
 
         said = io.StringIO()
-        with mock.patch.object(sys, "argv", ["lab", "cache"]), mock.patch("lab.prune.show", fills), \
+        with mock.patch.object(sys, "argv", ["lab", "cache"]), mock.patch("lab.cache.show", fills), \
                 contextlib.redirect_stderr(said):
             self.assertEqual(__main__.main(), 1)
         self.assertRegex(said.getvalue(), r"^error: .*No space left on device\nerror: free some of what .*, then run this again")

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a plugin saw, laid to what binder-bench measured.
-
-    PYTHONPATH=tools python3 -m unittest lab.test_growth
-"""
-
-import unittest
+"""What a plugin saw, laid to what binder-bench measured, and what is a fault."""
 
 from . import growth
+from report import data
 
 SYMBOLS = "ffffffffa0000000 t first\t[binder_linux]\nffffffffa0000100 t second\t[binder_linux]\n"
 SEEN = """\
@@ -17,27 +13,35 @@ SEEN = """\
 """
 
 
-class Phases(unittest.TestCase):
-    def test_places_are_named_by_the_function_that_they_lie_in(self):
-        phases = growth.read_phases(SEEN, SYMBOLS)
-        self.assertEqual(phases[2], (700, {"instructions": 70, "function": "second"}, None))
-        self.assertEqual(phases[3][1]["function"], "first")
-        self.assertEqual(phases[3][2], {"instructions": 30, "function": "second"})
-
-    def test_repetitions_give_the_fewest_instructions_and_the_longest_stretches(self):
-        result = {"cells": [{"measured": {"growth": {"points": [{"places": [2, 3]}]}}}]}
-        growth.add_phases(result, growth.read_phases(SEEN, SYMBOLS))
-        point = result["cells"][0]["measured"]["growth"]["points"][0]
-        self.assertEqual(point["instructions"], 700 - 40)
-        self.assertEqual(point["preempt_off"]["instructions"], 900)
-        self.assertEqual(point["irqs_off"]["instructions"], 30)
-
-    def test_what_is_accepted_is_no_fault(self):
-        rows = [{"case": "depth of nesting: call a third process", "faults": ["faster than C", "N^2.00"]},
-                {"case": "depth of nesting, undone: call a third process", "faults": ["faster than C"]},
-                {"case": "calls: call", "faults": ["faster than C"]}, {"case": "calls: answer", "faults": []}]
-        self.assertEqual(growth._faults(rows), ["depth of nesting: call a third process: N^2.00", "calls: call: faster than C"])
+def test_places_are_named_by_the_function_that_they_lie_in():
+    phases = growth.read_phases(SEEN, SYMBOLS)
+    assert phases[2] == (700, {"instructions": 70, "function": "second"}, None)
+    assert phases[3][1]["function"] == "first"
+    assert phases[3][2] == {"instructions": 30, "function": "second"}
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_repetitions_give_the_fewest_instructions_and_the_longest_stretches():
+    result = {"cells": [{"measured": {"growth": {"points": [{"places": [2, 3]}]}}}]}
+    growth.add_phases(result, growth.read_phases(SEEN, SYMBOLS))
+    point = result["cells"][0]["measured"]["growth"]["points"][0]
+    assert point["instructions"] == 700 - 40
+    assert (point["preempt_off"]["instructions"], point["irqs_off"]["instructions"]) == (900, 30)
+
+
+def rows(**faults):
+    return {(data.Cell("growth", case.replace("_", " ").replace(" of ", ": ", 1)), "rust"): {"faults": found} for case, found in faults.items()}
+
+
+def test_what_is_accepted_is_no_fault():
+    found = rows(deep_of_call_a_third_process=["faster than C", "N^2.00"], calls_of_call=["faster than C"], calls_of_answer=[])
+    found |= {(cell, "upstream"): {"faults": ["N^2.00"]} for cell, _ in found}
+    assert growth.faults(found) == ["deep: call a third process: N^2.00", "calls: call: faster than C"]
+
+
+def test_a_table_has_each_phase_and_a_driver_that_stopped_earlier():
+    cell, row = data.Cell("growth", "calls: answer"), {"exponent": 1.0, "faults": [], "preempt_off": [70, "f"], "ratio": 0.5}
+    found = {(cell, "c"): row | {"each": [[1, 9.0], [64, 8.0]]}, (cell, "rust"): row | {"each": [[1, 9.0], [16, 4.0]]}}
+    made = growth.table(found)
+    assert made.rows == [["calls: answer", "8", "1.00", "70 / –", "4 (with 16)", "1.00", "70 / –", "0.500", ""]]
+    assert len(made.headers) == len(made.rows[0])
+    assert "calls" in growth.chart(found)

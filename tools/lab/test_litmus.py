@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Litmus tests without their orders, what herd7 says of them, and whether a document that falls behind is found."""
 
-import pathlib
-import tempfile
-import unittest
-from unittest import mock
+import pytest
 
-from lab import foreign, litmus, say
-from lab.litmus import Answer
+from . import litmus
 
 TEST = """C passed-on
 
@@ -63,88 +59,59 @@ fn give(&self) {
 }
 
 
-class Variants(unittest.TestCase):
-    def test_each_label_is_left_out_alone(self):
-        made = litmus.variants(TEST)
-        self.assertEqual(list(made), ["", "without release", "without all order", "even without wmb"])
-        self.assertIn("C passed-on\n", made[""])
-        self.assertIn("\tsmp_store_release(y, 1);\n\tsmp_mb();\n\tsmp_wmb();\n", made[""])
-        self.assertIn("C passed-on-without-release\n", made["without release"])
-        self.assertIn("\tWRITE_ONCE(*x, 1);\n\tWRITE_ONCE(*y, 1);\n\tsmp_mb();\n\tsmp_wmb();\n", made["without release"])
-        self.assertIn("\tsmp_store_release(y, 1);\n\t\n\tbarrier();\n", made["without all order"])
-        self.assertIn("\tsmp_mb();\n\t\n}\n", made["even without wmb"])
-
-    def test_ours_can_all_fail(self):
-        for path in litmus.tests():
-            made = litmus.variants(path.read_text())
-            self.assertGreater(len(made), 1, path)
-            self.assertEqual(len({*made.values()}), len(made), path)
-            self.assertIn(f"C {path.stem}\n", made[""], path)
-            self.assertNotIn("//", "".join(made.values()), path)
+NEVER, SOMETIMES, RACE = ("Never", []), ("Sometimes", []), ["data-race"]
 
 
-class Answers(unittest.TestCase):
-    def test_what_herd7_says(self):
-        self.assertEqual(litmus.read(OUTPUT), Answer("Never", ("data-race",)))
-        self.assertIsNone(litmus.read("Warning: File \"x.litmus\": unbound\n"))
-
-    def refused(self, word, **answers):
-        wrong = litmus.judge({"" if label == "as_it_is" else label.replace("_", " "): answer for label, answer in answers.items()})
-        self.assertEqual(len(wrong), 1, wrong)
-        self.assertIn(word, wrong[0])
-
-    def test_verdicts(self):
-        never, sometimes = Answer("Never", ()), Answer("Sometimes", ())
-        self.assertEqual(litmus.judge({"": never, "without release": sometimes, "without lock": Answer("Always", ("data-race",)), "even without a": never}), [])
-        self.refused("can happen", as_it_is=sometimes, without_release=sometimes)
-        self.refused("can happen even without wmb", as_it_is=never, without_release=sometimes, even_without_wmb=sometimes)
-        self.refused("without release it does not happen", as_it_is=never, without_release=never)
-        self.refused("data-race", as_it_is=Answer("Never", ("data-race",)), without_release=sometimes)
-        self.refused("nothing shows", as_it_is=never, even_without_wmb=never)
-
-    def test_a_package_that_cannot_be_had(self):
-        with mock.patch.object(foreign, "root", side_effect=say.LabError("no suite gave herdtools7")):
-            with self.assertRaisesRegex(say.LabError, "herdtools7"):
-                litmus.command()
+def test_each_label_is_left_out_alone():
+    made = litmus.variants(TEST)
+    assert list(made) == ["", "without release", "without all order", "even without wmb"]
+    assert "C passed-on\n" in made[""] and "\tsmp_store_release(y, 1);\n\tsmp_mb();\n\tsmp_wmb();\n" in made[""]
+    assert "C passed-on-without-release\n" in made["without release"]
+    assert "\tWRITE_ONCE(*x, 1);\n\tWRITE_ONCE(*y, 1);\n\tsmp_mb();\n\tsmp_wmb();\n" in made["without release"]
+    assert "\tsmp_store_release(y, 1);\n\t\n\tbarrier();\n" in made["without all order"]
+    assert "\tsmp_mb();\n\t\n}\n" in made["even without wmb"]
 
 
-class Document(unittest.TestCase):
-    def of(self, **change):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            for name, text in SOURCES.items():
-                path = root / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                for old, new in change.get(path.name.replace(".", "_").replace("-", "_"), {}).items():
-                    self.assertIn(old, text)
-                    text = text.replace(old, new)
-                path.write_text(text)
-            return litmus.complaints(root)
-
-    def refused(self, word, **change):
-        wrong = self.of(**change)
-        self.assertEqual(len(wrong), 1, wrong)
-        self.assertIn(word, wrong[0])
-
-    def test_what_is_told(self):
-        self.assertEqual(self.of(), [])
-
-    def test_another_access(self):
-        self.refused("one.rs has 3 ordered and 2 relaxed accesses, not 2 and 2", one_rs={"fn give": "fn get(&self) { self.0.load(Acquire) }\nfn give"})
-        self.refused("two.c has 1 ordered and 1 relaxed", two_c={"\tsmp_mb();\n": ""})
-
-    def test_another_file(self):
-        self.refused("no row for drivers/android/none.rs", none_rs={"Command::Acquire": "a.load(Relaxed)"},
-                     ordering_md={"| give |": "| `drivers/android/none.rs` |"})
-        self.refused("drivers/android/none.rs is not there, or orders nothing", ordering_md={"|--:|--:|\n": "|--:|--:|\n| `drivers/android/none.rs` | 0 | 1 |\n"})
-
-    def test_a_file_that_only_the_table_names(self):
-        self.refused("one.rs is in the table only", ordering_md={"`rust/kernel/one.rs:give`": "it"})
-
-    def test_a_test_that_is_not_told(self):
-        self.refused("names no passed-on.litmus", ordering_md={"[passed-on](../tests/litmus/passed-on.litmus)": "–"})
-        self.refused("does not say which functions it models", passed_on_litmus={"Models: `rust/kernel/one.rs:give` (P0)": "Models: one who gives"})
+@pytest.mark.parametrize("path", litmus.tests(), ids=lambda path: path.stem)
+def test_ours_can_all_fail(path):
+    made = litmus.variants(path.read_text())
+    assert len({*made.values()}) == len(made) > 1
+    assert f"C {path.stem}\n" in made[""] and "//" not in "".join(made.values())
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_what_herd7_says():
+    assert litmus.read(OUTPUT) == ("Never", RACE)
+    assert litmus.read("Warning: File \"x.litmus\": unbound\n") is None
+
+
+@pytest.mark.parametrize("words, answers", [
+    (None, {"": NEVER, "without release": SOMETIMES, "without lock": ("Always", RACE), "even without a": NEVER}),
+    ("can happen", {"": SOMETIMES, "without release": SOMETIMES}),
+    ("can happen even without wmb", {"": NEVER, "without release": SOMETIMES, "even without wmb": SOMETIMES}),
+    ("without release it does not happen", {"": NEVER, "without release": NEVER}),
+    ("data-race", {"": ("Never", RACE), "without release": SOMETIMES}),
+    ("nothing shows", {"": NEVER, "even without wmb": NEVER}),
+])
+def test_verdicts(words, answers):
+    wrong = litmus.judge(answers)
+    assert len(wrong) == bool(words) and all(words in line for line in wrong)
+
+
+@pytest.mark.parametrize("words, file, old, new", [
+    (None, "rust/kernel/one.rs", "", ""),
+    ("one.rs has 3 ordered and 2 relaxed accesses, not 2 and 2", "rust/kernel/one.rs", "fn give", "fn get(&self) { self.0.load(Acquire) }\nfn give"),
+    ("two.c has 1 ordered and 1 relaxed", "rust/kernel_ext/two.c", "\tsmp_mb();\n", ""),
+    ("no row for drivers/android/none.rs", "drivers/android/none.rs", "Command::Acquire", "a.load(Relaxed)"),
+    ("none.rs is not there, or orders nothing", "docs/ordering.md", "|--:|--:|\n", "|--:|--:|\n| `drivers/android/none.rs` | 0 | 1 |\n"),
+    ("one.rs is in the table only", "docs/ordering.md", "`rust/kernel/one.rs:give`", "it"),
+    ("names no passed-on.litmus", "docs/ordering.md", "[passed-on](../tests/litmus/passed-on.litmus)", "–"),
+    ("does not say which functions it models", "tests/litmus/passed-on.litmus", "Models: `rust/kernel/one.rs:give` (P0)", "Models: one who gives"),
+])
+def test_the_document_says_what_the_sources_do(tmp_path, words, file, old, new):
+    for name, text in SOURCES.items():
+        assert name != file or old in text
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text.replace(old, new) if name == file and old else text)
+    wrong = litmus.complaints(tmp_path)
+    # A file without a row is not in the prose either.
+    assert words in wrong[0] and len(wrong) == 1 + words.startswith("no row") if words else wrong == []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """How what bpftrace prints is compared with the document, and what a trace of Perfetto's has to have."""
 
-import unittest
+import pytest
 
 from . import bpftrace, examples, perfetto
 
@@ -59,39 +59,28 @@ PACKET = """packet {
 """
 
 
-class Bpftrace(unittest.TestCase):
-    def test_numbers_and_bars_are_not_compared(self):
-        self.assertEqual(bpftrace.kinds(HISTOGRAM), {"@us[#, contract]:", "[#, #) # |"})
-        self.assertNotEqual(bpftrace.kinds(HISTOGRAM), bpftrace.kinds(HISTOGRAM.replace("us", "ms")))
-
-    def test_the_document_has_what_is_compared(self):
-        found = bpftrace.blocks(examples.text())
-        self.assertEqual(len(found), 3)
-        self.assertTrue(all(commands.startswith("bpftrace -e ") and printed for _, commands, printed in found))
-
-    def test_a_block_that_prints_nothing_is_wrong(self):
-        count, wrong = bpftrace.judge("--- begin 0\n--- end 0\n")
-        self.assertEqual((count, len(wrong)), (3, 3))
+def test_numbers_and_bars_are_not_compared():
+    assert bpftrace.kinds(HISTOGRAM) == {"@us[#, contract]:", "[#, #) # |"} != bpftrace.kinds(HISTOGRAM.replace("us", "ms"))
 
 
-class Perfetto(unittest.TestCase):
-    def test_whole(self):
-        self.assertEqual(perfetto.judge(PACKET), (1, []))
-
-    def test_what_is_wrong(self):
-        for before, after, said in (
-            ("        code: 0\n", "", "2 of 2 binder_transaction lack"),
-            ("debug_id: 4\n      }\n      binder_transaction_alloc", "debug_id: 9\n      }\n      binder_transaction_alloc",
-             "taken and not sent"),
-            ("reply: 1", "reply: 0", "no reply"),
-            ("overrun: 0", "overrun: 3", "the recorder says overrun: 3"),
-            ("binder_return", "binder_elsewhere", "no binder_return"),
-        ):
-            with self.subTest(said):
-                _, wrong = perfetto.judge(PACKET.replace(before, after))
-                self.assertEqual(len(wrong), 1, wrong)
-                self.assertTrue(wrong[0].startswith(said), wrong)
+def test_the_document_has_what_is_compared():
+    found = bpftrace.blocks(examples.text())
+    assert len(found) == 3 and all(commands.startswith("bpftrace -e ") and printed for _, commands, printed in found)
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_a_block_that_prints_nothing_is_wrong():
+    count, wrong = bpftrace.judge("--- begin 0\n--- end 0\n")
+    assert (count, len(wrong)) == (3, 3)
+
+
+@pytest.mark.parametrize("before, after, said", [
+    ("        code: 0\n", "", "2 of 2 binder_transaction lack"),
+    ("debug_id: 4\n      }\n      binder_transaction_alloc", "debug_id: 9\n      }\n      binder_transaction_alloc", "taken and not sent"),
+    ("reply: 1", "reply: 0", "no reply"),
+    ("overrun: 0", "overrun: 3", "the recorder says overrun: 3"),
+    ("binder_return", "binder_elsewhere", "no binder_return"),
+])
+def test_what_a_trace_has_to_have(before, after, said):
+    assert perfetto.judge(PACKET) == (1, [])
+    _, [wrong] = perfetto.judge(PACKET.replace(before, after))
+    assert wrong.startswith(said)

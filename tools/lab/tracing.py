@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The driver's trace events next to the C driver's: their formats, what they say of the same scenes, and their cost."""
+"""The driver's trace events next to the C driver's: their formats, and what they say of the same scenes."""
 
 import difflib
-import json
 import re
 
-from . import bench, cache, foreign, guest, kernel, programs, say
+from . import foreign, guest, programs
 from .versions import PINNED
 
-# A kernel in which both drivers are modules, one that watches memory, and one whose instructions are counted.
-GUEST, WATCHED, COUNTED = "um", "x86_64-debug", "x86_64"
-# The events that tell calls from their sending to their end.
-CALLS = "binder_transaction*"
+# A kernel in which both drivers are modules, and one that watches memory.
+GUEST = "um"
 EVENTS = 31
 # What no scene that both drivers play can show: where the C driver's event is read, the kernel warns of its pointer.
 UNSEEN = {"binder_netlink_report"}
@@ -97,32 +94,3 @@ def judge(c, ours):
     seen = {line.split()[0] for lines in scenes.values() for line in lines if line}
     wrong += [f"{event} is in no scene" for event in sorted(formats - seen - UNSEEN)]
     return len(formats) + len(scenes), wrong
-
-
-def cost(driver, events):
-    """Instructions of one null call through a driver while these of its events are on; none if there are none to name."""
-    program = programs.build(bench.CRATE)
-    argv = ["/lab/traced", *(["-e", events] if events else []), "/lab/binder-bench", "throughput", "--count", "--driver", driver,
-            "--sizes", "0", "--pairs", "1", "--carriers", "binder", "--output", "/out/result.json"]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": program}, icount=True, timeout=300)
-    with say.Step(f"a null call through {driver}, on: {events or 'no event'}") as step:
-        result = guest.run(kernel.build(COUNTED), job, step.hear)
-    if not result.good or "result.json" not in result.files:
-        raise say.LabError(f"{driver} cannot be measured: {'; '.join(result.problems) or result.output[-300:]}")
-    cell, = json.loads(result.files["result.json"])["cells"]
-    return cell["measured"]["count"]["instructions"]
-
-
-def cost_next_to_c():
-    """(what was measured, what is wrong): with calls traced, ours may cost no more than the C driver does then."""
-    c, ours = _cost_of_c(CALLS), cost("rust", CALLS)
-    say.note(f"    a null call with {CALLS} on: C {c:.1f} instructions, ours {ours:.1f}, {ours / c:.4f} of it")
-    return 1, [f"a null call takes {ours:.0f} instructions, the C driver's {c:.0f}"] if ours > c else []
-
-
-def _cost_of_c(events):
-    """It changes with the kernel and with binder-bench only."""
-    program = programs.build(bench.CRATE)
-    key = cache.key(str(kernel.build(COUNTED).folder), cache.content(program), events)
-    made = cache.entry(f"bench/c-traced-{key}", lambda part: part.write_text(str(cost("c", events))))
-    return float(made.read_text())

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the result files of binder-bench say, in the shape that figures need.
-
-Merging, ratios and their intervals come from `binder-bench report --json`: how to judge is written once, there.
-What is read from the files themselves are histograms and the spread over boots.
+"""What was measured, by names. Merging, ratios and their intervals come from `binder-bench report --json`: how to judge is written once,
+there.
 """
 
-import collections
 import dataclasses
 import json
 import re
-import statistics
 import subprocess
 
 from lab import say
 
-BASE = "c"
+NAMES = {"c": "C", "rust": "Rust Binder", "upstream": "upstream Rust"}
 _ORDER = ("throughput", "rpc", "oneway", "nested", "fanin", "objects", "fds", "handles", "freeze", "death", "spam")
 
 
@@ -66,97 +62,15 @@ def bytes_name(size):
     return f"{size} B"
 
 
-@dataclasses.dataclass
-class Results:
-    """All files, and what binder-bench makes of them together."""
-
-    paths: list
-    files: list
-    latency: dict
-    counts: dict
-    memory: dict
-    growth: dict
-    remarks: list
-
-    def drivers(self):
-        """Drivers that were measured, C first, then ours."""
-        found = {file["driver"] for file in self.files}
-        return [d for d in (BASE, "rust", "upstream") if d in found] + sorted(found - {BASE, "rust", "upstream"})
-
-    def workloads(self):
-        return {cell.workload for cell, _ in [*self.latency, *self.counts]}
-
-
-def load(program, paths):
-    """Read the result files at `paths`; `program` is binder-bench."""
-    merged = json.loads(_report(program, "--json", paths))
-    rows = {kind: {(Cell.of(row), _who(row["subject"])): row for row in merged[kind]}
-            for kind in ("latency", "counts", "memory", "growth")}
-    files = [json.loads(path.read_text()) for path in paths]
-    return Results(list(paths), files, rows["latency"], rows["counts"], rows["memory"], rows["growth"],
-                   merged["remarks"])
-
-
-def rfc_tables(program, paths):
-    """AOSP's tables as the RFC of Rust Binder had them, as text."""
-    return _report(program, "--rfc", paths)
-
-
-def _report(program, option, paths):
-    done = subprocess.run([str(a) for a in (program, "report", option, *paths)], text=True, capture_output=True)
+def report(program, paths):
+    """What binder-bench makes of result files together: {kind: {(cell, who): row}}."""
+    done = subprocess.run([str(word) for word in (program, "report", "--json", *paths)], text=True, capture_output=True)
     if done.returncode:
         raise say.LabError(f"binder-bench cannot use the results, measure again (`make bench`): {done.stderr.strip()}")
-    return done.stdout
+    merged = json.loads(done.stdout)
+    return {kind: {(Cell.of(row), next(iter(row["subject"].values()))): row for row in merged[kind]} for kind in ("latency", "growth")}
 
 
-def _who(subject):
-    return next(iter(subject.values()))
-
-
-def _measured(results, kind):
-    """(cell, who, what was measured) of every file."""
-    for file in results.files:
-        for fields in file["cells"]:
-            if kind in fields["measured"]:
-                carrier = fields["carrier"]
-                who = file["driver"] if carrier == "binder" else carrier
-                yield Cell.of(fields), who, fields["measured"][kind]
-
-
-def boots(results, figure):
-    """{(cell, who): (middle, least, most)} of boots, in µs; a boot stands for the median of its blocks' `figure`."""
-    found = collections.defaultdict(list)
-    for cell, who, latency in _measured(results, "latency"):
-        if latency["blocks"]:
-            found[cell, who].append(statistics.median(b[figure] for b in latency["blocks"]) / 1000)
-    return {key: (statistics.median(values), min(values), max(values)) for key, values in found.items()}
-
-
-def percentiles(results, wanted, least=1e-5):
-    """{who: [(fraction of calls at or below, µs)]} of one cell, all boots together, up to where `least` of
-    the calls, and ten of them, are left."""
-    sums = collections.defaultdict(collections.Counter)
-    for cell, who, latency in _measured(results, "latency"):
-        if cell == wanted:
-            sums[who].update(dict(map(tuple, latency["histogram"])))
-    curves = {}
-    for who, histogram in sums.items():
-        total, seen, points = sum(histogram.values()), 0, []
-        for value in sorted(histogram):
-            below, seen = seen, seen + histogram[value]
-            if total - below < max(10, least * total):
-                break
-            points.append((below / total, value / 1000))
-        curves[who] = points
-    return curves
-
-
-def environment(results):
-    """Facts about the boots that are the same in all files, by name, and those that are not as a list."""
-    facts = collections.defaultdict(list)
-    for file in results.files:
-        for name, value in file["environment"].items():
-            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            if text not in facts[name]:
-                facts[name].append(text)
-    return {name: " / ".join(values) for name, values in facts.items() if name != "boot_id"}
+def ordered(rows):
+    """The cells of {(cell, who): row}, in their order."""
+    return sorted({cell for cell, _ in rows}, key=lambda cell: cell.order)

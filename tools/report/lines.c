@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A QEMU TCG plugin: the cache lines that move between the guest's CPUs in the windows that tools/binder-bench measures, which
- * code moves them, how often the kernel turns round while it waits for a lock, and how long spin locks are held.
+ * code moves them, and how often the kernel turns round while it waits for a lock.
  *
  * Every access to memory goes through a model of caches (caches.h), by its physical address. When all windows of one thing
  * that is measured are done, the plugin writes
  *
  *	chain ID CALLER PLACE			the chain CALLER, and then a call at PLACE; chain 0 has no call
  *	event KIND WHAT AT CHAIN ADDRESS TIMES	what the instruction at ADDRESS did to a line, in all windows of a kind
- *	mapped AT ADDRESS			by which virtual address that instruction uses it
- *	hold KIND CHAIN TIMES INSTRUCTIONS LONGEST	spin locks taken by the last call of a chain, until they are given back
  *	unknown ACCESSES			whose physical address QEMU did not tell
  *	end
  *
  * AT is the physical address that was accessed. KIND is short or long. WHAT is read (of a line that another CPU has changed), write (of a line that others have), locked
  * (an operation with LOCK on a line that another CPU was the last to write), or pause (PAUSE, in the kernel: one turn of
- * a loop that waits; there AT is 0). What user space does has chain 0. A hold counts the instructions that its CPU executes, in whole blocks.
+ * a loop that waits; there AT is 0). What user space does has chain 0.
  *
  * Under -icount QEMU would let a CPU run until its timer comes. Here CPUs take turns after some instructions, a number that is
  * drawn anew for each turn, always the same numbers for a SEED; and at each PAUSE, which is QEMU's doing.
@@ -24,9 +22,7 @@
  * store buffers. Of an access that lies in two pages only the first is seen.
  *
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o lines.so lines.c
- *	qemu-system-x86_64 ... -plugin ./lines.so,out=FILE,locks=FROM-TO,turn=INSTRUCTIONS,seed=SEED
- *
- * FROM and TO are where the kernel's functions for spin locks are (__lock_text_start, __lock_text_end), in hexadecimal.
+ *	qemu-system-x86_64 ... -plugin ./lines.so,out=FILE,turn=INSTRUCTIONS,seed=SEED
  */
 #include "caches.h"
 #include "stacks.h"
@@ -40,48 +36,21 @@ struct place {
 	uint64_t address;
 	bool kernel;
 	bool locks;
-	/* In one of the kernel's functions for spin locks. */
-	bool of_lock;
 };
 
 /* What one instruction did at one address within one chain. */
 struct tally {
 	enum what what;
 	uint64_t at;
-	uint64_t mapped;
 	struct chain *chain;
 	uint64_t address;
 	uint64_t times[KINDS];
 	struct tally *next;
 };
 
-/* Locks that were taken by one call within one chain. */
-struct holds {
-	struct chain *chain;
-	uint64_t times[KINDS], instructions[KINDS], longest[KINDS];
-	struct holds *next;
-};
-
-/* A lock that a CPU has, or is trying to get. */
-struct lock {
-	uint64_t address;
-	struct chain *chain;
-	uint64_t since;
-};
-
-#define HELD 16
-struct cpu {
-	uint64_t executed;
-	struct lock tried;
-	struct lock held[HELD];
-};
-
 #define BUCKETS (1 << 16)
 static struct tally *tallies[BUCKETS];
-static struct holds *holds[BUCKETS];
-static struct cpu cpus[CPUS];
 
-static uint64_t locks_from, locks_to;
 static uint64_t usual_turn, random_state = 1;
 static uint64_t left_of_turn;
 static unsigned int whose_turn;
@@ -107,7 +76,7 @@ static size_t bucket_of(uint64_t one, uint64_t other)
 	return ((one * 0x9e3779b97f4a7c15u ^ other) * 0x9e3779b97f4a7c15u) >> 48;
 }
 
-static void count(enum what what, uint64_t at, uint64_t mapped, struct chain *chain, uint64_t address)
+static void count(enum what what, uint64_t at, struct chain *chain, uint64_t address)
 {
 	struct tally **bucket, *tally;
 
@@ -122,7 +91,6 @@ static void count(enum what what, uint64_t at, uint64_t mapped, struct chain *ch
 		*tally = (struct tally){
 			.what = what,
 			.at = at,
-			.mapped = mapped,
 			.chain = chain,
 			.address = address,
 			.next = *bucket,
@@ -132,79 +100,7 @@ static void count(enum what what, uint64_t at, uint64_t mapped, struct chain *ch
 	tally->times[kind]++;
 }
 
-static void count_hold(struct chain *chain, uint64_t instructions)
-{
-	struct holds **bucket, *those;
-
-	if (!counting())
-		return;
-	bucket = &holds[bucket_of((uintptr_t)chain, 0)];
-	for (those = *bucket; those && those->chain != chain; those = those->next)
-		;
-	if (!those) {
-		those = make(sizeof(*those));
-		those->chain = chain;
-		those->next = *bucket;
-		*bucket = those;
-	}
-	those->times[kind]++;
-	those->instructions[kind] += instructions;
-	if (instructions > those->longest[kind])
-		those->longest[kind] = instructions;
-}
-
-/* The lock is taken when the function that tries to take it has returned. */
-static void take(struct cpu *cpu, struct chain *now, uint64_t executed_before)
-{
-	struct lock *free = &cpu->held[0];
-
-	if (now != cpu->tried.chain->caller)
-		return;
-	for (struct lock *lock = cpu->held; lock < cpu->held + HELD; lock++) {
-		if (lock->address == cpu->tried.address) {
-			free = lock;
-			break;
-		}
-		/* One that was never seen to be given back, such as one that was not had after all, makes room. */
-		if (lock->since < free->since)
-			free = lock;
-	}
-	*free = cpu->tried;
-	free->since = executed_before;
-	cpu->tried.address = 0;
-}
-
-static void give_back(struct cpu *cpu, uint64_t address)
-{
-	for (struct lock *lock = cpu->held; lock < cpu->held + HELD; lock++)
-		if (lock->address == address) {
-			count_hold(lock->chain, cpu->executed - lock->since);
-			*lock = (struct lock){ 0 };
-		}
-}
-
-static bool within(const struct chain *chain, const struct chain *outer)
-{
-	while (chain && chain != outer)
-		chain = chain->caller;
-	return chain;
-}
-
-/*
- * Locks are taken by operations with LOCK, and given back by a byte. What else is done to a lock before it is had, by functions that
- * the one that takes it calls, is part of that.
- */
-static void use_lock(unsigned int cpu, uint32_t info, uint64_t address, const struct place *place)
-{
-	struct lock *tried = &cpus[cpu].tried;
-
-	if (place->locks && current[cpu] != &outermost && !(tried->address && within(current[cpu], tried->chain)))
-		*tried = (struct lock){ address, current[cpu], 0 };
-	else if (qemu_plugin_mem_is_store(info) && !qemu_plugin_mem_size_shift(info))
-		give_back(&cpus[cpu], address);
-}
-
-static void use_line(unsigned int cpu, uint64_t physical, uint64_t address, bool writes, const struct place *place)
+static void use_line(unsigned int cpu, uint64_t physical, bool writes, const struct place *place)
 {
 	struct chain *chain = place->kernel ? current[cpu] : &outermost;
 	struct line *line = line_of(physical >> LINE_SHIFT);
@@ -216,11 +112,11 @@ static void use_line(unsigned int cpu, uint64_t physical, uint64_t address, bool
 	}
 	moved = use(line, cpu, writes, place->locks);
 	if (moved.read)
-		count(READ, physical, address, chain, place->address);
+		count(READ, physical, chain, place->address);
 	if (moved.written)
-		count(WRITE, physical, address, chain, place->address);
+		count(WRITE, physical, chain, place->address);
 	if (moved.locked)
-		count(LOCKED, physical, address, chain, place->address);
+		count(LOCKED, physical, chain, place->address);
 }
 
 static void accessed(unsigned int cpu, uint32_t info, uint64_t address, void *data)
@@ -242,16 +138,14 @@ static void accessed(unsigned int cpu, uint32_t info, uint64_t address, void *da
 	first = qemu_plugin_hwaddr_phys_addr(hardware);
 	last = first + ((uint64_t)1 << qemu_plugin_mem_size_shift(info)) - 1;
 	writes = qemu_plugin_mem_is_store(info);
-	use_line(cpu, first, address, writes, place);
+	use_line(cpu, first, writes, place);
 	if (first >> LINE_SHIFT != last >> LINE_SHIFT && first >> PAGE_SHIFT == last >> PAGE_SHIFT)
-		use_line(cpu, last, address + last - first, writes, place);
-	if (place->of_lock)
-		use_lock(cpu, info, first, place);
+		use_line(cpu, last, writes, place);
 }
 
 static void paused(unsigned int cpu, void *data)
 {
-	count(PAUSE, 0, 0, current[cpu], (uint64_t)(uintptr_t)data);
+	count(PAUSE, 0, current[cpu], (uint64_t)(uintptr_t)data);
 }
 
 /* From half to one and a half times the usual one, by a generator of Marsaglia's. */
@@ -283,9 +177,6 @@ static void executed(unsigned int cpu, void *data)
 
 	if (!following)
 		return;
-	if (cpus[cpu].tried.address)
-		take(&cpus[cpu], current[cpu], cpus[cpu].executed);
-	cpus[cpu].executed += instructions;
 	take_turns(cpu, instructions);
 }
 
@@ -316,18 +207,7 @@ static void write_tally(struct tally *tally)
 		if (tally->times[k])
 			fprintf(out, "event %s %s %" PRIx64 " %u %016" PRIx64 " %" PRIu64 "\n", kind_names[k], names[tally->what],
 				tally->at, tally->chain->id, tally->address, tally->times[k]);
-	if (tally->what != PAUSE && (tally->times[SHORT] || tally->times[LONG]))
-		fprintf(out, "mapped %" PRIx64 " %016" PRIx64 "\n", tally->at, tally->mapped);
 	memset(tally->times, 0, sizeof(tally->times));
-}
-
-static void write_holds(struct holds *those)
-{
-	for (int k = 0; k < KINDS; k++)
-		if (those->times[k])
-			fprintf(out, "hold %s %u %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", kind_names[k], those->chain->id,
-				those->times[k], those->instructions[k], those->longest[k]);
-	*those = (struct holds){ .chain = those->chain, .next = those->next };
 }
 
 static void windows_end(unsigned int cpu, void *data)
@@ -335,12 +215,9 @@ static void windows_end(unsigned int cpu, void *data)
 	(void)cpu;
 	(void)data;
 	write_chains(out, &outermost);
-	for (size_t i = 0; i < BUCKETS; i++) {
+	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct tally *tally = tallies[i]; tally; tally = tally->next)
 			write_tally(tally);
-		for (struct holds *those = holds[i]; those; those = those->next)
-			write_holds(those);
-	}
 	fprintf(out, "unknown %" PRIu64 "\nend\n", unknown);
 	fflush(out);
 	kind = NEITHER;
@@ -366,7 +243,6 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.address = address,
 			.kernel = kernel,
 			.locks = is.locked || is.exchange,
-			.of_lock = locks_from <= address && address < locks_to,
 		};
 		qemu_plugin_register_vcpu_mem_cb(insn, accessed, CB_NO_REGS, MEM_ANY, &places[i]);
 		if (kernel && is.pause)
@@ -398,12 +274,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info
 			usual_turn = strtoull(value, NULL, 10);
 		else if ((value = option(argv[i], "seed")))
 			random_state = strtoull(value, NULL, 10);
-		else if ((value = option(argv[i], "locks")))
-			sscanf(value, "%" SCNx64 "-%" SCNx64, &locks_from, &locks_to);
 	}
 	out = output(argc, argv);
-	if (!out || !usual_turn || !random_state || !locks_to) {
-		fprintf(stderr, "lines: say out=FILE,locks=FROM-TO,turn=INSTRUCTIONS,seed=SEED\n");
+	if (!out || !usual_turn || !random_state) {
+		fprintf(stderr, "lines: say out=FILE,turn=INSTRUCTIONS,seed=SEED\n");
 		return 1;
 	}
 	if (!qemu_get_cpu || !cpu_exit) {

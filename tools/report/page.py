@@ -1,108 +1,114 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One HTML file that needs nothing else: figures inline, results and flame graphs embedded."""
+"""The page that `make bench` makes of what was measured, one HTML file that needs nothing else, and its tables for documents."""
 
-import base64
-import gzip
+import collections
 import html
-import pathlib
-import re
 
-from . import figures, flame
+from . import charts, data
+from .charts import number
 
-# A longer table is shown when asked for.
+# A table is (headers, rows of texts); `words` are the columns that are no numbers.
+Table = collections.namedtuple("Table", "headers rows words", defaults=((0,),))
+Section = collections.namedtuple("Section", "anchor title note charts table", defaults=((), None))
+# A longer table is shown on demand.
 _FEW = 50
-HERE = pathlib.Path(__file__).resolve().parent
-_METHOD = (
-    "Each driver is booted in turn, again and again, and every operation is measured in short blocks in shuffled order, "
-    "so that whatever disturbs the machine disturbs all alike; no winner is named where the 95 % interval contains 1. "
-    "Instructions are counted by the guest's own clock under <code>qemu -icount</code>, where they are the same in every "
-    "run; they are not time, but they show a difference of a hundredth that no shared machine's clock can."
-)
+_CSS = """
+* { box-sizing: border-box; }
+html { background: PAPER; color: INK; font: 15px/1.5 system-ui, sans-serif; color-scheme: light dark; }
+@media (prefers-color-scheme: dark) { html { background: DARK; color: LIGHT; } }
+main { max-width: 1240px; margin: 0 auto; padding: 28px 20px 60px; }
+h1 { font-size: 26px; margin: 0; } h2 { font-size: 19px; margin: 34px 0 4px; }
+p { max-width: 75ch; } small, dt { opacity: .7; }
+.tiles { display: flex; flex-wrap: wrap; gap: 12px 40px; } .tiles b { display: block; font-size: 26px; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 18px; align-items: start; }
+svg { width: 100%; height: auto; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
+th, td { padding: 3px 14px 3px 0; text-align: left; white-space: nowrap; border-bottom: 1px solid #8884; }
+.number { text-align: right; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 18px; font-size: 14px; } dd { margin: 0; }
+"""
 
 
-def render(shown, tiles, facts, flames, raw):
-    """The page. `tiles` are (figure, what it is, remark), `facts` (name, value), `flames` {driver: SVG},
-    `raw` {file name: bytes}."""
-    body = [_header(facts), _tiles(tiles), _contents(shown)]
-    body += [_section(section, flames) for section in shown]
-    body += [_facts(facts), _raw(raw)]
-    css = figures.theme(":root") + (HERE / "page.css").read_text()
-    return (
-        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
-        "<meta name=viewport content='width=device-width, initial-scale=1'>\n"
-        "<meta name=color-scheme content='light dark'>\n<title>Binder drivers, measured</title>\n"
-        f"<style>{css}</style>\n<main>\n" + "\n".join(body) + "\n</main>\n</html>\n"
-    )
+def render(sections, tiles, facts):
+    """The page. `tiles` are (figure, what it is, remark), `facts` (name, value)."""
+    (paper, dark), (ink, light) = charts.PALETTE["paper"], charts.PALETTE["ink"]
+    css = _CSS.replace("PAPER", paper).replace("DARK", dark).replace("INK", ink).replace("LIGHT", light)
+    tiled = "".join(f"<div><b>{html.escape(figure)}</b>{html.escape(what)}<br><small>{html.escape(remark)}</small></div>"
+                    for figure, what, remark in tiles)
+    told = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in facts)
+    return ("<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content='width=device-width, initial-scale=1'>\n"
+            f"<title>Binder drivers, measured</title>\n<style>{css}</style>\n<main>\n<h1>Binder drivers, measured</h1>\n"
+            f"<div class=tiles>{tiled}</div>\n" + "\n".join(map(_section, sections)) +
+            f"\n<section id=facts><h2>Machine and method</h2><dl>{told}</dl><p>Measure again: <code>make bench</code>. "
+            "How: <code>docs/measuring.md</code>.</p></section>\n</main>\n</html>\n")
 
 
-def _header(facts):
-    known = dict(facts)
-    line = " · ".join(known[name] for name in ("our driver", "guest kernel", "processor", "measured") if name in known)
-    keys = "".join(f"<span class='key {who}'>{name}</span>" for who, name in figures.NAMES.items())
-    return (f"<header><h1>Binder drivers, measured</h1><p class=muted>{html.escape(line)}</p>"
-            f"<p class=keys>{keys}<span class='key yardstick'>yardsticks</span></p></header>")
-
-
-def _tiles(tiles):
-    return "<div class=tiles>" + "".join(
-        f"<div><b>{value}</b><span>{what}</span><small>{remark}</small></div>" for value, what, remark in tiles
-    ) + "</div>"
-
-
-def _contents(shown):
-    links = [(s.anchor, s.title) for s in shown] + [("facts", "Machine and method"), ("raw", "Raw data")]
-    return "<nav>" + "".join(f"<a href='#{anchor}'>{title}</a>" for anchor, title in links) + "</nav>"
-
-
-def _section(section, flames):
-    parts = [f"<section id={section.anchor}><h2>{section.title}</h2><p>{section.note}</p>"]
-    numbers = ""
+def _section(section):
+    table = ""
     if section.table:
         shown = "open" if len(section.table.rows) <= _FEW else ""
-        numbers = f"<details {shown}><summary>The numbers</summary>{table(section.table)}</details>"
-    panels = [f"<figure>{figures.svg([panel])}</figure>" for figure in section.figures for panel in figure.panels]
-    parts.append(f"<div class=panels>{''.join(panels)}{numbers}</div>")
-    if section.flames:
-        keys = (f"<span><i style='background:{flame.shade(kind)}'></i>{kind}</span>" for kind in flame.LEGEND)
-        parts.append(f"<p class=shades>{''.join(keys)}</p>")
-    for who in section.flames:
-        if who in flames:
-            height = re.search(r'height="(\d+)"', flames[who]).group(1)
-            source = base64.b64encode(flames[who].encode()).decode()
-            parts.append(f"<h3>{figures.NAMES[who]}</h3><iframe class=flame title='Flame graph, {figures.NAMES[who]}' "
-                         f"height={height} src='data:image/svg+xml;base64,{source}'></iframe>")
-    if section.text:
-        parts.append(f"<details><summary>The tables</summary><pre>{html.escape(section.text)}</pre></details>")
-    return "\n".join([*parts, "</section>"])
+        table = f"<details {shown}><summary>The numbers</summary>{_table(section.table)}</details>"
+    drawn = "".join(f"<figure>{chart}</figure>" for chart in section.charts)
+    return (f"<section id={section.anchor}><h2>{html.escape(section.title)}</h2><p>{html.escape(section.note)}</p>"
+            f"<div class=charts>{drawn}</div>{table}</section>")
 
 
-def table(what):
-    """A table that scrolls alone where the page is too narrow for it."""
+def _table(table):
     def row(cells, tag):
-        return "<tr>" + "".join(f"<{tag}{'' if i in what.words else ' class=number'}>{html.escape(c)}</{tag}>"
-                                for i, c in enumerate(cells)) + "</tr>"
-    rows = "".join(row(cells, "td") for cells in what.rows)
-    return f"<div class=scroll><table><thead>{row(what.headers, 'th')}</thead><tbody>{rows}</tbody></table></div>"
+        return "<tr>" + "".join(f"<{tag}{'' if index in table.words else ' class=number'}>{html.escape(cell)}</{tag}>"
+                                for index, cell in enumerate(cells)) + "</tr>"
+    rows = "".join(row(cells, "td") for cells in table.rows)
+    return f"<div class=scroll><table><thead>{row(table.headers, 'th')}</thead><tbody>{rows}</tbody></table></div>"
 
 
-def _facts(facts):
-    rows = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in facts)
-    return (f"<section id=facts><h2>Machine and method</h2><p>{_METHOD}</p><dl>{rows}</dl>"
-            "<p>Measure again: <code>make bench</code>. How it is done: <code>docs/measuring.md</code>.</p></section>")
-
-
-def _raw(raw):
-    links = "".join(
-        f"<a download='{name}.gz' href='data:application/gzip;base64,"
-        f"{base64.b64encode(gzip.compress(content, mtime=0)).decode()}'>{name}</a> "
-        for name, content in raw.items())
-    return ("<section id=raw><h2>Raw data</h2><p>Everything above was drawn from these files, which are in this page "
-            f"(JSON, gzip; <code>binder-bench schema</code> explains them).</p><p class=raw>{links}</p></section>")
-
-
-def markdown(what):
-    """A table for the docs."""
+def markdown(table):
+    """A table for documents."""
     line = lambda cells: "| " + " | ".join(cells) + " |"
-    rule = "|" + "|".join("---" if i in what.words else "--:" for i in range(len(what.headers))) + "|"
-    return "\n".join([line(what.headers), rule, *map(line, what.rows)]) + "\n"
+    rule = "|" + "|".join("---" if index in table.words else "--:" for index in range(len(table.headers))) + "|"
+    return "\n".join([line(table.headers), rule, *map(line, table.rows)]) + "\n"
 
+
+def plain(table):
+    """A table for terminals: the first column to the left, all others to the right, or to the left if they are words."""
+    widths = [max(len(cells[index]) for cells in [table.headers, *table.rows]) for index in range(len(table.headers))]
+    return ["  " + "  ".join(cell.ljust(width) if index in table.words else cell.rjust(width)
+                             for index, (cell, width) in enumerate(zip(cells, widths))).rstrip() for cells in [table.headers, *table.rows]]
+
+
+def counts(ours, base):
+    """Instructions and locked operations; both are {operation: [instructions, locked operations]}."""
+    rows = [[name, number(now[0]), number(was[0]), f"{now[0] / was[0]:.3f}", number(now[1]), number(was[1]), over(now[1], was[1])]
+            for name, now in ours.items() if (was := base.get(name))]
+    return Table(("operation", "instructions: ours", "C", "÷ C", "locked: ours", "C", "÷ C"), rows)
+
+
+def memory(ours, base):
+    """Bytes of one more object; both are {object: bytes}."""
+    return Table(("object", "bytes: ours", "C", "÷ C"),
+                 [[name, number(now), number(base[name]), f"{now / base[name]:.3f}"] for name, now in ours.items()])
+
+
+def times(latency):
+    """Medians of what drivers take, from the rows of `binder-bench report`."""
+    rows = []
+    for cell in data.ordered(latency):
+        of_c = latency.get((cell, "c"))
+        for who in ("rust", "upstream"):
+            row = latency.get((cell, who))
+            if of_c and row and row["ratios"]:
+                ratio = row["ratios"]["p50"]
+                rows.append([cell.label, data.NAMES[who], f"{row['p50_ns'] / 1000:.2f}", f"{of_c['p50_ns'] / 1000:.2f}", f"{row['p99_ns'] / 1000:.2f}",
+                             f"{ratio['point']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]", ratio["verdict"]])
+    return Table(("case", "driver", "p50 µs", "C's", "p99 µs", "p50 ÷ C [95 %]", "by median"), rows, (0, 1, 6))
+
+
+def yardsticks(latency):
+    """What the kernel charges anyone: medians of pipes, sockets and futexes, by size."""
+    rows = [[cell.label, who, f"{row['p50_ns'] / 1000:.2f}"] for cell in data.ordered(latency) for who in ("pipe", "seqpacket", "futex")
+            if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, who)))]
+    return Table(("case", "carrier", "p50 µs"), rows, (0, 1))
+
+
+def over(value, base):
+    return f"{value / base:.3f}" if base > 0.5 else "–"

@@ -18,7 +18,7 @@
  *
  *	INSTRUCTIONS PREEMPT_OFF PLACE IRQS_OFF PLACE	instructions, and addresses in the driver
  *
- * Meant for one CPU, and for the kernel of configs/x86_64.config.
+ * Meant for one CPU.
  *
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o stretches.so stretches.c
  *	qemu-system-x86_64 ... -plugin ./stretches.so,out=FILE,count=ADDRESS,entry=ADDRESS
@@ -27,7 +27,7 @@
  */
 #include "marks.h"
 
-/* Where the kernel puts modules; its own text is below. */
+/* The kernel's own text is below, and modules are above, wherever the kernel puts them. */
 #define MODULES 0xffffffffa0000000u
 
 /* Parts of __preempt_count: while it serves a soft interrupt, while it handles an interrupt. */

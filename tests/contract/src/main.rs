@@ -31,21 +31,18 @@ mod linger;
 mod load;
 mod loading;
 mod logs;
-mod mesh;
 mod netlink;
 mod news;
 mod ops;
 mod pages;
 mod pids;
 mod port;
-mod reading;
 mod rules;
 mod runner;
 mod scenes;
 mod scheduling;
 mod sg;
 mod shrinker;
-mod soak;
 mod stage;
 mod suite;
 mod tagging;
@@ -90,12 +87,10 @@ enum Command {
         /// The descriptor of a device
         device: Option<i32>,
     },
-    /// Load the driver with clients and servers, and kill them at random
-    Soak(soak::SoakArgs),
+    /// Load the driver with many processes that call each other, and check that nothing is lost
+    Load(load::LoadArgs),
     /// Put processes into a certain state, and run a program that looks at them
     Scene(scenes::SceneArgs),
-    /// Load the driver with many processes that call each other, and see that no call is refused
-    Mesh(mesh::MeshArgs),
     /// Play scenes with the driver's trace events on, and print what they say
     Trace(traced::TraceArgs),
     /// Make the scenes of the worked examples, and look at them
@@ -165,8 +160,7 @@ fn main() -> anyhow::Result<()> {
             agent::install_wake_up_handler(nix::sys::signal::SaFlags::empty());
             agent::serve_after_exec(channel, device);
         }
-        Command::Soak(args) => soak::run(&args)?,
-        Command::Mesh(args) => mesh::run(&args)?,
+        Command::Load(args) => load::run(&args)?,
         Command::Scene(args) => std::process::exit(scenes::run(&args)?),
         Command::Trace(args) => traced::run(&args)?,
         Command::Example(args) => examples::run(&args)?,

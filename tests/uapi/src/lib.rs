@@ -1,81 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a set of Binder UAPI headers says, as the C compiler understood it when this was built.
+//! Section 1 of the contract, as numbers: what our headers must say whatever the system's do.
 
-use std::collections::BTreeMap;
+/// Constants by name.
+pub const CONSTANTS: &[(&str, u64)] = &[
+    ("BINDER_WRITE_READ", 0xc030_6201),
+    ("BINDER_SET_IDLE_TIMEOUT", 0x4008_6203),
+    ("BINDER_SET_MAX_THREADS", 0x4004_6205),
+    ("BINDER_SET_IDLE_PRIORITY", 0x4004_6206),
+    ("BINDER_SET_CONTEXT_MGR", 0x4004_6207),
+    ("BINDER_THREAD_EXIT", 0x4004_6208),
+    ("BINDER_VERSION", 0xc004_6209),
+    ("BINDER_GET_NODE_DEBUG_INFO", 0xc018_620b),
+    ("BINDER_GET_NODE_INFO_FOR_REF", 0xc018_620c),
+    ("BINDER_SET_CONTEXT_MGR_EXT", 0x4018_620d),
+    ("BINDER_FREEZE", 0x400c_620e),
+    ("BINDER_GET_FROZEN_INFO", 0xc00c_620f),
+    ("BINDER_ENABLE_ONEWAY_SPAM_DETECTION", 0x4004_6210),
+    ("BINDER_GET_EXTENDED_ERROR", 0xc00c_6211),
+    ("BINDER_CTL_ADD", 0xc108_6201),
+    ("BC_TRANSACTION", 0x4040_6300),
+    ("BC_REPLY", 0x4040_6301),
+    ("BC_ACQUIRE_RESULT", 0x4004_6302),
+    ("BC_FREE_BUFFER", 0x4008_6303),
+    ("BC_INCREFS", 0x4004_6304),
+    ("BC_ACQUIRE", 0x4004_6305),
+    ("BC_RELEASE", 0x4004_6306),
+    ("BC_DECREFS", 0x4004_6307),
+    ("BC_INCREFS_DONE", 0x4010_6308),
+    ("BC_ACQUIRE_DONE", 0x4010_6309),
+    ("BC_ATTEMPT_ACQUIRE", 0x4008_630a),
+    ("BC_REGISTER_LOOPER", 0x0000_630b),
+    ("BC_ENTER_LOOPER", 0x0000_630c),
+    ("BC_EXIT_LOOPER", 0x0000_630d),
+    ("BC_REQUEST_DEATH_NOTIFICATION", 0x400c_630e),
+    ("BC_CLEAR_DEATH_NOTIFICATION", 0x400c_630f),
+    ("BC_DEAD_BINDER_DONE", 0x4008_6310),
+    ("BC_TRANSACTION_SG", 0x4048_6311),
+    ("BC_REPLY_SG", 0x4048_6312),
+    ("BC_REQUEST_FREEZE_NOTIFICATION", 0x400c_6313),
+    ("BC_CLEAR_FREEZE_NOTIFICATION", 0x400c_6314),
+    ("BC_FREEZE_NOTIFICATION_DONE", 0x4008_6315),
+    ("BR_ERROR", 0x8004_7200),
+    ("BR_OK", 0x0000_7201),
+    ("BR_TRANSACTION", 0x8040_7202),
+    ("BR_TRANSACTION_SEC_CTX", 0x8048_7202),
+    ("BR_REPLY", 0x8040_7203),
+    ("BR_ACQUIRE_RESULT", 0x8004_7204),
+    ("BR_ATTEMPT_ACQUIRE", 0x8018_720b),
+    ("BR_FINISHED", 0x0000_720e),
+    ("BR_DEAD_REPLY", 0x0000_7205),
+    ("BR_TRANSACTION_COMPLETE", 0x0000_7206),
+    ("BR_INCREFS", 0x8010_7207),
+    ("BR_ACQUIRE", 0x8010_7208),
+    ("BR_RELEASE", 0x8010_7209),
+    ("BR_DECREFS", 0x8010_720a),
+    ("BR_NOOP", 0x0000_720c),
+    ("BR_SPAWN_LOOPER", 0x0000_720d),
+    ("BR_DEAD_BINDER", 0x8008_720f),
+    ("BR_CLEAR_DEATH_NOTIFICATION_DONE", 0x8008_7210),
+    ("BR_FAILED_REPLY", 0x0000_7211),
+    ("BR_FROZEN_REPLY", 0x0000_7212),
+    ("BR_ONEWAY_SPAM_SUSPECT", 0x0000_7213),
+    ("BR_TRANSACTION_PENDING_FROZEN", 0x0000_7214),
+    ("BR_FROZEN_BINDER", 0x8010_7215),
+    ("BR_CLEAR_FREEZE_NOTIFICATION_DONE", 0x8008_7216),
+    ("BINDER_TYPE_BINDER", 0x7362_2a85),
+    ("BINDER_TYPE_WEAK_BINDER", 0x7762_2a85),
+    ("BINDER_TYPE_HANDLE", 0x7368_2a85),
+    ("BINDER_TYPE_WEAK_HANDLE", 0x7768_2a85),
+    ("BINDER_TYPE_FD", 0x6664_2a85),
+    ("BINDER_TYPE_FDA", 0x6664_6185),
+    ("BINDER_TYPE_PTR", 0x7074_2a85),
+    ("FLAT_BINDER_FLAG_PRIORITY_MASK", 0xff),
+    ("FLAT_BINDER_FLAG_ACCEPTS_FDS", 0x100),
+    ("FLAT_BINDER_FLAG_TXN_SECURITY_CTX", 0x1000),
+    ("BINDER_BUFFER_FLAG_HAS_PARENT", 1),
+    ("TF_ONE_WAY", 1),
+    ("TF_ROOT_OBJECT", 4),
+    ("TF_STATUS_CODE", 8),
+    ("TF_ACCEPT_FDS", 0x10),
+    ("TF_CLEAR_BUF", 0x20),
+    ("TF_UPDATE_TXN", 0x40),
+    ("BINDER_CURRENT_PROTOCOL_VERSION", 8),
+    ("BINDERFS_MAX_NAME", 255),
+    ("B_TYPE_LARGE", 0x85),
+];
 
-mod fields;
-pub use fields::FIELDS;
+/// Structs with their size, and their members down to integers, each with its offset.
+pub const STRUCTS: &[(&str, usize, &str)] = &[
+    ("binder_object_header", 4, "type 0"),
+    ("flat_binder_object", 24, "hdr.type 0, flags 4, binder 8, handle 8, cookie 16"),
+    ("binder_fd_object", 24, "hdr.type 0, pad_flags 4, pad_binder 8, fd 8, cookie 16"),
+    ("binder_buffer_object", 40, "hdr.type 0, flags 4, buffer 8, length 16, parent 24, parent_offset 32"),
+    ("binder_fd_array_object", 32, "hdr.type 0, pad 4, num_fds 8, parent 16, parent_offset 24"),
+    ("binder_write_read", 48, "write_size 0, write_consumed 8, write_buffer 16, read_size 24, read_consumed 32, read_buffer 40"),
+    ("binder_version", 4, "protocol_version 0"),
+    ("binder_node_debug_info", 24, "ptr 0, cookie 8, has_strong_ref 16, has_weak_ref 20"),
+    ("binder_node_info_for_ref", 24, "handle 0, strong_count 4, weak_count 8, reserved1 12, reserved2 16, reserved3 20"),
+    ("binder_freeze_info", 12, "pid 0, enable 4, timeout_ms 8"),
+    ("binder_frozen_status_info", 12, "pid 0, sync_recv 4, async_recv 8"),
+    ("binder_frozen_state_info", 16, "cookie 0, is_frozen 8, reserved 12"),
+    ("binder_extended_error", 12, "id 0, command 4, param 8"),
+    ("binder_transaction_data", 64, "target.handle 0, target.ptr 0, cookie 8, code 16, flags 20, sender_pid 24, sender_euid 28, data_size 32, offsets_size 40, data.ptr.buffer 48, data.ptr.offsets 56, data.buf[0] 48, data.buf[7] 55"),
+    ("binder_transaction_data_secctx", 72, "transaction_data.cookie 8, transaction_data.data.ptr.offsets 56, secctx 64"),
+    ("binder_transaction_data_sg", 72, "transaction_data.cookie 8, transaction_data.data.ptr.offsets 56, buffers_size 64"),
+    ("binder_ptr_cookie", 16, "ptr 0, cookie 8"),
+    ("binder_handle_cookie", 12, "handle 0, cookie 4"),
+    ("binder_pri_desc", 8, "priority 0, desc 4"),
+    ("binder_pri_ptr_cookie", 24, "priority 0, ptr 8, cookie 16"),
+    ("binderfs_device", 264, "name[0] 0, name[255] 255, major 256, minor 260"),
+];
 
-/// Where a struct's member lies and what fits in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    pub offset: usize,
-    pub size: usize,
-    pub signed: bool,
-}
-
-/// Size and alignment of a struct, and its members by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
-    pub size: usize,
-    pub align: usize,
-    pub fields: BTreeMap<&'static str, Field>,
-}
-
-/// Everything that a set of headers defines.
-#[derive(Debug, Default)]
-pub struct Abi {
-    pub constants: BTreeMap<&'static str, u64>,
-    pub structs: BTreeMap<&'static str, Layout>,
-}
-
-impl Abi {
-    /// The headers of this repository.
-    #[must_use]
-    pub fn ours() -> Self {
-        Self::parse(include_str!(concat!(env!("OUT_DIR"), "/ours.txt")))
-    }
-
-    /// The headers that the machine's C library comes with.
-    #[must_use]
-    pub fn of_system() -> Self {
-        Self::parse(include_str!(concat!(env!("OUT_DIR"), "/system.txt")))
-    }
-
-    fn parse(text: &'static str) -> Self {
-        let mut abi = Self::default();
-        for line in text.lines() {
-            let words: Vec<_> = line.split(' ').collect();
-            match words[..] {
-                ["const", name, value] => {
-                    let digits = value.trim_start_matches("0x");
-                    let value = u64::from_str_radix(digits, 16).expect("a number in hex");
-                    abi.constants.insert(name, value);
-                }
-                ["struct", name, size, align] => {
-                    let layout = abi.structs.entry(name).or_default();
-                    (layout.size, layout.align) = (number(size), number(align));
-                }
-                ["field", name, member, offset, size, signed] => {
-                    let field = Field {
-                        offset: number(offset),
-                        size: number(size),
-                        signed: signed == "1",
-                    };
-                    abi.structs
-                        .entry(name)
-                        .or_default()
-                        .fields
-                        .insert(member, field);
-                }
-                _ => panic!("the probe printed {line:?}"),
-            }
-        }
-        abi
-    }
-}
-
-fn number(word: &str) -> usize {
-    word.parse().expect("a decimal number")
+/// The members of a struct: name and offset of each.
+pub fn members(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let member = |member: &'_ str| member.rsplit_once(' ').expect("a name and a number");
+    text.split(", ").map(member).map(|(name, offset)| (name, offset.parse().expect("a number")))
 }

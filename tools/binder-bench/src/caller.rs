@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The measured loops, written once for all workloads.
 
-use nix::time::clock_gettime;
 use nix::time::ClockId;
 
-use crate::clock::Clock;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
+use crate::clock::{nanoseconds, Clock};
+use crate::error::{Context, Error, Result};
 use crate::marks;
-use crate::order::Answer;
-use crate::order::Limit;
-use crate::order::Order;
-use crate::order::Samples;
-use crate::order::Setting;
-use crate::workers::Control;
+use crate::workers::{Answer, Control, Limit, Order, Samples, Setting};
 
 /// Room for the samples of one block: more than a block of ten seconds has.
 pub const ROOM: usize = 1 << 20;
@@ -25,7 +17,9 @@ pub trait Caller {
     const PREPARES: bool = false;
 
     /// From now on calls are like this.
-    fn set(&mut self, setting: Setting) -> Result<()>;
+    fn set(&mut self, _setting: Setting) -> Result<()> {
+        Ok(())
+    }
 
     /// What must be done before each call and is not measured.
     fn prepare(&mut self) -> Result<()> {
@@ -39,7 +33,7 @@ pub trait Caller {
 /// Runs a client: waits for an order, calls, reports, for ever.
 pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock) -> Result<()> {
     let mut samples = Samples { ticks: Vec::with_capacity(ROOM), ..Default::default() };
-    control.answer(&Answer::Ready)?;
+    control.ready()?;
     loop {
         match control.order()? {
             Order::Block { setting, warmup, limit } => {
@@ -47,7 +41,10 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
                 counted(&mut caller, clock, warmup)?;
                 timed(&mut caller, clock, limit, &mut samples)?;
                 samples.calls = warmup + samples.ticks.len() as u64;
-                samples = control.answer_samples(samples)?;
+                let answer = Answer::Samples(samples);
+                control.answer(&answer)?;
+                let Answer::Samples(kept) = answer else { unreachable!("it was made two lines above") };
+                samples = kept;
             }
             Order::Window { setting, calls, gathered } => {
                 caller.set(setting)?;
@@ -55,7 +52,7 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
                 let ticks = counted(&mut caller, clock, calls)?;
                 control.answer(&Answer::Ticks(ticks))?;
             }
-            order => return Err(Error::Protocol(format!("a client was told to {order:?}"))),
+            order => return Err(Error::failed(format!("a client was told to {order:?}"))),
         }
     }
 }
@@ -106,23 +103,17 @@ fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> 
 }
 
 fn cpu_ns() -> Result<u64> {
-    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).context("CPU time of the client")?;
-    Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+    nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID).context("CPU time of the client")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Source;
 
     #[derive(Default)]
     struct Nothing(u64);
 
     impl Caller for Nothing {
-        fn set(&mut self, _setting: Setting) -> Result<()> {
-            Ok(())
-        }
-
         fn call(&mut self) -> Result<()> {
             self.0 += 1;
             Ok(())
@@ -134,10 +125,6 @@ mod tests {
 
     impl Caller for Prepared {
         const PREPARES: bool = true;
-
-        fn set(&mut self, _setting: Setting) -> Result<()> {
-            Ok(())
-        }
 
         fn prepare(&mut self) -> Result<()> {
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -151,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_block_ends_at_either_limit_and_never_outgrows_its_room() {
-        let clock = Clock::calibrated(Some(Source::Monotonic)).unwrap();
+        let clock = Clock::calibrated();
         let mut caller = Nothing::default();
         let mut samples = Samples { ticks: Vec::with_capacity(100), ..Default::default() };
         timed(&mut caller, &clock, Limit { calls: 7, ticks: u64::MAX }, &mut samples).unwrap();
@@ -168,11 +155,11 @@ mod tests {
 
     #[test]
     fn preparations_are_not_measured() {
-        let clock = Clock::calibrated(Some(Source::Monotonic)).unwrap();
+        let clock = Clock::calibrated();
         let mut samples = Samples { ticks: Vec::with_capacity(100), ..Default::default() };
         timed(&mut Prepared, &clock, Limit { calls: 3, ticks: u64::MAX }, &mut samples).unwrap();
-        assert!(samples.end - samples.start < 20_000_000, "{samples:?}");
+        assert!(clock.ns(samples.end - samples.start) < 20e6, "{samples:?}");
         assert_eq!(samples.cpu_ns, None);
-        assert!(counted(&mut Prepared, &clock, 3).unwrap() < 20_000_000);
+        assert!(clock.ns(counted(&mut Prepared, &clock, 3).unwrap()) < 20e6);
     }
 }

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Options that several commands have, and what they mean.
+//! Options that several commands have.
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
-use crate::clock::Source;
 use crate::result::Carrier;
 
-/// Where, how and how long to measure.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Which driver, where, and where to.
     #[command(flatten)]
     pub run: RunBasics,
     /// Whose context manager to use.
     #[arg(long, value_enum, default_value_t = Manager::Own)]
     pub manager: Manager,
-    /// Who carries calls: `binder` and yardsticks out of `pipe,seqpacket,futex,eventfd`, or `all`. Usually all for
+    /// Carriers of calls: `binder` and yardsticks out of `pipe,seqpacket,futex`, or `all`. By default all for
     /// `throughput`, and `binder,pipe,seqpacket` for the rest.
     #[arg(long, value_parser = carriers)]
     pub carriers: Option<Carriers>,
@@ -28,11 +24,11 @@ pub struct Common {
     /// Calls of each client for each point, instead of a time.
     #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub iterations: Option<u64>,
-    /// Under which conditions.
-    #[command(flatten)]
-    pub conditions: Conditions,
+    /// Where clients and their servers run.
+    #[arg(long, value_enum, default_value_t = Placement::Same)]
+    pub placement: Placement,
     /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
-    #[arg(long, conflicts_with_all = ["seconds", "iterations", "block_ms", "clock"])]
+    #[arg(long, conflicts_with_all = ["seconds", "iterations"])]
     pub count: bool,
     /// With `--count`, points with several clients, too, which start together: for a plugin that counts what all of them do.
     #[arg(long, requires = "count")]
@@ -42,24 +38,6 @@ pub struct Common {
     pub windows: Option<(u64, u64)>,
 }
 
-/// The conditions under which calls are timed.
-#[derive(Args, Clone, Debug)]
-pub struct Conditions {
-    /// Length of a block in milliseconds.
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub block_ms: u64,
-    /// Where clients and their servers run.
-    #[arg(long, value_enum, default_value_t = Placement::Same)]
-    pub placement: Placement,
-    /// CPUs to use. By default all; in User Mode Linux the first, since its CPUs usually share one of the host's.
-    #[arg(long, value_delimiter = ',')]
-    pub cpus: Option<Vec<usize>>,
-    /// Clock for single calls; by default the time-stamp counter where it is steady.
-    #[arg(long, value_enum)]
-    pub clock: Option<Source>,
-}
-
-/// What every measurement is told.
 #[derive(Args, Clone, Debug)]
 pub struct RunBasics {
     /// Label of the driver in the result: `rust`, `c`, `upstream` …
@@ -71,30 +49,13 @@ pub struct RunBasics {
     /// Where to write the result, as JSON; `-` is the standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
-    /// Say nothing while running.
+    /// Print nothing but errors where the result goes to a file.
     #[arg(long)]
     pub quiet: bool,
 }
 
-/// What to have more and more of.
-#[derive(Args, Clone, Debug)]
-pub struct GrowthArgs {
-    /// What is the same for all measurements.
-    #[command(flatten)]
-    pub run: RunBasics,
-    /// Which quantities; all if none is named.
-    #[arg(long, value_delimiter = ';')]
-    pub quantities: Vec<String>,
-    /// Name all quantities, each after how many numbers there are besides one, and measure none.
-    #[arg(long)]
-    pub list: bool,
-    /// Up to which number: 1 is N, 2 is 4 N, 3 is 16 N ...; by default up to the largest of each quantity.
-    #[arg(long, default_value_t = usize::MAX)]
-    pub steps: usize,
-}
-
 /// Where to find a device. Without any of these: `/dev/binderfs` if it is mounted, else an instance of our own.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[group(multiple = false)]
 pub struct DeviceArgs {
     /// Use this device; without `--manager existing` it must not have a context manager yet.
@@ -108,7 +69,6 @@ pub struct DeviceArgs {
     pub mount: bool,
 }
 
-/// Whose context manager to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Manager {
     /// Our own, for this run.
@@ -117,19 +77,17 @@ pub enum Manager {
     Existing,
 }
 
-/// Where clients and their servers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Placement {
-    /// Both on one CPU; pairs take turns through the CPUs of `--cpus`.
+    /// Both on one CPU; pairs take turns through the CPUs.
     Same,
-    /// On two different CPUs, where `--cpus` has more than one.
+    /// On two different CPUs, where there is more than one.
     Other,
     /// Wherever the scheduler likes.
     Free,
 }
 
 impl Placement {
-    /// The name in result files.
     pub fn name(self) -> &'static str {
         match self {
             Placement::Same => "same",
@@ -144,14 +102,8 @@ impl Placement {
 pub struct Carriers(Vec<Carrier>);
 
 impl Carriers {
-    /// Binder and every yardstick.
     pub fn all() -> Carriers {
         Carriers(Carrier::value_variants().to_vec())
-    }
-
-    /// Nobody but Binder.
-    pub fn binder_alone() -> Carriers {
-        Carriers(vec![Carrier::Binder])
     }
 
     /// Binder, and what tells whether the machine was disturbed.
@@ -159,19 +111,12 @@ impl Carriers {
         Carriers(vec![Carrier::Binder, Carrier::Pipe, Carrier::Seqpacket])
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = Carrier> + '_ {
-        self.0.iter().copied()
-    }
-
-    /// All but Binder.
     pub fn yardsticks(&self) -> impl Iterator<Item = Carrier> + '_ {
-        self.iter().filter(|&carrier| carrier != Carrier::Binder)
+        self.0.iter().copied().filter(|&carrier| carrier != Carrier::Binder)
     }
 
-    /// Whether Binder is among them.
-    pub fn binder(&self) -> bool {
-        self.0.contains(&Carrier::Binder)
+    pub fn has(&self, carrier: Carrier) -> bool {
+        self.0.contains(&carrier)
     }
 }
 
@@ -210,9 +155,9 @@ mod tests {
 
     #[test]
     fn carriers_come_once_and_in_order() {
-        let seen = |text: &str| carriers(text).unwrap().iter().map(Carrier::name).collect::<Vec<_>>();
+        let seen = |text: &str| carriers(text).unwrap().0.iter().map(|c| c.name()).collect::<Vec<_>>();
         assert_eq!(seen("pipe,binder,pipe"), ["binder", "pipe"]);
-        assert_eq!(seen("all").len(), 5);
-        assert!(!carriers("futex").unwrap().binder());
+        assert_eq!(seen("all").len(), 4);
+        assert!(!carriers("futex").unwrap().has(Carrier::Binder));
     }
 }

@@ -11,21 +11,13 @@
 //! them is a plugin of QEMU's.
 
 use crate::cli::Common;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::marks;
-use crate::order::Answer;
-use crate::order::Order;
-use crate::result::Cell;
-use crate::result::Count;
-use crate::result::Measured;
-use crate::result::Ran;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::stage::TIMEOUT;
+use crate::result::{Cell, Count, Measured};
+use crate::stage::{Point, Stage, TIMEOUT};
 use crate::stats::undisturbed_mean;
+use crate::workers::{Answer, Order};
 
-/// Windows of each length.
 const REPEATS: usize = 31;
 
 /// Units before the first window: by then every cache and free list is as it stays.
@@ -54,7 +46,7 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
         }
         let ticks = |answer| match answer {
             Answer::Ticks(ticks) => Ok(ticks),
-            other => Err(Error::Protocol(format!("a client answered {other:?} to a window"))),
+            other => Err(Error::failed(format!("a client answered {other:?} to a window"))),
         };
         let answers = stage.workers.collect(&point.clients, TIMEOUT)?;
         Ok(answers.into_iter().map(ticks).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(0))
@@ -71,10 +63,10 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
     marks::windows_end();
     let instructions = per_call((n1, &t1), (n2, &t2)) / f64::from(point.label.batch);
     let measured = Measured::Count(Count { n1, n2, t1, t2, instructions });
-    let mut ran = Ran::default();
-    stage.seen_on(&point.clients, &mut ran.client);
-    stage.seen_on(&point.servers, &mut ran.server);
-    Ok(Cell { label: point.label.clone(), measured, cpu: None, ran })
+    let mut cell = Cell::new(point.label.clone(), measured);
+    stage.seen_on(&point.clients, &mut cell.ran.client);
+    stage.seen_on(&point.servers, &mut cell.ran.server);
+    Ok(cell)
 }
 
 fn per_call((n1, t1): (u64, &[u64]), (n2, t2): (u64, &[u64])) -> f64 {

@@ -2,34 +2,22 @@
 //! The device that a run works on: given, added to a binderfs, or on an instance mounted for the run.
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use binder_sys::Device;
-use binder_sys::Errno;
-use binder_sys::PROTOCOL_VERSION;
-use nix::mount::mount;
-use nix::mount::umount;
-use nix::mount::MsFlags;
-use nix::sched::unshare;
-use nix::sched::CloneFlags;
+use binder_sys::{Device, Errno, PROTOCOL_VERSION};
+use nix::mount::{mount, umount, MsFlags};
+use nix::sched::{unshare, CloneFlags};
 
 use crate::cli::DeviceArgs;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Context, Error, Kind, Result};
 
-/// Where binderfs usually is.
 pub const USUAL_MOUNT: &str = "/dev/binderfs";
 
 /// The device of a run, and what to take away after it.
 #[derive(Debug)]
 pub struct Site {
-    /// The device's path.
     pub device: PathBuf,
-    /// Version of the protocol that the driver speaks.
     pub protocol: i32,
     _made: Vec<Made>,
 }
@@ -74,7 +62,7 @@ fn add_to(directory: &Path) -> Result<(PathBuf, Vec<Made>)> {
     let name = format!("bench-{}-{}", std::process::id(), ADDED.fetch_add(1, Ordering::Relaxed));
     binder_sys::fs::add_device(directory, &name).map_err(|errno| match errno {
         Errno::ENOENT | Errno::ENOTDIR | Errno::ENOTTY => {
-            Error::NoBinder(format!("{} is not a mounted binderfs", directory.display()))
+            Kind::NoBinder.error(format!("{} is not a mounted binderfs", directory.display()))
         }
         errno => Error::from_path(format!("cannot add a device to {}", directory.display()), errno),
     })?;
@@ -93,7 +81,7 @@ fn mount_own() -> Result<(PathBuf, Vec<Made>)> {
     if let Err(errno) = binder_sys::fs::mount_at(&directory, None) {
         let _ = fs::remove_dir(&directory);
         return Err(match errno {
-            Errno::ENODEV => Error::NoBinder("no binderfs in this kernel: is a Binder driver loaded?".into()),
+            Errno::ENODEV => Kind::NoBinder.error("no binderfs in this kernel: is a Binder driver loaded?"),
             errno => Error::from_path("cannot mount binderfs", errno),
         });
     }
@@ -106,9 +94,10 @@ fn mount_own() -> Result<(PathBuf, Vec<Made>)> {
 fn protocol(path: &Path) -> Result<i32> {
     let shown = path.display();
     let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
-    let version = device.version().map_err(|_| Error::NoBinder(format!("{shown} is not a Binder device")))?;
+    let version =
+        device.version().map_err(|_| Kind::NoBinder.error(format!("{shown} is not a Binder device")))?;
     if version != PROTOCOL_VERSION {
-        return Err(Error::NoBinder(format!(
+        return Err(Kind::NoBinder.error(format!(
             "{shown} speaks Binder protocol {version}; binder-bench speaks {PROTOCOL_VERSION}"
         )));
     }
@@ -136,7 +125,7 @@ mod tests {
             prepare(None, Some("/nonexistent")),
             prepare(None, Some("/etc")),
         ] {
-            assert!(matches!(error, Error::NoBinder(_)), "{error:?}");
+            assert_eq!(error.kind, Kind::NoBinder, "{error:?}");
         }
     }
 }

@@ -17,17 +17,13 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 use binder_sys::codes::*;
-use binder_sys::BinderTransactionData;
-use binder_sys::BinderWriteRead;
-use binder_sys::TransactionFlags;
+use binder_sys::{BinderTransactionData, BinderWriteRead, TransactionFlags};
 use zerocopy::IntoBytes;
 
 use crate::caller::Caller;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Setting;
+use crate::error::{Context, Error, Kind, Result};
 use crate::talk::Port;
+use crate::workers::Setting;
 
 /// The code of the measured call; without meaning to anyone.
 const CALL: u32 = 1;
@@ -77,7 +73,6 @@ impl Exchange {
         self.first = false;
     }
 
-    /// Writes the commands and reads what there is.
     #[inline(always)]
     fn send(&mut self) -> Result<Arrival> {
         self.io.write_size = WRITE_SIZE as u64;
@@ -85,7 +80,6 @@ impl Exchange {
         self.exchange()
     }
 
-    /// Only reads.
     #[inline(always)]
     fn wait(&mut self) -> Result<Arrival> {
         self.io.write_size = 0;
@@ -118,7 +112,7 @@ impl Exchange {
                 Arrival::Buffer(buffer, self.long(payload + offset_of!(BinderTransactionData, data_size)));
         }
         if self.io.write_consumed != self.io.write_size {
-            return Err(Error::Protocol("the driver stopped in the middle of the commands".into()));
+            return Err(Error::failed("the driver stopped in the middle of the commands"));
         }
         Ok(arrival)
     }
@@ -137,16 +131,15 @@ impl Exchange {
     #[cold]
     fn unexpected(&self, code: u32) -> Error {
         match (code, return_name(code)) {
-            (BR_DEAD_REPLY, _) => Error::PeerDied("the server died (BR_DEAD_REPLY)".into()),
+            (BR_DEAD_REPLY, _) => Kind::PeerDied.error("the server died (BR_DEAD_REPLY)"),
             (_, Some(name)) => {
-                Error::Protocol(format!("the driver sent {name} in the middle of the measurement"))
+                Error::failed(format!("the driver sent {name} in the middle of the measurement"))
             }
-            (_, None) => Error::Protocol(format!("the driver sent {code:#x}, which is no return code")),
+            (_, None) => Error::failed(format!("the driver sent {code:#x}, which is no return code")),
         }
     }
 }
 
-/// A client with a handle on a server.
 pub struct BinderCaller {
     exchange: Exchange,
     payload: Vec<u8>,

@@ -4,15 +4,12 @@
 //! A reader starts with [`run`]: for each [`workload`] it has processes started on a [`stage`], times ([`measure`]) or
 //! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
-//! those files, [`compare`] sets two sides of them next to each other, [`export`] makes CSV of them; [`stats`] says what
-//! may be concluded. What things cost in kernel memory is another question, answered by [`memory`],
-//! what calls are like while memory is taken back a third: [`pressure`], how costs grow with numbers a fourth:
-//! [`growth`], and two drivers in one kernel are next to each other in [`paired`]. [`command`] is the command line; [`workload::catalogue`] is the only file that knows every workload. No
-//! files use each other in a circle, says `make check`.
+//! those files; [`stats`] has the rules of what may be concluded. Other questions are what things cost in kernel memory
+//! ([`memory`]), how costs grow with numbers ([`growth`]), and two drivers in one kernel ([`paired`]). [`command`] is the command line;
+//! [`workload::catalogue`] is the only file that knows every workload. `make check` refuses files that use each other in a circle.
 
 use std::io::Write;
 use std::path::Path;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -21,24 +18,20 @@ mod caller;
 mod cli;
 mod clock;
 mod command;
-mod compare;
 mod count;
 mod device;
 mod error;
 mod exchange;
-mod export;
-mod floor;
 mod growth;
 mod marks;
 mod measure;
 mod memory;
-mod order;
 mod paired;
-mod pressure;
+mod prelude;
 mod registry;
 mod report;
 mod result;
-mod run;
+mod session;
 mod shared;
 mod stage;
 mod stats;
@@ -47,29 +40,22 @@ mod workers;
 mod workload;
 mod yardstick;
 
-use cli::DeviceArgs;
-use cli::RunBasics;
-use command::Cli;
-use command::Command;
-use command::CompareArgs;
-use command::Form;
-use command::ManageArgs;
-use command::ReportArgs;
+use cli::{Common, DeviceArgs};
+use command::{Cli, Command, ReportArgs};
 use device::Site;
-use error::Context;
-use error::Error;
-use error::Result;
-use paired::PairedArgs;
-use report::Report;
+use error::{Context, Result};
 use report::Style;
 use result::RunFile;
-use talk::Talker;
+use session::Session;
+use stage::Stage;
+use talk::{Talker, SPACE};
+use workload::Workload;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command.measurement() {
-        Ok((common, workloads)) => run::run(&common, &workloads).and_then(|file| finish(&file, &common.run)),
-        Err(Command::Paired(args)) => paired_command(&args),
-        Err(Command::Pressure(args)) => pressure::run(&args).and_then(|file| finish(&file, &args.run)),
+        Ok((common, workloads)) => run(&common, &workloads),
+        Err(Command::Paired(args)) => paired::run(&args)
+            .and_then(|result| write(&result, args.output.as_deref(), false, || Ok(result.table()))),
         Err(Command::Growth(args)) if args.list => print(&growth::list()),
         Err(Command::Growth(args)) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
         Err(Command::Memory(args)) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
@@ -77,87 +63,73 @@ fn main() -> ExitCode {
             memory::run_retention(&args).and_then(|file| finish(&file, &args.run))
         }
         Err(Command::Report(args)) => report_command(&args),
-        Err(Command::Compare(args)) => compare_command(&args),
-        Err(Command::Csv(args)) => load(&args.files).and_then(|files| print(&export::csv(&files)?)),
-        Err(Command::Manage(args)) => manage_command(&args),
-        Err(_) => schema_command(),
+        Err(Command::Manage { device }) => manage(&DeviceArgs { device: Some(device), ..Default::default() }),
+        Err(Command::Run(_) | Command::Workload(_)) => unreachable!("these measure"),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("binder-bench: {error}");
-            error.exit_code()
+            ExitCode::from(error.kind as u8)
         }
     }
 }
 
-/// Writes a result where it was wanted, and prints what it says.
-fn finish(result: &RunFile, basics: &RunBasics) -> Result<()> {
-    let summary =
-        || Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?, Style::Terminal));
-    match basics.output.as_deref() {
-        Some(path) if path == Path::new("-") => print(&json(result)?),
-        Some(path) => {
-            result.save(path)?;
-            if basics.quiet {
-                return Ok(());
-            }
-            print(&summary()?)
-        }
-        None => print(&summary()?),
+fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
+    let session = Session::start(&common.run, common.count)?;
+    let mut cells = Vec::new();
+    for workload in workloads {
+        let mut stage = Stage::new(&session, Some(common))?;
+        let carriers = common.carriers.clone().unwrap_or_else(|| workload.carriers());
+        workload.set_up(&carriers, &mut stage)?;
+        let points = stage.points();
+        let measure = if common.count { count::measure } else { measure::measure };
+        cells.extend(measure(&mut stage, &points, common)?);
+    }
+    finish(&session.finish(common.placement.name(), cells)?, &common.run)
+}
+
+fn finish(result: &RunFile, basics: &cli::RunBasics) -> Result<()> {
+    write(result, basics.output.as_deref(), basics.quiet, || {
+        Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?, Style::Terminal))
+    })
+}
+
+/// Writes a result where it was wanted, and prints a summary.
+fn write(
+    result: &impl serde::Serialize,
+    output: Option<&Path>,
+    quiet: bool,
+    summary: impl FnOnce() -> Result<String>,
+) -> Result<()> {
+    match output {
+        Some(path) if path == Path::new("-") => return print(&json(result)?),
+        Some(path) => result::save(result, path)?,
+        None => {}
+    }
+    match output {
+        Some(_) if quiet => Ok(()),
+        _ => print(&summary()?),
     }
 }
 
 fn report_command(args: &ReportArgs) -> Result<()> {
-    let report = report::merge(&load(&args.files)?, &args.base)?;
-    if args.rfc {
-        let style = if args.form.markdown { Style::Markdown } else { Style::Terminal };
-        return print(&report::rfc::render(&report, style)?);
-    }
-    print_report(&report, &args.form)
-}
-
-fn compare_command(args: &CompareArgs) -> Result<()> {
-    print_report(&compare::compare(load(&args.before)?, load(&args.after)?, args.anyway)?, &args.form)
-}
-
-fn print_report(report: &Report, form: &Form) -> Result<()> {
-    print(&match (form.json, form.markdown) {
+    let files = args.files.iter().map(|path| RunFile::load(path)).collect::<Result<Vec<_>>>()?;
+    let report = report::merge(&files, &args.base)?;
+    print(&match (args.json, args.markdown) {
         (true, _) => json(&report)?,
-        (false, true) => report::render(report, Style::Markdown),
-        (false, false) => report::render(report, Style::Terminal),
+        (false, true) => report::render(&report, Style::Markdown),
+        (false, false) => report::render(&report, Style::Terminal),
     })
 }
 
-fn paired_command(args: &PairedArgs) -> Result<()> {
-    let result = paired::run(args)?;
-    match args.output.as_deref() {
-        Some(path) if path == Path::new("-") => return print(&json(&result)?),
-        Some(path) => result::save(&result, path)?,
-        None => {}
-    }
-    print(&result.table())
-}
-
-fn manage_command(args: &ManageArgs) -> Result<()> {
-    let site =
-        Site::prepare(&DeviceArgs { device: Some(args.device.clone()), binderfs: None, mount: false })?;
-    registry::manage(Talker::open(&site.device)?, || print("ready\n"))
-}
-
-fn load(paths: &[PathBuf]) -> Result<Vec<RunFile>> {
-    paths.iter().map(|path| RunFile::load(path)).collect()
-}
-
-fn schema_command() -> Result<()> {
-    print(&json(&schemars::schema_for!(RunFile))?)
+fn manage(args: &DeviceArgs) -> Result<()> {
+    let site = Site::prepare(args)?;
+    registry::manage(Talker::open(&site.device, SPACE)?, || print("ready\n"))
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    match serde_json::to_string(value) {
-        Ok(text) => Ok(text + "\n"),
-        Err(error) => Err(Error::Io { what: "cannot make JSON".into(), source: error.into() }),
-    }
+    serde_json::to_string(value).map(|text| text + "\n").context("cannot make JSON")
 }
 
 fn print(text: &str) -> Result<()> {

@@ -4,7 +4,6 @@
 //! What a machine does to a measurement (another load, a warmer CPU, a timer) comes and goes. In short blocks
 //! that take turns it meets all points alike, and a block is the unit that the report resamples.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -12,30 +11,20 @@ use hdrhistogram::Histogram;
 use crate::caller::ROOM;
 use crate::cli::Common;
 use crate::clock::Clock;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Answer;
-use crate::order::Limit;
-use crate::order::Order;
-use crate::order::Samples;
-use crate::result::Block;
-use crate::result::Cell;
-use crate::result::CpuTime;
-use crate::result::Latency;
-use crate::result::Measured;
-use crate::result::Ran;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::stage::TIMEOUT;
+use crate::error::{Error, Result};
+use crate::result::{Block, Cell, CpuTime, Latency, Measured, Ran};
+use crate::stage::{Point, Stage, TIMEOUT};
 use crate::stats;
+use crate::workers::{Answer, Limit, Order, Samples};
 
 /// Calls at the start of each block that only warm caches.
 const WARMUP: u64 = 32;
 
+const BLOCK: Duration = Duration::from_millis(25);
+
 /// Any fixed number: each run visits the points in the same shuffled orders.
 const SEED: u64 = 0x5eed;
 
-/// What has been seen of a point.
 struct Seen {
     blocks: Vec<Block>,
     histogram: Histogram<u64>,
@@ -45,7 +34,6 @@ struct Seen {
     ran: Ran,
 }
 
-/// Measures all points.
 pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<Vec<Cell>> {
     let (rounds, limit) = rounds(common, &stage.clock);
     let mut rng = fastrand::Rng::with_seed(SEED);
@@ -54,9 +42,8 @@ pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<V
     // Round 0 is for training: page tables, slabs, the pages of receive spaces.
     for round in 0..=rounds {
         rng.shuffle(&mut order);
-        for (done, &index) in order.iter().enumerate() {
+        for &index in &order {
             let point = &points[index];
-            progress(common, point, (round, rounds), (done, points.len()));
             let block = run_block(stage, point, limit)?;
             if round > 0 {
                 seen[index].add(&block, point, &stage.clock);
@@ -65,25 +52,22 @@ pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<V
             }
         }
     }
-    clear_progress(common);
     Ok(points.iter().zip(seen).map(|(point, seen)| seen.into_cell(point)).collect())
 }
 
 fn rounds(common: &Common, clock: &Clock) -> (u64, Limit) {
-    let block = Duration::from_millis(common.conditions.block_ms);
     match common.iterations {
         Some(calls) => {
             let rounds = calls.div_ceil(1000).clamp(1, 20);
             (rounds, Limit { calls: calls.div_ceil(rounds), ticks: u64::MAX })
         }
         None => {
-            let rounds = (common.seconds / block.as_secs_f64()).ceil().max(1.0) as u64;
-            (rounds, Limit { calls: ROOM as u64, ticks: clock.ticks(block) })
+            let rounds = (common.seconds / BLOCK.as_secs_f64()).ceil().max(1.0) as u64;
+            (rounds, Limit { calls: ROOM as u64, ticks: clock.ticks(BLOCK) })
         }
     }
 }
 
-/// What the clients and servers of a point did in one block.
 struct Ended {
     clients: Vec<Samples>,
     server_ns: u64,
@@ -99,7 +83,7 @@ fn run_block(stage: &mut Stage, point: &Point, limit: Limit) -> Result<Ended> {
     let server_ns = stage.cpu_ns(&point.servers).saturating_sub(before);
     let samples = |answer| match answer {
         Answer::Samples(samples) => Ok(samples),
-        other => Err(Error::Protocol(format!("a client answered {other:?} to a block"))),
+        other => Err(Error::failed(format!("a client answered {other:?} to a block"))),
     };
     Ok(Ended { clients: answers.into_iter().map(samples).collect::<Result<_>>()?, server_ns })
 }
@@ -158,54 +142,42 @@ impl Seen {
     }
 }
 
-fn progress(common: &Common, point: &Point, (round, rounds): (u64, u64), (done, points): (usize, usize)) {
-    if common.run.quiet || !std::io::stderr().is_terminal() {
-        return;
-    }
-    let share = (round as f64 * points as f64 + done as f64) / ((rounds + 1) as f64 * points as f64);
-    eprint!("\r\x1b[K{}: {} {:.0} %", common.run.driver, point.label.title(), share * 100.0);
-}
-
-fn clear_progress(common: &Common) {
-    if !common.run.quiet && std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Source;
     use crate::result::Label;
 
     #[test]
     fn a_block_of_batches_is_summed_up_by_unit() {
-        let clock = Clock::calibrated(Some(Source::Monotonic)).unwrap();
+        let clock = Clock::calibrated();
         let mut label = Label::new("oneway", "");
         label.batch = 4;
-        let point = Point::new(label);
-        let client =
-            |start, cpu_ns| Samples { start, end: start + 800, ticks: vec![400, 400], calls: 3, cpu_ns };
+        let point = Point::new(label, 0, &[], &[]);
+        let ns = |ns| clock.ticks(Duration::from_nanos(ns));
+        let client = |start, cpu_ns| Samples {
+            start: ns(start),
+            end: ns(start + 800_000),
+            ticks: vec![ns(400_000); 2],
+            calls: 3,
+            cpu_ns,
+        };
         let mut seen = Seen::new();
-        seen.add(
-            &Ended { clients: vec![client(0, Some(80)), client(100, Some(80))], server_ns: 240 },
-            &point,
-            &clock,
-        );
+        let clients = vec![client(0, Some(80)), client(100_000, Some(80))];
+        seen.add(&Ended { clients, server_ns: 240 }, &point, &clock);
         let cell = seen.into_cell(&point);
         let Measured::Latency(latency) = &cell.measured else { panic!("time was measured") };
         let block = latency.blocks[0];
-        assert_eq!((block.calls, block.mean_ns, block.wall_ns), (16, 100.0, 900.0));
+        assert_eq!((block.calls, block.mean_ns.round()), (16, 100_000.0));
+        assert!((block.wall_ns - 900_000.0).abs() < 2.0, "{block:?}");
         assert_eq!(cell.cpu, Some(CpuTime { client_ns: 10.0, server_ns: 10.0 }));
     }
 
     #[test]
     fn cpu_time_is_missing_rather_than_wrong() {
-        let clock = Clock::calibrated(Some(Source::Monotonic)).unwrap();
-        let point = Point::new(Label::new("death", ""));
+        let point = Point::new(Label::new("death", ""), 0, &[], &[]);
         let samples = Samples { start: 0, end: 10, ticks: vec![10], calls: 1, cpu_ns: None };
         let mut seen = Seen::new();
-        seen.add(&Ended { clients: vec![samples], server_ns: 5 }, &point, &clock);
+        seen.add(&Ended { clients: vec![samples], server_ns: 5 }, &point, &Clock::calibrated());
         assert_eq!(seen.into_cell(&point).cpu, None);
     }
 }

@@ -6,14 +6,9 @@
 
 use std::collections::HashMap;
 
-use binder_sys::BinderTransactionData;
-use binder_sys::Errno;
-use binder_sys::FlatBinderObject;
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
+use binder_sys::{BinderTransactionData, Errno, FlatBinderObject, Parcel, TransactionFlags};
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::talk::Talker;
 
 const REGISTER: u32 = 1;
@@ -30,8 +25,7 @@ const NAME: usize = 32;
 pub fn manage(mut talker: Talker, ready: impl FnOnce() -> Result<()>) -> Result<()> {
     become_manager(&talker)?;
     let mut handles = HashMap::new();
-    talker.out.enter_looper();
-    talker.flush()?;
+    talker.enter_looper()?;
     ready()?;
     loop {
         let call = talker.next_call()?;
@@ -49,7 +43,7 @@ pub fn become_manager(talker: &Talker) -> Result<()> {
             result => return result.map_err(|e| Error::from_path("cannot become context manager", e)),
         }
     }
-    Err(Error::NoBinder("the device has a context manager already: use --binderfs or --mount".into()))
+    Err(Kind::NoBinder.error("the device has a context manager already: use --binderfs or --mount"))
 }
 
 fn answer(
@@ -74,20 +68,20 @@ fn answer(
                 answer.object(&FlatBinderObject::strong_handle(handle));
             }
         }
-        code => return Err(Error::Protocol(format!("the manager was asked for {code}"))),
+        code => return Err(Error::failed(format!("the manager was asked for {code}"))),
     }
     Ok(answer)
 }
 
 /// Fails unless the device has a context manager, and that one is [`manage`].
 pub fn greet(talker: &mut Talker) -> Result<()> {
-    let nobody = |e| {
-        match e {
-        Error::PeerDied(_) => Error::NoManager(
-            "the device has no context manager: start `binder-bench manage` on it, or let a run bring its own".into(),
+    let nobody = |error: Error| {
+        match error.kind {
+        Kind::PeerDied => Kind::NoManager.error(
+            "the device has no context manager: start `binder-bench manage` on it, or let a run bring its own",
         ),
-        Error::Protocol(_) => foreign(),
-        other => other,
+        Kind::Failed => foreign(),
+        _ => error,
     }
     };
     let reply = ask(talker, HELLO, &Parcel::new()).map_err(nobody)?;
@@ -101,10 +95,9 @@ pub fn greet(talker: &mut Talker) -> Result<()> {
 }
 
 fn foreign() -> Error {
-    Error::NoManager("the context manager of the device is not `binder-bench manage`".into())
+    Kind::NoManager.error("the context manager of the device is not `binder-bench manage`")
 }
 
-/// Offers the node with this pointer and cookie under a name.
 pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {
     let mut parcel = named(name)?;
     parcel.object(&FlatBinderObject::binder(node, node).with_flags(binder_sys::ObjectFlags::ACCEPTS_FDS));
@@ -117,7 +110,7 @@ pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {
 pub fn look_up(talker: &mut Talker, name: &str) -> Result<u32> {
     let reply = ask(talker, LOOK_UP, &named(name)?)?;
     if reply.data_size == 0 {
-        return Err(Error::Protocol(format!("no service {name} is registered")));
+        return Err(Error::failed(format!("no service {name} is registered")));
     }
     let handle = talker.port().object(&reply, 0)?.handle();
     talker.out.acquire(handle).free_buffer(reply.buffer);
@@ -136,7 +129,7 @@ fn named(name: &str) -> Result<Parcel> {
     let mut padded = [0; NAME];
     let place = padded.get_mut(..name.len());
     place
-        .ok_or_else(|| Error::Protocol(format!("{name} is too long a name")))?
+        .ok_or_else(|| Error::failed(format!("{name} is too long a name")))?
         .copy_from_slice(name.as_bytes());
     let mut parcel = Parcel::new();
     parcel.bytes(&padded);

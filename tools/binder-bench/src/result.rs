@@ -1,46 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The result file: what one run on one boot of one driver saw.
-//!
-//! `binder-bench schema` prints the JSON schema that follows from these types.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Context, Kind, Result};
 
 /// The version of this format; a file with another one is refused.
-pub const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 3;
 
-/// The oldest that can be read: what came since was only added.
-const OLDEST: u32 = 2;
-
-/// One run.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFile {
-    /// Version of this format.
     pub schema: u32,
     /// The label given with `--driver`, for instance `c`, `rust` or `upstream`.
     pub driver: String,
-    /// Where the run took place.
     pub environment: Environment,
-    /// One entry for each thing that was measured.
     pub cells: Vec<Cell>,
 }
 
 /// Facts about the machine that the run took place on.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Environment {
-    /// Version of binder-bench.
     pub tool: String,
     /// Kernel release and version as `uname` tells them.
     pub kernel: String,
@@ -50,7 +34,6 @@ pub struct Environment {
     pub processor: String,
     /// CPUs that the run was allowed to use.
     pub cpus: Vec<usize>,
-    /// Random id of the boot.
     pub boot_id: String,
     /// Clock behind all times: `tsc` or `monotonic`.
     pub clock: String,
@@ -62,22 +45,10 @@ pub struct Environment {
 
 /// Who carries a call from client to server.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    clap::ValueEnum,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
-    /// The Binder driver.
     Binder,
     /// Yardstick: two pipes.
     Pipe,
@@ -85,29 +56,22 @@ pub enum Carrier {
     Seqpacket,
     /// Yardstick: two futexes, the payload copied into shared memory.
     Futex,
-    /// Yardstick: two eventfds, the payload copied into shared memory.
-    Eventfd,
 }
 
 impl Carrier {
-    /// The name in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Carrier::Binder => "binder",
             Carrier::Pipe => "pipe",
             Carrier::Seqpacket => "seqpacket",
             Carrier::Futex => "futex",
-            Carrier::Eventfd => "eventfd",
         }
     }
 }
 
 /// What is counted and timed.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Unit {
-    /// A call and its answer.
     #[default]
     #[serde(rename = "round trip")]
     RoundTrip,
@@ -120,15 +84,13 @@ pub enum Unit {
 }
 
 /// What tells one measurement of a run from all others.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Label {
     /// What the processes do with each other: a subcommand of binder-bench.
     pub workload: String,
     /// Which case of the workload; empty where it has only one.
     pub case: String,
-    /// Who carries the calls.
     pub carrier: Carrier,
-    /// What is measured.
     pub unit: Unit,
     /// Bytes of a request. For pipe and SEQPACKET 0 stands for one byte.
     pub size: u32,
@@ -158,7 +120,6 @@ impl Label {
         }
     }
 
-    /// The same with another parameter.
     pub fn with(mut self, parameter: &str, value: u32) -> Label {
         self.parameters.insert(parameter.into(), value);
         self
@@ -175,57 +136,42 @@ impl Label {
     }
 }
 
-/// One measurement.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
-    /// What it is.
     #[serde(flatten)]
     pub label: Label,
-    /// What came out.
     pub measured: Measured,
     /// CPU time of the processes; absent where instructions are counted, and where it cannot be told from that of
     /// preparations.
     pub cpu: Option<CpuTime>,
-    /// Where the processes ran.
     pub ran: Ran,
 }
 
 /// CPU time of one unit, in user space and in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
-    /// Nanoseconds of the clients.
     pub client_ns: f64,
-    /// Nanoseconds of the servers.
     pub server_ns: f64,
 }
 
 /// CPUs that threads were seen on, at the end of each block.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ran {
-    /// Threads of clients.
     pub client: BTreeSet<usize>,
-    /// Threads of servers.
     pub server: BTreeSet<usize>,
 }
 
-/// What was measured in a cell.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measured {
-    /// Time of each unit.
     Latency(Latency),
-    /// Guest instructions of a unit.
     Count(Count),
-    /// Memory of a unit.
     Memory(Memory),
-    /// Calls while memory was asked for, and while it was not.
-    Pressure(Pressure),
-    /// Instructions with more and more of something.
     Growth(Growth),
 }
 
 /// Times of all samples of a cell.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// The short blocks that this cell was measured in, in the order of time.
     pub blocks: Vec<Block>,
@@ -234,23 +180,17 @@ pub struct Latency {
 }
 
 /// One uninterrupted stretch of calls of all clients.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Block {
     /// Units of all clients.
     pub calls: u64,
-    /// Nanoseconds from the first start to the last end among the clients.
     pub wall_ns: f64,
     /// Average nanoseconds of a unit.
     pub mean_ns: f64,
-    /// Median.
     pub p50_ns: f64,
-    /// 90th percentile.
     pub p90_ns: f64,
-    /// 99th percentile.
     pub p99_ns: f64,
-    /// 99.9th percentile.
     pub p999_ns: f64,
-    /// Worst.
     pub max_ns: f64,
 }
 
@@ -259,17 +199,12 @@ pub struct Block {
 /// A window is `n` calls (of [`Label::batch`] units each) between two readings of the clock. Windows of both lengths
 /// alternate; the difference of their means, the highest quarter left out, divided by the difference of their lengths
 /// has no trace of the readings.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Count {
-    /// Calls in a short window.
     pub n1: u64,
-    /// Calls in a long window.
     pub n2: u64,
-    /// Instructions of each short window.
     pub t1: Vec<u64>,
-    /// Instructions of each long window.
     pub t2: Vec<u64>,
-    /// Instructions per unit.
     pub instructions: f64,
 }
 
@@ -277,13 +212,12 @@ pub struct Count {
 ///
 /// A straight line is laid through the levels, and one through those of a control: the same done without what is in question. The
 /// difference of their slopes is what an object costs.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Memory {
     /// Levels, the first before the first object that counts.
     pub levels: Vec<Level>,
     /// Those of the control; none where there is nothing to take off.
     pub control: Vec<Level>,
-    /// Bytes of an object.
     pub bytes: f64,
     /// Half the width of their 95 % interval.
     pub plus_minus: f64,
@@ -292,18 +226,15 @@ pub struct Memory {
 }
 
 /// How much the kernel used when there were so many objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
-    /// Objects that count.
     pub objects: u64,
-    /// Bytes in all.
     pub bytes: u64,
-    /// Of them, in slabs.
     pub slab: u64,
 }
 
 /// Instructions of one phase with more and more of something.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Growth {
     /// Operations of the phase where they are as many whatever there is; none where there is one for each.
     pub operations: Option<u64>,
@@ -314,9 +245,8 @@ pub struct Growth {
 }
 
 /// What one phase took with so many.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Grown {
-    /// How many there were.
     pub count: u64,
     /// Instructions of the whole phase, of all processes and the kernel: the fewest of all repetitions.
     pub instructions: u64,
@@ -331,57 +261,35 @@ pub struct Grown {
 }
 
 /// Instructions without a chance for others.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stretch {
-    /// How many.
     pub instructions: u64,
     /// The function of the driver that executed most of them, or was there first.
     pub function: String,
 }
 
-/// What calls were like while the kernel asked for memory, and while it did not.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Pressure {
-    /// Whether histograms hold guest instructions, and not nanoseconds.
-    pub instructions: bool,
-    /// Calls of quiet blocks.
-    pub quiet: Times,
-    /// Calls between two squeezes.
-    pub squeezed: Times,
-    /// How often memory was asked for.
-    pub squeezes: u64,
-    /// Bytes that the driver gave up in all.
-    pub taken_back: u64,
-    /// Failed calls among those that are not timed: the large ones, and the first.
-    pub large_failed: u64,
-}
-
-/// Times of single calls.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Times {
-    /// Calls that were refused or answered wrongly; their times do not count.
-    pub failed: u64,
-    /// Pairs of (time, calls), ascending, three significant digits.
-    pub histogram: Vec<(u64, u64)>,
+impl Cell {
+    pub fn new(label: Label, measured: Measured) -> Cell {
+        Cell { label, measured, cpu: None, ran: Ran::default() }
+    }
 }
 
 impl RunFile {
+    pub fn new(driver: &str, environment: Environment, cells: Vec<Cell>) -> RunFile {
+        RunFile { schema: SCHEMA, driver: driver.into(), environment, cells }
+    }
+
     /// Reads a file and checks its version.
     pub fn load(path: &Path) -> Result<RunFile> {
-        let bad = |e: &dyn std::fmt::Display| Error::BadInput(format!("{}: {e}", path.display()));
+        let bad = |e: &dyn std::fmt::Display| Kind::BadInput.error(format!("{}: {e}", path.display()));
         let text = fs::read(path).map_err(|e| bad(&e))?;
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(|e| bad(&e))?;
         match value.get("schema").and_then(|v| v.as_u64()) {
-            Some(v) if (u64::from(OLDEST)..=u64::from(SCHEMA)).contains(&v) => {}
+            Some(v) if v == u64::from(SCHEMA) => {}
             Some(v) => return Err(bad(&format!("format {v}, this binder-bench reads format {SCHEMA}"))),
             None => return Err(bad(&"not a result of binder-bench")),
         }
         serde_json::from_value(value).map_err(|e| bad(&e))
-    }
-
-    /// Writes the file.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        save(self, path)
     }
 }
 
@@ -412,40 +320,17 @@ fn part_path(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    pub(crate) fn sample(driver: &str) -> RunFile {
-        RunFile {
-            schema: SCHEMA,
-            driver: driver.into(),
-            environment: Environment {
-                tool: "t".into(),
-                kernel: "k".into(),
-                machine: "m".into(),
-                processor: "p".into(),
-                cpus: vec![0],
-                boot_id: "b".into(),
-                clock: "tsc".into(),
-                placement: "same".into(),
-                protocol: 8,
-            },
-            cells: vec![Cell {
-                label: Label::new("nested", "").with("depth", 3),
-                measured: Measured::Count(Count {
-                    n1: 1,
-                    n2: 2,
-                    t1: vec![3],
-                    t2: vec![5],
-                    instructions: 2.0,
-                }),
-                cpu: None,
-                ran: Ran { client: BTreeSet::from([0]), server: BTreeSet::from([1]) },
-            }],
-        }
-    }
-
     #[test]
     fn a_file_survives_the_way_to_disk_and_back() {
         let path = std::env::temp_dir().join(format!("bb-result-{}.json", std::process::id()));
-        sample("c").save(&path).unwrap();
+        let environment = r#"{"tool":"t","kernel":"k","machine":"m","processor":"p","cpus":[0],"boot_id":"b","clock":"tsc","placement":"same","protocol":8}"#;
+        let label = Label::new("nested", "").with("depth", 3);
+        let mut cell = Cell::new(
+            label,
+            Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions: 2.0 }),
+        );
+        cell.ran.server.insert(1);
+        save(&RunFile::new("c", serde_json::from_str(environment).unwrap(), vec![cell]), &path).unwrap();
         let back = RunFile::load(&path).unwrap();
         assert_eq!(back.driver, "c");
         let Measured::Count(count) = &back.cells[0].measured else { panic!("a count went in") };
@@ -462,7 +347,7 @@ mod tests {
         for (text, word) in [("{}", "not a result"), ("{\"schema\":99}", "format 99"), ("[", "EOF")] {
             fs::write(&path, text).unwrap();
             let error = RunFile::load(&path).unwrap_err();
-            assert!(matches!(error, Error::BadInput(_)));
+            assert_eq!(error.kind, Kind::BadInput);
             assert!(error.to_string().contains(word), "{error}");
         }
         fs::remove_file(path).unwrap();

@@ -1,74 +1,71 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A page that processes share, as words in cache lines.
+//! Memory that processes share, as bytes or as words in cache lines.
 
-use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-use nix::sys::mman::mmap_anonymous;
-use nix::sys::mman::mremap;
-use nix::sys::mman::munmap;
-use nix::sys::mman::MRemapFlags;
-use nix::sys::mman::MapFlags;
-use nix::sys::mman::ProtFlags;
+use nix::sys::mman::{mmap_anonymous, mremap, munmap, MRemapFlags, MapFlags, ProtFlags};
 
-use crate::error::Context;
-use crate::error::Result;
-
-const LENGTH: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+use crate::error::{Context, Result};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// The page, zero at first, shared with all processes that are forked from now on.
+/// Memory, zero at first, shared with all processes that are forked from now on.
 ///
 /// # Invariants
-/// `start` is the start of a mapping of `LENGTH` bytes that can be read and written. What lies in it is used as atomics
-/// alone.
+/// `start` is the start of a mapping of `length` bytes that can be read and written, and that lives as long as `self`.
 #[derive(Debug)]
-pub struct Page {
-    start: NonNull<c_void>,
+pub struct Memory {
+    start: NonNull<u8>,
+    length: NonZeroUsize,
 }
 
-// SAFETY: by the invariant all that threads do to what `start` points to is atomic.
-unsafe impl Send for Page {}
-// SAFETY: as above.
-unsafe impl Sync for Page {}
+// SAFETY: `word` gives atomics alone, and `start` a raw pointer, whose users account for what they do with it.
+unsafe impl Send for Memory {}
+// SAFETY: `word` gives atomics alone, and `start` a raw pointer, whose users account for what they do with it.
+unsafe impl Sync for Memory {}
 
-impl Page {
-    /// A new one.
-    pub fn new() -> Result<Page> {
+impl Memory {
+    pub fn new(length: usize) -> Result<Memory> {
+        let length = NonZeroUsize::new(length).expect("a length above 0");
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: no address is demanded, so no existing memory is replaced.
-        let start = unsafe { mmap_anonymous(None, LENGTH, protection, MapFlags::MAP_SHARED) };
+        let start = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
         // INVARIANT: it has just been mapped so, and nobody else knows of it.
-        Ok(Page { start: start.context("shared memory")? })
+        Ok(Memory { start: start.context("shared memory")?.cast(), length })
     }
 
-    /// The same memory at another address.
-    pub fn again(&self) -> Result<Page> {
+    pub fn again(&self) -> Result<Memory> {
+        let flags = MRemapFlags::MREMAP_MAYMOVE;
         // SAFETY: an old size of 0 leaves the old mapping as it is, and no address is demanded.
-        let start = unsafe { mremap(self.start, 0, LENGTH.get(), MRemapFlags::MREMAP_MAYMOVE, None) };
-        // INVARIANT: the new mapping is of the same memory, which is used by way of `Page` alone.
-        Ok(Page { start: start.context("shared memory, once more")? })
+        let start = unsafe { mremap(self.start.cast(), 0, self.length.get(), flags, None) };
+        // INVARIANT: the new mapping is of the same memory and length.
+        Ok(Memory { start: start.context("shared memory, once more")?.cast(), length: self.length })
     }
 
-    /// One of the words of a line.
+    /// The first byte. It is as aligned as a page is.
+    #[inline(always)]
+    pub fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// One of the words of a line. Memory of which words are used must not be written by way of `start`.
     #[inline(always)]
     pub fn word(&self, line: usize, word: usize) -> &AtomicU64 {
-        assert!(line < LENGTH.get() / LINE && word < LINE / size_of::<AtomicU64>());
+        assert!(line < self.length.get() / LINE && word < LINE / size_of::<AtomicU64>());
         let words = self.start.as_ptr().cast::<u64>();
         // SAFETY: the word lies in the mapping, by the assertion, and is aligned as that is. The mapping lives as long as `self`,
-        // and what lies in it is used as atomics alone, by the invariant.
+        // and what is used as words is used as atomics alone.
         unsafe { AtomicU64::from_ptr(words.add(line * (LINE / size_of::<AtomicU64>()) + word)) }
     }
 }
 
-impl Drop for Page {
+impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: by the invariant this is a mapping of ours, and no word of it is borrowed any more.
-        let _ = unsafe { munmap(self.start, LENGTH.get()) };
+        // SAFETY: by the invariant this is a mapping of ours, and nothing that was borrowed from it outlives `self`.
+        let _ = unsafe { munmap(self.start.cast(), self.length.get()) };
     }
 }
 
@@ -79,7 +76,7 @@ mod tests {
 
     #[test]
     fn both_mappings_are_of_the_same_memory() {
-        let page = Page::new().unwrap();
+        let page = Memory::new(4096).unwrap();
         let again = page.again().unwrap();
         again.word(63, 7).store(5, Ordering::Relaxed);
         assert_ne!(page.start, again.start);

@@ -6,25 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::time::clock_getcpuclockid;
-use nix::time::clock_gettime;
 
-use crate::caller::run_client;
-use crate::caller::Caller;
-use crate::cli::Common;
-use crate::cli::Manager;
-use crate::cli::Placement;
-use crate::clock::Clock;
-use crate::device::Site;
+use crate::caller::{run_client, Caller};
+use crate::cli::{Common, Manager, Placement};
+use crate::clock::{nanoseconds, Clock};
 use crate::error::Result;
-use crate::order::Answer;
-use crate::order::Setting;
 use crate::registry;
 use crate::result::Label;
-use crate::talk::Talker;
-use crate::talk::SPACE;
-use crate::workers::Control;
-use crate::workers::Worker;
-use crate::workers::Workers;
+use crate::session::Session;
+use crate::talk::{Talker, SPACE};
+use crate::workers::{Control, Setting, Worker, Workers};
 
 /// A process that has not answered for so long is hung.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,56 +25,30 @@ pub const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Point {
     /// What the result calls it.
     pub label: Label,
-    /// What its clients are told.
     pub setting: Setting,
-    /// Who is measured.
     pub clients: Vec<Worker>,
-    /// Who works for them.
     pub servers: Vec<Worker>,
 }
 
 impl Point {
-    /// A point whose clients are told its size and nothing else.
-    pub fn new(label: Label) -> Point {
-        let setting = Setting { size: label.size, variant: 0 };
-        Point { label, setting, clients: Vec::new(), servers: Vec::new() }
-    }
-
-    /// The same with another variant.
-    pub fn variant(mut self, variant: u32) -> Point {
-        self.setting.variant = variant;
-        self
-    }
-
-    /// The same with these clients.
-    pub fn clients(mut self, workers: &[Worker]) -> Point {
-        self.clients = workers.to_vec();
-        self
-    }
-
-    /// The same with these servers.
-    pub fn servers(mut self, workers: &[Worker]) -> Point {
-        self.servers = workers.to_vec();
-        self
+    /// A point whose clients are told its size and this variant.
+    pub fn new(label: Label, variant: u32, clients: &[Worker], servers: &[Worker]) -> Point {
+        let setting = Setting { size: label.size, variant };
+        Point { label, setting, clients: clients.to_vec(), servers: servers.to_vec() }
     }
 }
 
 /// CPUs of the two sides of a pair; none is "wherever the scheduler likes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
-    /// Of the client.
     pub client: Option<usize>,
-    /// Of the server.
     pub server: Option<usize>,
 }
 
 /// The processes of a workload and its points.
 pub struct Stage {
-    /// The processes.
     pub workers: Workers,
-    /// The clock of the run.
     pub clock: Clock,
-    /// The device of the run.
     pub device: PathBuf,
     /// Only points that one client measures are wanted.
     pub alone: bool,
@@ -98,34 +63,23 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Nobody there yet.
-    pub fn new(common: &Common, site: &Site, clock: Clock, cpus: &[usize]) -> Result<Stage> {
-        Ok(Stage {
-            alone: common.count && !common.together,
-            placement: common.conditions.placement,
-            manager: common.manager,
-            ..Stage::plain(site, clock, cpus)?
-        })
-    }
-
-    /// The same without wishes: a manager of our own, everyone on one CPU.
-    pub fn plain(site: &Site, clock: Clock, cpus: &[usize]) -> Result<Stage> {
+    /// Nobody there yet. Without wishes: a manager of our own, everyone on one CPU.
+    pub fn new(session: &Session, wishes: Option<&Common>) -> Result<Stage> {
         Ok(Stage {
             workers: Workers::new()?,
-            clock,
-            device: site.device.clone(),
-            alone: true,
+            clock: session.clock,
+            device: session.site.device.clone(),
+            alone: wishes.is_none_or(|common| common.count && !common.together),
             space: SPACE,
-            placement: Placement::Same,
-            cpus: cpus.to_vec(),
-            manager: Manager::Own,
+            placement: wishes.map_or(Placement::Same, |common| common.placement),
+            cpus: session.cpus.clone(),
+            manager: wishes.map_or(Manager::Own, |common| common.manager),
             managed: false,
             points: Vec::new(),
             gathered: 0,
         })
     }
 
-    /// Where a pair sits.
     pub fn seat(&self, pair: u32) -> Cpus {
         cpus_of(self.placement, pair as usize, &self.cpus)
     }
@@ -138,12 +92,12 @@ impl Stage {
     /// Starts a process and waits until it is set up.
     pub fn start(
         &mut self,
-        name: String,
+        name: impl Into<String>,
         cpu: Option<usize>,
         body: impl FnOnce(&mut Control) -> Result<()>,
     ) -> Result<Worker> {
         let worker = self.workers.start(name, cpu, body)?;
-        self.workers.await_ready(&[worker], TIMEOUT)?;
+        self.workers.collect(&[worker], TIMEOUT)?;
         Ok(worker)
     }
 
@@ -155,30 +109,28 @@ impl Stage {
         self.managed = true;
         let device = self.device.clone();
         if self.manager == Manager::Existing {
-            return registry::greet(&mut Talker::open(&device)?);
+            return registry::greet(&mut Talker::open(&device, SPACE)?);
         }
-        self.start("binder context manager".into(), None, move |control| {
-            registry::manage(Talker::open(&device)?, || control.answer(&Answer::Ready))
-        })
-        .map(drop)
+        let manage =
+            move |control: &mut Control| registry::manage(Talker::open(&device, SPACE)?, || control.ready());
+        self.start("binder context manager", None, manage).map(drop)
     }
 
     /// Starts a server: a process with a node registered as `service`.
     pub fn server(
         &mut self,
-        name: String,
+        name: impl Into<String>,
         cpu: Option<usize>,
-        service: String,
+        service: &str,
         serve: impl FnOnce(Talker) -> Result<()>,
     ) -> Result<Worker> {
         self.need_manager()?;
         let (device, space) = (self.device.clone(), self.space);
         self.start(name, cpu, move |control| {
-            let mut talker = Talker::open_with(&device, space)?;
-            registry::register(&mut talker, &service, 1)?;
-            talker.out.enter_looper();
-            talker.flush()?;
-            control.answer(&Answer::Ready)?;
+            let mut talker = Talker::open(&device, space)?;
+            registry::register(&mut talker, service, 1)?;
+            talker.enter_looper()?;
+            control.ready()?;
             serve(talker)
         })
     }
@@ -186,24 +138,37 @@ impl Stage {
     /// Starts a client with a handle on a service.
     pub fn client<C: Caller>(
         &mut self,
-        name: String,
+        name: impl Into<String>,
         cpu: Option<usize>,
-        service: String,
+        service: &str,
         make: impl FnOnce(Talker, u32) -> Result<C>,
     ) -> Result<Worker> {
         self.need_manager()?;
         let (device, space) = (self.device.clone(), self.space);
         self.caller(name, cpu, move || {
-            let mut talker = Talker::open_with(&device, space)?;
-            let handle = registry::look_up(&mut talker, &service)?;
+            let mut talker = Talker::open(&device, space)?;
+            let handle = registry::look_up(&mut talker, service)?;
             make(talker, handle)
         })
+    }
+
+    /// Starts a server and its client where the pair with this number sits: the client, the server. In the name `{}` stands for the role.
+    pub fn pair<C: Caller>(
+        &mut self,
+        (name, pair): (&str, u32),
+        service: &str,
+        serve: impl FnOnce(Talker) -> Result<()>,
+        make: impl FnOnce(Talker, u32) -> Result<C>,
+    ) -> Result<(Worker, Worker)> {
+        let seat = self.seat(pair);
+        let server = self.server(name.replace("{}", "server"), seat.server, service, serve)?;
+        Ok((self.client(name.replace("{}", "client"), seat.client, service, make)?, server))
     }
 
     /// Starts a client of any kind.
     pub fn caller<C: Caller>(
         &mut self,
-        name: String,
+        name: impl Into<String>,
         cpu: Option<usize>,
         make: impl FnOnce() -> Result<C>,
     ) -> Result<Worker> {
@@ -211,9 +176,9 @@ impl Stage {
         self.start(name, cpu, move |control| run_client(control, make()?, &clock))
     }
 
-    /// Adds a point.
-    pub fn add(&mut self, point: Point) {
-        self.points.push(point);
+    /// Adds a point whose clients are told its size and this variant.
+    pub fn add(&mut self, label: Label, variant: u32, clients: &[Worker], servers: &[Worker]) {
+        self.points.push(Point::new(label, variant, clients, servers));
     }
 
     /// All points that are wanted, each once.
@@ -238,10 +203,7 @@ impl Stage {
 
     /// CPU time that processes have used so far.
     pub fn cpu_ns(&self, workers: &[Worker]) -> u64 {
-        let of = |&worker: &Worker| {
-            let time = clock_gettime(clock_getcpuclockid(self.workers.pid(worker)).ok()?).ok()?;
-            Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-        };
+        let of = |&worker: &Worker| nanoseconds(clock_getcpuclockid(self.workers.pid(worker)).ok()?).ok();
         workers.iter().filter_map(of).sum()
     }
 

@@ -3,8 +3,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::result::Block;
-use crate::result::Latency;
+use crate::result::{Block, Latency};
 
 /// Fewer boots than this say too little about how much one boot differs from the next.
 pub const MIN_BOOTS: usize = 3;
@@ -68,11 +67,8 @@ pub fn add_pairs(histogram: &mut Histogram<u64>, pairs: &[(u64, u64)]) {
 /// Which figure of a block is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// The average.
     Mean,
-    /// The median.
     P50,
-    /// The 99th percentile.
     P99,
 }
 
@@ -111,11 +107,8 @@ pub fn figures(boots: &[&Latency], figure: Figure) -> Vec<Boot> {
 /// A ratio and the 95 % interval around it.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Ratio {
-    /// The ratio itself.
     pub point: f64,
-    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
     /// Boots behind it, of the driver that has fewer.
     pub boots: usize,
@@ -149,7 +142,7 @@ impl Ratio {
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
@@ -192,11 +185,8 @@ pub fn ratio(subject: &[Boot], base: &[Boot], figure: Figure) -> Option<Ratio> {
 /// The middle of many ratios, and the 95 % interval around it.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Middle {
-    /// The ratio in the middle.
     pub point: f64,
-    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
 }
 

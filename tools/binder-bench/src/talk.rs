@@ -7,22 +7,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use binder_sys::codes::return_name;
-use binder_sys::codes::BR_NOOP;
-use binder_sys::codes::BR_TRANSACTION_COMPLETE;
-use binder_sys::BinderPtrCookie;
-use binder_sys::BinderTransactionData;
-use binder_sys::Commands;
-use binder_sys::Device;
-use binder_sys::FlatBinderObject;
-use binder_sys::Mapping;
-use binder_sys::Return;
-use binder_sys::Returns;
+use binder_sys::codes::{return_name, BR_NOOP, BR_TRANSACTION_COMPLETE};
+use binder_sys::{
+    BinderPtrCookie, BinderTransactionData, Commands, Device, FlatBinderObject, Mapping, Parcel, Return,
+    Returns, TransactionFlags,
+};
 use zerocopy::FromBytes;
 
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Context, Error, Kind, Result};
 
 /// What libbinder maps: one megabyte less the two guard pages.
 pub const SPACE: usize = (1 << 20) - 2 * 4096;
@@ -50,7 +42,6 @@ impl Port {
         Ok(Port { device, space })
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -58,26 +49,17 @@ impl Port {
     /// Bytes of a message that has arrived, from an offset.
     pub fn part<const N: usize>(&self, data: &BinderTransactionData, at: u64) -> Result<[u8; N]> {
         if at + N as u64 > data.data_size || !self.space.contains(data.buffer, data.data_size as usize) {
-            return Err(Error::Protocol("a message of the benchmark arrived cut short".into()));
+            return Err(Error::failed("a message of the benchmark arrived cut short"));
         }
         let mut bytes = [0; N];
         self.space.read_into(data.buffer + at, &mut bytes);
         Ok(bytes)
     }
 
-    /// The first bytes of a message that has arrived.
-    pub fn read(&self, data: &BinderTransactionData, bytes: &mut [u8]) -> Result<()> {
-        if bytes.len() as u64 > data.data_size || !self.space.contains(data.buffer, bytes.len()) {
-            return Err(Error::Protocol("a message of the benchmark arrived cut short".into()));
-        }
-        self.space.read_into(data.buffer, bytes);
-        Ok(())
-    }
-
     /// An object in a message that has arrived.
     pub fn object(&self, data: &BinderTransactionData, at: u64) -> Result<FlatBinderObject> {
         let bytes: [u8; size_of::<FlatBinderObject>()] = self.part(data, at)?;
-        FlatBinderObject::read_from_bytes(&bytes).map_err(|_| Error::Protocol("a bad object arrived".into()))
+        FlatBinderObject::read_from_bytes(&bytes).map_err(|_| Error::failed("a bad object arrived"))
     }
 }
 
@@ -93,13 +75,8 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// Opens a device for this thread, and maps the usual space.
-    pub fn open(path: &Path) -> Result<Talker> {
-        Talker::open_with(path, SPACE)
-    }
-
-    /// The same with another space.
-    pub fn open_with(path: &Path, space: usize) -> Result<Talker> {
+    /// Opens a device for this thread, and maps so much space.
+    pub fn open(path: &Path, space: usize) -> Result<Talker> {
         Port::open(path, space).map(|port| Talker::on(Arc::new(port)))
     }
 
@@ -108,9 +85,14 @@ impl Talker {
         Talker { port, out: Commands::new(), room: Box::new([0; ROOM]), news: 0..0 }
     }
 
-    /// What is opened and mapped.
     pub fn port(&self) -> &Arc<Port> {
         &self.port
+    }
+
+    /// Joins the pool of threads that take calls.
+    pub fn enter_looper(&mut self) -> Result<()> {
+        self.out.enter_looper();
+        self.flush()
     }
 
     /// Writes the commands and reads what there is, waiting for something if there is nothing.
@@ -125,7 +107,6 @@ impl Talker {
         self.account(done.write_consumed)
     }
 
-    /// Writes the commands and reads nothing.
     pub fn flush(&mut self) -> Result<()> {
         if self.out.is_empty() {
             return Ok(());
@@ -136,7 +117,7 @@ impl Talker {
 
     fn account(&mut self, written: u64) -> Result<()> {
         if written != self.out.len() as u64 {
-            return Err(Error::Protocol("the driver stopped in the middle of the commands".into()));
+            return Err(Error::failed("the driver stopped in the middle of the commands"));
         }
         self.out.clear();
         Ok(())
@@ -160,7 +141,7 @@ impl Talker {
             let mut returns = Returns::new(&self.room[self.news.clone()]);
             let Some(item) = returns.next() else { return Ok(None) };
             self.news.start = self.news.end - returns.remaining();
-            match item.map_err(|e| Error::Protocol(e.to_string()))? {
+            match item.map_err(|e| Error::failed(e.to_string()))? {
                 Return::Increfs(BinderPtrCookie { ptr, cookie }) => {
                     self.out.increfs_done(ptr, cookie);
                 }
@@ -187,11 +168,11 @@ impl Talker {
     /// Tells failures from what a workload can go on with.
     pub fn check(&self, item: Return) -> Result<Return> {
         match item {
-            Return::DeadReply => Err(Error::PeerDied("the other side died (BR_DEAD_REPLY)".into())),
-            Return::FrozenReply => Err(Error::Protocol("the other side is frozen (BR_FROZEN_REPLY)".into())),
+            Return::DeadReply => Err(Kind::PeerDied.error("the other side died (BR_DEAD_REPLY)")),
+            Return::FrozenReply => Err(Error::failed("the other side is frozen (BR_FROZEN_REPLY)")),
             Return::FailedReply | Return::Error => {
                 let error = self.port.device.extended_error().unwrap_or_default();
-                Err(Error::Protocol(format!(
+                Err(Error::failed(format!(
                     "the driver could not carry out a call: {}, error {}",
                     return_name(error.command).unwrap_or("BR_FAILED_REPLY"),
                     error.param
@@ -210,6 +191,22 @@ impl Talker {
         }
     }
 
+    /// Calls, and gives the reply back.
+    pub fn call_through(&mut self, data: &BinderTransactionData) -> Result<()> {
+        let reply = self.call(data)?;
+        self.out.free_buffer(reply.buffer);
+        self.flush()
+    }
+
+    /// Gives the buffer of a call back and, unless nobody waits for one, adds an empty reply.
+    pub fn finish(&mut self, call: &BinderTransactionData) -> &mut Talker {
+        self.out.free_buffer(call.buffer);
+        if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
+            self.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        }
+        self
+    }
+
     /// Calls without waiting for more than the driver's acknowledgement, which is returned.
     pub fn send(&mut self, data: &BinderTransactionData) -> Result<Return> {
         self.out.transaction(data);
@@ -221,7 +218,6 @@ impl Talker {
         }
     }
 
-    /// Waits for a call.
     pub fn next_call(&mut self) -> Result<BinderTransactionData> {
         match self.next()? {
             Return::Transaction(call) => Ok(call),
@@ -232,5 +228,5 @@ impl Talker {
 
 /// Something came that this workload has no use for.
 pub fn unexpected(item: &Return) -> Error {
-    Error::Protocol(format!("the driver sent {item:?} in the middle of the measurement"))
+    Error::failed(format!("the driver sent {item:?} in the middle of the measurement"))
 }

@@ -4,65 +4,119 @@
 //! Each process has a socket to the coordinator. While the coordinator waits for one of them it watches all of
 //! them, so that a killed server ends the run with its name and not with a hang.
 
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use nix::poll::poll;
-use nix::poll::PollFd;
-use nix::poll::PollFlags;
-use nix::poll::PollTimeout;
-use nix::sched::sched_setaffinity;
-use nix::sched::CpuSet;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sched::{sched_setaffinity, CpuSet};
 use nix::sys::prctl;
-use nix::sys::signal::kill;
-use nix::sys::signal::Signal;
-use nix::sys::wait::waitpid;
-use nix::sys::wait::WaitPidFlag;
-use nix::sys::wait::WaitStatus;
-use nix::unistd::fork;
-use nix::unistd::ForkResult;
-use nix::unistd::Pid;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::unistd::{fork, ForkResult, Pid};
 use serde::de::DeserializeOwned;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Answer;
-use crate::order::Order;
-use crate::order::Samples;
-use crate::shared::Page;
+use crate::error::{Context, Error, Kind, Result};
+use crate::shared::Memory;
+
+/// What a client's calls are like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    pub size: u32,
+    /// Whatever else varies; each workload gives it a meaning.
+    pub variant: u32,
+}
+
+/// What a client saw in one block.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Samples {
+    /// Clock at the first start.
+    pub start: u64,
+    /// Clock at the last end, without what was not measured in between.
+    pub end: u64,
+    pub ticks: Vec<u64>,
+    /// Calls before those that count, and those.
+    pub calls: u64,
+    /// CPU time of the client for the calls that count, in nanoseconds; none where it cannot be told from that of preparations.
+    pub cpu_ns: Option<u64>,
+}
+
+/// When a block ends: whichever comes first.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Limit {
+    pub calls: u64,
+    pub ticks: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Time single calls, after some that only warm caches.
+    Block { setting: Setting, warmup: u64, limit: Limit },
+    /// Count calls as a whole. `gathered`: how many clients have come together since the run began when all that start together are
+    /// there; 0 for one that starts alone.
+    Window { setting: Setting, calls: u64, gathered: u64 },
+    /// Do so much more of what the process is there for.
+    Go(u64),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// Set up, or done.
+    Ready,
+    /// A block is done.
+    Samples(Samples),
+    /// A window took so many ticks.
+    Ticks(u64),
+    /// The process cannot go on.
+    Failed(Error),
+}
 
 /// A process's end of its socket to the coordinator, and where it waits for other processes.
 #[derive(Debug)]
 pub struct Control {
     socket: UnixStream,
-    gathering: Arc<Page>,
+    gathering: Arc<Memory>,
 }
 
 impl Control {
-    /// Waits for an order.
     pub fn order(&mut self) -> Result<Order> {
         receive(&mut self.socket).context("orders of the coordinator")
     }
 
-    /// Tells the coordinator something.
     pub fn answer(&mut self, answer: &Answer) -> Result<()> {
         send(&mut self.socket, answer).context("answer to the coordinator")
     }
 
-    /// Tells the coordinator about a block, and keeps the memory of the samples for the next one.
-    pub fn answer_samples(&mut self, samples: Samples) -> Result<Samples> {
-        let answer = Answer::Samples(samples);
-        self.answer(&answer)?;
-        let Answer::Samples(samples) = answer else { unreachable!("it was made two lines above") };
-        Ok(samples)
+    /// Answers that all is done up to here, without waiting for an order.
+    pub fn ready(&mut self) -> Result<()> {
+        self.answer(&Answer::Ready)
+    }
+
+    /// Answers that all is done up to here, and waits for the order to do so much more.
+    pub fn pause(&mut self) -> Result<u64> {
+        self.ready()?;
+        match self.order()? {
+            Order::Go(count) => Ok(count),
+            order => Err(Error::failed(format!("a process that measures nothing was told to {order:?}"))),
+        }
+    }
+
+    pub fn stop(&mut self) -> Result<()> {
+        loop {
+            self.pause()?;
+        }
+    }
+
+    /// Does what `act` does with each number that the coordinator orders, for ever.
+    pub fn obey(&mut self, mut act: impl FnMut(u64) -> Result<()>) -> Result<()> {
+        loop {
+            let count = self.pause()?;
+            act(count)?;
+        }
     }
 
     /// Waits until so many have come here since the run began; 0 is not waited for.
@@ -97,9 +151,11 @@ struct Process {
     name: String,
     pid: Pid,
     control: UnixStream,
+    alive: bool,
+    /// What it has answered and nobody has collected.
+    answer: Option<Answer>,
 }
 
-/// One of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worker(usize);
 
@@ -109,19 +165,22 @@ pub struct Workers {
     coordinator: Pid,
     processes: Vec<Process>,
     /// Its first word counts the processes that have come together.
-    gathering: Arc<Page>,
+    gathering: Arc<Memory>,
 }
 
 impl Workers {
-    /// Nobody there yet.
     pub fn new() -> Result<Workers> {
-        Ok(Workers { coordinator: Pid::this(), processes: Vec::new(), gathering: Arc::new(Page::new()?) })
+        Ok(Workers {
+            coordinator: Pid::this(),
+            processes: Vec::new(),
+            gathering: Arc::new(Memory::new(4096)?),
+        })
     }
 
     /// Starts a process. `body` runs in it and should only return when something has gone wrong.
     pub fn start(
         &mut self,
-        name: String,
+        name: impl Into<String>,
         cpu: Option<usize>,
         body: impl FnOnce(&mut Control) -> Result<()>,
     ) -> Result<Worker> {
@@ -131,96 +190,89 @@ impl Workers {
             ForkResult::Child => {
                 drop(ours);
                 let mut control = Control { socket: theirs, gathering: Arc::clone(&self.gathering) };
-                let result = set_up(cpu).and_then(|()| body(&mut control));
-                if let Err(error) = result {
-                    let _ = control.answer(&Answer::Failed { code: error.code(), text: error.to_string() });
+                // Die with the coordinator, stay on the CPU.
+                let ready = prctl::set_pdeathsig(Signal::SIGKILL).context("PR_SET_PDEATHSIG");
+                if let Err(error) = ready.and_then(|()| sit(cpu)).and_then(|()| body(&mut control)) {
+                    let _ = control.answer(&Answer::Failed(error));
                 }
                 std::process::exit(0);
             }
-            ForkResult::Parent { child } => {
-                self.processes.push(Process { name, pid: child, control: ours });
+            ForkResult::Parent { child: pid } => {
+                let name = name.into();
+                self.processes.push(Process { name, pid, control: ours, alive: true, answer: None });
                 Ok(Worker(self.processes.len() - 1))
             }
         }
     }
 
-    /// The process id of a worker.
     pub fn pid(&self, worker: Worker) -> Pid {
         self.processes[worker.0].pid
     }
 
-    /// Sends an order to a worker.
     pub fn order(&mut self, worker: Worker, order: &Order) -> Result<()> {
-        match send(&mut self.processes[worker.0].control, order) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.failure(worker.0, None)),
-        }
+        send(&mut self.processes[worker.0].control, order).map_err(|_| self.failure(worker.0, None))
     }
 
     /// Waits until each of `wanted` has answered once; fails as soon as any process has failed.
     pub fn collect(&mut self, wanted: &[Worker], timeout: Duration) -> Result<Vec<Answer>> {
-        let mut answers: Vec<Option<Answer>> = wanted.iter().map(|_| None).collect();
         let deadline = Instant::now() + timeout;
-        while let Some(missing) = answers.iter().position(Option::is_none) {
+        while let Some(missing) = wanted.iter().find(|one| self.processes[one.0].answer.is_none()) {
             let left = deadline.saturating_duration_since(Instant::now());
             let readable = self.readable(left)?;
             if readable.is_empty() && left.is_zero() {
-                let name = &self.processes[wanted[missing].0].name;
-                return Err(Error::PeerDied(format!(
-                    "no answer from the {name} for {} s",
-                    timeout.as_secs()
-                )));
+                let (name, seconds) = (&self.processes[missing.0].name, timeout.as_secs());
+                return Err(Kind::PeerDied.error(format!("no answer from the {name} for {seconds} s")));
             }
             for index in readable {
                 let answer = self.receive(index)?;
-                match wanted.iter().position(|m| m.0 == index) {
-                    Some(place) if answers[place].is_none() => answers[place] = Some(answer),
-                    _ => {
-                        return Err(Error::Protocol(format!(
-                            "the {} spoke unasked",
-                            self.processes[index].name
-                        )))
-                    }
+                if self.processes[index].answer.replace(answer).is_some() {
+                    return Err(Error::failed(format!("the {} spoke unasked", self.processes[index].name)));
                 }
             }
         }
-        Ok(answers.into_iter().flatten().collect())
+        Ok(wanted.iter().filter_map(|one| self.processes[one.0].answer.take()).collect())
     }
 
-    /// Waits until workers are set up.
-    pub fn await_ready(&mut self, workers: &[Worker], timeout: Duration) -> Result<()> {
-        self.collect(workers, timeout).map(drop)
+    /// Kills a worker and waits until it is gone.
+    pub fn end(&mut self, worker: Worker) -> Result<()> {
+        let process = &mut self.processes[worker.0];
+        process.alive = false;
+        kill(process.pid, Signal::SIGKILL).context("kill")?;
+        waitpid(process.pid, None).context("waitpid").map(drop)
     }
 
     /// Indices of processes that have said something or are gone.
     fn readable(&self, timeout: Duration) -> Result<Vec<usize>> {
-        let mut fds: Vec<PollFd> =
-            self.processes.iter().map(|p| PollFd::new(p.control.as_fd(), PollFlags::POLLIN)).collect();
+        // The socket of a process that was ended has hung up, of which poll would tell again and again.
+        let alive: Vec<usize> = (0..self.processes.len()).filter(|&at| self.processes[at].alive).collect();
+        let socket = |&at: &usize| PollFd::new(self.processes[at].control.as_fd(), PollFlags::POLLIN);
+        let mut fds: Vec<PollFd> = alive.iter().map(socket).collect();
         let milliseconds = timeout.as_millis().min(1000) as u16;
         poll(&mut fds, PollTimeout::from(milliseconds)).context("poll")?;
-        Ok(fds.iter().enumerate().filter(|(_, fd)| fd.any() == Some(true)).map(|(index, _)| index).collect())
+        Ok(alive.into_iter().zip(&fds).filter(|(_, fd)| fd.any() == Some(true)).map(|(at, _)| at).collect())
     }
 
     fn receive(&mut self, index: usize) -> Result<Answer> {
         match receive(&mut self.processes[index].control) {
-            Ok(Answer::Failed { code, text }) => Err(self.failure(index, Some((code, text)))),
+            Ok(Answer::Failed(error)) => Err(self.failure(index, Some(error))),
             Ok(answer) => Ok(answer),
             Err(_) => Err(self.failure(index, None)),
         }
     }
 
     /// The error to report when a process has failed: a killed server is named before the client that saw its death.
-    fn failure(&mut self, index: usize, said: Option<(u8, String)>) -> Error {
+    fn failure(&mut self, index: usize, said: Option<Error>) -> Error {
         std::thread::sleep(Duration::from_millis(100));
-        for process in &self.processes {
+        for process in self.processes.iter_mut().filter(|process| process.alive) {
             if let Ok(WaitStatus::Signaled(_, signal, _)) = waitpid(process.pid, Some(WaitPidFlag::WNOHANG)) {
-                return Error::PeerDied(format!("the {} was killed by {signal}", process.name));
+                process.alive = false;
+                return Kind::PeerDied.error(format!("the {} was killed by {signal}", process.name));
             }
         }
         let name = &self.processes[index].name;
         match said {
-            Some((code, text)) => Error::of_another(code, format!("{name}: {text}")),
-            None => Error::PeerDied(format!("the {name} ended without a word")),
+            Some(Error { kind, text }) => kind.error(format!("{name}: {text}")),
+            None => Kind::PeerDied.error(format!("the {name} ended without a word")),
         }
     }
 }
@@ -231,19 +283,14 @@ impl Drop for Workers {
         if Pid::this() != self.coordinator {
             return;
         }
-        for process in &self.processes {
+        let alive = || self.processes.iter().filter(|process| process.alive);
+        for process in alive() {
             let _ = kill(process.pid, Signal::SIGKILL);
         }
-        for process in &self.processes {
+        for process in alive() {
             let _ = waitpid(process.pid, None);
         }
     }
-}
-
-/// The first steps of a child: die with the coordinator, stay on its CPU.
-fn set_up(cpu: Option<usize>) -> Result<()> {
-    prctl::set_pdeathsig(Signal::SIGKILL).context("PR_SET_PDEATHSIG")?;
-    sit(cpu)
 }
 
 /// Has this thread stay on a CPU, if one is named.

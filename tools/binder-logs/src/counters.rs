@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Counts of commands, returns and objects.
 
-use crate::words::{number, Parsed};
+use crate::scan::Scan;
 use binder_sys::codes::{COMMANDS, RETURNS};
-use serde::Serialize;
 use std::fmt;
-use winnow::combinator::seq;
-use winnow::prelude::*;
-use winnow::token::take_while;
 
 /// The names of the objects that are counted, in the order of the lines.
 pub const OBJECTS: [&str; 8] =
@@ -15,33 +11,25 @@ pub const OBJECTS: [&str; 8] =
 
 /// How often things were done, since the driver was loaded or a process opened the device. What was never done has
 /// no line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Commands, in the order of their numbers.
     pub commands: Vec<Counter>,
-    /// Returns, in the order of their numbers.
     pub returns: Vec<Counter>,
-    /// Objects. Upstream's driver does not count them.
     pub objects: Vec<ObjectCount>,
 }
 
 /// How often a command was given, or a return.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// Its name.
     pub name: String,
-    /// How often.
     pub count: i64,
 }
 
 /// How many objects of a kind there are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectCount {
-    /// The kind.
     pub name: String,
-    /// How many there are.
     pub active: i64,
-    /// How many there have ever been.
     pub total: i64,
 }
 
@@ -58,28 +46,28 @@ impl Counters {
         found.map_or((0, 0), |object| (object.active, object.total))
     }
 
-    /// Takes a line, unless it is of another kind. If `ordered`, names that are not known and those that come before
-    /// the last one are of another kind.
-    pub(crate) fn take(&mut self, line: &str, ordered: bool) -> bool {
-        if let Ok(object) = object.parse(line) {
+    /// Takes a line, unless it is of another kind. In a strict reader names that are not known and those that come
+    /// before the last one are of another kind.
+    pub(crate) fn take(&mut self, line: &str, mut scan: Scan) -> Option<()> {
+        let (name, _) = line.split_once(": ")?;
+        scan.word(name)?;
+        let strict = !scan.lenient;
+        if scan.has(": active ") {
+            let (name, active) = (name.to_string(), scan.number("")?);
+            let object = ObjectCount { name, active, total: scan.last(|scan| scan.number(" total "))? };
             let last = self.objects.last().map(|last| last.name.as_str());
-            let fits = !ordered || follows(OBJECTS, last, &object.name);
-            if fits {
-                self.objects.push(object);
-            }
-            return fits;
+            (!strict || follows(OBJECTS, last, &object.name)).then(|| self.objects.push(object))
+        } else {
+            let (codes, list) = match name.split_at_checked(3)?.0 {
+                "BC_" => (COMMANDS, &mut self.commands),
+                "BR_" => (RETURNS, &mut self.returns),
+                _ => return None,
+            };
+            let counter = Counter { name: name.to_string(), count: scan.last(|scan| scan.number(": "))? };
+            let last = list.last().map(|last| last.name.as_str());
+            let fits = !strict || follows(codes.iter().map(|(_, name)| *name), last, name);
+            fits.then(|| list.push(counter))
         }
-        let Ok(counter) = counter.parse(line) else { return false };
-        let (codes, list) = match counter.name.starts_with("BC_") {
-            true => (COMMANDS, &mut self.commands),
-            false => (RETURNS, &mut self.returns),
-        };
-        let last = list.last().map(|last| last.name.as_str());
-        let fits = !ordered || follows(codes.iter().map(|(_, name)| *name), last, &counter.name);
-        if fits {
-            list.push(counter);
-        }
-        fits
     }
 }
 
@@ -87,22 +75,6 @@ impl Counters {
 fn follows<'a>(names: impl IntoIterator<Item = &'a str>, last: Option<&str>, name: &str) -> bool {
     let mut names = names.into_iter();
     last.is_none_or(|last| names.any(|known| known == last)) && names.any(|known| known == name)
-}
-
-fn word(input: &mut &str) -> Parsed<String> {
-    take_while(1.., |c: char| c.is_ascii_alphanumeric() || c == '_').map(str::to_string).parse_next(input)
-}
-
-fn counter(input: &mut &str) -> Parsed<Counter> {
-    let counter = seq!(Counter { name: word, _: ": ", count: number });
-    counter
-        .verify(|found: &Counter| found.name.starts_with("BC_") || found.name.starts_with("BR_"))
-        .parse_next(input)
-}
-
-fn object(input: &mut &str) -> Parsed<ObjectCount> {
-    seq!(ObjectCount { name: word, _: ": active ", active: number, _: " total ", total: number })
-        .parse_next(input)
 }
 
 impl Counters {

@@ -24,46 +24,41 @@
 //! assert_eq!(log.entries[0].from.process, 12);
 //! ```
 //!
-//! Files are read by `lines`, which tells them apart and knows where each is; a line is taken apart by
-//! parsers made of those in `words`, each beside the type that it makes.
+//! `lines` numbers the lines of a file; a line is taken apart with `scan`, beside the type that is made of it.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod counters;
-mod error;
 mod lines;
 mod process;
+mod scan;
 mod state;
 mod stats;
 mod transaction;
 mod transaction_log;
-mod upstream;
-mod words;
 
 pub use counters::{Counter, Counters, ObjectCount, OBJECTS};
-pub use error::{Error, Reason};
-pub use lines::{Mode, UnknownLine};
+pub use lines::{Error, Mode, UnknownLine};
 pub use process::{
     Buffer, BufferState, Looper, Node, NodeCounts, Process, Reference, Role, StackEntry, Thread, Work,
 };
+pub use scan::{DebugId, Pid, Pointer, Task};
 pub use state::{ProcessState, State, Transactions};
 pub use stats::{Pages, ProcessStats, ReferenceCounts, RequestedThreads, Stats};
 pub use transaction::{Held, Transaction};
 pub use transaction_log::{Kind, LogEntry, TransactionLog};
-pub use words::{DebugId, Pid, Pointer, Task};
 
 use std::path::Path;
 
 /// A kind of log file.
-pub trait Log: Sized + serde::Serialize + std::fmt::Display {
-    /// Makes a value of a file's contents; `file` is its name, for what is said of an error.
+pub trait Log: Sized + std::fmt::Display {
+    /// Makes a value of a file's contents; `file` is its name for error messages.
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error>;
 
     /// Reads a file.
     fn read(path: &Path, mode: Mode) -> Result<Self, Error> {
         let file = path.display().to_string();
-        let contents = std::fs::read(path).map_err(|why| Error::Read { file: file.clone(), why })?;
+        let contents = std::fs::read(path).map_err(|why| Error::Read(file.clone(), why))?;
         Self::parse(&file, &contents, mode)
     }
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A process's block of lines in `state`, `transactions` and `proc/<pid>`.
 
-pub(crate) mod parse;
-mod print;
-
-use crate::transaction::Transaction;
-use crate::words::{DebugId, Pid, Pointer};
-use serde::Serialize;
+use crate::scan::{DebugId, Pid, Pointer, Scan};
+use crate::transaction::{transaction, Transaction};
+use std::fmt;
 
 bitflags::bitflags! {
     /// What a thread has said of itself, and what it is doing.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Looper: u32 {
         /// The driver asked for it.
         const REGISTERED = 0x01;
@@ -29,17 +26,12 @@ bitflags::bitflags! {
 }
 
 /// A process that has a device open.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
     pub pid: Pid,
-    /// The device's name.
     pub context: String,
-    /// Its threads.
     pub threads: Vec<Thread>,
-    /// What it owns.
     pub nodes: Vec<Node>,
-    /// What it has handles on.
     pub references: Vec<Reference>,
     /// The buffers in its space, those that it was told of and those that it was not.
     pub buffers: Vec<Buffer>,
@@ -47,39 +39,31 @@ pub struct Process {
     pub work: Vec<Work>,
     /// Whether it was told of a death and has not said that it knows.
     pub has_delivered_death: bool,
-    /// The same of a freeze.
     pub has_delivered_freeze: bool,
 }
 
 /// A thread that has used the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number.
     pub id: Pid,
-    /// Its state.
     pub looper: Looper,
     /// Whether its next read returns whether or not there is something to tell.
     pub need_return: bool,
-    /// How many use its record at this moment. Upstream's driver does not say.
     pub temporary_references: Option<i64>,
     /// The calls that it makes and serves, the innermost first.
     pub stack: Vec<StackEntry>,
-    /// What waits for it.
     pub work: Vec<Work>,
 }
 
 /// A call of a thread's stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackEntry {
-    /// The thread's part in it.
     pub role: Role,
-    /// The call.
     pub transaction: Transaction,
 }
 
 /// A thread's part in a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It has sent it.
     Outgoing,
@@ -90,19 +74,14 @@ pub enum Role {
 }
 
 /// An object that its process serves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
     pub id: DebugId,
-    /// What the process knows it by.
     pub ptr: Pointer,
-    /// What the process keeps with it.
     pub cookie: Pointer,
     /// Whether the process was told that there are strong references.
     pub has_strong: bool,
-    /// Whether it was told that there are weak ones.
     pub has_weak: bool,
-    /// Who holds it how often.
     pub counts: NodeCounts,
     /// The processes that have a handle on it, each for each of its devices.
     pub holders: Vec<Pid>,
@@ -111,8 +90,7 @@ pub struct Node {
 }
 
 /// Counts of what keeps a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCounts {
     /// As the C driver counts.
     Full {
@@ -120,55 +98,37 @@ pub enum NodeCounts {
         local_strong: i64,
         /// Weak ones of the same.
         local_weak: i64,
-        /// References that are strong.
         internal_strong: i64,
-        /// References.
         references: i64,
-        /// Uses at this moment.
         temporary: i64,
     },
     /// As upstream's driver counts.
-    Summed {
-        /// Strong ones.
-        strong: i64,
-        /// Weak ones.
-        weak: i64,
-    },
+    Summed { strong: i64, weak: i64 },
 }
 
 /// A handle on a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its number in logs.
     pub id: DebugId,
-    /// The handle.
     pub handle: i64,
-    /// Whether the node's process is gone.
     pub is_dead: bool,
-    /// The node.
     pub node: DebugId,
-    /// Strong counts.
     pub strong: i64,
-    /// Weak counts.
     pub weak: i64,
     /// Whoever asked to be told of the node's death, hashed; null: nobody has. Upstream's driver does not say.
     pub death: Option<Pointer>,
 }
 
 /// A buffer in a process's space.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// The transaction that brought it. Upstream's driver does not say.
     pub id: Option<DebugId>,
-    /// Where it lies in the space.
     pub offset: u64,
     /// Bytes of data; with upstream's driver, of all that is in it.
     pub data_size: i64,
-    /// Bytes of offsets of objects.
     pub offsets_size: Option<i64>,
     /// Bytes of what pointers in it point to.
     pub extra_size: Option<i64>,
-    /// How far it is.
     pub state: BufferState,
     /// Who sent it: upstream's driver alone says.
     pub sender: Option<Pid>,
@@ -177,49 +137,251 @@ pub struct Buffer {
 }
 
 /// How far a buffer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferState {
     /// Its transaction has not ended.
     Active,
     /// The process has it, and has not given it back.
     Delivered,
-    /// Upstream's word for the first.
-    Reserved,
-    /// Upstream's word for the second.
-    Allocated,
 }
 
 /// Something that a thread will be told of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A transaction.
     Transaction(Transaction),
     /// That its call has failed, with this `BR_` code.
     Error(u32),
-    /// That its call was sent.
     Complete,
-    /// That the counts of a node have changed.
-    Node {
-        /// The node's number.
-        id: DebugId,
-        /// What the process knows it by.
-        ptr: Pointer,
-        /// What the process keeps with it.
-        cookie: Pointer,
-    },
-    /// That a node's process is gone.
+    Node { id: DebugId, ptr: Pointer, cookie: Pointer },
     DeadBinder,
-    /// The same, and that it will not be told of it again.
     ClearedDeadBinder,
-    /// That it will not be told of a death.
     ClearedDeath,
-    /// That a node's process was frozen or thawed.
     FrozenBinder,
-    /// That it will not be told of that.
     ClearedFreeze,
     /// Something that the driver has no words for, with its number: the completion of a oneway call that may be one
     /// too many, or to a frozen process.
     Unknown(i64),
+}
+
+pub(crate) fn thread(scan: &mut Scan) -> Option<Thread> {
+    let id = scan.number("thread ")?;
+    let looper = Looper::from_bits_retain(scan.hex32(": l ")?);
+    let need_return = scan.flag(" need_return ")?;
+    let temporary_references = scan.maybe(|scan| scan.number(" tr "));
+    let is_whole = scan.lenient || temporary_references.is_some();
+    let (stack, work) = (Vec::new(), Vec::new());
+    is_whole.then_some(Thread { id, looper, need_return, temporary_references, stack, work })
+}
+
+/// The words for a thread's part in a call.
+const ROLES: [(&str, Role); 3] =
+    [("outgoing", Role::Outgoing), ("incoming", Role::Incoming), ("bad", Role::Bad)];
+
+pub(crate) fn stack_entry(scan: &mut Scan) -> Option<StackEntry> {
+    let role = scan.one_of(&ROLES)?;
+    scan.word(" transaction ")?;
+    Some(StackEntry { role, transaction: transaction(scan)? })
+}
+
+/// A oneway call that waits for the one before it to the same node.
+pub(crate) fn queued(scan: &mut Scan) -> Option<Work> {
+    scan.word("pending async transaction ")?;
+    transaction(scan).map(Work::Transaction)
+}
+
+/// The words for work that they are all of.
+const SIMPLE: [(&str, Work); 6] = [
+    ("transaction complete", Work::Complete),
+    ("has dead binder", Work::DeadBinder),
+    ("has cleared dead binder", Work::ClearedDeadBinder),
+    ("has cleared death notification", Work::ClearedDeath),
+    ("has frozen binder", Work::FrozenBinder),
+    ("has cleared freeze notification", Work::ClearedFreeze),
+];
+
+/// Work of any kind. Upstream's driver marks what is no more to be delivered.
+pub(crate) fn work(scan: &mut Scan) -> Option<Work> {
+    if scan.lenient {
+        scan.has("(skipped) ");
+    }
+    if scan.has("pending transaction ") {
+        transaction(scan).map(Work::Transaction)
+    } else if scan.has("transaction error: ") {
+        scan.number("").map(Work::Error)
+    } else if scan.has("node work ") {
+        let id = scan.number("")?;
+        Some(Work::Node { id, ptr: scan.pointer(": u")?, cookie: scan.pointer(" c")? })
+    } else if scan.has("unknown work: type ") {
+        scan.number("").map(Work::Unknown)
+    } else {
+        scan.one_of(&SIMPLE)
+    }
+}
+
+pub(crate) fn node(scan: &mut Scan) -> Option<Node> {
+    Some(Node {
+        id: scan.number("node ")?,
+        ptr: scan.pointer(": u")?,
+        cookie: scan.pointer(" c")?,
+        has_strong: scan.flag(" hs ")?,
+        has_weak: scan.flag(" hw ")?,
+        counts: match scan.lenient && scan.rest.starts_with(" cs ") {
+            true => NodeCounts::Summed { strong: scan.number(" cs ")?, weak: scan.number(" cw ")? },
+            false => NodeCounts::Full {
+                local_strong: scan.number(" ls ")?,
+                local_weak: scan.number(" lw ")?,
+                internal_strong: scan.number(" is ")?,
+                references: scan.number(" iw ")?,
+                temporary: scan.number(" tr ")?,
+            },
+        },
+        holders: match scan.has(" proc") {
+            true => std::iter::from_fn(|| scan.maybe(|scan| scan.number(" "))).collect(),
+            false => Vec::new(),
+        },
+        work: Vec::new(),
+    })
+}
+
+pub(crate) fn reference(scan: &mut Scan) -> Option<Reference> {
+    let reference = Reference {
+        id: scan.number("ref ")?,
+        handle: scan.number(": desc ")?,
+        is_dead: scan.has(" dead"),
+        node: scan.number(" node ")?,
+        strong: scan.number(" s ")?,
+        weak: scan.number(" w ")?,
+        death: scan.maybe(|scan| scan.pointer(" d ")),
+    };
+    (scan.lenient || reference.death.is_some()).then_some(reference)
+}
+
+pub(crate) fn buffer(scan: &mut Scan) -> Option<Buffer> {
+    let id = match scan.maybe(|scan| scan.number("buffer ")) {
+        None if scan.lenient => scan.word("buffer").map(|()| None)?,
+        id => Some(id?),
+    };
+    let upstream = scan.lenient && scan.rest.split(' ').nth(4) == Some("pid");
+    let offset = if upstream { scan.number(": ")? } else { scan.hex(": ")? };
+    let data_size = scan.number(" size ")?;
+    if upstream {
+        let sender = scan.number(" pid ")?;
+        let is_oneway = scan.has(" oneway") && scan.maybe(|scan| scan.flag(" ")).unwrap_or(true);
+        let words = [(" reserved", BufferState::Active), (" allocated", BufferState::Delivered)];
+        let (state, sender, is_oneway) = (scan.one_of(&words)?, Some(sender), Some(is_oneway));
+        let (id, offsets_size, extra_size) = (None, None, None);
+        return Some(Buffer { id, offset, data_size, offsets_size, extra_size, state, sender, is_oneway });
+    }
+    Some(Buffer {
+        id: Some(id?),
+        offset,
+        data_size,
+        offsets_size: Some(scan.number(":")?),
+        extra_size: Some(scan.number(":")?),
+        state: scan.one_of(&[(" active", BufferState::Active), (" delivered", BufferState::Delivered)])?,
+        sender: None,
+        is_oneway: None,
+    })
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "proc {}\ncontext {}", self.pid, self.context)?;
+        self.threads.iter().try_for_each(|thread| thread.fmt(f))?;
+        self.nodes.iter().try_for_each(|node| node.fmt(f))?;
+        self.references.iter().try_for_each(|reference| writeln!(f, "  {reference}"))?;
+        self.buffers.iter().try_for_each(|buffer| writeln!(f, "  {buffer}"))?;
+        self.work.iter().try_for_each(|work| writeln!(f, "  {work}"))?;
+        if self.has_delivered_death {
+            writeln!(f, "  has delivered dead binder")?;
+        }
+        if self.has_delivered_freeze {
+            writeln!(f, "  has delivered freeze binder")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (looper, need_return) = (self.looper.bits(), u8::from(self.need_return));
+        write!(f, "  thread {}: l {looper:02x} need_return {need_return}", self.id)?;
+        if let Some(references) = self.temporary_references {
+            write!(f, " tr {references}")?;
+        }
+        writeln!(f)?;
+        self.stack.iter().try_for_each(|StackEntry { role, transaction }| {
+            let role = word_for(&ROLES, role);
+            writeln!(f, "    {role} transaction {transaction}")
+        })?;
+        self.work.iter().try_for_each(|work| writeln!(f, "    {work}"))
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (strong, weak) = (u8::from(self.has_strong), u8::from(self.has_weak));
+        write!(f, "  node {}: u{} c{} hs {strong} hw {weak}{}", self.id, self.ptr, self.cookie, self.counts)?;
+        if !self.holders.is_empty() {
+            write!(f, " proc")?;
+            self.holders.iter().try_for_each(|pid| write!(f, " {pid}"))?;
+        }
+        writeln!(f)?;
+        self.work.iter().try_for_each(|work| match work {
+            Work::Transaction(transaction) => writeln!(f, "    pending async transaction {transaction}"),
+            other => writeln!(f, "    {other}"),
+        })
+    }
+}
+
+impl fmt::Display for NodeCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeCounts::Full { local_strong, local_weak, internal_strong, references, temporary } => {
+                write!(
+                    f,
+                    " ls {local_strong} lw {local_weak} is {internal_strong} iw {references} tr {temporary}"
+                )
+            }
+            NodeCounts::Summed { strong, weak } => write!(f, " cs {strong} cw {weak}"),
+        }
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dead = if self.is_dead { "dead " } else { "" };
+        let Self { id, handle, node, strong, weak, .. } = self;
+        write!(f, "ref {id}: desc {handle} {dead}node {node} s {strong} w {weak}")?;
+        self.death.map_or(Ok(()), |death| write!(f, " d {death}"))
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "buffer {}: {:x} size {}", self.id.unwrap_or(0), self.offset, self.data_size)?;
+        if let (Some(offsets), Some(extra)) = (self.offsets_size, self.extra_size) {
+            write!(f, ":{offsets}:{extra}")?;
+        }
+        f.write_str(match self.state {
+            BufferState::Active => " active",
+            BufferState::Delivered => " delivered",
+        })
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Transaction(transaction) => write!(f, "pending transaction {transaction}"),
+            Work::Error(code) => write!(f, "transaction error: {code}"),
+            Work::Node { id, ptr, cookie } => write!(f, "node work {id}: u{ptr} c{cookie}"),
+            Work::Unknown(number) => write!(f, "unknown work: type {number}"),
+            simple => f.write_str(word_for(&SIMPLE, simple)),
+        }
+    }
+}
+
+fn word_for<'a, T: PartialEq>(words: &[(&'a str, T)], wanted: &T) -> &'a str {
+    words.iter().find(|(_, value)| value == wanted).map_or("", |(word, _)| word)
 }

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `state`, `transactions` and `proc/<pid>`: blocks of processes.
 
-use crate::error::{Error, Reason};
-use crate::lines::{Lines, Mode, UnknownLine};
-use crate::process::parse::{self, Line};
-use crate::process::{Node, Process};
-use crate::upstream;
-use crate::words::{name, pid};
+use crate::lines::{Error, Lines, Mode, UnknownLine, OUT_OF_ORDER, UNKNOWN};
+use crate::process::{self, Node, Process};
+use crate::scan::Scan;
 use crate::Log;
-use serde::Serialize;
 use std::fmt;
-use winnow::combinator::preceded;
-use winnow::Parser;
 
 const STATE: &str = "binder state:";
 const DEAD_NODES: &str = "dead nodes:";
@@ -19,60 +13,46 @@ const TRANSACTIONS: &str = "binder transactions:";
 const PROCESS: &str = "binder proc state:";
 
 /// `state` and `state_hashed`: all that there is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Nodes whose process is gone and that somebody holds.
     pub dead_nodes: Vec<Node>,
-    /// The processes.
     pub processes: Vec<Process>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
 /// `transactions` and `transactions_hashed`: the processes in which anything is under way, and of them that.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transactions {
-    /// The processes.
     pub processes: Vec<Process>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
 /// `proc/<pid>`: one process, once for each device that it has open.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessState {
-    /// What it has of each.
     pub processes: Vec<Process>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
 impl Log for State {
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error> {
-        let mut lines = Lines::new(file, contents, mode);
-        lines.header(STATE)?;
-        let mut blocks = Blocks { may_have_dead_nodes: true, ..Blocks::default() };
-        blocks.read(&mut lines, None)?;
-        Ok(Self { dead_nodes: blocks.dead_nodes, processes: blocks.processes, unknown: lines.unknown })
+        let (Blocks { dead_nodes, processes, .. }, unknown) = Blocks::of(file, contents, mode, STATE)?;
+        Ok(Self { dead_nodes, processes, unknown })
     }
 }
 
 impl Log for Transactions {
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error> {
-        let mut lines = Lines::new(file, contents, mode);
-        lines.header(TRANSACTIONS)?;
-        let mut blocks = Blocks::default();
-        blocks.read(&mut lines, None)?;
-        Ok(Self { processes: blocks.processes, unknown: lines.unknown })
+        let (Blocks { processes, .. }, unknown) = Blocks::of(file, contents, mode, TRANSACTIONS)?;
+        Ok(Self { processes, unknown })
     }
 }
 
 impl Log for ProcessState {
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error> {
-        let mut lines = Lines::new(file, contents, mode);
-        let mut blocks = Blocks::default();
-        blocks.read(&mut lines, Some(PROCESS))?;
-        Ok(Self { processes: blocks.processes, unknown: lines.unknown })
+        let (Blocks { processes, .. }, unknown) = Blocks::of(file, contents, mode, PROCESS)?;
+        Ok(Self { processes, unknown })
     }
 }
 
@@ -102,130 +82,132 @@ struct Blocks {
 }
 
 impl Blocks {
+    /// Reads a file that begins with a header, or has it before each block.
+    fn of(file: &str, contents: &[u8], mode: Mode, header: &str) -> Result<(Self, Vec<UnknownLine>), Error> {
+        let mut lines = Lines::new(file, contents, mode);
+        let mut blocks = Self { may_have_dead_nodes: header == STATE, ..Self::default() };
+        let before_each = Some(header).filter(|header| *header == PROCESS);
+        if before_each.is_none() {
+            lines.header(header)?;
+        }
+        blocks.read(&mut lines, before_each)?;
+        Ok((blocks, lines.unknown))
+    }
+
     /// Reads all blocks, each after a header of its own if there is one.
-    fn read(&mut self, lines: &mut Lines<'_>, header: Option<&'static str>) -> Result<(), Error> {
+    fn read(&mut self, lines: &mut Lines<'_>, header: Option<&str>) -> Result<(), Error> {
         // With headers, a process comes after one, and nothing else does.
         let mut may_begin = header.is_none();
         while let Some(line) = lines.next()? {
             if header == Some(line) && !may_begin {
                 may_begin = true;
-            } else if let Ok(pid) = preceded("proc ", pid).parse(line) {
+            } else if let Some(pid) = lines.scan(line).last(|scan| scan.number("proc ")) {
                 if !std::mem::replace(&mut may_begin, header.is_none()) {
-                    lines.refuse(line, Reason::OutOfOrder)?;
+                    lines.refuse(line, OUT_OF_ORDER)?;
                 }
-                let context = self.context(lines)?;
-                self.begin(Process::new(pid, context));
+                let context = context(lines)?;
+                (self.may_have_dead_nodes, self.in_dead_nodes) = (false, false);
+                self.part = Part::Start;
+                self.processes.push(Process { pid, context, ..Process::default() });
             } else if self.may_have_dead_nodes && line == DEAD_NODES {
                 (self.may_have_dead_nodes, self.in_dead_nodes) = (false, true);
-            } else {
-                self.line_of_block(lines, line)?;
+            } else if let Err(reason) = self.line(lines.scan(line)) {
+                lines.refuse(line, reason)?;
             }
         }
         match header {
-            Some(_) if may_begin && lines.mode == Mode::Strict => Err(lines.ends("a process")),
+            Some(_) if may_begin && lines.strict => Err(lines.ends("a process")),
             _ => Ok(()),
         }
     }
 
-    fn begin(&mut self, process: Process) {
-        (self.may_have_dead_nodes, self.in_dead_nodes) = (false, false);
-        self.part = Part::Start;
-        self.processes.push(process);
-    }
-
-    /// The line after the one with a process's number.
-    fn context(&self, lines: &mut Lines<'_>) -> Result<String, Error> {
-        let Some(line) = lines.next()? else { return Err(lines.ends("the context of a process")) };
-        match preceded("context ", name).parse(line) {
-            Ok(context) => Ok(context),
-            Err(_) => lines.refuse(line, Reason::Unknown).map(|()| String::new()),
-        }
-    }
-
-    fn line_of_block(&mut self, lines: &mut Lines<'_>, mut text: &str) -> Result<(), Error> {
-        let whole = text;
-        while !text.is_empty() || whole.is_empty() {
-            let found = match parse::line.parse(text) {
-                Ok(line) => Some((line, "")),
-                Err(_) if lines.mode == Mode::Lenient => upstream::line(text),
-                Err(_) => None,
-            };
-            let Some((line, rest)) = found else { return lines.refuse(text, Reason::Unknown) };
-            if let Err(reason) = self.take(line, lines.mode) {
-                return lines.refuse(whole, reason);
-            }
-            text = rest;
-        }
-        Ok(())
-    }
-
-    /// Puts a line where it belongs.
-    fn take(&mut self, line: Line, mode: Mode) -> Result<(), Reason> {
+    /// Puts a line of a block where it belongs, or returns what is wrong with it.
+    fn line(&mut self, mut scan: Scan) -> Result<(), &'static str> {
         if self.in_dead_nodes {
-            let Line::Node(node) = line else { return Err(Reason::OutOfOrder) };
-            self.dead_nodes.push(node);
+            let node = scan.last(|scan| scan.word("  ").and_then(|()| process::node(scan)));
+            return node.map(|node| self.dead_nodes.push(node)).ok_or_else(|| reason(scan));
+        }
+        let Some(process) = self.processes.last_mut() else { return Err(reason(scan)) };
+        let strict = !scan.lenient;
+        let mut at = |part: Part| match part < self.part && strict {
+            true => Err(OUT_OF_ORDER),
+            false => {
+                self.part = part;
+                Ok(())
+            }
+        };
+        let (threads, nodes) = (&mut process.threads, &mut process.nodes);
+        if scan.has("    ") {
+            if let Some(work) = scan.last(process::queued) {
+                at(Part::Nodes)?;
+                nodes.last_mut().ok_or(OUT_OF_ORDER)?.work.push(work);
+            } else if let Some(entry) = scan.last(process::stack_entry) {
+                at(Part::Threads)?;
+                let thread = threads.last_mut().filter(|thread| thread.work.is_empty());
+                thread.ok_or(OUT_OF_ORDER)?.stack.push(entry);
+            } else {
+                let work = scan.last(process::work).ok_or(UNKNOWN)?;
+                at(Part::Threads)?;
+                threads.last_mut().ok_or(OUT_OF_ORDER)?.work.push(work);
+            }
             return Ok(());
         }
-        let process = self.processes.last_mut().ok_or(Reason::OutOfOrder)?;
-        let part = part_of(&line);
-        if part < self.part && mode == Mode::Strict {
-            return Err(Reason::OutOfOrder);
-        }
-        self.part = part;
-        process.take(line, mode)
-    }
-}
-
-fn part_of(line: &Line) -> Part {
-    match line {
-        Line::Thread(_) | Line::Stack(_) | Line::ThreadWork(_) => Part::Threads,
-        Line::Node(_) | Line::NodeWork(_) => Part::Nodes,
-        Line::Reference(_) => Part::References,
-        Line::Buffer(_) => Part::Buffers,
-        Line::Work(_) => Part::Work,
-        Line::DeliveredDeath => Part::DeliveredDeath,
-        Line::DeliveredFreeze => Part::DeliveredFreeze,
-    }
-}
-
-impl Process {
-    fn new(pid: i32, context: String) -> Self {
-        Self {
-            pid,
-            context,
-            threads: Vec::new(),
-            nodes: Vec::new(),
-            references: Vec::new(),
-            buffers: Vec::new(),
-            work: Vec::new(),
-            has_delivered_death: false,
-            has_delivered_freeze: false,
-        }
-    }
-
-    fn take(&mut self, line: Line, mode: Mode) -> Result<(), Reason> {
-        let again = Reason::OutOfOrder;
-        match line {
-            Line::Thread(thread) => self.threads.push(thread),
-            Line::Stack(entry) => {
-                let thread = self.threads.last_mut().ok_or(again)?;
-                if !thread.work.is_empty() {
-                    return Err(again);
-                }
-                thread.stack.push(entry);
-            }
-            Line::ThreadWork(work) => self.threads.last_mut().ok_or(again)?.work.push(work),
-            Line::Node(node) => self.nodes.push(node),
-            Line::NodeWork(work) => self.nodes.last_mut().ok_or(again)?.work.push(work),
-            Line::Reference(reference) => self.references.push(reference),
-            Line::Buffer(buffer) => self.buffers.push(buffer),
-            Line::Work(work) => self.work.push(work),
-            Line::DeliveredDeath if self.has_delivered_death && mode == Mode::Strict => return Err(again),
-            Line::DeliveredDeath => self.has_delivered_death = true,
-            Line::DeliveredFreeze if self.has_delivered_freeze && mode == Mode::Strict => return Err(again),
-            Line::DeliveredFreeze => self.has_delivered_freeze = true,
+        scan.word("  ").ok_or(UNKNOWN)?;
+        if let Some(thread) = scan.last(process::thread) {
+            at(Part::Threads)?;
+            threads.push(thread);
+        } else if let Some(node) = scan.last(process::node) {
+            at(Part::Nodes)?;
+            nodes.push(node);
+        } else if let Some(reference) = scan.maybe(process::reference) {
+            at(Part::References)?;
+            process.references.push(reference);
+            // Upstream's driver does not end these lines.
+            return match scan.rest {
+                "" => Ok(()),
+                _ if strict => Err(UNKNOWN),
+                _ => self.line(scan),
+            };
+        } else if let Some(buffer) = scan.last(process::buffer) {
+            at(Part::Buffers)?;
+            process.buffers.push(buffer);
+        } else if scan.rest == "has delivered dead binder" {
+            at(Part::DeliveredDeath)?;
+            told_once(&mut process.has_delivered_death, strict)?;
+        } else if scan.rest == "has delivered freeze binder" {
+            at(Part::DeliveredFreeze)?;
+            told_once(&mut process.has_delivered_freeze, strict)?;
+        } else {
+            let work = scan.last(process::work).ok_or(UNKNOWN)?;
+            at(Part::Work)?;
+            process.work.push(work);
         }
         Ok(())
+    }
+}
+
+/// The line after the one with a process's number.
+fn context(lines: &mut Lines<'_>) -> Result<String, Error> {
+    let Some(line) = lines.next()? else { return Err(lines.ends("the context of a process")) };
+    match line.strip_prefix("context ") {
+        Some(context) => Ok(context.to_string()),
+        None => lines.refuse(line, UNKNOWN).map(|()| String::new()),
+    }
+}
+
+/// What is wrong with a line that belongs to no process.
+fn reason(scan: Scan) -> &'static str {
+    let mut anywhere = Blocks { processes: vec![Process::default()], ..Blocks::default() };
+    match anywhere.line(scan) {
+        Err(UNKNOWN) => UNKNOWN,
+        _ => OUT_OF_ORDER,
+    }
+}
+
+fn told_once(told: &mut bool, strict: bool) -> Result<(), &'static str> {
+    match std::mem::replace(told, true) && strict {
+        true => Err(OUT_OF_ORDER),
+        false => Ok(()),
     }
 }
 

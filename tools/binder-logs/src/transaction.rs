@@ -1,42 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A transaction as the lines of stacks and queues have it.
 
-use crate::words::{flag, hex, hex32, number, pointer, task, DebugId, Parsed, Pointer, Task};
-use serde::Serialize;
+use crate::scan::{DebugId, Pointer, Scan, Task};
+use binder_sys::TransactionFlags;
 use std::fmt;
-use winnow::combinator::{alt, opt, preceded, seq};
-use winnow::prelude::*;
 
 /// A call, a oneway call or a reply that is under way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its number.
     pub id: DebugId,
-    /// Where the kernel has it, hashed. Upstream's driver does not say.
+    /// Where the kernel has it, hashed. Upstream's driver does not print it.
     pub address: Option<Pointer>,
-    /// Who sent it.
     pub from: Task,
     /// To whom; the thread is 0 as long as none has it, and with upstream's driver always.
     pub to: Task,
-    /// What is asked for.
     pub code: u32,
-    /// Its `TF_` flags.
     pub flags: u32,
-    /// The nice value, or the real-time priority, that it is served with. Upstream's driver does not say.
+    /// The nice value, or the real-time priority, that it is served with. Upstream's driver does not print it.
     pub priority: Option<i64>,
-    /// Whether it is a oneway call.
     pub is_async: bool,
-    /// Whether it is a reply. Upstream's driver does not say.
     pub is_reply: Option<bool>,
-    /// Milliseconds since it was sent.
     pub elapsed_ms: i64,
-    /// Its data.
     pub held: Held,
 }
 
 /// What a line says of a transaction's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// Nothing: the buffer is another process's.
     Elsewhere,
@@ -46,13 +35,48 @@ pub enum Held {
     Here {
         /// The node that is called; none for a reply.
         node: Option<DebugId>,
-        /// Bytes of data.
         data_size: i64,
-        /// Bytes of offsets of objects.
         offsets_size: i64,
-        /// Where it lies in the process's space. Upstream's driver does not say.
+        /// Where it lies in the process's space. Upstream's driver does not print it.
         offset: Option<u64>,
     },
+}
+
+/// What follows the words that say where a transaction is.
+pub(crate) fn transaction(scan: &mut Scan) -> Option<Transaction> {
+    let id = scan.number("")?;
+    let upstream = scan.lenient && scan.rest.starts_with(": from ");
+    let address = match upstream {
+        true => scan.word(":").map(|()| None)?,
+        false => Some(scan.pointer(": ")?),
+    };
+    let from = scan.task(" from ")?;
+    let to = match upstream {
+        true => Task { process: scan.number(" to ")?, thread: 0 },
+        false => scan.task(" to ")?,
+    };
+    let (code, flags) = (scan.hex32(" code ")?, scan.hex32(" flags ")?);
+    let (priority, is_async, is_reply) = match upstream {
+        true => (None, flags & TransactionFlags::ONE_WAY.bits() != 0, None),
+        false => (Some(scan.number(" pri ")?), scan.flag(" a")?, Some(scan.flag(" r")?)),
+    };
+    let elapsed_ms = scan.number(" elapsed ")?;
+    scan.word("ms")?;
+    let held = scan.maybe(|scan| here(scan, upstream)).or_else(|| match scan.has(" buffer free") {
+        _ if upstream => None,
+        true => Some(Held::Free),
+        false => Some(Held::Elsewhere),
+    })?;
+    Some(Transaction { id, address, from, to, code, flags, priority, is_async, is_reply, elapsed_ms, held })
+}
+
+fn here(scan: &mut Scan, upstream: bool) -> Option<Held> {
+    Some(Held::Here {
+        node: scan.maybe(|scan| scan.number(" node ")),
+        data_size: scan.number(" size ")?,
+        offsets_size: scan.number(":")?,
+        offset: if upstream { None } else { Some(scan.hex(" offset ")?) },
+    })
 }
 
 impl fmt::Display for Transaction {
@@ -79,45 +103,4 @@ impl fmt::Display for Transaction {
             }
         }
     }
-}
-
-/// What follows the words that say where a transaction is.
-pub(crate) fn transaction(input: &mut &str) -> Parsed<Transaction> {
-    seq!(Transaction {
-        id: number,
-        _: ": ",
-        address: pointer.map(Some),
-        _: " from ",
-        from: task,
-        _: " to ",
-        to: task,
-        _: " code ",
-        code: hex32,
-        _: " flags ",
-        flags: hex32,
-        _: " pri ",
-        priority: number.map(Some),
-        _: " a",
-        is_async: flag,
-        _: " r",
-        is_reply: flag.map(Some),
-        _: " elapsed ",
-        elapsed_ms: number,
-        _: "ms",
-        held: held,
-    })
-    .parse_next(input)
-}
-
-fn held(input: &mut &str) -> Parsed<Held> {
-    let here = seq!(Held::Here {
-        node: opt(preceded(" node ", number)),
-        _: " size ",
-        data_size: number,
-        _: ':',
-        offsets_size: number,
-        _: " offset ",
-        offset: hex.map(Some),
-    });
-    alt((" buffer free".value(Held::Free), here, "".value(Held::Elsewhere))).parse_next(input)
 }

@@ -1,45 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `transaction_log` and `failed_transaction_log`: the last transactions, oldest first.
 
-use crate::error::{Error, Reason};
-use crate::lines::{Lines, Mode, UnknownLine};
-use crate::words::{number, task, DebugId, Parsed, Task};
+use crate::lines::{Error, Lines, Mode, UnknownLine, UNKNOWN};
+use crate::scan::{DebugId, Task};
 use crate::Log;
-use serde::Serialize;
 use std::fmt;
-use winnow::ascii::{dec_int, dec_uint};
-use winnow::combinator::{alt, opt, seq};
-use winnow::prelude::*;
 
 /// `transaction_log`, and `failed_transaction_log`, which has those that failed alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransactionLog {
-    /// The transactions.
     pub entries: Vec<LogEntry>,
-    /// Lines that were not understood.
     pub unknown: Vec<UnknownLine>,
 }
 
+/// The words for each kind, behind the number.
+const KINDS: [(&str, Kind); 3] =
+    [(": call ", Kind::Call), (": async", Kind::Async), (": reply", Kind::Reply)];
+
 /// A transaction that somebody wanted to send.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Its number.
     pub id: DebugId,
-    /// What it is.
     pub kind: Kind,
-    /// Who sent it.
     pub from: Task,
     /// To whom; 0 where that was not yet known, or is any thread.
     pub to: Task,
-    /// The device's name.
     pub context: String,
     /// The node that was called; 0 for a reply.
     pub node: DebugId,
-    /// The handle that was called.
     pub handle: i64,
-    /// Bytes of data.
     pub data_size: i64,
-    /// Bytes of offsets of objects.
     pub offsets_size: i64,
     /// The `BR_` code that its sender was told, 0 if it did not fail.
     pub return_error: u32,
@@ -52,8 +42,7 @@ pub struct LogEntry {
 }
 
 /// What a transaction is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A call that waits for a reply.
     Call,
@@ -68,9 +57,9 @@ impl Log for TransactionLog {
         let mut lines = Lines::new(file, contents, mode);
         let mut entries = Vec::new();
         while let Some(line) = lines.next()? {
-            match entry(line) {
+            match entry(line, &lines) {
                 Some(entry) => entries.push(entry),
-                None => lines.refuse(line, Reason::Unknown)?,
+                None => lines.refuse(line, UNKNOWN)?,
             }
         }
         Ok(Self { entries, unknown: lines.unknown })
@@ -78,77 +67,26 @@ impl Log for TransactionLog {
 }
 
 /// A line. A device's name may hold anything, so it ends where the last of the words that follow it stand.
-fn entry(line: &str) -> Option<LogEntry> {
-    let (start, rest) = line.split_once(" context ")?;
-    let at = rest.rfind(" node ")?;
-    let (Begin { id, kind, from, to }, context) = (begin.parse(start).ok()?, rest[..at].to_string());
-    let End { node, handle, data_size, offsets_size, return_error, errno, line, is_complete } =
-        end.parse(&rest[at..]).ok()?;
-    Some(LogEntry {
-        id,
-        kind,
-        from,
-        to,
-        context,
-        node,
-        handle,
-        data_size,
-        offsets_size,
-        return_error,
-        errno,
-        line,
-        is_complete,
-    })
-}
-
-/// What stands before the device's name.
-struct Begin {
-    id: DebugId,
-    kind: Kind,
-    from: Task,
-    to: Task,
-}
-
-fn begin(input: &mut &str) -> Parsed<Begin> {
-    seq!(Begin { id: number, _: ": ", kind: kind, _: " from ", from: task, _: " to ", to: task })
-        .parse_next(input)
-}
-
-fn kind(input: &mut &str) -> Parsed<Kind> {
-    alt(("call ".value(Kind::Call), "async".value(Kind::Async), "reply".value(Kind::Reply))).parse_next(input)
-}
-
-/// What stands after it.
-struct End {
-    node: DebugId,
-    handle: i64,
-    data_size: i64,
-    offsets_size: i64,
-    return_error: u32,
-    errno: i32,
-    line: u32,
-    is_complete: bool,
-}
-
-fn end(input: &mut &str) -> Parsed<End> {
-    seq!(End {
-        _: " node ",
-        node: number,
-        _: " handle ",
-        handle: number,
-        _: " size ",
-        data_size: number,
-        _: ':',
-        offsets_size: number,
-        _: " ret ",
-        return_error: dec_uint,
-        _: '/',
-        errno: dec_int,
-        _: " l=",
-        line: dec_uint,
-        is_complete: opt(" (incomplete)").map(|word| word.is_none()),
-    })
-    .parse_next(input)
+fn entry(line: &str, lines: &Lines<'_>) -> Option<LogEntry> {
+    let (begin, rest) = line.split_once(" context ")?;
+    let (context, end) = rest.split_at(rest.rfind(" node ")?);
+    let (mut begin, mut end) = (lines.scan(begin), lines.scan(end));
+    let entry = LogEntry {
+        id: begin.number("")?,
+        kind: begin.one_of(&KINDS)?,
+        from: begin.task(" from ")?,
+        to: begin.task(" to ")?,
+        context: context.to_string(),
+        node: end.number(" node ")?,
+        handle: end.number(" handle ")?,
+        data_size: end.number(" size ")?,
+        offsets_size: end.number(":")?,
+        return_error: end.number(" ret ")?,
+        errno: end.number("/")?,
+        line: end.number(" l=")?,
+        is_complete: !end.has(" (incomplete)"),
+    };
+    (begin.rest.is_empty() && end.rest.is_empty()).then_some(entry)
 }
 
 impl fmt::Display for TransactionLog {
@@ -159,13 +97,9 @@ impl fmt::Display for TransactionLog {
 
 impl fmt::Display for LogEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            Kind::Call => "call ",
-            Kind::Async => "async",
-            Kind::Reply => "reply",
-        };
+        let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(word, _)| word);
         let Self { id, from, to, context, node, handle, data_size, offsets_size, .. } = self;
-        write!(f, "{id}: {kind} from {from} to {to} context {context} node {node} handle {handle}")?;
+        write!(f, "{id}{kind} from {from} to {to} context {context} node {node} handle {handle}")?;
         write!(
             f,
             " size {data_size}:{offsets_size} ret {}/{} l={}",

@@ -82,11 +82,3 @@ fn a_file_that_is_not_there() {
     let why = State::read(Path::new("/nowhere/state"), Mode::Strict).expect_err("an error").to_string();
     assert!(why.starts_with("/nowhere/state: No such file"), "{why}");
 }
-
-#[test]
-fn as_json() {
-    let text = b"binder state:\nproc 1\ncontext binder\n  thread 1: l 32 need_return 0 tr 0\n";
-    let state = State::parse("log", text, Mode::Strict).expect("a state");
-    let json = serde_json::to_value(&state).expect("JSON");
-    assert_eq!(json["processes"][0]["threads"][0]["looper"], "ENTERED | WAITING | POLL");
-}

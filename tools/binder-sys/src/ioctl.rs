@@ -72,32 +72,3 @@ pub const BINDER_ENABLE_ONEWAY_SPAM_DETECTION: u32 = write::<u32>(b'b', 16);
 pub const BINDER_GET_EXTENDED_ERROR: u32 = read_write::<BinderExtendedError>(b'b', 17);
 /// On `binder-control`: add a device.
 pub const BINDER_CTL_ADD: u32 = read_write::<BinderfsDevice>(b'b', 1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_the_documented_ones() {
-        let table = [
-            (BINDER_WRITE_READ, 0xc0306201),
-            (BINDER_SET_IDLE_TIMEOUT, 0x40086203),
-            (BINDER_SET_MAX_THREADS, 0x40046205),
-            (BINDER_SET_IDLE_PRIORITY, 0x40046206),
-            (BINDER_SET_CONTEXT_MGR, 0x40046207),
-            (BINDER_THREAD_EXIT, 0x40046208),
-            (BINDER_VERSION, 0xc0046209),
-            (BINDER_GET_NODE_DEBUG_INFO, 0xc018620b),
-            (BINDER_GET_NODE_INFO_FOR_REF, 0xc018620c),
-            (BINDER_SET_CONTEXT_MGR_EXT, 0x4018620d),
-            (BINDER_FREEZE, 0x400c620e),
-            (BINDER_GET_FROZEN_INFO, 0xc00c620f),
-            (BINDER_ENABLE_ONEWAY_SPAM_DETECTION, 0x40046210),
-            (BINDER_GET_EXTENDED_ERROR, 0xc00c6211),
-            (BINDER_CTL_ADD, 0xc1086201),
-        ];
-        for (computed, documented) in table {
-            assert_eq!(computed, documented, "{documented:#x}");
-        }
-    }
-}

@@ -18,6 +18,7 @@
 //! | [`device`] | [`Device`] and [`Mapping`]: an opened device and its buffer space |
 //! | [`fs`] | mounting binderfs and adding devices to it |
 //! | [`mounting`] | the same option by option, with the kernel's words for what it refuses; mapped mounts |
+//! | [`netlink`] | a listener to what a driver reports over generic netlink |
 //!
 //! One round trip of a client with a server at handle 5 looks like this:
 //!
@@ -56,6 +57,7 @@ pub mod device;
 pub mod fs;
 pub mod ioctl;
 pub mod mounting;
+pub mod netlink;
 pub mod parcel;
 pub mod returns;
 pub mod structs;

@@ -4,7 +4,7 @@
 use crate::codes::*;
 use crate::ioctl::size_of_number;
 use crate::structs::*;
-use thiserror::Error;
+use std::fmt;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 /// One return. Codes that no driver ever sends are [`Return::Unknown`].
@@ -56,16 +56,20 @@ pub enum Return {
     Unknown(u32),
 }
 
-/// The stream ends inside an item.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum DecodeError {
-    /// Fewer than four bytes were left where a code should be.
-    #[error("{0} stray bytes at the end of the returns")]
-    Code(usize),
-    /// The payload of this code is cut short.
-    #[error("the payload of {name} is cut short", name = return_name(*.0).unwrap_or("an unknown code"))]
-    Payload(u32),
+/// The stream ends inside an item: in the payload of a code, or where a code should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeError(Option<u32>);
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.map(|code| return_name(code).unwrap_or("an unknown code")) {
+            Some(name) => write!(f, "the payload of {name} is cut short"),
+            None => f.write_str("stray bytes at the end of the returns"),
+        }
+    }
 }
+
+impl std::error::Error for DecodeError {}
 
 /// Decodes a stream. After an error the iterator ends.
 #[derive(Clone, Debug)]
@@ -85,7 +89,7 @@ impl<'a> Returns<'a> {
     fn payload<T: FromBytes + KnownLayout + Immutable>(&mut self, code: u32) -> Result<T, DecodeError> {
         let (value, rest) = T::read_from_prefix(self.0).map_err(|_| {
             self.0 = &[];
-            DecodeError::Payload(code)
+            DecodeError(Some(code))
         })?;
         self.0 = rest;
         Ok(value)
@@ -93,8 +97,8 @@ impl<'a> Returns<'a> {
 
     fn decode(&mut self) -> Result<Return, DecodeError> {
         let Ok((code, rest)) = u32::read_from_prefix(self.0) else {
-            let stray = std::mem::take(&mut self.0).len();
-            return Err(DecodeError::Code(stray));
+            self.0 = &[];
+            return Err(DecodeError(None));
         };
         self.0 = rest;
         Ok(match code {
@@ -123,7 +127,7 @@ impl<'a> Returns<'a> {
                 let size = size_of_number(other);
                 self.0 = self.0.get(size..).ok_or_else(|| {
                     self.0 = &[];
-                    DecodeError::Payload(other)
+                    DecodeError(Some(other))
                 })?;
                 Return::Unknown(other)
             }
@@ -171,8 +175,8 @@ mod tests {
         let mut bytes = BR_INCREFS.to_ne_bytes().to_vec();
         bytes.extend([0; 15]);
         let items: Vec<_> = Returns::new(&bytes).collect();
-        assert_eq!(items, [Err(DecodeError::Payload(BR_INCREFS))]);
+        assert_eq!(items, [Err(DecodeError(Some(BR_INCREFS)))]);
         let items: Vec<_> = Returns::new(&[1, 2, 3]).collect();
-        assert_eq!(items, [Err(DecodeError::Code(3))]);
+        assert_eq!(items, [Err(DecodeError(None))]);
     }
 }

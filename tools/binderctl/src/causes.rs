@@ -7,11 +7,8 @@ use nix::errno::Errno;
 /// What a code and an errno mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// What happened.
     pub what: &'static str,
-    /// Why that happens.
     pub why: &'static str,
-    /// What to do about it.
     pub next_step: &'static str,
 }
 

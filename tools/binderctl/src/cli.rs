@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line, and which command it means.
 
-use clap::CommandFactory;
-use clap::Parser;
-use clap::Subcommand;
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::add;
-use crate::commands::chmod;
-use crate::commands::chown;
-use crate::commands::completions;
-use crate::commands::doctor;
-use crate::commands::explain;
-use crate::commands::graph;
-use crate::commands::list;
-use crate::commands::man;
-use crate::commands::mount;
-use crate::commands::rm;
-use crate::commands::top;
-use crate::commands::trace;
-use crate::error::Outcome;
+use crate::commands::{devices, doctor, explain, graph, list, mount, shells, top, trace};
 use crate::error::Result;
 use crate::options::Options;
 use crate::output::Output;
@@ -37,12 +22,12 @@ Exit codes:
 
 /// Looks at Binder drivers and their devices: what is there, who waits for whom, and why a call failed.
 ///
-/// Works with Rust Binder, the kernel's driver in C and its driver in Rust, and says what a driver does not offer.
+/// Works with Rust Binder, the kernel's driver in C and its driver in Rust, and reports what a driver does not offer.
 #[derive(Debug, Parser)]
 #[command(name = "binderctl", version, max_term_width = 100, after_long_help = EXIT_CODES, subcommand_required = true)]
 pub struct Cli {
     #[command(flatten)]
-    options: Options,
+    pub options: Options,
     #[command(subcommand)]
     command: Command,
 }
@@ -52,56 +37,52 @@ enum Command {
     /// List the driver, the mounted instances of binderfs and their devices.
     List,
     /// Add a device to a binderfs.
-    Add(add::Arguments),
-    /// Remove devices from a binderfs. Who has one open goes on using it.
-    Rm(rm::Arguments),
+    Add(devices::Add),
+    /// Remove devices from a binderfs. Processes that have one open go on using it.
+    Rm(devices::Remove),
     /// Change who may use devices.
-    Chmod(chmod::Arguments),
+    Chmod(devices::Chmod),
     /// Change whose devices they are.
-    Chown(chown::Arguments),
+    Chown(devices::Chown),
     /// Mount a binderfs.
     Mount(mount::Arguments),
-    /// Look for what is missing or wrong, and say what to do about it.
+    /// Look for what is missing or wrong, and print what to do about it.
     Doctor(doctor::Arguments),
-    /// Say why calls failed, what that means and what to do about it.
+    /// Print why calls failed, what that means and what to do about it.
     Explain(explain::Arguments),
-    /// Show processes live: threads, calls a second, oneway space, how long calls take.
+    /// Print processes again and again: threads, calls a second, oneway space, how long calls take.
     Top(top::Arguments),
     /// Follow calls live, with how long they take.
     Trace(trace::Arguments),
-    /// Show who calls whom and who holds whose objects, as text or a picture.
+    /// Show who calls whom and who holds whose objects.
     Graph(graph::Arguments),
     /// Print the completions of a shell.
-    Completions(completions::Arguments),
+    Completions(shells::Completions),
     /// Print manual pages, or write all of them into a directory.
-    Man(man::Arguments),
+    Man(shells::Man),
 }
 
 impl Cli {
-    /// What every command is told.
-    pub fn options(&self) -> &Options {
-        &self.options
-    }
-
-    /// Runs the command.
-    pub fn run(&self) -> Result<Outcome> {
+    /// Runs the command, and returns whether it found what it was to look for.
+    pub fn run(&self) -> Result<bool> {
         let options = &self.options;
         let output = Output::new(options);
         match &self.command {
+            Command::Doctor(arguments) => return doctor::run(arguments, options, output),
+            Command::Explain(arguments) => return explain::run(arguments, options, output),
             Command::List => list::run(options, output),
-            Command::Add(arguments) => add::run(arguments, options, output),
-            Command::Rm(arguments) => rm::run(arguments, options, output),
-            Command::Chmod(arguments) => chmod::run(arguments, options, output),
-            Command::Chown(arguments) => chown::run(arguments, options, output),
+            Command::Add(arguments) => devices::add(arguments, options, output),
+            Command::Rm(arguments) => devices::remove(arguments, options, output),
+            Command::Chmod(arguments) => devices::chmod(arguments, options, output),
+            Command::Chown(arguments) => devices::chown(arguments, options, output),
             Command::Mount(arguments) => mount::run(arguments, output),
-            Command::Doctor(arguments) => doctor::run(arguments, options, output),
-            Command::Explain(arguments) => explain::run(arguments, options, output),
             Command::Top(arguments) => top::run(arguments, options, output),
-            Command::Trace(arguments) => trace::run(arguments, options),
+            Command::Trace(arguments) => trace::run(arguments, options, output),
             Command::Graph(arguments) => graph::run(arguments, options, output),
-            Command::Completions(arguments) => completions::run(arguments, Self::command(), output),
-            Command::Man(arguments) => man::run(arguments, Self::command(), output),
+            Command::Completions(arguments) => shells::complete(arguments, Self::command(), output),
+            Command::Man(arguments) => shells::man(arguments, Self::command(), output),
         }
+        .map(|()| false)
     }
 }
 

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::path::PathBuf;
 
 use serde::Serialize;
+
+use crate::error::{self, Error};
 
 /// One of the drivers that this program knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,7 +37,6 @@ impl Kind {
 /// The kernel's Binder driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Driver {
-    /// Which one.
     pub kind: Kind,
     /// The module's folder in `/sys/module`, if it has one.
     pub module: Option<String>,
@@ -96,32 +96,32 @@ fn registered_device(root: &Path) -> Option<String> {
 impl Driver {
     /// A parameter of the module as it is set now.
     pub fn parameter(&self, name: &str) -> Option<String> {
-        let path = self.parameter_path(name)?;
+        let path = Path::new("/sys/module").join(self.module.as_ref()?).join("parameters").join(name);
         Some(fs::read_to_string(path).ok()?.trim_end_matches('\n').to_owned())
     }
-
-    /// Where a parameter of the module stands.
-    pub fn parameter_path(&self, name: &str) -> Option<PathBuf> {
-        Some(Path::new("/sys/module").join(self.module.as_ref()?).join("parameters").join(name))
-    }
 }
+
+/// The error of a command that needs a driver where there is none.
+pub fn missing() -> Error {
+    Error::new(error::Kind::NotThere, NONE).hint(LOAD)
+}
+
+/// What is said where there is no driver, and what to do about it.
+pub const NONE: &str = "the kernel has no Binder driver";
+pub const LOAD: &str = "load one: modprobe binder_rust, or modprobe binder_linux";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn root(name: &str, devices: &str, folders: &[&str]) -> PathBuf {
+    fn kind(name: &str, devices: &str, folders: &[&str]) -> Option<Kind> {
         let root = std::env::temp_dir().join(format!("binderctl-driver-{}-{name}", std::process::id()));
         fs::create_dir_all(root.join("proc")).unwrap();
         fs::write(root.join("proc/devices"), devices).unwrap();
         for folder in folders {
             fs::create_dir_all(root.join("sys/module").join(folder)).unwrap();
         }
-        root
-    }
-
-    fn kind(name: &str, devices: &str, folders: &[&str]) -> Option<Kind> {
-        detect_in(&root(name, devices, folders)).map(|driver| driver.kind)
+        detect_in(&root).map(|driver| driver.kind)
     }
 
     #[test]

@@ -1,44 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What ends a command early: one line that says what was tried and why it failed, often another with the next step, and
-//! an exit code that scripts can rely on.
+//! What ends a command early: a line with what was tried and why it failed, often another with the next step, and an exit
+//! code that scripts can rely on.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
 use nix::errno::Errno;
 use serde::Serialize;
-
-/// How a command that ran to its end came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It did what it was asked, and found nothing wrong.
-    Fine,
-    /// It was asked to look for trouble, and found some.
-    Found,
-}
-
-impl Outcome {
-    /// [`Outcome::Found`] if there is something.
-    pub fn of(found: bool) -> Self {
-        if found {
-            Self::Found
-        } else {
-            Self::Fine
-        }
-    }
-
-    /// The exit code: 0 or 1.
-    pub fn exit_code(self) -> ExitCode {
-        ExitCode::from(self as u8)
-    }
-}
 
 /// What kind of failure it is. The numbers are the exit codes that `--help` and the documentation list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
+    /// Nobody reads the output any more, which is no failure of the command.
+    Unread = 0,
     /// The arguments make no sense. clap exits with the same code.
     Usage = 2,
     /// Rights are missing.
@@ -56,13 +31,10 @@ pub enum Kind {
 }
 
 /// A failure that ends the command.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 pub struct Error {
-    /// Its kind, from which the exit code follows.
     pub kind: Kind,
-    /// What was tried, and why it failed.
     pub message: String,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 
@@ -102,17 +74,6 @@ impl Error {
         };
         Self::new(kind, format!("cannot {what} {}: {}", path.display(), reason(&error)))
     }
-
-    /// The exit code.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.kind as u8)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
 }
 
 /// What the system says of an error, without its number.
@@ -137,6 +98,6 @@ mod tests {
     #[test]
     fn the_message_has_no_number_of_the_error() {
         let error = Error::at("open", Path::new("/dev/x"), Errno::EACCES);
-        assert_eq!(error.to_string(), "cannot open /dev/x: Permission denied");
+        assert_eq!(error.message, "cannot open /dev/x: Permission denied");
     }
 }

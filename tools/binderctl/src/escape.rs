@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Text from elsewhere, made safe for a terminal.
+//! Text from elsewhere, made safe for a terminal; and as it was before the kernel escaped it.
 //!
 //! Anybody may choose the name of a process or a device, with escape sequences in it, line ends, and characters that
 //! turn the direction of writing. All text that is printed goes through here, so none of that reaches a terminal.
@@ -61,6 +61,20 @@ impl Formatter for Visible {
         }
         Ok(())
     }
+}
+
+/// Undoes the kernel's escapes, which are a prefix and digits: `\040` in its table of mounts, `\x1b` in its log.
+pub fn undone(text: &[u8], prefix: &[u8], digits: usize, radix: u32) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, others)) = rest.split_first() {
+        let number =
+            rest.strip_prefix(prefix).and_then(|number| std::str::from_utf8(number.get(..digits)?).ok());
+        let byte = number.and_then(|number| u8::from_str_radix(number, radix).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &rest[prefix.len() + digits..] } else { others };
+    }
+    bytes
 }
 
 #[cfg(test)]

@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The mounted instances of binderfs, and their devices.
 
-use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use binder_sys::fs::CONTROL;
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
+use crate::escape;
 use crate::options::Options;
-use crate::output::Page;
-use crate::output::Report;
 
 /// Where binderfs usually is.
 pub const USUAL: &str = "/dev/binderfs";
 
 /// One mounted binderfs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
-    /// Where it is mounted.
     pub directory: PathBuf,
     /// How many devices it may have, as far as the mount says.
     pub max: Option<u32>,
@@ -34,8 +26,6 @@ pub struct Instance {
     pub logs: bool,
     /// Whether nothing can be changed in it through this mount.
     pub read_only: bool,
-    /// Tells instances apart that are mounted in several places.
-    pub filesystem: String,
 }
 
 /// A device of an instance, or one that stands in `/dev` by itself.
@@ -43,17 +33,12 @@ pub struct Instance {
 pub struct Device {
     /// Its name, which logs call its context.
     pub name: String,
-    /// Its path.
     pub path: PathBuf,
-    /// Major number.
     pub major: u64,
-    /// Minor number.
     pub minor: u64,
     /// Permissions, such as `0600`.
     pub mode: String,
-    /// Number of the owner.
     pub uid: u32,
-    /// Number of the owning group.
     pub gid: u32,
 }
 
@@ -62,6 +47,14 @@ pub fn mounted() -> Result<Vec<Instance>> {
     let path = Path::new("/proc/self/mountinfo");
     let text = fs::read(path).map_err(|error| Error::at("read", path, error))?;
     Ok(parse(&text))
+}
+
+/// The instance that was asked for, or all that are mounted.
+pub fn wanted(options: &Options) -> Result<Vec<Instance>> {
+    match options.binderfs {
+        Some(_) => Ok(vec![chosen(options)?]),
+        None => mounted(),
+    }
 }
 
 /// The instance that a command is about: the one asked for, the usual one, or the only one.
@@ -115,7 +108,7 @@ fn parse(mountinfo: &[u8]) -> Vec<Instance> {
 fn instance(line: &[u8]) -> Option<Instance> {
     let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let end = fields.iter().position(|field| field == b"-")?;
-    let [filesystem, root, directory, flags] = *fields.get(2..6)?.first_chunk()?;
+    let [root, directory, flags] = *fields.get(3..6)?.first_chunk()?;
     // A device that is bound to a place of its own is no instance.
     if fields.get(end + 1) != Some(&binder_sys::fs::TYPE.as_bytes()) || root != b"/" {
         return None;
@@ -124,32 +117,11 @@ fn instance(line: &[u8]) -> Option<Instance> {
     let value =
         |name: &str| options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
     Some(Instance {
-        directory: PathBuf::from(std::ffi::OsString::from_vec(unescape(directory))),
+        directory: PathBuf::from(std::ffi::OsString::from_vec(escape::undone(directory, b"\\", 3, 8))),
         max: value("max").and_then(|max| max.parse().ok()),
         logs: value("stats") == Some("global"),
         read_only: flags.split(|&byte| byte == b',').any(|flag| flag == b"ro"),
-        filesystem: String::from_utf8_lossy(filesystem).into_owned(),
     })
-}
-
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, others)) = rest.split_first() {
-        let octal =
-            others.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match octal.filter(|_| first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &others[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = others;
-            }
-        }
-    }
-    bytes
 }
 
 impl Instance {
@@ -208,25 +180,6 @@ impl Instance {
                 .hint("choose the instance with --binderfs DIR"));
         }
         Ok(base)
-    }
-}
-
-/// Devices after something was done to them.
-#[derive(Serialize)]
-pub struct Changed {
-    /// What was done.
-    pub what: &'static str,
-    /// How they are now, or were before they were removed.
-    pub devices: Vec<Device>,
-}
-
-impl Report for Changed {
-    const SCHEMA: &'static str = "binderctl.devices/1";
-
-    fn show(&self, page: &mut Page) {
-        for device in &self.devices {
-            page.say(format!("{} {}", self.what, device.path.display()));
-        }
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::escape;
 
 /// What messages of drivers begin with: the names of their modules, and of the C driver's allocator.
 const PREFIXES: [&str; 5] =
@@ -63,25 +63,9 @@ fn names(message: &str, pid: i32) -> bool {
     false
 }
 
-/// Records have what is not ASCII, and backslashes, as `\x` and two digits; so it is what was printed that is shown.
+/// What was printed: records have what is not ASCII, and backslashes, as `\x` and two digits.
 fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("\\x") {
-        bytes.extend(&rest.as_bytes()[..at]);
-        match rest.get(at + 2..at + 4).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &rest[at + 4..];
-            }
-            None => {
-                bytes.extend(b"\\x");
-                rest = &rest[at + 2..];
-            }
-        }
-    }
-    bytes.extend(rest.as_bytes());
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&escape::undone(text.as_bytes(), b"\\x", 2, 16)).into_owned()
 }
 
 #[cfg(test)]

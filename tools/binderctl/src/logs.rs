@@ -2,30 +2,20 @@
 //! The driver's log files: those of `binder_logs` in a mounted binderfs, or of `binder` in debugfs. Both show all devices.
 
 use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use binder_logs::Log;
-use binder_logs::Mode;
-use binder_logs::State;
-use binder_logs::Stats;
-use binder_logs::TransactionLog;
-use binder_logs::UnknownLine;
+use binder_logs::{Log, Mode, State, Stats, TransactionLog, UnknownLine};
 
-use crate::driver;
-use crate::error::reason;
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Result;
-use crate::instances;
+use crate::error::{reason, Error, Kind, Result};
 use crate::options::Options;
+use crate::{driver, instances};
 
 const DEBUGFS: &str = "/sys/kernel/debug/binder";
 
 /// Where the log files are.
 #[derive(Clone, Debug)]
 pub struct Logs {
-    directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl Logs {
@@ -52,40 +42,31 @@ impl Logs {
         }
     }
 
-    /// Where they are.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// `state`: all processes, threads, nodes and handles.
     pub fn state(&self) -> Result<State> {
-        self.read("state")
+        self.read("state", |state| &state.unknown)
     }
 
-    /// `stats`: counts of everything.
     pub fn stats(&self) -> Result<Stats> {
-        self.read("stats")
+        self.read("stats", |stats| &stats.unknown)
     }
 
-    /// `transaction_log`: the last transactions.
     pub fn transaction_log(&self) -> Result<TransactionLog> {
-        self.read("transaction_log")
+        self.read("transaction_log", |log| &log.unknown)
     }
 
-    /// `failed_transaction_log`: the last that failed.
     pub fn failed_transaction_log(&self) -> Result<TransactionLog> {
-        self.read("failed_transaction_log")
+        self.read("failed_transaction_log", |log| &log.unknown)
     }
 
     /// Lines that are not understood are left out: a device's name may have a line end in it. A file that begins with
     /// one is something else.
-    fn read<T: Log + Unknown>(&self, name: &str) -> Result<T> {
+    fn read<T: Log>(&self, name: &str, unknown: fn(&T) -> &[UnknownLine]) -> Result<T> {
         let path = self.directory.join(name);
         let log = T::read(&path, Mode::Lenient).map_err(|error| match error {
-            binder_logs::Error::Read { why, .. } => unreadable(&path, why),
+            binder_logs::Error::Read(_, why) => unreadable(&path, why),
             error => Error::new(Kind::Io, format!("cannot understand {error}")),
         })?;
-        match log.unknown().first() {
+        match unknown(&log).first() {
             Some(line) if line.number == 1 => Err(Error::new(
                 Kind::Io,
                 format!(
@@ -99,31 +80,12 @@ impl Logs {
     }
 }
 
-/// A log file of which some lines were not understood.
-pub trait Unknown {
-    /// These lines.
-    fn unknown(&self) -> &[UnknownLine];
-}
-
-macro_rules! unknown {
-    ($($log:ty),*) => {
-        $(impl Unknown for $log {
-            fn unknown(&self) -> &[UnknownLine] {
-                &self.unknown
-            }
-        })*
-    };
-}
-
-unknown!(State, Stats, TransactionLog);
-
 const MOUNT: &str = "binderctl mount --logs DIR";
 
 fn none(what: &str) -> Error {
     match driver::detect() {
         Some(_) => Error::new(Kind::NotThere, what).hint(format!("as root: {MOUNT}")),
-        None => Error::new(Kind::NotThere, "the kernel has no Binder driver")
-            .hint("load one: modprobe binder_rust, or modprobe binder_linux"),
+        None => driver::missing(),
     }
 }
 
@@ -162,16 +124,16 @@ mod tests {
     fn what_a_driver_does_not_offer_is_told_from_what_is_gone() {
         let logs = logs("absent");
         assert_eq!(logs.failed_transaction_log().unwrap_err().kind, Kind::NotOffered);
-        fs::remove_dir(logs.directory()).unwrap();
+        fs::remove_dir(&logs.directory).unwrap();
         assert_eq!(logs.failed_transaction_log().unwrap_err().kind, Kind::Gone);
     }
 
     #[test]
     fn what_is_no_log_file_is_not_understood() {
         let logs = logs("foreign");
-        fs::write(logs.directory().join("state"), "hello\x1b\n").unwrap();
+        fs::write(logs.directory.join("state"), "hello\x1b\n").unwrap();
         let error = logs.state().unwrap_err();
         assert_eq!(error.kind, Kind::Io);
-        assert!(error.message.ends_with(r#"it begins with "hello\u{1b}""#), "{error}");
+        assert!(error.message.ends_with(r#"it begins with "hello\u{1b}""#), "{}", error.message);
     }
 }

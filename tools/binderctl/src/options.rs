@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What to look at, and how to say it.
+/// What to look at, and how to print it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
     /// Print JSON, one object a line, instead of text.
@@ -26,5 +26,10 @@ impl Options {
     /// The name of the device that was asked for, without its directory: what logs call its context.
     pub fn device_name(&self) -> Option<&str> {
         self.device.as_deref().map(|device| device.rsplit('/').next().unwrap_or(device))
+    }
+
+    /// Whether a device is among those to look at.
+    pub fn wants(&self, name: &str) -> bool {
+        self.device_name().is_none_or(|wanted| wanted == name)
     }
 }

@@ -4,16 +4,11 @@
 //! Text is put together as lines of [`Span`]s, and a span is escaped when it is made ([`crate::escape`]). So escape
 //! sequences on a terminal are those of [`Output`] itself, whatever is printed.
 
-use std::io::ErrorKind;
-use std::io::IsTerminal;
-use std::io::Write;
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr;
 
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::escape;
 use crate::options::Options;
 
@@ -26,17 +21,14 @@ pub trait Report: Serialize {
     fn show(&self, page: &mut Page);
 }
 
-/// Text with a form of its own: a script, a picture, a manual page. It is printed as it is.
-#[derive(Serialize)]
-pub struct Text {
-    text: String,
-}
-
-impl Text {
-    /// Text that a program made.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self { text: String::from_utf8_lossy(bytes).into_owned() }
-    }
+/// How many there are of something: `1 call`, `2 calls`, `3 processes`.
+pub fn count(number: usize, what: &str) -> String {
+    let ending = match number {
+        1 => "",
+        _ if what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{number} {what}{ending}")
 }
 
 /// How a piece of text is shown where there is colour.
@@ -71,7 +63,7 @@ impl Span {
     }
 
     fn width(&self) -> usize {
-        self.text.width()
+        self.text.chars().count()
     }
 }
 
@@ -81,7 +73,6 @@ impl<T: AsRef<str>> From<T> for Span {
     }
 }
 
-/// Lines of text.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     lines: Vec<Vec<Span>>,
@@ -93,7 +84,6 @@ impl Page {
         self.line([Span::from(text)]);
     }
 
-    /// Adds a line.
     pub fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
         self.lines.push(spans.into_iter().collect());
     }
@@ -129,7 +119,6 @@ impl Page {
         }
     }
 
-    /// The text of all lines.
     pub fn render(&self, colour: bool) -> String {
         let mut text = String::new();
         for line in &self.lines {
@@ -178,36 +167,45 @@ impl Output {
         Self { json: options.json, colour: !refused && std::io::stdout().is_terminal() }
     }
 
-    /// Whether colours are wanted and can be shown.
-    pub fn has_colour(&self) -> bool {
-        self.colour
+    pub fn print<T: Report>(&self, report: &T) -> Result<()> {
+        self.write(&self.text(report)?)
     }
 
-    /// Prints a report.
-    pub fn print<T: Report>(&self, report: &T) -> Result<()> {
+    /// A report as it is printed: lines of text, or one of JSON.
+    pub fn text<T: Report>(&self, report: &T) -> Result<String> {
         if self.json {
-            return self.write(&(named(T::SCHEMA, report)? + "\n"));
+            return Ok(named(T::SCHEMA, report)? + "\n");
         }
         let mut page = Page::default();
         report.show(&mut page);
-        self.write(&page.render(self.colour))
+        Ok(page.render(self.colour))
     }
 
-    /// Prints text of our own as it is.
-    pub fn print_text(&self, text: &Text) -> Result<()> {
+    /// Whether reports are printed as JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints text with a form of its own, such as a script or a manual page, as it is.
+    pub fn print_text(&self, text: &[u8]) -> Result<()> {
+        #[derive(Serialize)]
+        struct Text<'a> {
+            text: &'a str,
+        }
+        let text = &String::from_utf8_lossy(text);
         match self.json {
-            true => self.write(&(named("binderctl.text/1", text)? + "\n")),
-            false => self.write(&text.text),
+            true => self.write(&(named("binderctl.text/1", &Text { text })? + "\n")),
+            false => self.write(text),
         }
     }
 
-    fn write(&self, text: &str) -> Result<()> {
+    /// Writes what is ready to be printed.
+    pub fn write(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
-            done => done.map_err(|error| Error::new(Kind::Io, format!("cannot write the output: {error}"))),
-        }
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
+            let kind = if error.kind() == ErrorKind::BrokenPipe { Kind::Unread } else { Kind::Io };
+            Error::new(kind, format!("cannot write the output: {error}"))
+        })
     }
 }
 
@@ -223,7 +221,7 @@ fn named<T: Serialize>(schema: &'static str, content: &T) -> Result<String> {
         .map_err(|error| Error::new(Kind::Io, format!("cannot make JSON: {error}")))
 }
 
-/// Says on the standard error why a command ends early.
+/// Prints on the standard error why a command ends early.
 pub fn complain(error: &Error, json: bool) {
     #[derive(Serialize)]
     struct Complaint<'a> {
@@ -233,6 +231,9 @@ pub fn complain(error: &Error, json: bool) {
         hint: Option<&'a str>,
     }
     let Error { kind, message, hint } = error;
+    if *kind == Kind::Unread {
+        return;
+    }
     if json {
         let complaint = Complaint { error: *kind, exit_code: *kind as u8, message, hint: hint.as_deref() };
         if let Ok(line) = named("binderctl.error/1", &complaint) {
@@ -249,6 +250,12 @@ pub fn complain(error: &Error, json: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let counts = [count(1, "call"), count(0, "call"), count(2, "process")];
+        assert_eq!(counts, ["1 call", "0 calls", "2 processes"]);
+    }
 
     #[test]
     fn a_table_stands_in_columns_and_numbers_stand_to_the_right() {

@@ -4,28 +4,39 @@
 use std::collections::HashMap;
 use std::fs;
 
+use serde::Serialize;
+
+/// A thread and its process; 0 where that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Task {
+    pub process: i32,
+    pub thread: i32,
+}
+
 /// Names of processes and threads, each read once.
 #[derive(Debug)]
 pub struct Names {
     root: &'static str,
     processes: HashMap<i32, Option<String>>,
     threads: HashMap<(i32, i32), Option<String>>,
+    /// The process that a thread is of.
+    owners: HashMap<i32, i32>,
 }
 
 impl Names {
-    /// Those that this machine knows.
+    /// Those of this machine.
     pub fn new() -> Self {
         Self::at("/proc")
     }
 
-    /// None at all, so that a test says the same on every machine.
+    /// None at all, so that a test prints the same on every machine.
     #[cfg(test)]
     pub fn none() -> Self {
         Self::at("/nonexistent")
     }
 
     fn at(root: &'static str) -> Self {
-        Self { root, processes: HashMap::new(), threads: HashMap::new() }
+        Self { root, processes: HashMap::new(), threads: HashMap::new(), owners: HashMap::new() }
     }
 
     /// The name of a process, if it is there.
@@ -48,6 +59,33 @@ impl Names {
             Some(name) => format!("{pid}:{tid} ({name})"),
             None => format!("{pid}:{tid}"),
         }
+    }
+
+    /// The process of a thread, whose name is then known even if it ends; 0 where that is not known.
+    pub fn process_of(&mut self, thread: i32) -> i32 {
+        if let Some(process) = self.owners.get(&thread) {
+            return *process;
+        }
+        let status = fs::read_to_string(format!("{}/{thread}/status", self.root)).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+        let process = line.and_then(|number| number.trim().parse().ok()).unwrap_or(0);
+        if process != 0 {
+            self.owners.insert(thread, process);
+            self.process(process);
+        }
+        process
+    }
+
+    /// A thread has ended, and its number may be given to another one.
+    pub fn forget(&mut self, thread: i32) {
+        self.owners.remove(&thread);
+        self.processes.remove(&thread);
+    }
+
+    /// Processes may have got other names.
+    pub fn forget_names(&mut self) {
+        self.processes.clear();
+        self.threads.clear();
     }
 }
 
@@ -104,7 +142,12 @@ mod tests {
     #[test]
     fn this_process_has_a_name_and_runs() {
         let pid = std::process::id() as i32;
-        assert!(Names::new().of_process(pid).starts_with(&format!("{pid} (")));
+        let mut names = Names::new();
+        assert!(names.of_process(pid).starts_with(&format!("{pid} (")));
+        assert_eq!(names.process_of(pid), pid);
+        names.forget(pid);
+        assert!(names.processes.is_empty() && names.owners.is_empty());
+        assert_eq!((names.process_of(i32::MAX), names.process(i32::MAX)), (0, None));
         assert_eq!(activity(pid, 0), "has ended");
         assert!(!is_stopped(pid));
     }

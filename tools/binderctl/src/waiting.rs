@@ -6,44 +6,30 @@
 //! for whichever of its threads is free first. A thread is known by its number, whatever devices it uses: one that
 //! serves a call on one device may wait for a reply on another.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use binder_logs::Looper;
-use binder_logs::Role;
-use binder_logs::State;
-use binder_logs::Stats;
-use binder_logs::Task;
-use binder_logs::Thread;
-use binder_logs::Transaction;
-use binder_logs::Work;
+use binder_logs::{Looper, Role, State, Stats, Thread, Transaction, Work};
 use serde::Serialize;
+
+use crate::tasks::Task;
 
 /// A call whose reply a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Call {
     /// The driver's number of it.
     pub transaction: i64,
-    /// The device.
     pub context: String,
-    /// Who waits.
     pub from: Task,
-    /// The process that is called.
     pub to_process: i32,
     /// The thread that serves it or has it in its queue.
     pub to_thread: Option<i32>,
-    /// What is asked for.
     pub code: u32,
-    /// For how long.
     pub elapsed_ms: i64,
 }
 
 /// The threads of a process that may serve calls through a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// The threads in the pool.
     pub threads: BTreeSet<i32>,
     /// Those of them that wait for work.
     pub idle: BTreeSet<i32>,
@@ -255,8 +241,7 @@ fn transaction(work: &Work) -> Option<&Transaction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binder_logs::Log;
-    use binder_logs::Mode;
+    use binder_logs::{Log, Mode};
 
     /// A thread's line, and what it makes and serves.
     fn thread(id: i32, looper: &str, calls: &[(&str, i64, &str, &str, i64)]) -> String {
@@ -285,21 +270,10 @@ mod tests {
 
     #[test]
     fn a_chain_leads_to_the_thread_that_works() {
-        let found = waiting(
-            &[
-                (10, thread(11, "00", &[("outgoing", 1, "10:11", "20:21", 900)])),
-                (
-                    20,
-                    thread(
-                        21,
-                        "12",
-                        &[("outgoing", 2, "20:21", "30:0", 800), ("incoming", 1, "10:11", "20:21", 900)],
-                    ),
-                ),
-                (30, thread(31, "12", &[("incoming", 2, "20:21", "30:31", 800)])),
-            ],
-            &[],
-        );
+        let first = thread(11, "00", &[("outgoing", 1, "10:11", "20:21", 900)]);
+        let calls = [("outgoing", 2, "20:21", "30:0", 800), ("incoming", 1, "10:11", "20:21", 900)];
+        let last = thread(31, "12", &[("incoming", 2, "20:21", "30:31", 800)]);
+        let found = waiting(&[(10, first), (20, thread(21, "12", &calls)), (30, last)], &[]);
         let chains = found.longest_chains();
         assert_eq!(chains.len(), 1);
         assert_eq!(chains[0].0.iter().map(|call| call.transaction).collect::<Vec<_>>(), [1, 2]);
@@ -330,21 +304,10 @@ mod tests {
 
     /// Two processes of one thread each, which call each other at once.
     fn crossed(limit: &str) -> Waiting {
-        waiting(
-            &[
-                (
-                    10,
-                    thread(11, "12", &[("outgoing", 1, "10:11", "20:0", 900)])
-                        + &pending(2, "20:21", "10:0", 800),
-                ),
-                (
-                    20,
-                    thread(21, "12", &[("outgoing", 2, "20:21", "10:0", 800)])
-                        + &pending(1, "10:11", "20:0", 900),
-                ),
-            ],
-            &[(10, limit), (20, limit)],
-        )
+        let one = thread(11, "12", &[("outgoing", 1, "10:11", "20:0", 900)]);
+        let other = thread(21, "12", &[("outgoing", 2, "20:21", "10:0", 800)]);
+        let (to_one, to_other) = (pending(2, "20:21", "10:0", 800), pending(1, "10:11", "20:0", 900));
+        waiting(&[(10, one + &to_one), (20, other + &to_other)], &[(10, limit), (20, limit)])
     }
 
     #[test]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# What each command of binderctl says, and the code that it exits with, tried in a guest with a driver loaded.
+# What each command of binderctl prints, and the code that it exits with, in a guest with a driver loaded.
 #
 #	guest.sh BINDERCTL CONTRACT DRIVER
 #
@@ -61,6 +61,34 @@ nodes() {
 	sed 's/.*"nodes":\[\([0-9]*\).*/\1/' "$1"
 }
 
+# in_background WORDS ARGUMENT...: starts a command, and waits until it has printed these words.
+in_background() {
+	words=$1
+	shift
+	"$tool" "$@" >"$log" 2>&1 &
+	watcher=$!
+	until grep -qF -e "$words" "$log"; do sleep 0.02; done
+}
+
+# ends STATUS WORDS WHAT: the command in the background must end like this.
+ends() {
+	status=$1 words=$2
+	wait $watcher
+	judge $? "in the background: $3"
+}
+
+# holds WHAT COMMAND...: this must succeed.
+holds() {
+	what=$1
+	shift
+	tried=$((tried + 1))
+	"$@" >/tmp/held 2>&1 || {
+		echo "FAIL $what:"
+		cat -v /tmp/held "$log"
+		failed=$((failed + 1))
+	}
+}
+
 as_nobody() {
 	status=$1 words=$2
 	shift 2
@@ -99,7 +127,7 @@ expect 0 '"schema":"binderctl.list/1"' list --json
 expect 0 "mounted /tmp/logs with binder, hwbinder, vndbinder" mount --logs /tmp/logs
 expect 6 "/tmp/logs has a binderfs already" mount /tmp/logs
 expect 6 "fewer devices than each instance starts with" mount --max 1 /tmp/few
-[ ! -e /tmp/few ] || { echo "FAIL: /tmp/few is left"; failed=$((failed + 1)); }
+holds "/tmp/few is removed again" [ ! -e /tmp/few ]
 expect 0 "mounted /tmp/few" mount --max 4 /tmp/few
 expect 0 "added /tmp/few/one" --binderfs /tmp/few add one --mode 660 --owner nobody:binder
 expect 0 "nobody:binder" --binderfs /tmp/few list
@@ -113,7 +141,7 @@ expect 0 '"uid":5,"gid":77' --binderfs /tmp/few --json chown 5:binder one
 expect 2 "there is no user strange" chown strange one
 expect 2 "is not in /dev/binderfs" rm /dev/null
 expect 4 "there is no device absent" rm binder absent
-[ -e /dev/binderfs/binder ] || { echo "FAIL: a device was removed though another is absent"; failed=$((failed + 1)); }
+holds "no device is removed where another is absent" [ -e /dev/binderfs/binder ]
 expect 2 "it adds devices" rm binder-control
 expect 0 "removed /tmp/few/one" --binderfs /tmp/few rm one
 expect 4 "/tmp is not a mounted binderfs" --binderfs /tmp list
@@ -124,8 +152,8 @@ options="--mode 660 --control-mode 640 --owner nobody:binder --devices binder,an
 if [ "$driver" = rust ]; then
 	expect 0 "mounted /tmp/own with anbox-binder, binder" mount $options /tmp/own
 	expect 0 '"mode":"0660","uid":99,"gid":77' --binderfs /tmp/own --json list
-	grep -q "max=1048576,uid=99,gid=77,mode=660,control_mode=640,devices=binder:anbox-binder " /proc/mounts ||
-		{ echo "FAIL: /proc/mounts says otherwise"; failed=$((failed + 1)); }
+	holds "/proc/mounts has the options" \
+		grep "max=1048576,uid=99,gid=77,mode=660,control_mode=640,devices=binder:anbox-binder " /proc/mounts
 	as_nobody 0 "added /tmp/own/more" --binderfs /tmp/own add more
 	as_nobody 0 "removed /tmp/own/more" --binderfs /tmp/own rm more
 	umount /tmp/own
@@ -138,7 +166,7 @@ else
 	for option in "--mode 666:mode" "--control-mode 600:control_mode" "--owner 0:uid" "--devices a:devices"; do
 		expect 5 "$name does not have the option ${option#*:}" mount ${option%:*} /tmp/own
 	done
-	[ ! -e /tmp/own ] || { echo "FAIL: /tmp/own is left"; failed=$((failed + 1)); }
+	holds "/tmp/own is removed again" [ ! -e /tmp/own ]
 fi
 expect 2 "a:b has a colon" mount --devices a:b /tmp/own
 expect 2 "three octal digits are wanted" mount --mode 1777 /tmp/own
@@ -174,8 +202,6 @@ in_scene chain 1 " (code 0x2a on binder) for " doctor --waiting 0
 in_scene chain 1 ", which sleeps" doctor --waiting 0
 in_scene chain 0 "0 findings" doctor --waiting 600000
 in_scene chain 0 "1 call waiting, the longest for" graph CALLER
-in_scene chain 0 "style=dashed" graph --format dot
-in_scene chain 0 "</svg>" graph --format svg
 in_scene chain 0 '"schema":"binderctl.graph/1"' graph --json
 in_scene chain 0 " (contract)" list
 in_scene chain 4 "nobody holds a node 999999" graph --node 999999
@@ -197,18 +223,91 @@ cp "$contract" "/tmp/$hostile"
 contract=/tmp/$hostile
 in_scene chain 1 'e\x1b[2Jx' doctor --waiting 0
 in_scene chain 0 'e\x1b[2Jx' graph
-in_scene chain 0 'e\x1b[2Jx' graph --format svg
 in_scene chain 0 'e\u001b[2Jx' graph --json
 contract=$2
 
 # Failures as they happen.
 "$tool" explain --follow --count 1 >"$log" 2>&1 &
-follower=$!
-until listens; do sleep 0.1; done
+watcher=$!
+until listens; do sleep 0.02; done
 "$contract" scene dead true >/dev/null
-wait $follower
-code=$? status=1 words="BR_DEAD_REPLY"
-judge $code "explain --follow"
+ends 1 "BR_DEAD_REPLY" "explain --follow"
+
+# Processes again and again. What their columns are, and whether it is said why some are empty.
+tracing=/sys/kernel/tracing
+expect 2 "must be a number of seconds" top --delay 0
+as_nobody 0 "no latencies: " top -n 1 -d 0.1
+in_scene chain 0 "PID  THR  BUSY  NODES" top -n 1 -d 0.1
+in_scene chain 0 "no latencies: tracefs is not mounted on $tracing" top -n 1 -d 0.1 --filter MIDDLE
+holds "one process of the chain waits, and nobody calls" awk '
+	/ contract$/ { rows++; good = $2 == 1 && $3 == 1 && $4 == 1 && ($6 == 0 || $6 == "-") && $9 == "-" && $10 == "-" && $11 == "binder" }
+	END { exit !(rows == 1 && good) }' "$log"
+in_scene chain 0 '"processes":[],' top -n 1 -d 0.1 --json --filter nonsense
+expect 4 "hint: as root: mount -t tracefs" trace
+
+mount -t tracefs tracefs $tracing
+as_nobody 3 "trace events are for root" trace
+expect 2 "trace events do not say which device" trace --device binder
+"$contract" load --driver "$driver" --processes 4 --callers 1 --oneway 0 --objects 0 --seconds 4 --pace 2000 >/tmp/load &
+load=$!
+expect 0 "PROCESS" top -n 2 -d 1 --sort pid --filter contract
+holds "processes that call each other have rates and latencies, by their numbers" awk '
+	/^ *PID/ { last = 0 }
+	/ contract$/ { if ($1 < last) wrong = 1; last = $1; if ($6 > 0 && $9 ~ /s$/ && $10 ~ /s$/) alive++ }
+	END { exit !(alive >= 4 && !wrong) }' "$log"
+expect 0 '"schema":"binderctl.top/1"' top -n 1 -d 0.1 --json --no-trace
+wait $load
+
+# Calls as they end: a call in a call, oneway calls, what fails, and what a brief trace leaves out.
+if [ $all = yes ]; then
+	in_background "CALL" trace --code 0x2a --count 11
+	"$contract" scene chain true >/dev/null
+	"$contract" scene full true >/dev/null
+	ends 0 "contract/" trace
+	holds "a call is below the call that it is nested in" awk '
+		/code 0x2a 0 B FAILED: caller ended$/ { at[++n] = match($0, /contract/) }
+		END { exit !(at[2] == at[1] + 2) }' "$log"
+	holds "oneway calls have their sizes, and the last one fails" awk '
+		/ oneway 4000 B$/ { n++ } / oneway .*FAILED: BR_FAILED_REPLY$/ { failed++ }
+		END { exit !(n == 8 && failed == 1) }' "$log"
+	in_background "CALL" trace --brief --code 42 --count 2
+	"$contract" scene chain true >/dev/null
+	ends 0 "2 of " "trace --brief"
+	holds "a brief trace has no sizes" awk '/ B / { exit 1 }' "$log"
+	in_background "CALL" trace --failed --json --count 1
+	"$contract" scene frozen true >/dev/null
+	ends 0 '"error":"BR_FROZEN_REPLY"' "trace --failed"
+fi
+
+# What ends a trace takes its instance away; what a killed one leaves, the next one removes.
+for signal in INT TERM HUP; do
+	in_background "CALL" trace
+	kill -$signal $watcher
+	ends 0 " calls" "trace, SIG$signal"
+	holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
+done
+in_background "CALL" trace
+kill -9 $watcher
+wait $watcher
+expect 0 "0 calls" trace --duration 0.1
+holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
+
+# What is watched goes. A device that is removed stays with those who have it open.
+"$tool" add watched >/dev/null
+"$tool" top --device watched -d 0.1 --no-trace >"$log" 2>&1 &
+watcher=$!
+until grep -q PROCESS "$log"; do sleep 0.02; done
+"$tool" rm watched >/dev/null
+ends 7 "/watched is gone: it was removed" "top --device"
+"$tool" mount --logs /tmp/watched >/dev/null
+in_background "PROCESS" top --binderfs /tmp/watched -d 0.1 --no-trace
+# It may be reading at this moment.
+umount -l /tmp/watched
+ends 7 "is gone: its binderfs was unmounted" "top --binderfs"
+"$contract" scene chain /bin/sh -c 'rm "$SCENE/binder"; "$0" trace --duration 0.1 && "$0" top -n 1 -d 0.1 --no-trace --filter "$CALLER"' \
+	"$tool" >"$log" 2>&1
+status=0 words=" contract"
+judge $? "trace and top without a device"
 
 # Log files that are no longer there, and those of another kind.
 expect 4 "has no log files" --binderfs /dev/binderfs explain
@@ -233,14 +332,17 @@ umount /sys/kernel/debug
 
 # A driver that is taken away while it is watched, and none.
 if [ "$driver" = rust ]; then
+	"$tool" trace >/tmp/trace 2>&1 &
+	tracer=$!
+	until grep -q CALL /tmp/trace; do sleep 0.02; done
 	"$tool" explain --follow >"$log" 2>&1 &
-	follower=$!
-	until listens; do sleep 0.1; done
+	watcher=$!
+	until listens; do sleep 0.02; done
 	umount /dev/binderfs
 	rmmod binder_rust
-	wait $follower
-	code=$? status=7 words="the driver was unloaded, and its reports with it"
-	judge $code "explain --follow"
+	ends 7 "the driver was unloaded, and its reports with it" "explain --follow"
+	watcher=$tracer log=/tmp/trace
+	ends 7 "the driver is gone, and its trace events with it" "trace"
 	expect 0 "driver: none" list
 	expect 1 "the kernel has no Binder driver" doctor
 	expect 4 "the kernel has no Binder driver" graph
@@ -254,7 +356,8 @@ expect 0 "complete -F _binderctl" completions bash
 expect 0 "#compdef binderctl" completions zsh
 expect 0 ".TH binderctl 1" man
 expect 0 ".TH binderctl-doctor 1" man doctor
-"$tool" man --dir /tmp/man && [ -s /tmp/man/binderctl-explain.1 ] || { echo "FAIL: no manual page was written"; failed=$((failed + 1)); }
+expect 0 "" man --dir /tmp/man
+holds "a manual page for each command is written" [ -s /tmp/man/binderctl-explain.1 ]
 expect 0 "it was there when the command started to watch it, and is gone" --help
 
 rm -f "$log"

@@ -1,81 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Lists the single faults that can be put into the driver, and writes a copy of it that has them all.
+//! Writes a copy of the driver that has faults in it, each beside what it replaces and behind a test of one number, which
+//! is a parameter of the module: one build has thousands of broken drivers in it.
 //!
-//! In that copy each fault stands beside what it replaces, behind a test of one number, which is a
-//! parameter of the module: so one build has thousands of broken drivers in it.
+//! usage: mutants ROOT COPY, with what is [`Wanted`] as JSON on the standard input
 //!
-//! - [`rust`] and [`c`] find the places, in syntax trees, one operator at a time;
-//! - [`enums`] knows the variants of enums;
-//! - [`same`] knows what would be no fault;
-//! - [`site`] is what is known of a fault, and by which key it is found again after an edit elsewhere;
-//! - [`write`] makes the copy, and says which bytes of it belong to which fault: a fault that does not
-//!   compile is found by the place of the compiler's error, and left out of the next copy.
-//!
-//! `tools/lab/mutants.py` builds and runs what comes of it.
+//! - [`find`] walks through syntax trees and notes faults; [`rust`] and [`c`] find them, an operator at a time;
+//! - [`same`] recognises changes that make no difference;
+//! - [`site`] gives each fault a number and a key, and finds a place for the edits of faults made by hand;
+//! - [`write`] makes the copy and lists which bytes of it belong to which fault.
 
 mod c;
-mod enums;
+mod find;
 mod rust;
 mod same;
 mod site;
 mod tree;
 mod write;
 
-use anyhow::Context;
-use clap::{Parser, Subcommand};
-use site::Site;
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 
-#[derive(Parser)]
-#[command(about, version)]
-struct Cli {
-    /// The root of the tree that has the driver
-    root: PathBuf,
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Print all faults, one JSON object a line
-    List,
-    /// Write a copy of the driver that has faults behind a switch
-    Write {
-        /// The folder of the copy
-        to: PathBuf,
-        /// Only the faults whose keys are in this file, one a line
-        #[arg(long)]
-        only: Option<PathBuf>,
-        /// None of the faults whose keys are in this file
-        #[arg(long)]
-        without: Option<PathBuf>,
-    },
+/// Which faults the copy has.
+#[derive(Deserialize)]
+struct Wanted {
+    /// The keys of those made by a machine; all, if there is no such list.
+    only: Option<HashSet<String>>,
+    /// The keys of those made by a machine that do not compile.
+    without: HashSet<String>,
+    by_hand: Vec<site::ByHand>,
 }
 
 fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
-    let sources = tree::sources(&cli.root)?;
-    let sites = site::numbered(&sources);
-    match cli.command {
-        Command::List => {
-            for site in &sites {
-                println!("{}", serde_json::to_string(site)?);
-            }
-        }
-        Command::Write { to, only, without } => {
-            let only = only.as_deref().map(keys).transpose()?;
-            let without = without.as_deref().map(keys).transpose()?.unwrap_or_default();
-            let is_wanted = |site: &&Site| {
-                only.as_ref().is_none_or(|only| only.contains(&site.key)) && !without.contains(&site.key)
-            };
-            write::copy(&cli.root, &to, &sources, sites.iter().filter(is_wanted).collect())?;
-        }
+    let [root, copy] =
+        std::env::args().skip(1).map(PathBuf::from).collect::<Vec<_>>().try_into().map_err(
+            |words: Vec<_>| anyhow::anyhow!("usage: mutants ROOT COPY, not {} words", words.len()),
+        )?;
+    let wanted: Wanted = serde_json::from_reader(std::io::stdin())?;
+    let mut files = BTreeMap::new();
+    for folder in ["drivers/android", "rust", "include", "tests/host"] {
+        tree::read_folder(&root, folder, &mut files)?;
     }
-    Ok(())
-}
-
-fn keys(path: &Path) -> anyhow::Result<HashSet<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    Ok(text.split_whitespace().map(str::to_string).collect())
+    let sources = tree::sources(&files);
+    let mut sites = site::numbered(&sources);
+    let last = sites.len() as u32;
+    sites.retain(|site| {
+        wanted.only.as_ref().is_none_or(|only| only.contains(&site.key))
+            && !wanted.without.contains(&site.key)
+    });
+    sites.extend(site::by_hand(&sources, &wanted.by_hand, last)?);
+    write::copy(files, &copy, &sources, &sites)
 }

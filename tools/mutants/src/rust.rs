@@ -1,81 +1,87 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The operators on Rust: what can be wrong with an expression, a statement, a function.
 
-use crate::enums::Enums;
+use crate::find::{is_in, Found, Place, Site};
 use crate::same;
-use crate::site::{Fault, Place};
-use crate::tree::{children, Source};
+use crate::tree::{children, first_child, Source};
+use std::collections::HashMap;
 use tree_sitter::Node;
 
 /// Whose contents mean other things at compile time than the text of a function.
-const CLOSED: &[&str] = &[
-    "const_item",
-    "static_item",
-    "attribute_item",
-    "inner_attribute_item",
-    "enum_item",
-    "struct_item",
-    "union_item",
-    "type_item",
-    "use_declaration",
-    "macro_definition",
-    "macro_invocation",
-    "const_block",
-    "parameters",
-    "type_arguments",
-    "type_parameters",
-    "array_type",
-    "line_comment",
-    "block_comment",
-];
+const CLOSED: &str = "const_item static_item attribute_item inner_attribute_item enum_item struct_item union_item type_item
+    use_declaration macro_definition macro_invocation const_block parameters type_arguments type_parameters array_type
+    line_comment block_comment";
 
-/// Methods that are easily taken for each other.
-const METHODS: &[(&str, &str)] = &[
-    ("min", "max"),
-    ("max", "min"),
-    ("any", "all"),
-    ("all", "any"),
-    ("first", "last"),
-    ("last", "first"),
-    ("push_back", "push_front"),
-    ("push_front", "push_back"),
-    ("pop_front", "pop_back"),
-    ("pop_back", "pop_front"),
-    ("take_first", "take_last"),
-    ("take_last", "take_first"),
-    ("notify_all", "notify_one"),
-    ("is_some", "is_none"),
-    ("is_none", "is_some"),
-    ("is_ok", "is_err"),
-    ("is_err", "is_ok"),
-    ("fetch_add", "fetch_sub"),
-    ("fetch_sub", "fetch_add"),
-];
+/// Pairs of methods that are easily taken for each other.
+const METHODS: &str =
+    "min max any all first last push_back push_front pop_front pop_back take_first take_last
+    notify_all notify_one is_some is_none is_ok is_err fetch_add fetch_sub";
 
-/// How methods are called that answer yes or no.
-const PREDICATES: &[&str] =
-    &["is_", "has_", "wants_", "contains", "starts_with", "ptr_eq", "accepts_", "exceeds_"];
+/// How the names of methods begin that return a bool.
+const PREDICATES: &str = "is_ has_ wants_ contains starts_with ptr_eq accepts_ exceeds_";
+
+/// The variants without data of each enum, by file and name.
+pub struct Enums(HashMap<(String, String), Vec<String>>);
+
+impl Enums {
+    pub fn of(sources: &[&Source]) -> Self {
+        let mut enums = Self(HashMap::new());
+        for source in sources.iter().filter(|source| !source.is_c) {
+            enums.collect(source, source.tree.root_node());
+        }
+        enums
+    }
+
+    fn collect(&mut self, source: &Source, node: Node<'_>) {
+        if node.kind() == "enum_item" {
+            let body = node.child_by_field_name("body").map(children).unwrap_or_default();
+            let is_unit =
+                |v: &&Node<'_>| v.kind() == "enum_variant" && v.child_by_field_name("body").is_none();
+            let names = body.iter().filter(is_unit).map(|variant| source.field(*variant, "name").to_string());
+            self.0.insert((source.path.clone(), source.field(node, "name").to_string()), names.collect());
+        }
+        for child in children(node) {
+            self.collect(source, child);
+        }
+    }
+
+    /// The variant after `name::variant`, if all enums of that name in sight are one.
+    fn other(&self, file: &str, name: &str, variant: &str) -> Option<&str> {
+        let here = self.0.get(&(file.to_string(), name.to_string()));
+        let variants = here.or_else(|| {
+            let mut with_name = self.0.iter().filter(|((_, other), _)| other == name);
+            let found = with_name.next()?;
+            with_name.next().is_none().then_some(found.1)
+        })?;
+        let index = variants.iter().position(|known| known == variant)?;
+        let next = &variants[(index + 1) % variants.len()];
+        (next != variant).then_some(next)
+    }
+
+    /// The first variant of `name`.
+    fn first(&self, file: &str, name: &str) -> Option<&str> {
+        self.0.get(&(file.to_string(), name.to_string()))?.first().map(String::as_str)
+    }
+}
 
 /// All faults of a source, in the order of the text.
-pub fn faults(source: &Source, enums: &Enums) -> Vec<Fault> {
-    let mut walk = Walk { source, enums, found: Vec::new(), function: None, of_type: String::new() };
+pub fn faults(source: &Source, enums: &Enums) -> Vec<Site> {
+    let mut walk = Walk { found: Found::new(source), source, enums, of_type: String::new() };
     walk.visit(source.tree.root_node());
-    walk.found
+    walk.found.sites
 }
 
 struct Walk<'a> {
+    found: Found<'a>,
     source: &'a Source,
     enums: &'a Enums,
-    found: Vec<Fault>,
-    /// The function that is being read, outside of which nothing is broken.
-    function: Option<String>,
     /// The type whose functions these are.
     of_type: String,
 }
 
 impl<'a> Walk<'a> {
     fn visit(&mut self, node: Node<'a>) {
-        if CLOSED.contains(&node.kind()) {
+        if is_in(node.kind(), CLOSED) {
             return self.closed(node);
         }
         match node.kind() {
@@ -87,21 +93,17 @@ impl<'a> Walk<'a> {
                 self.of_type = outer;
             }
             "function_item" => self.function(node),
-            "let_declaration" => {
-                self.visit_fields(node, &["value", "alternative"]);
+            "let_declaration" => self.visit_fields(node, "value alternative"),
+            "let_condition" | "field_expression" | "type_cast_expression" | "field_initializer" => {
+                self.visit_fields(node, "value");
             }
-            "let_condition" | "field_expression" | "type_cast_expression" => {
-                self.visit_fields(node, &["value"])
-            }
-            "for_expression" => self.visit_fields(node, &["value", "body"]),
-            "closure_expression" => self.visit_fields(node, &["body"]),
-            "field_initializer" => self.visit_fields(node, &["value"]),
+            "for_expression" => self.visit_fields(node, "value body"),
+            "closure_expression" => self.visit_fields(node, "body"),
             "match_arm" => self.arm(node),
             "array_expression" => {
                 let length = node.child_by_field_name("length").map(|length| length.id());
-                self.visit_all(
-                    children(node).into_iter().filter(|child| Some(child.id()) != length).collect(),
-                );
+                let values = children(node).into_iter().filter(|child| Some(child.id()) != length);
+                self.visit_all(values.collect());
             }
             "call_expression" => self.call(node),
             _ => {
@@ -120,20 +122,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn visit_fields(&mut self, node: Node<'a>, names: &[&str]) {
-        for name in names {
-            if let Some(field) = node.child_by_field_name(name) {
-                self.visit(field);
-            }
-        }
+    fn visit_fields(&mut self, node: Node<'a>, names: &str) {
+        self.visit_all(names.split(' ').filter_map(|name| node.child_by_field_name(name)).collect());
     }
 
-    /// What cannot be read; all that can be wrong with `matches!` is its answer.
+    /// Syntax that cannot be read; all that can be wrong with `matches!` is its answer.
     fn closed(&mut self, node: Node<'a>) {
         let is_matches = node.kind() == "macro_invocation" && self.source.field(node, "macro") == "matches";
         if is_matches && !is_negated(node) {
-            self.instead(node, "negate condition", format!("!{}", self.source.at(node)));
+            self.negate(node);
         }
+    }
+
+    fn negate(&mut self, node: Node<'a>) {
+        self.found.instead(node, "negate condition", format!("!{}", self.source.at(node)));
     }
 
     fn is_for_tests(&self, node: Node<'_>) -> bool {
@@ -149,59 +151,53 @@ impl<'a> Walk<'a> {
     }
 
     fn function(&mut self, node: Node<'a>) {
-        let modifiers = children(node).into_iter().find(|child| child.kind() == "function_modifiers");
-        let is_const = modifiers.is_some_and(|modifiers| self.source.at(modifiers).contains("const"));
-        let Some(body) = node.child_by_field_name("body").filter(|_| !is_const) else {
+        let Some(body) = node.child_by_field_name("body").filter(|_| !is_const(self.source, node)) else {
             return;
         };
-        let name = self.source.field(node, "name");
-        let name =
-            if self.of_type.is_empty() { name.to_string() } else { format!("{}::{name}", self.of_type) };
-        let outer = self.function.replace(name);
+        let mut name = self.source.field(node, "name").to_string();
+        if !self.of_type.is_empty() {
+            name = format!("{}::{name}", self.of_type);
+        }
+        let outer = self.found.function.replace(name);
         if !children(body).is_empty() {
             self.early_returns(body, self.source.field(node, "return_type").trim());
         }
         self.visit(body);
-        self.function = outer;
+        self.found.function = outer;
     }
 
     /// A function that returns at once, with what its type allows.
     fn early_returns(&mut self, body: Node<'a>, returned: &str) {
-        let values: Vec<String> = match returned {
-            "" => vec!["".into()],
-            "bool" => vec!["true".into(), "false".into()],
-            "Result" | "Result<()>" => vec!["Ok(())".into(), "Err(kernel::error::code::EPERM)".into()],
-            "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" | "isize" | "c_int" => {
-                vec!["0".into(), "1".into()]
-            }
-            _ if returned.starts_with("Result<(), ") => vec!["Ok(())".into()],
-            _ if returned.starts_with("Result<") && !returned.contains(", ") => {
-                vec!["Err(kernel::error::code::EPERM)".into()]
-            }
-            _ if returned.starts_with("Option<") => vec!["None".into()],
-            _ => {
-                let variant = self.enums.first(&self.source.path, returned);
-                variant.map(|variant| format!("{returned}::{variant}")).into_iter().collect()
-            }
+        const REFUSED: &str = " Err(kernel::error::code::EPERM)";
+        let variant = self.enums.first(&self.source.path, returned);
+        let variant = variant.map(|variant| format!(" {returned}::{variant}"));
+        let variant = variant.as_deref();
+        let values: &[&str] = match returned {
+            "" => &[""],
+            "bool" => &[" true", " false"],
+            "Result" | "Result<()>" => &[" Ok(())", REFUSED],
+            "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" | "isize" | "c_int" => &[" 0", " 1"],
+            _ if returned.starts_with("Result<(), ") => &[" Ok(())"],
+            _ if returned.starts_with("Result<") && !returned.contains(", ") => &[REFUSED],
+            _ if returned.starts_with("Option<") => &[" None"],
+            _ => variant.as_slice(),
         };
         for value in values {
-            let text = format!("return {value}").trim_end().to_string();
-            self.add(body, Place::First, "return at once", String::new(), text);
+            self.found.return_at_once(body, format!("return{value}"));
         }
     }
 
     fn arm(&mut self, node: Node<'a>) {
-        if let Some(condition) =
-            node.child_by_field_name("pattern").and_then(|p| p.child_by_field_name("condition"))
-        {
+        let pattern = node.child_by_field_name("pattern");
+        if let Some(condition) = pattern.and_then(|pattern| pattern.child_by_field_name("condition")) {
             self.condition(condition);
             self.visit(condition);
         }
         let Some(value) = node.child_by_field_name("value") else {
             return;
         };
-        if matches!(value.kind(), "call_expression" | "block") && !children(value).is_empty() {
-            self.instead(value, "skip arm", "()".to_string());
+        if is_in(value.kind(), "call_expression block") && !children(value).is_empty() {
+            self.found.instead(value, "skip arm", "()".to_string());
         }
         self.visit(value);
     }
@@ -210,112 +206,70 @@ impl<'a> Walk<'a> {
         let Some(function) = node.child_by_field_name("function") else {
             return;
         };
+        let is_method = function.kind() == "field_expression";
         let name = match function.kind() {
             "field_expression" => self.source.field(function, "field"),
             "scoped_identifier" => self.source.field(function, "name"),
             _ => "",
         };
-        let other =
-            METHODS.iter().find(|(this, _)| *this == name).filter(|_| function.kind() == "field_expression");
-        if let Some((_, other)) = other {
-            let receiver = self.source.field(function, "value");
-            self.instead(
-                node,
-                "method",
-                format!("{receiver}.{other}{}", self.source.field(node, "arguments")),
-            );
-        } else if PREDICATES.iter().any(|start| name.starts_with(start)) && !is_negated(node) {
-            self.instead(node, "negate condition", format!("!{}", self.source.at(node)));
+        let methods: Vec<_> = METHODS.split_whitespace().collect();
+        let known = methods.iter().position(|method| is_method && *method == name);
+        if let Some(index) = known {
+            let other = methods[index ^ 1];
+            let (receiver, arguments) =
+                (self.source.field(function, "value"), self.source.field(node, "arguments"));
+            self.found.instead(node, "method", format!("{receiver}.{other}{arguments}"));
+        } else if PREDICATES.split(' ').any(|start| name.starts_with(start)) && !is_negated(node) {
+            self.negate(node);
         }
-        if !matches!(function.kind(), "scoped_identifier" | "identifier" | "generic_function") {
+        if !is_in(function.kind(), "scoped_identifier identifier generic_function") {
             self.visit(function);
         }
-        self.visit_fields(node, &["arguments"]);
+        self.visit_fields(node, "arguments");
     }
 
     fn expression(&mut self, node: Node<'a>) {
         let text = self.source.at(node);
+        let condition = node.child_by_field_name("condition");
         match node.kind() {
             "if_expression" => {
-                if let Some(condition) = node.child_by_field_name("condition") {
+                if let Some(condition) = condition {
                     self.condition(condition);
                 }
             }
             "while_expression" => {
-                let condition = node.child_by_field_name("condition");
-                if let Some(condition) =
-                    condition.filter(|c| !matches!(c.kind(), "let_condition" | "let_chain"))
-                {
-                    self.instead(condition, "never loop", "false".to_string());
+                if let Some(condition) = condition.filter(|condition| !is_let(*condition)) {
+                    self.found.instead(condition, "never loop", "false".to_string());
                 }
             }
-            "binary_expression" | "compound_assignment_expr" => self.operator(node),
+            "binary_expression" | "compound_assignment_expr" => {
+                if node.child_by_field_name("left").is_none_or(|left| left.kind() != "let_condition") {
+                    self.found.operator(node);
+                }
+            }
             "unary_expression" if text.starts_with('!') || text.starts_with('-') => {
-                self.instead(node, "drop sign", text[1..].to_string());
+                self.found.instead(node, "drop sign", text[1..].to_string());
             }
-            "integer_literal" => self.instead(node, "off by one", format!("({text} + 1)")),
-            "boolean_literal" => {
-                let other = if text == "true" { "false" } else { "true" };
-                self.instead(node, "boolean", other.to_string());
-            }
-            "identifier" if is_errno(text) => {
-                let other = if text == "EINVAL" { "EPERM" } else { "EINVAL" };
-                self.instead(node, "errno", format!("kernel::error::code::{other}"));
-            }
+            "integer_literal" => self.found.instead(node, "off by one", format!("({text} + 1)")),
+            "boolean_literal" => self.found.instead(node, "boolean", (text != "true").to_string()),
+            "identifier" => self.found.errno(node, "kernel::error::code::"),
             "scoped_identifier" => self.variant(node),
             _ => {}
         }
     }
 
     fn condition(&mut self, node: Node<'a>) {
-        let operator = self.source.field(node, "operator");
-        let is_covered = matches!(operator, "==" | "!=") || self.source.at(node).starts_with('!');
-        if !matches!(node.kind(), "let_condition" | "let_chain") && !is_covered {
-            self.instead(node, "negate condition", format!("!({})", self.source.at(node)));
+        if !is_let(node) {
+            self.found.condition(node);
         }
-    }
-
-    fn operator(&mut self, node: Node<'a>) {
-        let operator = self.source.field(node, "operator");
-        let (kind, other) = match operator {
-            "==" => ("comparison", "!="),
-            "!=" => ("comparison", "=="),
-            "<" => ("comparison", "<="),
-            "<=" => ("comparison", "<"),
-            ">" => ("comparison", ">="),
-            ">=" => ("comparison", ">"),
-            "&&" => ("logic", "||"),
-            "||" => ("logic", "&&"),
-            "+" => ("arithmetic", "-"),
-            "-" => ("arithmetic", "+"),
-            "*" | "/" => ("arithmetic", "+"),
-            "%" => ("arithmetic", "/"),
-            "&" => ("arithmetic", "|"),
-            "|" => ("arithmetic", "&"),
-            "<<" => ("arithmetic", ">>"),
-            ">>" => ("arithmetic", "<<"),
-            "+=" => ("arithmetic", "-="),
-            "-=" => ("arithmetic", "+="),
-            "|=" => ("arithmetic", "&="),
-            "&=" => ("arithmetic", "|="),
-            _ => return,
-        };
-        if node.child_by_field_name("left").is_some_and(|left| left.kind() == "let_condition") {
-            return;
-        }
-        let (left, right) = (self.source.field(node, "left"), self.source.field(node, "right"));
-        self.instead(node, kind, format!("{left} {other} {right}"));
     }
 
     fn variant(&mut self, node: Node<'a>) {
         let (path, name) = (self.source.field(node, "path"), self.source.field(node, "name"));
-        let of_enum = match path.rsplit("::").next() {
-            Some("Self") => self.of_type.as_str(),
-            Some(last) => last,
-            None => return,
-        };
+        let last = path.rsplit("::").next().unwrap_or("");
+        let of_enum = if last == "Self" { self.of_type.as_str() } else { last };
         if let Some(other) = self.enums.other(&self.source.path, of_enum, name) {
-            self.instead(node, "variant", format!("{path}::{other}"));
+            self.found.instead(node, "variant", format!("{path}::{other}"));
         }
     }
 
@@ -326,90 +280,58 @@ impl<'a> Walk<'a> {
             if !self.does_something(*node) {
                 continue;
             }
-            let text = self.source.at(*node);
             if !same::is_dropped_anyway(self.source, *node, &all) {
-                self.add(*node, Place::Dropped, "drop statement", text.to_string(), String::new());
+                self.found.drop_statement(*node);
             }
             let next = all.get(index + 1).filter(|next| is_simple(**next) && self.does_something(**next));
             let next =
                 next.filter(|next| is_simple(*node) && !same::are_independent(self.source, *node, **next));
             if let Some(next) = next {
-                let next = self.source.at(*next);
+                let (text, next) = (self.source.at(*node), self.source.at(*next));
                 let swapped = format!("{}; {};", next.trim_end_matches(';'), text.trim_end_matches(';'));
-                self.add(*node, Place::Swapped, "swap statements", format!("{text} {next}"), swapped);
+                self.found.add(*node, Place::Swapped, "swap statements", format!("{text} {next}"), swapped);
             }
         }
     }
 
     fn does_something(&self, node: Node<'_>) -> bool {
+        let kinds =
+            "call_expression try_expression assignment_expression compound_assignment_expr return_expression
+            break_expression continue_expression for_expression while_expression";
         match node.kind() {
-            "expression_statement" => children(node).first().is_some_and(|inner| {
-                matches!(
-                    inner.kind(),
-                    "call_expression"
-                        | "try_expression"
-                        | "assignment_expression"
-                        | "compound_assignment_expr"
-                        | "return_expression"
-                        | "break_expression"
-                        | "continue_expression"
-                        | "for_expression"
-                        | "while_expression"
-                )
-            }),
-            "call_expression" => !matches!(self.source.field(node, "function"), "Ok" | "Err" | "Some"),
+            "expression_statement" => first_child(node).is_some_and(|inner| is_in(inner.kind(), kinds)),
+            "call_expression" => !is_in(self.source.field(node, "function"), "Ok Err Some"),
             "try_expression" | "for_expression" | "while_expression" => true,
             "let_declaration" => self.source.field(node, "pattern") == "_",
             _ => false,
         }
     }
+}
 
-    fn instead(&mut self, node: Node<'a>, operator: &'static str, mutated: String) {
-        self.add(node, Place::Instead, operator, self.source.at(node).to_string(), mutated);
-    }
+pub fn is_const(source: &Source, function: Node<'_>) -> bool {
+    let modifiers = children(function).into_iter().find(|child| child.kind() == "function_modifiers");
+    modifiers.is_some_and(|modifiers| source.at(modifiers).contains("const"))
+}
 
-    fn add(
-        &mut self,
-        node: Node<'a>,
-        place: Place,
-        operator: &'static str,
-        original: String,
-        mutated: String,
-    ) {
-        if let Some(function) = self.function.clone() {
-            let line = node.start_position().row + 1;
-            self.found.push(Fault { node: node.id(), place, operator, function, line, original, mutated });
-        }
-    }
+fn is_let(condition: Node<'_>) -> bool {
+    is_in(condition.kind(), "let_condition let_chain")
 }
 
 /// Statements that only go on to the next.
 fn is_simple(node: Node<'_>) -> bool {
-    let inner =
-        if node.kind() == "expression_statement" { children(node).first().copied() } else { Some(node) };
-    let kinds = [
-        "call_expression",
-        "try_expression",
-        "assignment_expression",
-        "compound_assignment_expr",
-        "let_declaration",
-    ];
-    inner.is_some_and(|inner| kinds.contains(&inner.kind()))
+    let inner = if node.kind() == "expression_statement" { first_child(node) } else { Some(node) };
+    let kinds =
+        "call_expression try_expression assignment_expression compound_assignment_expr let_declaration";
+    inner.is_some_and(|inner| is_in(inner.kind(), kinds))
 }
 
 /// Whether another fault of the place above it is the same as negating it.
 fn is_negated(node: Node<'_>) -> bool {
     node.parent().is_some_and(|parent| match parent.kind() {
-        "unary_expression" => true,
+        "unary_expression" | "match_pattern" => true,
         "if_expression" => parent.child_by_field_name("condition").is_some_and(|c| c.id() == node.id()),
-        "match_pattern" => true,
         _ => false,
     })
-}
-
-fn is_errno(text: &str) -> bool {
-    let known = text.len() > 2 && text.starts_with('E');
-    known && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -417,8 +339,8 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<(&'static str, String)> {
-        let source = Source::rust("a.rs", text);
-        let enums = Enums::of(std::slice::from_ref(&source));
+        let source = Source::new("a.rs", text.into());
+        let enums = Enums::of(&[&source]);
         faults(&source, &enums).into_iter().map(|fault| (fault.operator, fault.mutated)).collect()
     }
 

@@ -5,7 +5,8 @@
 //! to set, and neither reads what the other one sets. And a `drop` as the last statement of a block, of the variable
 //! that was made last in it, is what happens next anyway.
 
-use crate::tree::{children, Source};
+use crate::find::is_in;
+use crate::tree::{children, first_child, Source};
 use tree_sitter::Node;
 
 /// Whether two statements set variables or fields apart from each other: either order does the same.
@@ -20,8 +21,8 @@ pub fn are_independent(source: &Source, one: Node<'_>, other: Node<'_>) -> bool 
 
 /// What a statement sets, and from what, if it does nothing else.
 fn assignment<'a>(source: &'a Source, node: Node<'_>) -> Option<(&'a str, &'a str)> {
-    let inner = children(node).first().copied()?;
-    let is_assignment = matches!(inner.kind(), "assignment_expression" | "compound_assignment_expr");
+    let inner = first_child(node)?;
+    let is_assignment = is_in(inner.kind(), "assignment_expression compound_assignment_expr");
     let (left, right) = (inner.child_by_field_name("left")?, inner.child_by_field_name("right")?);
     let is_plain = is_assignment && is_plain(source, left) && is_plain(source, right);
     is_plain.then(|| (source.at(left), source.at(right)))
@@ -32,18 +33,20 @@ fn assignment<'a>(source: &'a Source, node: Node<'_>) -> Option<(&'a str, &'a st
 fn is_plain(source: &Source, node: Node<'_>) -> bool {
     let are_plain = |nodes: Vec<Node<'_>>| nodes.into_iter().all(|part| is_plain(source, part));
     match node.kind() {
-        "identifier" | "shorthand_field_initializer" | "self" | "scoped_identifier" | "primitive_type" => {
-            true
-        }
-        "integer_literal" | "boolean_literal" => true,
+        "identifier"
+        | "shorthand_field_initializer"
+        | "self"
+        | "scoped_identifier"
+        | "primitive_type"
+        | "integer_literal"
+        | "boolean_literal" => true,
         "field_expression" | "field_initializer" => {
             node.child_by_field_name("value").is_some_and(|value| is_plain(source, value))
         }
         "call_expression" => {
             let function = source.field(node, "function");
-            let numbers = ["u8", "u16", "u32", "u64", "usize", "i32", "i64"];
-            let is_number = function.strip_suffix("::from").is_some_and(|name| numbers.contains(&name));
-            let is_known = is_number || matches!(function, "Some" | "Ok" | "Err");
+            let number = function.strip_suffix("::from").unwrap_or_default();
+            let is_known = is_in(number, "u8 u16 u32 u64 usize i32 i64") || is_in(function, "Some Ok Err");
             is_known && node.child_by_field_name("arguments").is_some_and(|all| are_plain(children(all)))
         }
         "struct_expression" => node.child_by_field_name("body").is_some_and(|body| are_plain(children(body))),
@@ -57,7 +60,7 @@ fn is_plain(source: &Source, node: Node<'_>) -> bool {
 /// Whether a statement, one of all those of a block, drops what the end of the block drops first of all anyway.
 pub fn is_dropped_anyway(source: &Source, node: Node<'_>, all: &[Node<'_>]) -> bool {
     let is_last = all.last().is_some_and(|last| last.id() == node.id());
-    let call = children(node).first().copied().filter(|_| is_last && node.kind() == "expression_statement");
+    let call = first_child(node).filter(|_| is_last && node.kind() == "expression_statement");
     let newest = all.iter().rev().find(|statement| statement.kind() == "let_declaration");
     let (Some(call), Some(newest)) = (call, newest) else {
         return false;
@@ -75,12 +78,11 @@ pub fn overlap(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::enums::Enums;
-    use crate::rust::faults;
+    use crate::rust::{faults, Enums};
 
     fn count(text: &str, operator: &str) -> usize {
-        let source = Source::rust("a.rs", text);
-        let enums = Enums::of(std::slice::from_ref(&source));
+        let source = Source::new("a.rs", text.into());
+        let enums = Enums::of(&[&source]);
         faults(&source, &enums).iter().filter(|fault| fault.operator == operator).count()
     }
 

@@ -1,98 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A fault: where it is, what it does, and the key by which it is known.
+//! Faults with their names and places: those that operators find, and those that somebody wrote.
 
-use crate::enums::Enums;
-use crate::tree::{Language, Source};
+use crate::find::{Found, Place, Site};
+use crate::rust::{is_const, Enums};
+use crate::tree::{children, Source};
 use crate::{c, rust};
-use serde::Serialize;
+use anyhow::Context;
+use serde::Deserialize;
 use std::collections::HashMap;
+use tree_sitter::Node;
 
-/// How a fault stands in the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In place of an expression.
-    Instead,
-    /// A statement is left out.
-    Dropped,
-    /// A statement and the next one change places.
-    Swapped,
-    /// Before the first statement of a body.
-    First,
-}
-
-/// A fault that an operator has found.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    /// The syntax tree's number of the expression, statement or body.
-    pub node: usize,
-    pub place: Place,
-    pub operator: &'static str,
-    pub function: String,
-    pub line: usize,
-    /// The text that is replaced, and what replaces it.
-    pub original: String,
-    pub mutated: String,
-}
-
-/// A fault with its name.
-#[derive(Clone, Debug, Serialize)]
-pub struct Site {
-    /// What the module's parameter has to be for it: 1 and above.
-    pub number: u32,
-    /// The same after edits elsewhere: made of the file, the function, and what the fault does.
-    pub key: String,
-    pub file: String,
-    pub line: usize,
-    pub function: String,
-    pub operator: &'static str,
-    pub original: String,
-    pub mutated: String,
-    #[serde(skip)]
-    pub node: usize,
-    #[serde(skip)]
-    pub place: Place,
-    /// The mutated text as it is written.
-    #[serde(skip)]
-    pub text: String,
-}
-
-/// All faults of all sources, numbered.
+/// All faults that the operators find in all sources, numbered.
 pub fn numbered(sources: &[Source]) -> Vec<Site> {
-    let enums = Enums::of(sources);
+    let sources: Vec<_> = sources.iter().filter(|source| !source.is_spared()).collect();
+    let enums = Enums::of(&sources);
     let mut seen = HashMap::new();
-    let mut sites = Vec::new();
-    for source in sources {
-        let faults = match source.language {
-            Language::Rust => rust::faults(source, &enums),
-            Language::C => c::faults(source),
-        };
-        for fault in faults {
-            let (original, mutated) = (plain(&fault.original), plain(&fault.mutated));
-            let what = [&source.path, &fault.function, fault.operator, &original, &mutated].join("\n");
-            let times = seen.entry(what.clone()).or_insert(0u32);
-            *times += 1;
-            sites.push(Site {
-                number: sites.len() as u32 + 1,
-                key: key(&format!("{what}\n{times}")),
-                file: source.path.clone(),
-                line: fault.line,
-                function: fault.function,
-                operator: fault.operator,
-                original,
-                mutated,
-                node: fault.node,
-                place: fault.place,
-                text: fault.mutated,
-            });
-        }
+    let found = |source: &&Source| if source.is_c { c::faults(source) } else { rust::faults(source, &enums) };
+    let mut sites: Vec<_> = sources.iter().flat_map(found).collect();
+    for (site, number) in sites.iter_mut().zip(1..) {
+        let what = [&site.file, &site.function, site.operator, &site.original, &site.mutated].join("\n");
+        let times = seen.entry(what.clone()).or_insert(0u32);
+        *times += 1;
+        site.number = number;
+        site.key = key(&format!("{what}\n{times}"));
     }
     sites
-}
-
-/// A text in one line.
-fn plain(text: &str) -> String {
-    let lines = text.lines().map(|line| line.split("//").next().unwrap_or(line));
-    lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
 /// Eight digits that stand for a text: FNV-1a, folded.
@@ -103,30 +35,199 @@ fn key(text: &str) -> String {
     format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
 }
 
+/// A fault that somebody wrote. Its name is its key.
+#[derive(Deserialize)]
+pub struct ByHand {
+    name: String,
+    edits: Vec<Edit>,
+}
+
+/// A file, a text that stands in it once, and what replaces it.
+#[derive(Deserialize)]
+struct Edit(String, String, String);
+
+/// An edit reduced to what differs.
+struct Change<'a> {
+    start: usize,
+    end: usize,
+    new: &'a str,
+}
+
+/// The places of faults that somebody wrote, numbered from the number after `last`. A fault may have several.
+pub fn by_hand(sources: &[Source], faults: &[ByHand], last: u32) -> anyhow::Result<Vec<Site>> {
+    let mut sites = Vec::new();
+    for (fault, number) in faults.iter().zip(last + 1..) {
+        for source in sources {
+            let edits: Vec<_> = fault.edits.iter().filter(|edit| edit.0 == source.path).collect();
+            let mut found = Found::new(source);
+            found.function = Some(String::new());
+            for (node, text) in placed(source, &edits).with_context(|| fault.name.clone())? {
+                found.add(node, Place::Around, "by hand", String::new(), text);
+            }
+            sites.extend(found.sites.into_iter().map(|site| Site {
+                number,
+                key: fault.name.clone(),
+                ..site
+            }));
+        }
+        anyhow::ensure!(
+            sites.last().is_some_and(|site| site.number == number),
+            "{}: no such file",
+            fault.name
+        );
+    }
+    Ok(sites)
+}
+
+/// The statements and blocks of a source that edits are in, each with its text after them.
+fn placed<'a>(source: &'a Source, edits: &[&Edit]) -> anyhow::Result<Vec<(Node<'a>, String)>> {
+    let mut changes = Vec::new();
+    for Edit(_, old, new) in edits {
+        let mut found = source.text.match_indices(old.as_str());
+        let (Some((at, _)), None) = (found.next(), found.next()) else {
+            anyhow::bail!("{} does not have once: {old}", source.path);
+        };
+        changes.push(reduced(at, old, new));
+    }
+    changes.sort_by_key(|change| change.start);
+    let mut nodes: Vec<Node<'a>> = Vec::new();
+    for change in &changes {
+        let node = around(source, change).with_context(|| {
+            format!(
+                "no switch fits around line {} of {}",
+                source.text[..change.start].lines().count(),
+                source.path
+            )
+        })?;
+        if !nodes.iter().any(|outer| contains(*outer, node)) {
+            nodes.retain(|inner| !contains(node, *inner));
+            nodes.push(node);
+        }
+    }
+    let text = |node: &Node<'a>| {
+        let (mut text, mut here) = (String::new(), node.start_byte());
+        for change in changes.iter().filter(|c| node.start_byte() <= c.start && c.end <= node.end_byte()) {
+            text += &source.text[here..change.start];
+            text += change.new;
+            here = change.end;
+        }
+        text + &source.text[here..node.end_byte()]
+    };
+    Ok(nodes.iter().map(|node| (*node, text(node))).collect())
+}
+
+fn contains(outer: Node<'_>, inner: Node<'_>) -> bool {
+    outer.start_byte() <= inner.start_byte() && inner.end_byte() <= outer.end_byte()
+}
+
+/// An edit without what its texts have in common at their ends.
+fn reduced<'a>(at: usize, old: &str, new: &'a str) -> Change<'a> {
+    let common = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
+        pairs.take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum()
+    };
+    let front = common(&mut old.chars().zip(new.chars()));
+    let (old, new) = (&old[front..], &new[front..]);
+    let back = common(&mut old.chars().rev().zip(new.chars().rev()));
+    let (old, new) = (&old[..old.len() - back], &new[..new.len() - back]);
+    // Where something is left out, the white space around it stays, and says nothing of where it was.
+    let (space, end) = match new.trim() {
+        "" => (old.len() - old.trim_start().len(), old.trim_end().len()),
+        _ => (0, old.len()),
+    };
+    let start = at + front;
+    Change { start: start + space, end: start + end.max(space), new }
+}
+
+/// The narrowest statement or block around a change. A variable that is declared anew needs its block.
+fn around<'a>(source: &'a Source, change: &Change<'_>) -> Option<Node<'a>> {
+    let mut node = source.tree.root_node().descendant_for_byte_range(change.start, change.end);
+    let declares = format!(" {}", change.new).contains(" let ");
+    let mut found = None;
+    while let Some(at) = node {
+        let is_block = matches!(at.kind(), "block" | "compound_statement");
+        let is_statement = match at.parent().map_or("", |parent| parent.kind()) {
+            _ if source.is_c => at.kind().ends_with("_statement") && at.kind() != "labeled_statement",
+            "block" => !at.kind().ends_with("_item") && at.kind() != "let_declaration" && at.is_named(),
+            _ => false,
+        };
+        // A change that begins with a block's brace belongs to the statement around the block.
+        let is_inside = at.start_byte() < change.start || at.start_byte() == change.start && !is_block;
+        if found.is_none() && is_inside && (is_block || is_statement && !declares) && !has_label(source, at) {
+            found = Some(at);
+        }
+        if at.kind() == "function_item" && is_const(source, at) {
+            return None;
+        }
+        node = at.parent();
+    }
+    found
+}
+
+/// Labels of C are those of a whole function: a text that has one cannot stand twice in it.
+fn has_label(source: &Source, node: Node<'_>) -> bool {
+    source.is_c
+        && (node.kind() == "labeled_statement"
+            || children(node).iter().any(|child| has_label(source, *child)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    fn sites(text: &str) -> Vec<Site> {
-        numbered(&[Source::rust("a.rs", text)])
+    fn keys(text: &str) -> Vec<String> {
+        numbered(&[Source::new("a.rs", text.into())]).into_iter().map(|site| site.key).collect()
     }
 
     #[test]
     fn keys_are_unique_and_survive_edits_elsewhere() {
-        let before = sites("fn f(a: u32) -> bool { g(); h(); a == 1 && a == 1 }");
-        let after = sites("fn e() { g(); }\n\nfn f(a: u32) -> bool {\n g();\n\n h(); a == 1 && a == 1 }");
-        let keys: HashSet<_> = before.iter().map(|site| &site.key).collect();
-        assert_eq!(keys.len(), before.len());
-        let later: HashSet<_> = after.iter().map(|site| &site.key).collect();
-        assert!(keys.is_subset(&later));
+        let before = keys("fn f(a: u32) -> bool { g(); h(); a == 1 && a == 1 }");
+        let after = keys("fn e() { g(); }\n\nfn f(a: u32) -> bool {\n g();\n\n h(); a == 1 && a == 1 }");
+        let known: HashSet<_> = before.iter().collect();
+        assert_eq!(known.len(), before.len());
+        assert!(known.is_subset(&after.iter().collect()));
     }
 
     #[test]
     fn a_comment_is_no_part_of_a_key() {
-        let before = sites("fn f() { g(1 +\n 2); }");
-        let after = sites("fn f() { g(1 + // one\n 2); }");
-        let of = |sites: &[Site]| sites.iter().map(|site| site.key.clone()).collect::<Vec<_>>();
-        assert_eq!(of(&before), of(&after));
+        assert_eq!(keys("fn f() { g(1 +\n 2); }"), keys("fn f() { g(1 + // one\n 2); }"));
+    }
+
+    /// Where edits of a text are, and what the places look like after them.
+    fn written(path: &str, text: &str, edits: &[(&str, &str)]) -> anyhow::Result<Vec<String>> {
+        let source = Source::new(path, text.into());
+        let edits: Vec<_> =
+            edits.iter().map(|(old, new)| Edit(path.into(), (*old).into(), (*new).into())).collect();
+        Ok(placed(&source, &edits.iter().collect::<Vec<_>>())?.into_iter().map(|(_, text)| text).collect())
+    }
+
+    #[test]
+    fn edits_take_the_narrowest_statement_or_block() {
+        let rust = |text, edits| written("a.rs", text, edits).unwrap();
+        assert_eq!(rust("fn f() { g(); if a { h(); } }", &[("a {", "a || b {")]), ["if a || b { h(); }"]);
+        assert_eq!(rust("fn f() {\n    g();\n    h();\n}", &[("    h();\n", "")]), [""]);
+        assert_eq!(rust("fn f() { g(); h() }", &[("h()", "i(); h()")]), ["i(); h()"]);
+        assert_eq!(rust("fn f() { g(a != 0 && b); }", &[("!= 0 &&", "> 10 &&")]), ["g(a > 10 && b);"]);
+        assert_eq!(rust("fn f() { let a = 1; h(a) }", &[("= 1", "= 2")]), ["{ let a = 2; h(a) }"]);
+        assert_eq!(
+            rust("fn f() { g(); h(); }", &[("g();", "let _a = b(); g();")]),
+            ["{ let _a = b(); g(); h(); }"]
+        );
+        assert_eq!(
+            rust("fn f() { if a { g(); } h(); }", &[("g()", "i()"), ("a {", "b {")]),
+            ["if b { i(); }"]
+        );
+        assert_eq!(rust("fn f() { g() } fn h() { i() }", &[("g()", "j()"), ("i()", "k()")]), ["j()", "k()"]);
+        let c = |text, edits| written("a.c", text, edits).unwrap();
+        assert_eq!(c("void f(void) { g(); if (a) h(); }", &[("h()", "i()")]), ["i();"]);
+        assert_eq!(c("void f(void) { g();\nout:\n\th(); }", &[("h();", "")]), [""]);
+    }
+
+    #[test]
+    fn edits_without_a_place_are_refused() {
+        assert!(written("a.rs", "struct A { a: u8 }", &[("u8", "u16")]).is_err());
+        assert!(written("a.rs", "const fn f() -> u8 { 1 }", &[("1", "2")]).is_err());
+        assert!(written("a.rs", "fn f() { g(); g(); }", &[("g()", "h()")]).is_err());
+        assert!(written("a.c", "void f(void) { int a = 1; out: g(); }", &[("1", "2")]).is_err());
     }
 }

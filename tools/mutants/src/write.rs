@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The copy of the driver in which each fault stands beside what it replaces.
 
-use crate::site::{Place, Site};
-use crate::tree::{Language, Source, FOLDERS};
+use crate::find::{Place, Site};
+use crate::tree::Source;
 use anyhow::Context;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use tree_sitter::Node;
 
-/// The switch in the kernel, its parameters, and the switch of programs on the host.
-const SWITCH_RS: &str = include_str!("../switch/mutant.rs");
-const SWITCH_HOST_RS: &str = include_str!("../switch/host.rs");
-const SWITCH_C: &str = include_str!("../switch/rust_binder_mutant.c");
-const SWITCH_H: &str = include_str!("../switch/rust_binder_mutant.h");
-/// From the root of the copy.
-const HEADER: &str = "drivers/android/rust_binder_mutant.h";
-
 /// What the copy's file `mutants.json` tells of it.
 #[derive(Serialize)]
 struct Manifest<'a> {
-    sites: &'a [&'a Site],
+    sites: &'a [Site],
     /// For each file of the copy, which of its bytes belong to which faults.
     regions: BTreeMap<&'a str, Vec<Region>>,
 }
@@ -34,76 +26,66 @@ struct Region {
     is_function: bool,
 }
 
-/// Writes the copy.
-pub fn copy(root: &Path, to: &Path, sources: &[Source], sites: Vec<&Site>) -> anyhow::Result<()> {
-    for folder in FOLDERS.iter().chain(&["include", "tests/host"]) {
-        copy_folder(&root.join(folder), &to.join(folder))?;
-    }
+/// Writes the copy. A file whose text stays the same is left alone, and so is what was built of it.
+pub fn copy(
+    mut files: BTreeMap<String, String>,
+    to: &Path,
+    sources: &[Source],
+    sites: &[Site],
+) -> anyhow::Result<()> {
     let mut regions = BTreeMap::new();
     for source in sources {
-        let mine = sites.iter().filter(|site| site.file == source.path);
-        let mut writer = Writer::new(source, mine.copied());
-        if source.language == Language::C {
+        let mut writer = Writer::new(source, sites.iter().filter(|site| site.file == source.path));
+        if source.is_c {
             let to_root = "../".repeat(source.path.matches('/').count());
-            writer.text.push_str(&format!("#include \"{to_root}{HEADER}\"\n"));
+            writer.text += &format!("#include \"{to_root}drivers/android/rust_binder_mutant.h\"\n");
         }
         writer.node(source.tree.root_node());
-        replace(&to.join(&source.path), &writer.text)?;
+        files.insert(source.path.clone(), writer.text);
         regions.insert(source.path.as_str(), writer.regions);
     }
-    lay_switch(to, sites.iter().map(|site| site.number).max().unwrap_or(0))?;
-    let manifest = Manifest { sites: &sites, regions };
-    replace(&to.join("mutants.json"), &serde_json::to_string(&manifest)?)
-}
-
-/// Adds the switch to the driver and to the host's tests.
-fn lay_switch(to: &Path, last: u32) -> anyhow::Result<()> {
-    let driver = to.join("drivers/android");
-    replace(&driver.join("mutant.rs"), SWITCH_RS)?;
-    replace(&driver.join("rust_binder_mutant.c"), SWITCH_C)?;
-    replace(&driver.join("rust_binder_mutant.h"), &SWITCH_H.replace("@LAST@", &last.to_string()))?;
-    // At the end, so that the places of the faults in that file stay what they are.
-    let root = std::fs::read_to_string(driver.join("rust_binder.rs"))?;
-    replace(&driver.join("rust_binder.rs"), &format!("{root}\n#[allow(unsafe_code)]\nmod mutant;\n"))?;
-    edit(
-        &driver.join("Makefile.rust_binder"),
-        "binder_rust-y := \\\n",
-        "rustflags-y += --error-format=json\nbinder_rust-y := \\\n\trust_binder_mutant.o\t\\\n",
-    )?;
-    let host = to.join("tests/host/rooms/src");
-    replace(&host.join("mutant.rs"), SWITCH_HOST_RS)?;
-    edit(&host.join("lib.rs"), "#[cfg(test)]\nmod tests;\n", "mod mutant;\n#[cfg(test)]\nmod tests;\n")
-}
-
-fn edit(path: &Path, old: &str, new: &str) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(path)?;
-    anyhow::ensure!(text.matches(old).count() == 1, "{} has not once: {old}", path.display());
-    replace(path, &text.replace(old, new))
-}
-
-/// Copies sources, but not what cargo or Miri has made of them there.
-fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from).with_context(|| format!("read {}", from.display()))? {
-        let entry = entry?;
-        let (source, copy) = (entry.path(), to.join(entry.file_name()));
-        if !entry.file_type()?.is_dir() {
-            let text =
-                std::fs::read_to_string(&source).with_context(|| format!("read {}", source.display()))?;
-            replace(&copy, &text)?;
-        } else if entry.file_name() != "target" {
-            copy_folder(&source, &copy)?;
+    add_switch(&mut files, sites.iter().map(|site| site.number).max().unwrap_or(0))?;
+    files.insert("mutants.json".to_string(), serde_json::to_string(&Manifest { sites, regions })?);
+    for (name, text) in &files {
+        let path = to.join(name);
+        if std::fs::read_to_string(&path).ok().as_ref() != Some(text) {
+            std::fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
+            std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
         }
     }
     Ok(())
 }
 
-/// Writes a file, but not the same once more: what is built of it stays.
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
-        return Ok(());
+/// Adds the switch to the driver and to the host's tests.
+fn add_switch(files: &mut BTreeMap<String, String>, last: u32) -> anyhow::Result<()> {
+    for (name, text) in [
+        ("drivers/android/mutant.rs", include_str!("../switch/mutant.rs")),
+        ("drivers/android/rust_binder_mutant.c", include_str!("../switch/rust_binder_mutant.c")),
+        ("drivers/android/rust_binder_mutant.h", include_str!("../switch/rust_binder_mutant.h")),
+        ("tests/host/rooms/src/mutant.rs", include_str!("../switch/host.rs")),
+    ] {
+        files.insert(name.to_string(), text.replace("@LAST@", &last.to_string()));
     }
-    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
+    for (name, old, new) in [
+        (
+            "drivers/android/Makefile.rust_binder",
+            "binder_rust-y := \\\n",
+            "rustflags-y += --error-format=json\nbinder_rust-y := \\\n\trust_binder_mutant.o\t\\\n",
+        ),
+        (
+            "tests/host/rooms/src/lib.rs",
+            "#[cfg(test)]\nmod tests;\n",
+            "mod mutant;\n#[cfg(test)]\nmod tests;\n",
+        ),
+    ] {
+        let text = files.get_mut(name).with_context(|| format!("there is no {name}"))?;
+        anyhow::ensure!(text.matches(old).count() == 1, "{name} does not have once: {old}");
+        *text = text.replace(old, new);
+    }
+    // At the end, so that the places of the faults in that file stay what they are.
+    let root = files.get_mut("drivers/android/rust_binder.rs").context("there is no rust_binder.rs")?;
+    *root += "\n#[allow(unsafe_code)]\nmod mutant;\n";
+    Ok(())
 }
 
 struct Writer<'a> {
@@ -130,27 +112,42 @@ impl<'a> Writer<'a> {
 
     /// A node with all that is wrong with it.
     fn node(&mut self, node: Node<'a>) {
+        let around = self.open_around(node);
         let sites = self.at(node, Place::Instead);
         if sites.is_empty() {
-            return self.parts(node);
+            self.parts(node);
+        } else {
+            let (start, numbers) = (self.text.len(), numbers(&sites));
+            self.text.push('(');
+            for site in &sites {
+                let test = self.is(site);
+                self.text += &if self.source.is_c { format!("{test} ? (") } else { format!("if {test} {{ ") };
+                self.marked(site);
+                self.text += if self.source.is_c { ") : " } else { " } else " };
+            }
+            self.text += if self.source.is_c { "(" } else { "{ " };
+            self.parts(node);
+            self.text += if self.source.is_c { "))" } else { " })" };
+            self.region(start, numbers);
         }
-        let (start, numbers) = (self.text.len(), numbers(&sites));
-        self.text.push('(');
-        for site in &sites {
-            let (test, text) = (self.is(site), &site.text);
-            let (before, after) = match self.source.language {
-                Language::Rust => (format!("if {test} {{ "), " } else "),
-                Language::C => (format!("{test} ? ("), ") : "),
-            };
-            self.text.push_str(&before);
-            self.marked(site, text);
-            self.text.push_str(after);
+        self.text += around;
+    }
+
+    /// Faults in place of all of a statement or block, with the beginning of what is there else. Returns its end.
+    fn open_around(&mut self, node: Node<'a>) -> &'static str {
+        let sites = self.at(node, Place::Around);
+        if sites.is_empty() {
+            return "";
         }
-        let (open, close) = if self.source.language == Language::Rust { ("{ ", " })") } else { ("(", "))") };
-        self.text.push_str(open);
-        self.parts(node);
-        self.text.push_str(close);
-        self.region(start, numbers);
+        self.text += "{ ";
+        for site in sites {
+            self.test(&self.is(site));
+            self.text += "{ ";
+            self.marked(site);
+            self.text += " } else ";
+        }
+        self.text += "{ ";
+        " } }"
     }
 
     /// The parts of a node, and what stands between them.
@@ -189,14 +186,10 @@ impl<'a> Writer<'a> {
     /// Returns at the start of a body.
     fn first(&mut self, body: Node<'a>) {
         for site in self.at(body, Place::First) {
-            let (start, test) = (self.text.len(), self.is(site));
-            let head = match self.source.language {
-                Language::Rust => format!(" if {test} {{ "),
-                Language::C => format!(" if ({test}) {{ "),
-            };
-            self.text.push_str(&head);
-            self.text.push_str(&site.text);
-            self.text.push_str(" } ");
+            let start = self.text.len();
+            self.text.push(' ');
+            self.test(&self.is(site));
+            self.text += &format!("{{ {} }} ", site.text);
             self.region(start, vec![site.number]);
         }
     }
@@ -211,36 +204,38 @@ impl<'a> Writer<'a> {
             return None;
         }
         let start = self.text.len();
-        let parenthesis = if self.source.language == Language::C { ("(", ")") } else { ("", "") };
-        self.text.push_str("{ ");
+        self.text += "{ ";
         if let Some(site) = swaps {
-            let head = format!("if {}{}{} {{ ", parenthesis.0, self.is(site), parenthesis.1);
-            self.text.push_str(&head);
-            self.marked(site, &site.text);
-            self.text.push_str(" } else ");
+            self.test(&self.is(site));
+            self.text += "{ ";
+            self.marked(site);
+            self.text += " } else ";
         }
         if !absent.is_empty() {
             let tests: Vec<_> = absent.iter().map(|site| format!("!{}", self.is(site))).collect();
-            let head = format!("if {}{}{} ", parenthesis.0, tests.join(" && "), parenthesis.1);
-            self.text.push_str(&head);
+            self.test(&tests.join(" && "));
         }
-        self.text.push_str("{ ");
+        self.text += "{ ";
         self.node(node);
-        self.text.push_str(" } }");
+        self.text += " } }";
         self.region(start, numbers(&absent.into_iter().chain(swaps).collect::<Vec<_>>()));
         swaps
     }
 
     fn is(&self, site: &Site) -> String {
-        match self.source.language {
-            Language::Rust => format!("crate::mutant::is({})", site.number),
-            Language::C => format!("rust_binder_mutant_is({})", site.number),
-        }
+        let function = if self.source.is_c { "rust_binder_mutant_is" } else { "crate::mutant::is" };
+        format!("{function}({})", site.number)
     }
 
-    fn marked(&mut self, site: &Site, text: &str) {
+    fn test(&mut self, condition: &str) {
+        self.text +=
+            &if self.source.is_c { format!("if ({condition}) ") } else { format!("if {condition} ") };
+    }
+
+    /// What a fault writes.
+    fn marked(&mut self, site: &Site) {
         let start = self.text.len();
-        self.text.push_str(text);
+        self.text += &site.text;
         self.region(start, vec![site.number]);
     }
 
@@ -256,10 +251,10 @@ fn numbers(sites: &[&Site]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site;
+    use crate::{site, tree};
 
-    fn written(source: Source) -> String {
-        let sources = [source];
+    fn written(path: &str, text: &str) -> String {
+        let sources = [Source::new(path, text.into())];
         let sites = site::numbered(&sources);
         let mut writer = Writer::new(&sources[0], sites.iter());
         writer.node(sources[0].tree.root_node());
@@ -272,35 +267,48 @@ mod tests {
     #[test]
     fn what_cargo_made_beside_sources_is_not_copied() {
         let home = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
-        let (from, to) = (home.join("from"), home.join("to"));
-        std::fs::create_dir_all(from.join("src")).unwrap();
-        std::fs::create_dir_all(from.join("target/miri")).unwrap();
-        std::fs::write(from.join("src/lib.rs"), "fn main() {}").unwrap();
-        std::fs::write(from.join("target/miri/lib.rmeta"), [0xff]).unwrap();
-        copy_folder(&from, &to).unwrap();
-        assert_eq!(std::fs::read_to_string(to.join("src/lib.rs")).unwrap(), "fn main() {}");
-        assert!(!to.join("target").exists());
+        std::fs::create_dir_all(home.join("from/src")).unwrap();
+        std::fs::create_dir_all(home.join("from/target/miri")).unwrap();
+        std::fs::write(home.join("from/src/lib.rs"), "fn main() {}").unwrap();
+        std::fs::write(home.join("from/target/miri/lib.rmeta"), [0xff]).unwrap();
+        let mut files = BTreeMap::new();
+        tree::read_folder(&home, "from", &mut files).unwrap();
+        assert_eq!(
+            files.into_iter().collect::<Vec<_>>(),
+            [("from/src/lib.rs".into(), "fn main() {}".into())]
+        );
         std::fs::remove_dir_all(home).unwrap();
     }
 
     #[test]
     fn what_is_written_can_be_read() {
-        let text =
-            "fn f(a: u32) -> bool { // first\n g(a + 1)?; h(); if !a.is_new() { return i(); } j() == 3 }";
-        let written = written(Source::rust("a.rs", text));
-        assert!(!Source::rust("a.rs", &written).tree.root_node().has_error(), "{written}");
+        for (path, text) in [
+            (
+                "a.rs",
+                "fn f(a: u32) -> bool { // first\n g(a + 1)?; h(); if !a.is_new() { return i(); } j() == 3 }",
+            ),
+            ("a.c", "int f(int a) { int b = 2; g(a); h(b); if (a && b < 3) return -EINVAL; return b; }"),
+        ] {
+            let written = written(path, text);
+            assert!(!Source::new(path, written.clone()).tree.root_node().has_error(), "{written}");
+        }
     }
 
     #[test]
-    fn so_can_c() {
-        let text = "int f(int a) { int b = 2; g(a); h(b); if (a && b < 3) return -EINVAL; return b; }";
-        let written = written(Source::c("a.c", text));
-        assert!(!Source::c("a.c", &written).tree.root_node().has_error(), "{written}");
+    fn what_was_written_by_hand_stands_around_the_rest() {
+        let sources = [Source::new("a.rs", "fn f() { g(); h(1) }".into())];
+        let wanted = r#"[{"name": "a", "edits": [["a.rs", "h(1)", "i()"]]}, {"name": "b", "edits": [["a.rs", "g();", ""]]}]"#;
+        let sites = site::by_hand(&sources, &serde_json::from_str::<Vec<_>>(wanted).unwrap(), 6).unwrap();
+        let mut writer = Writer::new(&sources[0], sites.iter());
+        writer.node(sources[0].tree.root_node());
+        let wanted = "fn f() { { if crate::mutant::is(8) {  } else { g(); } } \
+            { if crate::mutant::is(7) { i() } else { h(1) } } }";
+        assert_eq!(writer.text, wanted);
     }
 
     #[test]
     fn statements_that_change_places_run_once_each() {
-        let written = written(Source::rust("a.rs", "fn f() { g(); h(); }"));
+        let written = written("a.rs", "fn f() { g(); h(); }");
         let bare: String = written.split_whitespace().collect();
         assert!(bare.contains("ifcrate::mutant::is(3){h();g();}elseif!crate::mutant::is(2){g();}"), "{bare}");
         assert!(bare.contains("if!crate::mutant::is(4)&&!crate::mutant::is(3){h();}"), "{bare}");

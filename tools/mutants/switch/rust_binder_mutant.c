@@ -2,13 +2,12 @@
 /*
  * Parameters of the switch: the numbers of the faults that are there, with commas
  * between them, and which places were reached since somebody last wrote to the
- * second: bits, four to a digit, from number `from` on.
+ * second: bits, four to a digit.
  */
 
 #include <linux/cleanup.h>
 #include <linux/hex.h>
 #include <linux/kstrtox.h>
-#include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
@@ -16,12 +15,11 @@
 
 #include "rust_binder_mutant.h"
 
-#define PLACES_IN_A_PAGE	16000
-
 u8 rust_binder_present[1 << 16];
 u8 rust_binder_reached[1 << 16];
 
-static_assert(RUST_BINDER_LAST_MUTANT < ARRAY_SIZE(rust_binder_reached));
+/* What is reached is read as a page. */
+static_assert(RUST_BINDER_LAST_MUTANT < 4 * (PAGE_SIZE - 2));
 
 static int set_present(const char *value, const struct kernel_param *param)
 {
@@ -48,9 +46,6 @@ static const struct kernel_param_ops present_ops = {
 
 module_param_cb(mutant, &present_ops, NULL, 0200);
 
-static uint from;
-module_param(from, uint, 0644);
-
 static int forget_reached(const char *value, const struct kernel_param *param)
 {
 	memset(rust_binder_reached, 0, sizeof(rust_binder_reached));
@@ -59,14 +54,13 @@ static int forget_reached(const char *value, const struct kernel_param *param)
 
 static int get_reached(char *buffer, const struct kernel_param *param)
 {
-	u32 end = min(from + PLACES_IN_A_PAGE, RUST_BINDER_LAST_MUTANT + 1);
 	int length = 0;
 	u32 place, i;
 
-	for (place = from; place < end; place += 4) {
+	for (place = 0; place <= RUST_BINDER_LAST_MUTANT; place += 4) {
 		u8 digit = 0;
 
-		for (i = 0; i < 4 && place + i < end; i++)
+		for (i = 0; i < 4; i++)
 			digit |= rust_binder_reached[place + i] << i;
 		buffer[length++] = hex_asc[digit];
 	}

@@ -375,7 +375,9 @@ case!(receive_files, ["TXN-27", "TXN-28", "TXN-32"], |t| {
         // What was not told was not installed, and what was told is closed.
         // The C driver leaves files behind (lesson C15).
         if t.driver == Driver::Rust || errno == 0 {
-            assert_eq!(cast.server.actor.open_files(), idle, "place {nth}");
+            // The channel of the thread before may have been closed in between.
+            let more: Vec<i32> = cast.server.actor.open_files().into_iter().filter(|file| !idle.contains(file)).collect();
+            assert!(more.is_empty(), "{more:?} with place {nth} failing");
             expect_no_files(cast, line);
         }
         is_hit

@@ -7,29 +7,18 @@
 //!
 //! The clock tells a little too much now and then, which a plugin that counts for itself does not (tools/report/stretches.c).
 
-use std::ffi::c_void;
-use std::num::NonZeroUsize;
-use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::mman::mmap_anonymous;
-use nix::sys::mman::MapFlags;
-use nix::sys::mman::ProtFlags;
 use nix::sys::prctl;
-use nix::sys::signal::kill;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
-use nix::unistd::fork;
-use nix::unistd::ForkResult;
-use nix::unistd::Pid;
+use nix::unistd::{fork, ForkResult, Pid};
 
 use crate::clock::Clock;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Context, Result};
+use crate::shared::Memory;
 
 /// How long the guest is looked at to see whether anything is left to do.
 const LOOK: Duration = Duration::from_millis(4);
@@ -46,18 +35,15 @@ const MOST_LOOKS: u32 = 2_000;
 /// Reads the guest's clock, and knows how much of it was idle.
 pub struct Meter {
     clock: Clock,
-    turns: NonNull<c_void>,
+    /// Its first word counts the turns of the idle process.
+    turns: Memory,
     idler: Pid,
 }
 
 impl Meter {
     /// Starts the process that is idle for everyone.
     pub fn start(clock: Clock) -> Result<Meter> {
-        let length = NonZeroUsize::new(4096).expect("a page has a length");
-        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: no address is demanded, so no existing memory is replaced.
-        let turns = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
-        let turns = turns.context("shared memory")?;
+        let turns = Memory::new(4096)?;
         // SAFETY: the coordinator has a single thread, so the child may do whatever its parent could.
         match unsafe { fork() }.context("fork")? {
             ForkResult::Child => {
@@ -68,21 +54,17 @@ impl Meter {
                     std::process::exit(1);
                 }
                 // SAFETY: the page is mapped for as long as this process lives, and its first word is a counter of ours.
-                unsafe { idle(turns.as_ptr().cast()) }
+                unsafe { idle(turns.start().cast()) }
             }
             ForkResult::Parent { child } => Ok(Meter { clock, turns, idler: child }),
         }
     }
 
-    /// Busy instructions since some moment.
     pub fn now(&self) -> u64 {
-        // SAFETY: the word is aligned, lies in a page that lives as long as `self`, and is only used as an atomic here; the
-        // other process adds to it by one instruction.
-        let turns = unsafe { AtomicU64::from_ptr(self.turns.as_ptr().cast()) };
-        self.clock.now() - turns.load(Ordering::Relaxed) * PER_TURN
+        // The other process adds to the word by one instruction.
+        self.clock.now() - self.turns.word(0, 0).load(Ordering::Relaxed) * PER_TURN
     }
 
-    /// Sleeps until nothing is left to do.
     pub fn settle(&self) {
         let mut quiet = 0;
         for _ in 0..MOST_LOOKS {
@@ -109,7 +91,7 @@ fn lowest_class() -> Result<()> {
     // SAFETY: the structure is whole, and read only.
     Errno::result(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &none) })
         .map(drop)
-        .map_err(|e| Error::Io { what: "SCHED_IDLE".into(), source: e.into() })
+        .context("SCHED_IDLE")
 }
 
 /// Instructions of one turn: the addition, the NOPs, which an emulator is through with at once, and the jump.

@@ -10,28 +10,30 @@ mod scene;
 mod service;
 
 use clap::builder::PossibleValuesParser;
+use clap::Args;
 
-use crate::cli::GrowthArgs;
-use crate::clock;
-use crate::clock::Clock;
-use crate::device::Site;
+use crate::cli::RunBasics;
 use crate::error::Result;
-use crate::result::Cell;
-use crate::result::Grown;
-use crate::result::Growth;
-use crate::result::Label;
-use crate::result::Measured;
-use crate::result::Ran;
-use crate::result::RunFile;
-use crate::result::Unit;
-use crate::run;
+use crate::result::{Cell, Grown, Growth, Label, Measured, RunFile, Unit};
+use crate::session::Session;
 use meter::Meter;
 use quantity::Quantity;
-use scene::Phase;
-use scene::Scene;
+use scene::{Phase, Scene};
 
-/// What rows are called in result files.
-pub const NAME: &str = "growth";
+#[derive(Args, Clone, Debug)]
+pub struct GrowthArgs {
+    #[command(flatten)]
+    pub run: RunBasics,
+    /// Which quantities; all if none is named.
+    #[arg(long, value_delimiter = ';')]
+    pub quantities: Vec<String>,
+    /// Name all quantities, each after how many numbers there are besides one, and measure none.
+    #[arg(long)]
+    pub list: bool,
+    /// Up to which number: 1 is N, 2 is 4 N, 3 is 16 N ...; by default up to the largest of each quantity.
+    #[arg(long, default_value_t = usize::MAX)]
+    pub steps: usize,
+}
 
 /// How many times as large as the number before each number is.
 const STEP: u64 = 4;
@@ -45,7 +47,6 @@ const LONG: u64 = 500_000_000;
 /// A phase that is expected to take more instructions than this is left out.
 const MOST: f64 = 3e9;
 
-/// Names of quantities, for the command line.
 pub fn names() -> PossibleValuesParser {
     quantity::ALL.iter().map(|quantity| quantity.name).collect::<Vec<_>>().into()
 }
@@ -58,26 +59,21 @@ pub fn list() -> String {
         .collect()
 }
 
-/// The numbers of a quantity besides one.
 fn numbers(quantity: &Quantity) -> impl Iterator<Item = u64> {
     let most = quantity.most;
     std::iter::successors(Some(quantity.least), |count| Some(count * STEP))
         .take_while(move |&count| count <= most)
 }
 
-/// Measures the driver that is loaded now.
 pub fn run(args: &GrowthArgs) -> Result<RunFile> {
-    run::check_output(&args.run)?;
-    let clock = Clock::counting();
-    clock::require_instruction_clock(&clock)?;
-    let site = Site::prepare(&args.run.device)?;
-    let cpus = run::cpus(None)?;
+    let session = Session::start(&args.run, true)?;
     // Statistics of memory are brought up to date every second otherwise, at the cost of whoever is measured then.
     let _ = std::fs::write("/proc/sys/vm/stat_interval", "3600");
     // The kernel allows fewer threads in a guest with little memory than are measured.
     let _ = std::fs::write("/proc/sys/kernel/threads-max", "20000");
-    let meter = Meter::start(clock)?;
-    let mut series = Series { meter: &meter, site: &site, overhead: 0, place: 0, quiet: args.run.quiet };
+    let meter = Meter::start(session.clock)?;
+    let mut series =
+        Series { meter: &meter, session: &session, overhead: 0, place: 0, quiet: args.run.quiet };
     series.weigh_nothing()?;
     let wanted = |quantity: &&Quantity| {
         args.quantities.is_empty() || args.quantities.iter().any(|wish| wish == quantity.name)
@@ -87,15 +83,12 @@ pub fn run(args: &GrowthArgs) -> Result<RunFile> {
         .filter(wanted)
         .flat_map(|quantity| series.measure(quantity, args.steps))
         .collect();
-    let environment = run::environment("same", &site, &clock, cpus)?;
-    Ok(RunFile { schema: crate::result::SCHEMA, driver: args.run.driver.clone(), environment, cells })
+    session.finish("same", cells)
 }
 
-/// The runs of one boot.
 struct Series<'a> {
     meter: &'a Meter,
-    site: &'a Site,
-    /// Instructions of a phase in which nothing happens.
+    session: &'a Session<'a>,
     overhead: u64,
     /// Phases so far, in the order in which a plugin saw them.
     place: u64,
@@ -107,9 +100,9 @@ impl Series<'_> {
     fn weigh_nothing(&mut self) -> Result<()> {
         let mut least = u64::MAX;
         for _ in 0..5 {
-            let mut scene = Scene::new(self.meter, &self.site.device);
+            let mut scene = Scene::new(self.meter, &self.session.site.device)?;
             scene.phase("nothing", |_| Ok(()))?;
-            least = scene.take_phases().iter().map(|phase| phase.instructions).fold(least, u64::min);
+            least = scene.finish().iter().map(|phase| phase.instructions).fold(least, u64::min);
             self.place += 1;
         }
         self.overhead = least;
@@ -151,9 +144,12 @@ impl Series<'_> {
         if !self.quiet {
             eprintln!("{} {count}", quantity.name);
         }
-        let mut scene = Scene::new(self.meter, &self.site.device);
+        let mut scene = match Scene::new(self.meter, &self.session.site.device) {
+            Ok(scene) => scene,
+            Err(error) => return Some(error.to_string()),
+        };
         let ended = (quantity.run)(&mut scene, count);
-        for Phase { name, operations, instructions } in scene.take_phases() {
+        for Phase { name, operations, instructions } in scene.finish() {
             let known = grown.iter().position(|(phase, _)| *phase == name);
             let place = known.unwrap_or_else(|| {
                 grown.push((name, Growth { operations, points: Vec::new(), stopped: None }));
@@ -184,7 +180,6 @@ fn add(points: &mut Vec<Grown>, point: Grown) {
     }
 }
 
-/// Instructions of all phases with the last number.
 fn taken(grown: &[(&'static str, Growth)]) -> u64 {
     grown.iter().filter_map(|(_, growth)| Some(growth.points.last()?.instructions)).sum()
 }
@@ -201,7 +196,7 @@ fn too_much(grown: &[(&'static str, Growth)], count: u64) -> Option<String> {
 }
 
 fn cell(quantity: &Quantity, phase: &str, growth: Growth) -> Cell {
-    let mut label = Label::new(NAME, &format!("{}: {phase}", quantity.name));
+    let mut label = Label::new("growth", &format!("{}: {phase}", quantity.name));
     label.unit = Unit::Operation;
-    Cell { label, measured: Measured::Growth(growth), cpu: None, ran: Ran::default() }
+    Cell::new(label, Measured::Growth(growth))
 }

@@ -3,27 +3,29 @@
 
 use std::path::Path;
 
-use binder_sys::BinderTransactionData;
-use binder_sys::FlatBinderObject;
-use binder_sys::ObjectFlags;
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
+use binder_sys::{Commands, ObjectFlags};
+use nix::sys::resource::{setrlimit, Resource};
 
-use super::scene::Actor;
 use super::scene::Scene;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
+use crate::prelude::*;
 use crate::registry;
-use crate::talk::Talker;
-use crate::talk::LARGEST_SPACE;
+
+/// Operations of a phase that does not depend on how many there are.
+pub const OPERATIONS: u64 = 16;
+
+/// Open files that are enough for the largest number, twice.
+const FILES: u64 = 40_000;
+
+/// Lets the coordinator, and whom it starts from now on, open [`FILES`].
+pub fn allow_files() -> Result<()> {
+    setrlimit(Resource::RLIMIT_NOFILE, FILES, FILES).context("RLIMIT_NOFILE")
+}
 
 /// The most nodes in one answer to [`Ask::Give`].
 const PORTION: u64 = 128;
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
-/// What the service can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Ask {
@@ -35,41 +37,25 @@ pub enum Ask {
     Free,
     /// Hold every handle in the message.
     Hold,
-    /// Answer with all handles that are held.
-    Pass,
-    /// Let all handles go.
-    Release,
     /// Answer with as many new nodes as the message says.
     Give,
-    /// Ask to be told of the death of all nodes that are held.
-    Watch,
     /// Listen no more.
     Deafen,
 }
 
-const ASKS: [Ask; 9] = [
-    Ask::Answer,
-    Ask::Keep,
-    Ask::Free,
-    Ask::Hold,
-    Ask::Pass,
-    Ask::Release,
-    Ask::Give,
-    Ask::Watch,
-    Ask::Deafen,
-];
+const ASKS: [Ask; 6] = {
+    use Ask::*;
+    [Answer, Keep, Free, Hold, Give, Deafen]
+};
 
-/// Opens the device with the largest space.
 pub fn open(device: &Path) -> Result<Talker> {
-    Talker::open_with(device, LARGEST_SPACE)
+    Talker::open(device, LARGEST_SPACE)
 }
 
-/// Opens the device as a thread of the context manager.
 pub fn manage(device: &Path) -> Result<Talker> {
     let mut talker = open(device)?;
     registry::become_manager(&talker)?;
-    talker.out.enter_looper();
-    talker.flush()?;
+    talker.enter_looper()?;
     Ok(talker)
 }
 
@@ -77,11 +63,7 @@ pub fn manage(device: &Path) -> Result<Talker> {
 pub fn serve(talker: &mut Talker, count: u64) -> Result<()> {
     for _ in 0..count {
         let call = talker.next_call()?;
-        talker.out.free_buffer(call.buffer);
-        if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
-            talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
-        }
-        talker.flush()?;
+        talker.finish(&call).flush()?;
     }
     Ok(())
 }
@@ -92,7 +74,7 @@ pub fn call(talker: &mut Talker, times: u64) -> Result<()> {
 }
 
 /// A process that calls the manager so many times when it is told to.
-pub fn client(scene: &mut Scene, times: u64) -> Result<Actor> {
+pub fn client(scene: &mut Scene, times: u64) -> Result<Worker> {
     scene.actor("client", move |turns, device| {
         let mut talker = open(device)?;
         turns.pause()?;
@@ -102,15 +84,14 @@ pub fn client(scene: &mut Scene, times: u64) -> Result<Actor> {
 }
 
 /// Starts the service; it never pauses again.
-pub fn start(scene: &mut Scene) -> Result<Actor> {
+pub fn start(scene: &mut Scene) -> Result<Worker> {
     scene.actor("service", |turns, device| {
         let mut talker = open(device)?;
         let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
         talker.port().device().set_context_manager_ext(&node).context("BINDER_SET_CONTEXT_MGR_EXT")?;
-        talker.out.enter_looper();
-        talker.flush()?;
-        let mut service = Service { talker, kept: Vec::new(), held: Vec::new(), given: 1 };
-        turns.tell_pause()?;
+        talker.enter_looper()?;
+        let mut service = Service { talker, kept: Vec::new(), given: 1 };
+        turns.ready()?;
         service.serve()
     })
 }
@@ -118,7 +99,6 @@ pub fn start(scene: &mut Scene) -> Result<Actor> {
 struct Service {
     talker: Talker,
     kept: Vec<u64>,
-    held: Vec<u32>,
     given: u64,
 }
 
@@ -127,7 +107,7 @@ impl Service {
         loop {
             let call = self.talker.next_call()?;
             let Some(&ask) = ASKS.iter().find(|&&ask| ask as u32 == call.code) else {
-                return Err(Error::Protocol(format!("the service was asked for {}", call.code)));
+                return Err(Error::failed(format!("the service was asked for {}", call.code)));
             };
             let mut answer = Parcel::new();
             self.act(ask, &call, &mut answer)?;
@@ -158,30 +138,14 @@ impl Service {
             }
             Ask::Hold => {
                 let handles = handles(&self.talker, call)?;
-                for &handle in &handles {
+                for handle in handles {
                     self.talker.out.acquire(handle);
-                }
-                self.held.extend(handles);
-            }
-            Ask::Pass => {
-                for &handle in &self.held {
-                    answer.object(&FlatBinderObject::strong_handle(handle));
-                }
-            }
-            Ask::Release => {
-                for handle in self.held.drain(..) {
-                    out.release(handle);
                 }
             }
             Ask::Give => {
                 for _ in 0..u64::from_ne_bytes(self.talker.port().part(call, 0)?) {
                     answer.object(&FlatBinderObject::binder(self.given * 16, self.given));
                     self.given += 1;
-                }
-            }
-            Ask::Watch => {
-                for &handle in &self.held {
-                    out.request_death(handle, u64::from(handle));
                 }
             }
         }
@@ -195,34 +159,18 @@ pub fn handles(talker: &Talker, message: &BinderTransactionData) -> Result<Vec<u
     (0..count).map(|place| Ok(talker.port().object(message, place * OBJECT)?.handle())).collect()
 }
 
-/// A parcel of so many nodes of the sender's, from the first on.
-pub fn nodes(first: u64, count: u64) -> Parcel {
+/// A parcel of so many nodes of the sender's, from the first on; `make` makes one of them, held strongly or weakly.
+pub fn nodes(count: u64, make: fn(u64, u64) -> FlatBinderObject) -> Parcel {
     let mut parcel = Parcel::new();
-    for node in first..first + count {
-        parcel.object(&FlatBinderObject::binder((node + 1) * 16, node + 1));
-    }
-    parcel
-}
-
-/// The same nodes, held weakly.
-pub fn weak_nodes(first: u64, count: u64) -> Parcel {
-    let mut parcel = Parcel::new();
-    for node in first..first + count {
-        parcel.object(&FlatBinderObject::weak_binder((node + 1) * 16, node + 1));
+    for node in 1..=count {
+        parcel.object(&make(node * 16, node));
     }
     parcel
 }
 
 /// Calls the service, and gives its answer back at once.
 pub fn ask(talker: &mut Talker, what: Ask, parcel: &Parcel) -> Result<()> {
-    let answer = question(talker, what, parcel)?;
-    talker.out.free_buffer(answer.buffer);
-    talker.flush()
-}
-
-/// Calls the service; the answer is the caller's to give back.
-pub fn question(talker: &mut Talker, what: Ask, parcel: &Parcel) -> Result<BinderTransactionData> {
-    talker.call(&parcel.to_handle(0, what as u32, TransactionFlags::ACCEPT_FDS))
+    talker.call_through(&parcel.to_handle(0, what as u32, TransactionFlags::ACCEPT_FDS))
 }
 
 /// Gets hold of so many new nodes of the service.
@@ -231,7 +179,7 @@ pub fn take(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
     while (taken.len() as u64) < count {
         let mut wish = Parcel::new();
         wish.bytes(&PORTION.min(count - taken.len() as u64).to_ne_bytes());
-        let answer = question(talker, Ask::Give, &wish)?;
+        let answer = talker.call(&wish.to_handle(0, Ask::Give as u32, TransactionFlags::ACCEPT_FDS))?;
         let got = handles(talker, &answer)?;
         for &handle in &got {
             talker.out.acquire(handle);
@@ -241,4 +189,16 @@ pub fn take(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
         talker.flush()?;
     }
     Ok(taken)
+}
+
+/// Writes commands about each of some handles in one write.
+pub fn each(
+    talker: &mut Talker,
+    handles: &[u32],
+    command: impl Fn(&mut Commands, u32) -> &mut Commands,
+) -> Result<()> {
+    for &handle in handles {
+        command(&mut talker.out, handle);
+    }
+    talker.flush()
 }

@@ -6,21 +6,7 @@
 
 use std::fs;
 
-use serde::Deserialize;
-use serde::Serialize;
-
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-
-/// What the kernel used at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
-    /// Bytes in all.
-    pub bytes: u64,
-    /// Of them in slabs, or got from `kmalloc` in whole pages.
-    pub slab: u64,
-}
+use crate::error::{Context, Error, Result};
 
 /// Has slabs give back what they keep for the next who asks, if we may: else the objects of one measurement would be made of the
 /// remains of another.
@@ -31,18 +17,17 @@ pub fn drop_caches() {
     }
 }
 
-/// Reads the gauge.
-pub fn read() -> Result<Reading> {
+/// Bytes that the kernel uses in all, and those of them in slabs or got from `kmalloc` in whole pages.
+pub fn read() -> Result<(u64, u64)> {
     // Each CPU counts for itself for a while; this brings the sums up to date, if we may.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
     let file = |path: &str| fs::read_to_string(path).context(path);
     let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).context("page size")?.unwrap_or(4096);
-    parse(&file("/proc/zoneinfo")?, &file("/proc/vmstat")?, page as u64).ok_or_else(|| {
-        Error::Protocol("the kernel shows /proc/zoneinfo or /proc/vmstat in an unknown form".into())
-    })
+    parse(&file("/proc/zoneinfo")?, &file("/proc/vmstat")?, page as u64)
+        .ok_or_else(|| Error::failed("the kernel shows /proc/zoneinfo or /proc/vmstat in an unknown form"))
 }
 
-fn parse(zoneinfo: &str, vmstat: &str, page: u64) -> Option<Reading> {
+fn parse(zoneinfo: &str, vmstat: &str, page: u64) -> Option<(u64, u64)> {
     let (mut managed, mut free) = (0, 0);
     for line in zoneinfo.lines() {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -57,7 +42,7 @@ fn parse(zoneinfo: &str, vmstat: &str, page: u64) -> Option<Reading> {
     };
     let others = counter("nr_anon_pages")? + counter("nr_file_pages")?;
     let slab = counter("nr_slab_reclaimable")? + counter("nr_slab_unreclaimable")?;
-    Some(Reading { bytes: managed.checked_sub(free + others)? * page, slab: slab * page })
+    Some((managed.checked_sub(free + others)? * page, slab * page))
 }
 
 #[cfg(test)]
@@ -72,7 +57,7 @@ mod tests {
     #[test]
     fn what_is_neither_free_nor_anyones_is_the_kernels() {
         let reading = parse(ZONES, COUNTERS, 4096).unwrap();
-        assert_eq!(reading, Reading { bytes: (1000 - 157 - 43) * 4096, slab: 11 * 4096 });
+        assert_eq!(reading, ((1000 - 157 - 43) * 4096, 11 * 4096));
     }
 
     #[test]
@@ -83,7 +68,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        let reading = read().unwrap();
-        assert!(0 < reading.slab && reading.slab < reading.bytes);
+        let (bytes, slab) = read().unwrap();
+        assert!(0 < slab && slab < bytes);
     }
 }

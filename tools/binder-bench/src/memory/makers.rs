@@ -1,91 +1,98 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The processes that make objects, so many at a time, and keep them until they are killed.
+//! The objects that are weighed, and the processes that make so many of them at a time, and keep them until they are killed.
 //!
 //! A control does in user space just what its counterpart does: it makes the same system calls, to another file.
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use binder_sys::Device;
-use binder_sys::FlatBinderObject;
 use binder_sys::Mapping;
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
-use nix::fcntl::fcntl;
-use nix::fcntl::FcntlArg;
-use nix::fcntl::OFlag;
-use nix::sys::resource::getrlimit;
-use nix::sys::resource::setrlimit;
-use nix::sys::resource::Resource;
-use nix::unistd::close;
-use nix::unistd::pipe;
-use nix::unistd::read;
-use nix::unistd::write;
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::unistd::{close, pipe, read, write};
 use zerocopy::FromBytes;
 
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Answer;
-use crate::order::Order;
+use crate::prelude::*;
 use crate::registry;
-use crate::stage::Stage;
-use crate::talk::unexpected;
-use crate::talk::Port;
-use crate::talk::Talker;
-use crate::talk::SPACE;
-use crate::workers::Control;
-use crate::workers::Worker;
 
-/// Nodes in one message.
+pub struct Object {
+    pub option: &'static str,
+    pub name: &'static str,
+    pub portion: u64,
+    pub make: Make,
+}
+
+/// Starts the process that makes objects, at most so many, and that of the control, if something is taken off.
+type Make = fn(&mut Stage, u64) -> Result<(Worker, Option<Worker>)>;
+
+const fn object(option: &'static str, name: &'static str, portion: u64, make: Make) -> Object {
+    Object { option, name, portion, make }
+}
+
+pub const OBJECTS: &[Object] = &[
+    // The device opened once more. Taken off: another file opened.
+    object("process", "process", 200, |stage, most| {
+        Ok((files(stage, true, false, most)?, Some(files(stage, false, false, most)?)))
+    }),
+    // The device opened, and 1 MiB of it mapped. Taken off: the same with another file.
+    object("mapped-process", "process, 1 MiB mapped", 200, |stage, most| {
+        Ok((files(stage, true, true, most)?, Some(files(stage, false, true, most)?)))
+    }),
+    // A thread that joins the pool and waits for work.
+    object("thread", "thread", 200, |stage, most| Ok((loopers(stage, most)?, None))),
+    // A node with its first reference. Taken off: a reference.
+    object("node", "node", 5 * NODES, |stage, _| {
+        nodes(stage)?;
+        Ok((holder(stage, 0)?, Some(holder(stage, 0)?)))
+    }),
+    // A reference to a node that others refer to already.
+    object("reference", "reference", 5 * NODES, |stage, most| {
+        nodes(stage)?;
+        holder(stage, most)?;
+        Ok((holder(stage, 0)?, None))
+    }),
+    // A request to be told of a node's death.
+    object("death-request", "death request", 5 * NODES, |stage, most| {
+        nodes(stage)?;
+        Ok((watcher(stage, most)?, None))
+    }),
+    // A call of 64 bytes that nobody has taken yet, of a thread that the driver knew before.
+    object("call", "call", 200, |stage, most| Ok((callers(stage, most)?, None))),
+    // A oneway call of 64 bytes that nobody has taken yet.
+    object("oneway-call", "oneway call", 300, |stage, _| Ok((oneway_sender(stage)?, None))),
+];
+
 pub const NODES: u64 = 100;
 
-/// Bytes of a call.
 const PAYLOAD: usize = 64;
 
 /// What is mapped of a device or of another file.
 const MAPPED: usize = 1 << 20;
 
-/// Who gives nodes away, and who takes no calls.
-pub const SERVICE: &str = "memory";
+const OWNER: &str = "owner of nodes";
+
+const DEAF: &str = "takes no calls";
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
 /// A file that everyone may open and map, in place of a device.
 const OTHER_FILE: &str = "/proc/self/exe";
 
-/// Makes so many more, whenever it is told to.
-pub fn obey(control: &mut Control, mut make: impl FnMut(u64) -> Result<()>) -> Result<()> {
-    control.answer(&Answer::Ready)?;
-    loop {
-        match control.order()? {
-            Order::Make(count) => make(count)?,
-            order => {
-                return Err(Error::Protocol(format!("a process that makes objects was told to {order:?}")))
-            }
-        }
-        control.answer(&Answer::Ready)?;
-    }
-}
-
-/// Starts a process that does what it is told.
 pub fn start(
     stage: &mut Stage,
     name: &str,
     body: impl FnOnce(&mut Control, &Path) -> Result<()>,
 ) -> Result<Worker> {
     let (cpu, device) = (stage.seat(0).client, stage.device.clone());
-    stage.start(name.to_string(), cpu, move |control| body(control, &device))
+    stage.start(name, cpu, move |control| body(control, &device))
 }
 
 /// Opens the device, or another file, again and again; at most `most` times.
-pub fn files(stage: &mut Stage, binder: bool, mapped: bool, most: u64) -> Result<Worker> {
+fn files(stage: &mut Stage, binder: bool, mapped: bool, most: u64) -> Result<Worker> {
     start(stage, "process that opens files", move |control, device| {
         let (path, access) = if binder {
             (device.to_owned(), OFlag::O_RDWR)
@@ -94,7 +101,7 @@ pub fn files(stage: &mut Stage, binder: bool, mapped: bool, most: u64) -> Result
         };
         make_room(most)?;
         let mut kept: Vec<(Device, Option<Mapping>)> = Vec::with_capacity(most as usize);
-        obey(control, |count| {
+        control.obey(|count| {
             for _ in 0..count {
                 let file = Device::open_with(&path, access | OFlag::O_CLOEXEC)
                     .context("opening a file once more")?;
@@ -120,7 +127,7 @@ fn make_room(files: u64) -> Result<()> {
 }
 
 /// Threads, of which so many at a time join the pool and wait for work. They are all there from the start.
-pub fn loopers(stage: &mut Stage, most: u64) -> Result<Worker> {
+fn loopers(stage: &mut Stage, most: u64) -> Result<Worker> {
     start(stage, "process with a pool of threads", move |control, device| {
         let port = Arc::new(Port::open(device, SPACE)?);
         let body = move |talker: &mut Talker| {
@@ -128,28 +135,24 @@ pub fn loopers(stage: &mut Stage, most: u64) -> Result<Worker> {
             Err(unexpected(&talker.next()?))
         };
         let threads = Threads::start(most, &port, |_| Ok(()), body)?;
-        obey(control, |count| threads.release(count))
+        control.obey(|count| threads.release(count))
     })
 }
 
 /// Threads that the driver knows, of which so many at a time call a server that takes no calls.
-pub fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
+fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
     deaf_server(stage)?;
     start(stage, "process of many callers", move |control, device| {
-        let mut talker = Talker::open(device)?;
-        let handle = registry::look_up(&mut talker, SERVICE)?;
-        let known = |talker: &mut Talker| {
-            talker.out.enter_looper();
-            talker.flush()
-        };
+        let mut talker = Talker::open(device, SPACE)?;
+        let handle = registry::look_up(&mut talker, DEAF)?;
         let body = move |talker: &mut Talker| {
             let mut parcel = Parcel::new();
             parcel.bytes(&[0; PAYLOAD]);
             talker.call(&parcel.to_handle(handle, 1, TransactionFlags::empty()))?;
-            Err(Error::Protocol("a call was answered by someone who takes none".into()))
+            Err(Error::failed("a call was answered by someone who takes none"))
         };
-        let threads = Threads::start(most, talker.port(), known, body)?;
-        obey(control, |count| threads.release(count))
+        let threads = Threads::start(most, talker.port(), Talker::enter_looper, body)?;
+        control.obey(|count| threads.release(count))
     })
 }
 
@@ -209,9 +212,8 @@ impl Threads {
 fn end(why: Result<()>) {
     match why {
         // All are killed in the end, and some a little earlier than others.
-        Err(Error::PeerDied(_)) => {}
-        Err(error) => eprintln!("binder-bench: a thread that should wait for ever: {error}"),
-        Ok(()) => eprintln!("binder-bench: a thread that should wait for ever did not"),
+        Err(Error { kind: Kind::PeerDied, .. }) => {}
+        why => eprintln!("binder-bench: a thread that should wait for ever did not: {why:?}"),
     }
     std::process::exit(1)
 }
@@ -219,28 +221,28 @@ fn end(why: Result<()>) {
 /// A server that looks at nothing it is sent.
 fn deaf_server(stage: &mut Stage) -> Result<Worker> {
     let cpu = stage.seat(0).server;
-    stage.server("server that takes no calls".into(), cpu, SERVICE.into(), |_talker| loop {
+    stage.server("server that takes no calls", cpu, DEAF, |_talker| loop {
         std::thread::park();
     })
 }
 
 /// Oneway calls of a server that takes none.
-pub fn oneway_sender(stage: &mut Stage) -> Result<Worker> {
+fn oneway_sender(stage: &mut Stage) -> Result<Worker> {
     deaf_server(stage)?;
     start(stage, "sender of oneway calls", |control, device| {
-        let mut talker = Talker::open(device)?;
-        let handle = registry::look_up(&mut talker, SERVICE)?;
+        let mut talker = Talker::open(device, SPACE)?;
+        let handle = registry::look_up(&mut talker, DEAF)?;
         let mut parcel = Parcel::new();
         parcel.bytes(&[0; PAYLOAD]);
         let call = parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY);
-        obey(control, |count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
+        control.obey(|count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
     })
 }
 
 /// A server that gives away [`NODES`] nodes at a time, from the one that it is asked for.
 pub fn nodes(stage: &mut Stage) -> Result<Worker> {
     let cpu = stage.seat(0).server;
-    stage.server("owner of nodes".into(), cpu, SERVICE.into(), |mut talker| loop {
+    stage.server("owner of nodes", cpu, OWNER, |mut talker| loop {
         let call = talker.next_call()?;
         let first = u64::from_ne_bytes(talker.port().part(&call, 0)?);
         let mut given = Parcel::new();
@@ -253,7 +255,6 @@ pub fn nodes(stage: &mut Stage) -> Result<Worker> {
     })
 }
 
-/// Someone's handles on nodes.
 pub struct Holder {
     talker: Talker,
     service: u32,
@@ -261,21 +262,19 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Holds nothing yet.
     pub fn new(device: &Path) -> Result<Holder> {
-        let mut talker = Talker::open(device)?;
-        let service = registry::look_up(&mut talker, SERVICE)?;
+        let mut talker = Talker::open(device, SPACE)?;
+        let service = registry::look_up(&mut talker, OWNER)?;
         Ok(Holder { talker, service, next: 0 })
     }
 
-    /// Takes hold of [`NODES`] more.
     fn take(&mut self) -> Result<Vec<u32>> {
         let mut ask = Parcel::new();
         ask.bytes(&self.next.to_ne_bytes());
         let reply = self.talker.call(&ask.to_handle(self.service, 1, TransactionFlags::empty()))?;
         let objects: [u8; (NODES * OBJECT) as usize] = self.talker.port().part(&reply, 0)?;
         let objects = <[FlatBinderObject; NODES as usize]>::read_from_bytes(&objects)
-            .map_err(|_| Error::Protocol("bad objects arrived".into()))?;
+            .map_err(|_| Error::failed("bad objects arrived"))?;
         let handles: Vec<u32> = objects.iter().map(FlatBinderObject::handle).collect();
         for &handle in &handles {
             self.talker.out.acquire(handle);
@@ -286,7 +285,6 @@ impl Holder {
         Ok(handles)
     }
 
-    /// Takes hold of [`NODES`] more, and lets go of them.
     pub fn take_and_release(&mut self) -> Result<()> {
         for handle in self.take()? {
             self.talker.out.release(handle);
@@ -295,16 +293,18 @@ impl Holder {
     }
 }
 
-/// Takes hold of nodes, from the first on.
-pub fn holder(stage: &mut Stage) -> Result<Worker> {
-    start(stage, "holder of references", |control, device| {
+/// Takes hold of nodes, from the first on: so many at once, and then as many as it is told to.
+fn holder(stage: &mut Stage, at_once: u64) -> Result<Worker> {
+    start(stage, "holder of references", move |control, device| {
         let mut holder = Holder::new(device)?;
-        obey(control, |count| (0..count / NODES).try_for_each(|_| holder.take().map(drop)))
+        let mut take = |count| (0..count / NODES).try_for_each(|_| holder.take().map(drop));
+        take(at_once)?;
+        control.obey(take)
     })
 }
 
 /// Holds `most` nodes, and asks to be told when they die.
-pub fn watcher(stage: &mut Stage, most: u64) -> Result<Worker> {
+fn watcher(stage: &mut Stage, most: u64) -> Result<Worker> {
     start(stage, "watcher of nodes", move |control, device| {
         let mut holder = Holder::new(device)?;
         let mut handles = Vec::with_capacity(most as usize);
@@ -313,11 +313,10 @@ pub fn watcher(stage: &mut Stage, most: u64) -> Result<Worker> {
         }
         let mut unwatched = handles.into_iter();
         let talker = &mut holder.talker;
-        obey(control, |count| {
+        control.obey(|count| {
             for _ in 0..count {
-                let Some(handle) = unwatched.next() else {
-                    return Err(Error::Protocol("there are no more nodes to watch".into()));
-                };
+                let handle =
+                    unwatched.next().ok_or_else(|| Error::failed("there are no more nodes to watch"))?;
                 talker.out.request_death(handle, u64::from(handle));
             }
             talker.flush()?;

@@ -9,113 +9,44 @@ mod endings;
 mod gauge;
 mod makers;
 
-use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::Args;
-use clap::ValueEnum;
 
 use crate::cli::RunBasics;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Answer;
-use crate::order::Order;
-use crate::result::Cell;
-use crate::result::Label;
-use crate::result::Level;
-use crate::result::Measured;
-use crate::result::Memory;
-use crate::result::Ran;
-use crate::result::RunFile;
-use crate::result::Unit;
-use crate::run::Session;
-use crate::run::Wanted;
-use crate::stage::Stage;
+use crate::prelude::*;
+use crate::result::{Cell, Level, Measured, Memory, RunFile};
+use crate::session::Session;
 use crate::stage::TIMEOUT;
 use crate::stats;
-use crate::workers::Worker;
-
-pub use endings::Ending;
-
-/// What rows are called in result files.
-pub const NAME: &str = "memory";
-
-/// What those are called that are about what is kept of what has ended.
-pub const RETENTION: &str = "retention";
+use crate::workers::Order;
+use endings::{How, Loader, ENDINGS};
+use makers::{Object, OBJECTS};
 
 /// Long enough for what the kernel puts off.
 const SETTLE: Duration = Duration::from_millis(60);
 
-/// What can be weighed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Object {
-    /// The device opened once more. Taken off: another file opened.
-    Process,
-    /// The device opened, and 1 MiB of it mapped. Taken off: the same with another file.
-    MappedProcess,
-    /// A thread that joins the pool and waits for work.
-    Thread,
-    /// A node with its first reference. Taken off: a reference.
-    Node,
-    /// A reference to a node that others refer to already.
-    Reference,
-    /// A request to be told of a node's death.
-    DeathRequest,
-    /// A call of 64 bytes that nobody has taken yet, of a thread that the driver knew before.
-    Call,
-    /// A oneway call of 64 bytes that nobody has taken yet.
-    OnewayCall,
-}
-
-impl Object {
-    /// The name in tables and files.
-    fn name(self) -> &'static str {
-        match self {
-            Object::Process => "process",
-            Object::MappedProcess => "process, 1 MiB mapped",
-            Object::Thread => "thread",
-            Object::Node => "node",
-            Object::Reference => "reference",
-            Object::DeathRequest => "death request",
-            Object::Call => "call",
-            Object::OnewayCall => "oneway call",
-        }
-    }
-
-    /// How many are made at a time.
-    fn portion(self) -> u64 {
-        match self {
-            Object::Thread | Object::Call | Object::Process | Object::MappedProcess => 200,
-            Object::OnewayCall => 300,
-            Object::Node | Object::Reference | Object::DeathRequest => 5 * makers::NODES,
-        }
-    }
-}
-
-/// Which objects to weigh.
 #[derive(Args, Clone, Debug)]
 pub struct MemoryArgs {
-    /// What is the same for all measurements.
     #[command(flatten)]
     pub run: RunBasics,
-    /// Which objects.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Object as ValueEnum>::value_variants().to_vec())]
-    pub objects: Vec<Object>,
+    /// Which objects; all if none is named.
+    #[arg(long, value_delimiter = ',', value_parser = names(OBJECTS.iter().map(|object| object.option)))]
+    pub objects: Vec<String>,
     /// How often more of them are made; the line goes through so many points, and one.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,
 }
 
-/// Which endings to weigh.
 #[derive(Args, Clone, Debug)]
 pub struct RetentionArgs {
-    /// What is the same for all measurements.
     #[command(flatten)]
     pub run: RunBasics,
-    /// Which endings.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = <Ending as ValueEnum>::value_variants().to_vec())]
-    pub endings: Vec<Ending>,
+    /// Which endings; all if none is named.
+    #[arg(long, value_delimiter = ',', value_parser = names(ENDINGS.iter().map(|ending| ending.option)))]
+    pub endings: Vec<String>,
     /// The driver's module, without which nobody unloads it.
     #[arg(long)]
     pub module: Option<PathBuf>,
@@ -124,121 +55,59 @@ pub struct RetentionArgs {
     pub steps: u64,
 }
 
-/// Weighs objects with the driver that is loaded now.
+fn names(options: impl Iterator<Item = &'static str>) -> PossibleValuesParser {
+    options.collect::<Vec<_>>().into()
+}
+
+fn is_wanted(wishes: &[String], option: &str) -> bool {
+    wishes.is_empty() || wishes.iter().any(|wish| wish == option)
+}
+
 pub fn run(args: &MemoryArgs) -> Result<RunFile> {
-    let session = Session::start(&args.run, Wanted::Time(None), None)?;
-    let mut objects = args.objects.clone();
-    objects.sort_unstable();
-    objects.dedup();
+    let session = Session::start(&args.run, false)?;
     let mut cells = Vec::new();
-    for object in objects {
-        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus)?;
-        let (levels, control) = Scales { stage: &mut stage, object, steps: args.steps }.weigh()?;
-        cells.push(cell(Label::new(NAME, object.name()), levels, control));
+    for object in OBJECTS.iter().filter(|object| is_wanted(&args.objects, object.option)) {
+        let &Object { name, portion, make, .. } = object;
+        let mut stage = Stage::new(&session, None)?;
+        let (maker, control) = make(&mut stage, portion * (args.steps + 1))?;
+        let mut weigh =
+            |maker| levels(|count| order(&mut stage, maker, count), (portion, portion), args.steps);
+        let (objects, control) = (weigh(maker)?, control.map(weigh).transpose()?);
+        cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default()));
     }
     session.finish("same", cells)
 }
 
 /// Weighs what the driver that is loaded now keeps of what has ended.
 pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
-    let session = Session::start(&args.run, Wanted::Time(None), None)?;
-    let mut endings = args.endings.clone();
-    endings.sort_unstable();
-    endings.dedup();
-    let mut cells = Vec::new();
-    let unloaded = endings.pop_if(|ending| *ending == Ending::Unloaded).is_some();
-    for ending in endings {
-        let mut stage = Stage::plain(&session.site, session.clock, &session.cpus)?;
+    let session = Session::start(&args.run, false)?;
+    let (mut cells, mut unloading) = (Vec::new(), None);
+    for ending in ENDINGS.iter().filter(|ending| is_wanted(&args.endings, ending.option)) {
+        if let How::Unloaded = ending.how {
+            unloading = args.module.as_ref().map(|module| (ending, module));
+            continue;
+        }
+        let mut stage = Stage::new(&session, None)?;
         let maker = ending.maker(&mut stage)?;
-        let make = |count| make(&mut stage, maker, count);
-        let levels = levels_of(make, ending.ahead(), ending.portion(), args.steps)?;
-        cells.push(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()));
+        let end = |count| order(&mut stage, maker, count);
+        let levels = levels(end, (ending.ahead, ending.portion), args.steps)?;
+        cells.push(cell(Label::new("retention", ending.name), levels, Vec::new()));
     }
+    // Comes last: there is no driver in between.
     let mut file = session.finish("same", cells)?;
-    if let (true, Some(path)) = (unloaded, &args.module) {
-        file.cells.push(weigh_unloading(path, args.steps)?);
+    if let Some((ending, module)) = unloading {
+        let loader = Loader::new(module)?;
+        let levels = levels(|count| loader.cycle(count), (ending.ahead, ending.portion), args.steps)?;
+        loader.restore()?;
+        file.cells.push(cell(Label::new("retention", ending.name), levels, Vec::new()));
     }
     Ok(file)
 }
 
-/// What stays when the driver is unloaded.
-fn weigh_unloading(module: &Path, steps: u64) -> Result<Cell> {
-    let loader = endings::Loader::new(module)?;
-    let ending = Ending::Unloaded;
-    let levels = levels_of(|count| loader.cycle(count), ending.ahead(), ending.portion(), steps)?;
-    loader.restore()?;
-    Ok(cell(Label::new(RETENTION, ending.name()), levels, Vec::new()))
-}
-
-/// One object about to be weighed.
-struct Scales<'a> {
-    stage: &'a mut Stage,
-    object: Object,
-    steps: u64,
-}
-
-impl Scales<'_> {
-    /// The levels while objects are made, and those of the control.
-    fn weigh(&mut self) -> Result<(Vec<Level>, Vec<Level>)> {
-        let all = self.object.portion() * (self.steps + 1);
-        match self.object {
-            Object::Process | Object::MappedProcess => {
-                let mapped = self.object == Object::MappedProcess;
-                let ours = makers::files(self.stage, true, mapped, all)?;
-                let levels = self.levels(ours)?;
-                let control = makers::files(self.stage, false, mapped, all)?;
-                Ok((levels, self.levels(control)?))
-            }
-            Object::Thread => {
-                let loopers = makers::loopers(self.stage, all)?;
-                Ok((self.levels(loopers)?, Vec::new()))
-            }
-            Object::Node => {
-                makers::nodes(self.stage)?;
-                let (first, second) = (makers::holder(self.stage)?, makers::holder(self.stage)?);
-                Ok((self.levels(first)?, self.levels(second)?))
-            }
-            Object::Reference => {
-                makers::nodes(self.stage)?;
-                let (first, second) = (makers::holder(self.stage)?, makers::holder(self.stage)?);
-                self.make(first, all)?;
-                Ok((self.levels(second)?, Vec::new()))
-            }
-            Object::DeathRequest => {
-                makers::nodes(self.stage)?;
-                let watcher = makers::watcher(self.stage, all)?;
-                Ok((self.levels(watcher)?, Vec::new()))
-            }
-            Object::Call => {
-                let callers = makers::callers(self.stage, all)?;
-                Ok((self.levels(callers)?, Vec::new()))
-            }
-            Object::OnewayCall => {
-                let sender = makers::oneway_sender(self.stage)?;
-                Ok((self.levels(sender)?, Vec::new()))
-            }
-        }
-    }
-
-    fn levels(&mut self, maker: Worker) -> Result<Vec<Level>> {
-        levels(self.stage, maker, self.object.portion(), self.steps)
-    }
-
-    fn make(&mut self, maker: Worker, count: u64) -> Result<()> {
-        make(self.stage, maker, count)
-    }
-}
-
-/// What the kernel uses while `maker` makes a portion of objects after the other.
-fn levels(stage: &mut Stage, maker: Worker, portion: u64, steps: u64) -> Result<Vec<Level>> {
-    levels_of(|count| make(stage, maker, count), portion, portion, steps)
-}
-
-/// The same, whoever makes them, after `ahead` of them.
-fn levels_of(
+/// What the kernel uses while a portion of objects after the other is made.
+fn levels(
     mut make: impl FnMut(u64) -> Result<()>,
-    ahead: u64,
-    portion: u64,
+    (ahead, portion): (u64, u64),
     steps: u64,
 ) -> Result<Vec<Level>> {
     std::thread::sleep(SETTLE);
@@ -253,18 +122,15 @@ fn levels_of(
     Ok(levels)
 }
 
-fn make(stage: &mut Stage, maker: Worker, count: u64) -> Result<()> {
-    stage.workers.order(maker, &Order::Make(count))?;
-    match stage.workers.collect(&[maker], TIMEOUT)?.pop() {
-        Some(Answer::Ready) => Ok(()),
-        other => Err(Error::Protocol(format!("a process answered {other:?} when told to make objects"))),
-    }
+fn order(stage: &mut Stage, maker: Worker, count: u64) -> Result<()> {
+    stage.workers.order(maker, &Order::Go(count))?;
+    stage.workers.collect(&[maker], TIMEOUT).map(drop)
 }
 
 fn level(objects: u64) -> Result<Level> {
     std::thread::sleep(SETTLE);
-    let reading = gauge::read()?;
-    Ok(Level { objects, bytes: reading.bytes, slab: reading.slab })
+    let (bytes, slab) = gauge::read()?;
+    Ok(Level { objects, bytes, slab })
 }
 
 fn cell(mut label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
@@ -278,8 +144,7 @@ fn cell(mut label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
         (whole.0 - taken_off.0, 2.0 * whole.1.hypot(taken_off.1))
     };
     let ((bytes, plus_minus), (slab, _)) = (cost(|l| l.bytes), cost(|l| l.slab));
-    let measured = Measured::Memory(Memory { levels, control, bytes, plus_minus, slab });
-    Cell { label, measured, cpu: None, ran: Ran::default() }
+    Cell::new(label, Measured::Memory(Memory { levels, control, bytes, plus_minus, slab }))
 }
 
 #[cfg(test)]
@@ -289,14 +154,16 @@ mod tests {
     #[test]
     fn what_everyone_pays_is_taken_off() {
         let levels = |each: u64| {
-            (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each, slab: n * each })
+            (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each, slab: n * each }).collect()
         };
-        let made = cell(Label::new(NAME, "thread"), levels(500).collect(), levels(300).collect());
-        let Measured::Memory(memory) = made.measured else { panic!("memory was weighed") };
+        let weighed =
+            |control: Vec<Level>| match cell(Label::new("memory", "x"), levels(500), control).measured {
+                Measured::Memory(memory) => memory,
+                other => panic!("memory was weighed, not {other:?}"),
+            };
+        let memory = weighed(levels(300));
         assert!((memory.bytes - 200.0).abs() < 1e-9 && (memory.slab - 20.0).abs() < 1e-9, "{memory:?}");
         assert!(memory.plus_minus < 1e-9);
-        let alone = cell(Label::new(NAME, "reference"), levels(500).collect(), Vec::new());
-        let Measured::Memory(memory) = alone.measured else { panic!("memory was weighed") };
-        assert!((memory.bytes - 500.0).abs() < 1e-9);
+        assert!((weighed(Vec::new()).bytes - 500.0).abs() < 1e-9);
     }
 }

@@ -3,12 +3,8 @@
 
 use serde::Serialize;
 
-use super::sorted::Place;
-use super::sorted::Sorted;
-use super::sorted::Subject;
-use crate::result::Grown;
-use crate::result::Growth;
-use crate::result::Label;
+use super::sorted::{Row, Sorted};
+use crate::result::{Cell, Grown, Growth, Measured, Stretch};
 use crate::stats;
 
 /// How far an exponent may lie above the base's, and above that of N log N.
@@ -33,14 +29,8 @@ const STRETCH: (f64, f64) = (1.5, 20_000.0);
 /// together so many instructions longer.
 const STRETCHED: (f64, f64) = (1.5, 4_000.0);
 
-/// One phase with one driver.
 #[derive(Debug, Serialize)]
-pub struct GrowthRow {
-    /// What was measured.
-    #[serde(flatten)]
-    pub label: Label,
-    /// With which driver.
-    pub subject: Subject,
+pub struct Grows {
     /// Operations of the phase, where they do not depend on the number.
     pub operations: Option<u64>,
     /// Pairs of a number and instructions of each of so many, or of each operation.
@@ -59,21 +49,14 @@ pub struct GrowthRow {
     pub faults: Vec<String>,
 }
 
-/// The rows of all phases.
-pub fn rows(sorted: &Sorted, base: &str) -> Vec<GrowthRow> {
-    let row = |key: &(Place, Subject)| {
-        let (place, subject) = key;
-        let growth: &Growth = sorted.growth.get(key)?.last()?;
-        let base_key = (*place, Subject::Driver(base.to_string()));
-        let other = sorted.growth.get(&base_key).and_then(|runs| runs.last());
-        let other = other.copied().filter(|_| key != &base_key);
-        let stretch = |of: fn(&Grown) -> &Option<crate::result::Stretch>| {
+pub fn rows(sorted: &Sorted, base: &str) -> Vec<Row<Grows>> {
+    sorted.rows(base, growth_of, |_, seen, of_base| {
+        let (growth, other) = (*seen.last()?, of_base.last().copied());
+        let stretch = |of: Of| {
             let longest = of(growth.points.last()?).as_ref()?;
             Some((longest.instructions, longest.function.clone()))
         };
-        Some(GrowthRow {
-            label: sorted.places[*place].clone(),
-            subject: subject.clone(),
+        Some(Grows {
             operations: growth.operations,
             each: each(growth),
             exponent: exponent(growth),
@@ -83,9 +66,18 @@ pub fn rows(sorted: &Sorted, base: &str) -> Vec<GrowthRow> {
             stopped: growth.stopped.clone(),
             faults: faults(growth, other),
         })
-    };
-    sorted.growth.keys().filter_map(row).collect()
+    })
 }
+
+fn growth_of(cell: &Cell) -> Option<&Growth> {
+    match &cell.measured {
+        Measured::Growth(growth) => Some(growth),
+        _ => None,
+    }
+}
+
+/// One of the longest stretches of a point.
+type Of = fn(&Grown) -> &Option<Stretch>;
 
 /// What one costs, and what all cost beyond that.
 fn beyond_one(growth: &Growth) -> Option<(f64, Vec<(f64, f64)>)> {
@@ -171,7 +163,6 @@ fn ratio(growth: &Growth, base: &Growth) -> Option<f64> {
     (theirs.instructions > 0).then(|| ours.instructions as f64 / theirs.instructions as f64)
 }
 
-/// What a phase would take with more than were tried.
 fn extrapolated(growth: &Growth, count: f64) -> Option<f64> {
     let (one, points) = beyond_one(growth)?;
     let &(largest, cost) = points.last()?;
@@ -194,7 +185,7 @@ fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
     if faster(growth, base) == Some(true) {
         found.push("faster than C".into());
     }
-    let stretches: [fn(&Grown) -> &Option<crate::result::Stretch>; 2] = [|p| &p.preempt_off, |p| &p.irqs_off];
+    let stretches: [Of; 2] = [|p| &p.preempt_off, |p| &p.irqs_off];
     for (stretch, name) in stretches.into_iter().zip(["preemption", "interrupts"]) {
         if too_long(growth, base, stretch) == Some(true) {
             found.push(format!("{name} off too long"));
@@ -224,7 +215,7 @@ fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
 }
 
 /// Whether a longest stretch grows with the numbers. What happens seldom, and then takes its time, is no growth.
-fn lengthens(growth: &Growth, of: fn(&Grown) -> &Option<crate::result::Stretch>) -> bool {
+fn lengthens(growth: &Growth, of: Of) -> bool {
     let lengths: Vec<f64> = growth.points[growth.points.len().saturating_sub(FITTED)..]
         .iter()
         .map(|point| of(point).as_ref().map_or(0.0, |stretch| stretch.instructions as f64))
@@ -233,11 +224,7 @@ fn lengthens(growth: &Growth, of: fn(&Grown) -> &Option<crate::result::Stretch>)
     lengths.windows(2).all(|pair| pair[1] > pair[0] * STRETCHED.0) && last - first > STRETCHED.1
 }
 
-fn too_long(
-    growth: &Growth,
-    base: &Growth,
-    of: fn(&Grown) -> &Option<crate::result::Stretch>,
-) -> Option<bool> {
+fn too_long(growth: &Growth, base: &Growth, of: Of) -> Option<bool> {
     let ours = growth.points.last()?;
     let theirs = base.points.iter().find(|point| point.count == ours.count)?;
     let (ours, theirs) = (of(ours).as_ref()?.instructions as f64, of(theirs).as_ref()?.instructions as f64);
@@ -285,7 +272,7 @@ mod tests {
             let mut growth = growth(|n| 500.0 * n);
             for point in &mut growth.points {
                 let instructions = length(point.count);
-                point.preempt_off = Some(crate::result::Stretch { instructions, function: String::new() });
+                point.preempt_off = Some(Stretch { instructions, function: String::new() });
             }
             growth
         };

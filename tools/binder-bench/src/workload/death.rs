@@ -4,32 +4,18 @@
 //! The nodes that die belong to another open file of the watching process, which is closed: so the time is that of the
 //! driver and not of a process that exits. Opening it and watching its nodes is not measured.
 
-use clap::Args;
-
-use binder_sys::FlatBinderObject;
-use binder_sys::Parcel;
-use binder_sys::Return;
-use binder_sys::TransactionFlags;
 use std::path::PathBuf;
 
-use super::Workload;
-use crate::caller::Caller;
-use crate::error::Result;
-use crate::order::Setting;
-use crate::registry;
-use crate::result::Label;
-use crate::result::Unit;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::unexpected;
-use crate::talk::Talker;
+use clap::Args;
 
-/// The subcommand.
+use super::Workload;
+use crate::prelude::*;
+use crate::registry;
+
 pub const NAME: &str = "death";
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
-/// How many die.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Watched nodes of a process that goes away.
@@ -43,32 +29,23 @@ impl Workload for Options {
     }
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
-        let seat = stage.seat(0);
-        let server = stage.server("watched server".into(), seat.server, NAME.into(), |mut talker| {
-            Err(unexpected(&talker.next()?))
+        let serve = |mut talker: Talker| Err(unexpected(&talker.next()?));
+        let (client, server) = stage.pair(("watched {}", 0), NAME, serve, |mut talker, handle| {
+            talker.enter_looper()?;
+            Ok(Requester { talker, handle })
         })?;
-        let client =
-            stage.client("watcher of a server".into(), seat.client, NAME.into(), |mut talker, handle| {
-                talker.out.enter_looper();
-                talker.flush()?;
-                Ok(Requester { talker, handle })
-            })?;
-        let mut label = Label::new(NAME, "request and clear");
-        label.unit = Unit::Operation;
-        stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+        let label = Label { unit: Unit::Operation, ..Label::new(NAME, "request and clear") };
+        stage.add(label, 0, &[client], &[server]);
 
-        let device = stage.device.clone();
-        let watcher =
-            stage.client("watcher of nodes".into(), seat.client, NAME.into(), |mut talker, _| {
-                registry::register(&mut talker, WATCHER, 1)?;
-                talker.out.enter_looper();
-                talker.flush()?;
-                Ok(Watcher { talker, device, nodes: 0, dying: None })
-            })?;
+        let (device, cpu) = (stage.device.clone(), stage.seat(0).client);
+        let watcher = stage.client("watcher of nodes", cpu, NAME, |mut talker, _| {
+            registry::register(&mut talker, WATCHER, 1)?;
+            talker.enter_looper()?;
+            Ok(Watcher { talker, device, nodes: 0, dying: None })
+        })?;
         for &nodes in &self.nodes {
-            let mut label = Label::new(NAME, "nodes die").with("nodes", nodes);
-            (label.batch, label.unit) = (nodes, Unit::Operation);
-            stage.add(Point::new(label).variant(nodes).clients(&[watcher]));
+            let label = Label::new(NAME, "nodes die").with("nodes", nodes);
+            stage.add(Label { batch: nodes, unit: Unit::Operation, ..label }, nodes, &[watcher], &[]);
         }
         Ok(())
     }
@@ -81,10 +58,6 @@ struct Requester {
 }
 
 impl Caller for Requester {
-    fn set(&mut self, _setting: Setting) -> Result<()> {
-        Ok(())
-    }
-
     fn call(&mut self) -> Result<()> {
         self.talker.out.request_death(self.handle, 16).clear_death(self.handle, 16);
         match self.talker.next()? {
@@ -116,7 +89,7 @@ impl Caller for Watcher {
     }
 
     fn prepare(&mut self) -> Result<()> {
-        let mut dying = Talker::open(&self.device)?;
+        let mut dying = Talker::open(&self.device, SPACE)?;
         let handle = registry::look_up(&mut dying, WATCHER)?;
         let mut parcel = Parcel::new();
         for node in 1..=u64::from(self.nodes) {

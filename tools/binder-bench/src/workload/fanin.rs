@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many clients, one server process with a pool of threads: where calls meet in the driver.
 
-use std::sync::mpsc;
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 
 use clap::Args;
 
 use super::Workload;
-use crate::error::Error;
-use crate::error::Result;
-use crate::exchange;
-use crate::exchange::BinderCaller;
-use crate::result::Label;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::Talker;
+use crate::exchange::{self, BinderCaller};
+use crate::prelude::*;
 use crate::workers::sit;
 
-/// The subcommand.
 pub const NAME: &str = "fanin";
 
 /// How many of each. A thread of the server sits where the server of a pair would.
@@ -29,9 +21,6 @@ pub struct Options {
     /// Threads of the server.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4], value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: Vec<u32>,
-    /// Bytes of a request; a reply is empty.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=16_384))]
-    pub size: u32,
 }
 
 impl Workload for Options {
@@ -42,32 +31,22 @@ impl Workload for Options {
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let clients: &[u32] = if stage.alone { &[1] } else { &self.clients };
         for &threads in &self.threads {
-            self.set_up_server(threads, clients, stage)?;
-        }
-        Ok(())
-    }
-}
-
-impl Options {
-    fn set_up_server(&self, threads: u32, clients: &[u32], stage: &mut Stage) -> Result<()> {
-        let (size, service) = (self.size, format!("fanin{threads}"));
-        let name = format!("fan-in server of {threads} threads");
-        let seats: Vec<_> = (0..threads).map(|thread| stage.seat(thread).server).collect();
-        let server = stage.server(name, seats[0], service.clone(), move |talker| serve(&talker, &seats))?;
-        let mut members = Vec::new();
-        for client in 0..clients.iter().copied().max().unwrap_or(1) {
-            let name = format!("fan-in client {} of {threads} threads", client + 1);
-            members.push(stage.client(
-                name,
-                stage.seat_of_many(client),
-                service.clone(),
-                move |talker, handle| Ok(BinderCaller::new(talker.port().clone(), handle, size)),
-            )?);
-        }
-        for &clients in clients {
-            let mut label = Label::new(NAME, "").with("threads", threads);
-            (label.size, label.pairs) = (size, clients);
-            stage.add(Point::new(label).clients(&members[..clients as usize]).servers(&[server]));
+            let service = format!("fanin{threads}");
+            let seats: Vec<_> = (0..threads).map(|thread| stage.seat(thread).server).collect();
+            let name = format!("fan-in server of {threads} threads");
+            let server = stage.server(name, seats[0], &service, |talker| serve(&talker, &seats))?;
+            let mut members = Vec::new();
+            for client in 0..clients.iter().copied().max().unwrap_or(1) {
+                let name = format!("fan-in client {} of {threads} threads", client + 1);
+                let seat = stage.seat_of_many(client);
+                members.push(stage.client(name, seat, &service, |talker, handle| {
+                    Ok(BinderCaller::new(talker.port().clone(), handle, 0))
+                })?);
+            }
+            for &pairs in clients {
+                let label = Label { pairs, ..Label::new(NAME, "").with("threads", threads) };
+                stage.add(label, 0, &members[..pairs as usize], &[server]);
+            }
         }
         Ok(())
     }
@@ -80,13 +59,12 @@ fn serve(talker: &Talker, seats: &[Option<usize>]) -> Result<()> {
         let (port, failed) = (Arc::clone(talker.port()), failed.clone());
         std::thread::spawn(move || {
             let mut talker = Talker::on(port);
-            talker.out.enter_looper();
             let result = sit(seat)
-                .and_then(|()| talker.flush())
+                .and_then(|()| talker.enter_looper())
                 .and_then(|()| exchange::serve(Arc::clone(talker.port()), 0, |_| 0));
             // The receiver waits as long as the process lives.
             let _ = failed.send(result);
         });
     }
-    failures.recv().unwrap_or_else(|_| Err(Error::Protocol("all threads of a server are gone".into())))
+    failures.recv().unwrap_or_else(|_| Err(Error::failed("all threads of a server are gone")))
 }

@@ -3,22 +3,9 @@
 
 use clap::Args;
 
-use binder_sys::Return;
-
 use super::Workload;
-use crate::caller::Caller;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Setting;
-use crate::result::Label;
-use crate::result::Unit;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::unexpected;
-use crate::talk::Talker;
+use crate::prelude::*;
 
-/// The subcommand.
 pub const NAME: &str = "freeze";
 
 /// Nobody calls a process that is frozen here, so nothing is waited for.
@@ -26,7 +13,6 @@ const TIMEOUT_MS: u32 = 100;
 
 const COOKIE: u64 = 16;
 
-/// It has no options of its own.
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 
@@ -37,23 +23,23 @@ impl Workload for Options {
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         for (case, notified) in [("freeze and thaw", false), ("notified", true)] {
-            let (seat, service) = (stage.seat(0), format!("freeze {notified}"));
-            let server = stage.server(
-                format!("process to be frozen, {case}"),
-                seat.server,
-                service.clone(),
-                |mut talker| Err(unexpected(&talker.next()?)),
-            )?;
+            let service = format!("freeze {notified}");
+            let serve = |mut talker: Talker| Err(unexpected(&talker.next()?));
+            let cpus = stage.seat(0);
+            let server =
+                stage.server(format!("process to be frozen, {case}"), cpus.server, &service, serve)?;
             let pid = stage.workers.pid(server).as_raw() as u32;
-            let client =
-                stage.client(format!("freezer, {case}"), seat.client, service, move |talker, handle| {
-                    let mut freezer = Freezer { talker, pid, notified };
-                    freezer.listen(handle)?;
-                    Ok(freezer)
-                })?;
-            let mut label = Label::new(NAME, case);
-            label.unit = Unit::Operation;
-            stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+            let name = format!("freezer, {case}");
+            let client = stage.client(name, cpus.client, &service, |talker, handle| {
+                let mut freezer = Freezer { talker, pid, notified };
+                if notified {
+                    freezer.talker.out.enter_looper().request_freeze(handle, COOKIE);
+                    freezer.await_state(false)?;
+                }
+                Ok(freezer)
+            })?;
+            let label = Label { unit: Unit::Operation, ..Label::new(NAME, case) };
+            stage.add(label, 0, &[client], &[server]);
         }
         Ok(())
     }
@@ -66,14 +52,6 @@ struct Freezer {
 }
 
 impl Freezer {
-    fn listen(&mut self, handle: u32) -> Result<()> {
-        if !self.notified {
-            return Ok(());
-        }
-        self.talker.out.enter_looper().request_freeze(handle, COOKIE);
-        self.await_state(false)
-    }
-
     /// Waits for the notification of a state, and confirms it.
     fn await_state(&mut self, frozen: bool) -> Result<()> {
         match self.talker.next()? {
@@ -81,9 +59,7 @@ impl Freezer {
                 self.talker.out.freeze_done(info.cookie);
                 self.talker.flush()
             }
-            Return::FrozenBinder(_) => {
-                Err(Error::Protocol("a freeze notification tells the wrong state".into()))
-            }
+            Return::FrozenBinder(_) => Err(Error::failed("a freeze notification tells the wrong state")),
             other => Err(unexpected(&other)),
         }
     }
@@ -98,10 +74,6 @@ impl Freezer {
 }
 
 impl Caller for Freezer {
-    fn set(&mut self, _setting: Setting) -> Result<()> {
-        Ok(())
-    }
-
     fn call(&mut self) -> Result<()> {
         self.switch(true)?;
         self.switch(false)

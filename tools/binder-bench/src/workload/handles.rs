@@ -5,21 +5,9 @@
 
 use clap::Args;
 
-use binder_sys::FlatBinderObject;
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
+use super::{Sender, Workload};
+use crate::prelude::*;
 
-use super::Workload;
-use crate::caller::Caller;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Setting;
-use crate::result::Label;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::Talker;
-
-/// The subcommand.
 pub const NAME: &str = "handles";
 
 /// The code that asks for one more binder, to be dropped.
@@ -35,17 +23,9 @@ const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 /// How many handles there are already.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Handles that the client holds; thousands.
-    #[arg(long, value_delimiter = ',', default_values_t = [0, 1_000, 100_000], value_parser = thousands)]
+    /// Handles that the client holds; whole thousands.
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 1_000, 100_000], value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub refs: Vec<u32>,
-}
-
-fn thousands(text: &str) -> std::result::Result<u32, String> {
-    match text.parse::<u32>() {
-        Ok(refs) if refs % PORTION == 0 && refs <= 1_000_000 => Ok(refs),
-        Ok(_) => Err(format!("must be a multiple of {PORTION}, at most 1000000")),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 impl Workload for Options {
@@ -55,57 +35,36 @@ impl Workload for Options {
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         for &refs in &self.refs {
-            let (seat, service) = (stage.seat(0), format!("handles{refs}"));
-            let name = |role: &str| format!("{role} of {refs} handles");
-            let server = stage.server(name("server"), seat.server, service.clone(), serve)?;
-            let client = stage.client(name("client"), seat.client, service, move |talker, handle| {
-                let mut holder = HandleHolder { talker, handle, previous: None };
-                holder.acquire_many(refs)?;
-                Ok(holder)
+            let (name, service) = (format!("{{}} of {refs} handles"), format!("handles{refs}"));
+            let (client, server) = stage.pair((&name, 0), &service, serve, |mut talker, handle| {
+                acquire_many(&mut talker, handle, refs)?;
+                Ok(HandleHolder(Sender::new(talker, handle)))
             })?;
-            let mut label = Label::new(NAME, "").with("refs", refs);
-            label.reply = OBJECT as u32;
-            stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+            let label = Label { reply: OBJECT as u32, ..Label::new(NAME, "").with("refs", refs) };
+            stage.add(label, 0, &[client], &[server]);
         }
         Ok(())
     }
 }
 
-struct HandleHolder {
-    talker: Talker,
-    handle: u32,
-    previous: Option<u64>,
+/// Acquires so many handles.
+fn acquire_many(talker: &mut Talker, handle: u32, refs: u32) -> Result<()> {
+    for _ in 0..refs / PORTION {
+        let reply = talker.call(&Parcel::new().to_handle(handle, MANY, TransactionFlags::empty()))?;
+        for index in 0..u64::from(PORTION) {
+            let handle = talker.port().object(&reply, index * OBJECT)?.handle();
+            talker.out.acquire(handle);
+        }
+        talker.out.free_buffer(reply.buffer);
+    }
+    talker.flush()
 }
 
-impl HandleHolder {
-    /// Acquires so many handles.
-    fn acquire_many(&mut self, refs: u32) -> Result<()> {
-        let ask = Parcel::new();
-        for _ in 0..refs / PORTION {
-            let reply = self.talker.call(&ask.to_handle(self.handle, MANY, TransactionFlags::empty()))?;
-            for index in 0..u64::from(PORTION) {
-                let handle = self.talker.port().object(&reply, index * OBJECT)?.handle();
-                self.talker.out.acquire(handle);
-            }
-            self.talker.out.free_buffer(reply.buffer);
-        }
-        self.talker.flush()
-    }
-}
+struct HandleHolder(Sender);
 
 impl Caller for HandleHolder {
-    fn set(&mut self, _setting: Setting) -> Result<()> {
-        Ok(())
-    }
-
     fn call(&mut self) -> Result<()> {
-        if let Some(buffer) = self.previous.take() {
-            self.talker.out.free_buffer(buffer);
-        }
-        let ask = Parcel::new();
-        let reply = self.talker.call(&ask.to_handle(self.handle, FRESH, TransactionFlags::empty()))?;
-        self.previous = Some(reply.buffer);
-        Ok(())
+        self.0.send(&Parcel::new(), FRESH, TransactionFlags::empty())
     }
 }
 
@@ -125,7 +84,7 @@ fn serve(mut talker: Talker) -> Result<()> {
                 }
                 &many
             }
-            code => return Err(Error::Protocol(format!("a server was asked for {code}"))),
+            code => return Err(Error::failed(format!("a server was asked for {code}"))),
         };
         talker.out.free_buffer(call.buffer).reply(&answer.to_caller(TransactionFlags::empty()));
         talker.flush()?;

@@ -19,11 +19,9 @@ pub mod spam;
 pub mod throughput;
 
 use crate::cli::Carriers;
-use crate::error::Result;
-use crate::stage::Stage;
+use crate::prelude::*;
 use crate::yardstick;
 
-/// A workload with its options.
 pub trait Workload {
     /// What it is called: its subcommand.
     fn name(&self) -> &'static str;
@@ -39,7 +37,7 @@ pub trait Workload {
     /// Everything that these carry.
     fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
         self.add_yardsticks(carriers, stage)?;
-        if carriers.binder() {
+        if carriers.has(Carrier::Binder) {
             self.add_binder(stage)?;
         }
         Ok(())
@@ -48,5 +46,30 @@ pub trait Workload {
     /// Who carries calls if nobody says otherwise.
     fn carriers(&self) -> Carriers {
         Carriers::usual()
+    }
+}
+
+/// A client that sends parcels, and gives each reply back with the next call.
+pub struct Sender {
+    pub talker: Talker,
+    handle: u32,
+    previous: Option<u64>,
+}
+
+impl Sender {
+    /// A client that calls the node behind `handle`.
+    pub fn new(talker: Talker, handle: u32) -> Sender {
+        Sender { talker, handle, previous: None }
+    }
+
+    /// Calls with a parcel and waits for the reply.
+    #[inline]
+    pub fn send(&mut self, parcel: &Parcel, code: u32, flags: TransactionFlags) -> Result<()> {
+        if let Some(buffer) = self.previous.take() {
+            self.talker.out.free_buffer(buffer);
+        }
+        let call = parcel.to_handle(self.handle, code, flags);
+        self.previous = Some(self.talker.call(&call)?.buffer);
+        Ok(())
     }
 }

@@ -5,29 +5,15 @@
 
 use clap::Args;
 
-use binder_sys::BinderTransactionData;
-use binder_sys::Parcel;
-use binder_sys::Return;
-use binder_sys::TransactionFlags;
-
 use super::Workload;
-use crate::caller::Caller;
-use crate::error::Result;
-use crate::order::Setting;
+use crate::prelude::*;
 use crate::registry;
-use crate::result::Label;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::unexpected;
-use crate::talk::Talker;
 
-/// The subcommand.
 pub const NAME: &str = "nested";
 
 /// What the client's own node is registered as.
 const CLIENT: &str = "nested client";
 
-/// How deep.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Calls inside each other.
@@ -41,8 +27,7 @@ impl Workload for Options {
     }
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
-        let seat = stage.seat(0);
-        let server = stage.server("nested server".into(), seat.server, NAME.into(), |mut talker| {
+        let serve = |mut talker: Talker| {
             // The client is there as soon as it has called.
             let call = talker.next_call()?;
             let handle = registry::look_up(&mut talker, CLIENT)?;
@@ -52,16 +37,15 @@ impl Workload for Options {
                 let call = side.talker.next_call()?;
                 side.answer(&call)?;
             }
+        };
+        let (client, server) = stage.pair(("nested {}", 0), NAME, serve, |mut talker, handle| {
+            registry::register(&mut talker, CLIENT, 1)?;
+            Ok(NestedCaller { talker, handle, depth: 0 })
         })?;
-        let client =
-            stage.client("nested client".into(), seat.client, NAME.into(), |mut talker, handle| {
-                registry::register(&mut talker, CLIENT, 1)?;
-                Ok(NestedCaller { talker, handle, depth: 0 })
-            })?;
         for &depth in &self.depth {
-            let mut label = Label::new(NAME, "").with("depth", depth);
-            (label.size, label.batch) = (size_of_val(&depth) as u32, depth);
-            stage.add(Point::new(label).variant(depth).clients(&[client]).servers(&[server]));
+            let label = Label::new(NAME, "").with("depth", depth);
+            let size = size_of_val(&depth) as u32;
+            stage.add(Label { size, batch: depth, ..label }, depth, &[client], &[server]);
         }
         Ok(())
     }
@@ -98,9 +82,7 @@ impl NestedCaller {
         if deeper > 0 {
             self.call_nested(deeper)?;
         }
-        self.talker.out.free_buffer(call.buffer);
-        self.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
-        self.talker.exchange()
+        self.talker.finish(call).exchange()
     }
 }
 

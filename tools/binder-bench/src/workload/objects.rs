@@ -6,26 +6,14 @@
 
 use clap::Args;
 
-use binder_sys::FlatBinderObject;
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
+use super::{Sender, Workload};
+use crate::prelude::*;
 
-use super::Workload;
-use crate::caller::Caller;
-use crate::error::Result;
-use crate::order::Setting;
-use crate::result::Label;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::Talker;
-
-/// The subcommand.
 pub const NAME: &str = "objects";
 
 const TRANSIENT: u32 = 1;
 const HELD: u32 = 2;
 
-/// It has no options of its own.
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 
@@ -35,29 +23,25 @@ impl Workload for Options {
     }
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
-        let seat = stage.seat(0);
-        let server = stage.server("objects server".into(), seat.server, NAME.into(), serve)?;
-        let client = stage.client("objects client".into(), seat.client, NAME.into(), |talker, handle| {
-            Ok(Sender { talker, handle, code: TRANSIENT, parcel: Parcel::new(), previous: None })
+        let (client, server) = stage.pair(("objects {}", 0), NAME, serve, |talker, handle| {
+            let sender = Sender::new(talker, handle);
+            Ok(ObjectSender { sender, code: TRANSIENT, parcel: Parcel::new() })
         })?;
         for (case, code) in [("transient", TRANSIENT), ("held", HELD)] {
-            let mut label = Label::new(NAME, case);
-            label.size = size_of::<FlatBinderObject>() as u32;
-            stage.add(Point::new(label).variant(code).clients(&[client]).servers(&[server]));
+            let size = size_of::<FlatBinderObject>() as u32;
+            stage.add(Label { size, ..Label::new(NAME, case) }, code, &[client], &[server]);
         }
         Ok(())
     }
 }
 
-struct Sender {
-    talker: Talker,
-    handle: u32,
+struct ObjectSender {
+    sender: Sender,
     code: u32,
     parcel: Parcel,
-    previous: Option<u64>,
 }
 
-impl Caller for Sender {
+impl Caller for ObjectSender {
     /// The variant is the code of the call.
     fn set(&mut self, setting: Setting) -> Result<()> {
         self.code = setting.variant;
@@ -69,17 +53,11 @@ impl Caller for Sender {
     }
 
     fn call(&mut self) -> Result<()> {
-        if let Some(buffer) = self.previous.take() {
-            self.talker.out.free_buffer(buffer);
-        }
-        let call = self.parcel.to_handle(self.handle, self.code, TransactionFlags::empty());
-        self.previous = Some(self.talker.call(&call)?.buffer);
-        Ok(())
+        self.sender.send(&self.parcel, self.code, TransactionFlags::empty())
     }
 }
 
 fn serve(mut talker: Talker) -> Result<()> {
-    let nothing = Parcel::new();
     let mut held = None;
     loop {
         let call = talker.next_call()?;
@@ -88,6 +66,6 @@ fn serve(mut talker: Talker) -> Result<()> {
             talker.out.acquire(handle);
             held = Some(handle);
         }
-        talker.out.free_buffer(call.buffer).reply(&nothing.to_caller(TransactionFlags::empty()));
+        talker.finish(&call);
     }
 }

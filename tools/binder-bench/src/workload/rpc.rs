@@ -7,23 +7,10 @@
 
 use clap::Args;
 
-use binder_sys::BinderTransactionData;
-use binder_sys::FlatBinderObject;
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
+use super::{Sender, Workload};
+use crate::exchange::{self, BinderCaller};
+use crate::prelude::*;
 
-use super::Workload;
-use crate::caller::Caller;
-use crate::error::Result;
-use crate::exchange;
-use crate::exchange::BinderCaller;
-use crate::order::Setting;
-use crate::result::Label;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::Talker;
-
-/// The subcommand.
 pub const NAME: &str = "rpc";
 
 /// What libbinder writes before the arguments of a call: strict mode, work source and a magic number, four bytes each,
@@ -42,7 +29,6 @@ const STABILITY: [u8; 4] = 12u32.to_ne_bytes();
 /// Characters of two pages.
 const TWO_PAGES: u32 = 2 * 4096;
 
-/// Which arrays of bytes.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Bytes of the arrays of `throughput/N`.
@@ -79,61 +65,42 @@ impl Workload for Options {
     }
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
-        let (cases, seat) = (self.cases(), stage.seat(0));
+        let cases = self.cases();
         let largest = cases.iter().map(|c| c.request).max().unwrap_or(0);
-        let server = stage.server("rpc server".into(), seat.server, "rpc".into(), move |talker| {
-            exchange::serve(talker.port().clone(), largest, reply_size)
+        let serve = |talker: Talker| exchange::serve(talker.port().clone(), largest, reply_size);
+        let (client, server) = stage.pair(("rpc {}", 0), NAME, serve, |talker, handle| {
+            Ok(BinderCaller::new(talker.port().clone(), handle, largest))
         })?;
-        let client =
-            stage.client("rpc client".into(), seat.client, "rpc".into(), move |talker, handle| {
-                Ok(BinderCaller::new(talker.port().clone(), handle, largest))
-            })?;
-        for case in cases {
-            let mut label = Label::new(NAME, &case.name);
-            label.size = case.request;
-            label.reply = reply_size(case.request.into()) as u32;
-            stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+        for Bytes { name, request: size } in cases {
+            let label = Label { size, reply: reply_size(size.into()) as u32, ..Label::new(NAME, &name) };
+            stage.add(label, 0, &[client], &[server]);
         }
-        let server = stage.server("binder server".into(), seat.server, "rpcBinder".into(), serve_binders)?;
-        let client =
-            stage.client("binder client".into(), seat.client, "rpcBinder".into(), |talker, handle| {
-                Ok(BinderRepeater { talker, handle, next: 1 << 32, parcel: Parcel::new(), previous: None })
+        let (client, server) =
+            stage.pair(("binder {}", 0), "rpcBinder", serve_binders, |talker, handle| {
+                let sender = Sender::new(talker, handle);
+                Ok(BinderRepeater { sender, next: 1 << 32, parcel: Parcel::new() })
             })?;
-        let mut label = Label::new(NAME, "repeatBinder");
-        label.size = TOKEN + 28;
-        label.reply = STATUS + 28;
-        stage.add(Point::new(label).clients(&[client]).servers(&[server]));
+        let label = Label { size: TOKEN + 28, reply: STATUS + 28, ..Label::new(NAME, "repeatBinder") };
+        stage.add(label, 0, &[client], &[server]);
         Ok(())
     }
 }
 
 /// Sends a binder that the driver has not seen before, and gets it back.
 struct BinderRepeater {
-    talker: Talker,
-    handle: u32,
+    sender: Sender,
     next: u64,
     parcel: Parcel,
-    previous: Option<u64>,
 }
 
 impl Caller for BinderRepeater {
-    fn set(&mut self, _setting: Setting) -> Result<()> {
-        Ok(())
-    }
-
     fn call(&mut self) -> Result<()> {
         self.next += 16;
         self.parcel.data.clear();
         self.parcel.offsets.clear();
         let object = FlatBinderObject::binder(self.next, self.next);
         self.parcel.bytes(&[0; TOKEN as usize]).object(&object).bytes(&STABILITY);
-        if let Some(buffer) = self.previous.take() {
-            self.talker.out.free_buffer(buffer);
-        }
-        let call = self.parcel.to_handle(self.handle, 1, TransactionFlags::ACCEPT_FDS);
-        let reply: BinderTransactionData = self.talker.call(&call)?;
-        self.previous = Some(reply.buffer);
-        Ok(())
+        self.sender.send(&self.parcel, 1, TransactionFlags::ACCEPT_FDS)
     }
 }
 

@@ -10,27 +10,17 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 
 use super::Workload;
-use crate::caller::Caller;
 use crate::cli::Carriers;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Answer;
-use crate::order::Setting;
-use crate::result::Label;
-use crate::result::Unit;
-use crate::shared::Page;
-use crate::stage::Point;
-use crate::stage::Stage;
+use crate::prelude::*;
+use crate::shared::Memory;
 
-/// The subcommand.
 pub const NAME: &str = "sharing";
 
-/// There is nothing to choose.
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 
 /// What a side does in a case; the first is 0, the second 1.
-type Step = fn(&Page, usize);
+type Step = fn(&Memory, usize);
 
 /// The cases by their names.
 const CASES: [(&str, Step); 5] = [
@@ -46,7 +36,7 @@ const CASES: [(&str, Step); 5] = [
 ];
 
 /// Reads a word, and writes it.
-fn count_up(page: &Page, line: usize, word: usize) {
+fn count_up(page: &Memory, line: usize, word: usize) {
     let word = page.word(line, word);
     word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
@@ -56,34 +46,31 @@ impl Workload for Options {
         NAME
     }
 
-    fn carriers(&self) -> Carriers {
-        Carriers::binder_alone()
+    fn add_yardsticks(&self, _carriers: &Carriers, _stage: &mut Stage) -> Result<()> {
+        Ok(())
     }
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let seat = stage.seat(0);
         if seat.client == seat.server {
-            return Err(Error::Usage("sharing needs two CPUs, and --placement other".into()));
+            return Err(Kind::Usage.error("sharing needs two CPUs, and --placement other"));
         }
-        let page = Page::new()?;
+        let page = Memory::new(4096)?;
         let theirs = page.again()?;
-        stage.start("second that shares lines".into(), seat.server, |control| {
-            control.answer(&Answer::Ready)?;
+        stage.start("second that shares lines", seat.server, |control| {
+            control.ready()?;
             serve(&theirs)
         })?;
-        let client =
-            stage.caller("first that shares lines".into(), seat.client, || Ok(First { page, case: 0 }))?;
+        let client = stage.caller("first that shares lines", seat.client, || Ok(First { page, case: 0 }))?;
         for (index, (name, _)) in (0..).zip(CASES) {
-            let mut label = Label::new(NAME, name);
-            label.unit = Unit::Operation;
-            stage.add(Point::new(label).variant(index).clients(&[client]));
+            stage.add(Label { unit: Unit::Operation, ..Label::new(NAME, name) }, index, &[client], &[]);
         }
         Ok(())
     }
 }
 
 struct First {
-    page: Page,
+    page: Memory,
     case: u32,
 }
 
@@ -104,7 +91,7 @@ impl Caller for First {
     }
 }
 
-fn serve(page: &Page) -> Result<()> {
+fn serve(page: &Memory) -> Result<()> {
     let turn = page.word(0, 0);
     loop {
         match turn.load(Ordering::Acquire) {

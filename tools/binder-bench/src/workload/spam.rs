@@ -6,25 +6,10 @@
 
 use clap::Args;
 
-use binder_sys::Parcel;
-use binder_sys::Return;
-use binder_sys::TransactionFlags;
-
 use super::Workload;
-use crate::caller::Caller;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Setting;
+use crate::prelude::*;
 use crate::registry;
-use crate::result::Label;
-use crate::result::Unit;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::unexpected;
-use crate::talk::Talker;
 
-/// The subcommand.
 pub const NAME: &str = "spam";
 
 /// Measured calls in a row.
@@ -57,9 +42,8 @@ impl Workload for Options {
                 flooder.fill(outstanding)?;
                 Ok(flooder)
             })?;
-            let mut label = Label::new(NAME, "").with("outstanding", outstanding);
-            (label.batch, label.unit) = (BATCH, Unit::Operation);
-            stage.add(Point::new(label).clients(&[client]));
+            let label = Label::new(NAME, "").with("outstanding", outstanding);
+            stage.add(Label { batch: BATCH, unit: Unit::Operation, ..label }, 0, &[client], &[]);
         }
         Ok(())
     }
@@ -77,12 +61,11 @@ struct Flooder {
 
 impl Flooder {
     fn new(device: &std::path::Path, outstanding: u32) -> Result<Flooder> {
-        let (mut sender, mut receiver) = (Talker::open(device)?, Talker::open(device)?);
+        let (mut sender, mut receiver) = (Talker::open(device, SPACE)?, Talker::open(device, SPACE)?);
         let names = ["filled", "measured"].map(|name| format!("spam {name} {outstanding}"));
         registry::register(&mut receiver, &names[0], 1)?;
         registry::register(&mut receiver, &names[1], 2)?;
-        receiver.out.enter_looper();
-        receiver.flush()?;
+        receiver.enter_looper()?;
         let filled = registry::look_up(&mut sender, &names[0])?;
         let measured = registry::look_up(&mut sender, &names[1])?;
         sender.port().device().enable_spam_detection(1).context("BINDER_ENABLE_ONEWAY_SPAM_DETECTION")?;
@@ -101,7 +84,7 @@ impl Flooder {
         }
         suspected |= self.send()? == Return::OnewaySpamSuspect;
         if !suspected {
-            return Err(Error::Protocol("the driver did not suspect a flood of oneway calls".into()));
+            return Err(Error::failed("the driver did not suspect a flood of oneway calls"));
         }
         // The first of them stays with the receiver and keeps all others waiting behind it.
         self.receiver.next_call()?;
@@ -116,10 +99,6 @@ impl Flooder {
 
 impl Caller for Flooder {
     const PREPARES: bool = true;
-
-    fn set(&mut self, _setting: Setting) -> Result<()> {
-        Ok(())
-    }
 
     fn prepare(&mut self) -> Result<()> {
         for _ in 0..std::mem::take(&mut self.sent) {

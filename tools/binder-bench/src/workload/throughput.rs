@@ -6,25 +6,14 @@
 //!
 //! Payloads that are too large for the space that libbinder maps are sent by one pair with a larger one.
 
-use clap::Args;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 use super::Workload;
 use crate::cli::Carriers;
-use crate::error::Result;
-use crate::exchange;
-use crate::exchange::BinderCaller;
-use crate::result::Carrier;
-use crate::result::Label;
-use crate::stage::Point;
-use crate::stage::Stage;
-use crate::talk::LARGEST_SPACE;
-use crate::talk::SPACE;
-use crate::workers::Worker;
-use crate::yardstick;
-use crate::yardstick::Exchanged;
+use crate::exchange::{self, BinderCaller};
+use crate::prelude::*;
+use crate::yardstick::{self, Exchanged};
 
-/// The subcommand.
 pub const NAME: &str = "throughput";
 
 /// How large a reply is.
@@ -42,10 +31,6 @@ pub struct Options {
     /// Bytes of a request.
     #[arg(long, value_delimiter = ',', default_values_t = USUAL, value_parser = clap::value_parser!(u32).range(0..=131_072))]
     pub sizes: Vec<u32>,
-    /// Bytes of a request of one pair that maps four megabytes, for payloads that the usual space cannot hold; 0 for none
-    /// [default: 1048576, or none with other `--sizes`].
-    #[arg(long, value_delimiter = ',', value_parser = large)]
-    pub large: Option<Vec<u32>>,
     /// Bytes of a reply.
     #[arg(long, value_enum, default_value_t = Reply::Empty)]
     pub reply: Reply,
@@ -57,27 +42,8 @@ pub struct Options {
 /// The payloads of AOSP's table.
 const USUAL: [u32; 3] = [0, 4096, 65536];
 
-impl Options {
-    /// Payloads for the larger space: who names sizes wants no others.
-    pub fn large(&self) -> Vec<u32> {
-        let given = self.large.iter().flatten().copied().filter(|&size| size > 0);
-        match self.large {
-            None if self.sizes == USUAL => vec![1 << 20],
-            _ => given.collect(),
-        }
-    }
-}
-
-/// A page stays free, so that a driver may round up.
-const LARGEST: u32 = LARGEST_SPACE as u32 - 4096;
-
-fn large(text: &str) -> std::result::Result<u32, String> {
-    match text.parse::<u32>() {
-        Ok(size) if size == 0 || (131_073..=LARGEST).contains(&size) => Ok(size),
-        Ok(_) => Err(format!("must be 0, or from 131073 to {LARGEST}")),
-        Err(error) => Err(error.to_string()),
-    }
-}
+/// A request of one pair that maps four megabytes, for the usual space cannot hold it.
+const LARGE: u32 = 1 << 20;
 
 impl Workload for Options {
     fn carriers(&self) -> Carriers {
@@ -105,9 +71,10 @@ impl Options {
         if carrier == Carrier::Seqpacket {
             return Ok(());
         }
-        let large = self.large();
+        // Who names sizes wants no others.
+        let large: &[u32] = if self.sizes == USUAL { &[LARGE] } else { &[] };
         stage.space = LARGEST_SPACE;
-        self.add_pairs(carrier, "binderLarge", (&large, &[1]), stage)?;
+        self.add_pairs(carrier, "binderLarge", (large, &[1]), stage)?;
         stage.space = SPACE;
         Ok(())
     }
@@ -123,41 +90,38 @@ impl Options {
         let Some(&largest) = sizes.iter().max() else { return Ok(()) };
         let most = pairs.iter().copied().max().unwrap_or(1);
         let exchanged = Exchanged { largest, echo: self.reply == Reply::Same };
-        let (clients, servers) = match carrier {
-            Carrier::Binder => start(service, most, exchanged, stage)?,
-            yardstick => yardstick::start(yardstick, most, exchanged, stage)?,
-        };
+        let (mut clients, mut servers) = (Vec::new(), Vec::new());
+        for pair in 0..most {
+            let (client, server) = match carrier {
+                Carrier::Binder => start(&format!("{service}{pair}"), pair, exchanged, stage)?,
+                yardstick => yardstick::start(yardstick, pair, exchanged, stage)?,
+            };
+            clients.push(client);
+            servers.push(server);
+        }
         for &size in sizes {
             for &pairs in pairs {
-                let mut label = Label::new(NAME, "");
-                label.carrier = carrier;
-                label.size = size;
-                label.reply = if exchanged.echo { size } else { 0 };
-                label.pairs = pairs;
+                let reply = if exchanged.echo { size } else { 0 };
                 let taking_part = ..pairs as usize;
-                stage.add(Point::new(label).clients(&clients[taking_part]).servers(&servers[taking_part]));
+                let label = Label { carrier, size, reply, pairs, ..Label::new(NAME, "") };
+                stage.add(label, 0, &clients[taking_part], &servers[taking_part]);
             }
         }
         Ok(())
     }
 }
 
+/// Starts the pair with this number.
 fn start(
     service: &str,
-    pairs: u32,
+    pair: u32,
     Exchanged { largest, echo }: Exchanged,
     stage: &mut Stage,
-) -> Result<(Vec<Worker>, Vec<Worker>)> {
-    let (mut clients, mut servers) = (Vec::new(), Vec::new());
-    for pair in 0..pairs {
-        let name = |role: &str| format!("binder {role} of pair {}", pair + 1);
-        let (seat, service) = (stage.seat(pair), format!("{service}{pair}"));
-        servers.push(stage.server(name("server"), seat.server, service.clone(), move |talker| {
-            exchange::serve(talker.port().clone(), largest, |size| if echo { size } else { 0 })
-        })?);
-        clients.push(stage.client(name("client"), seat.client, service, move |talker, handle| {
-            Ok(BinderCaller::new(talker.port().clone(), handle, largest))
-        })?);
-    }
-    Ok((clients, servers))
+) -> Result<(Worker, Worker)> {
+    let name = format!("binder {{}} of pair {}", pair + 1);
+    let serve =
+        |talker: Talker| exchange::serve(talker.port().clone(), largest, |size| if echo { size } else { 0 });
+    stage.pair((&name, pair), service, serve, |talker, handle| {
+        Ok(BinderCaller::new(talker.port().clone(), handle, largest))
+    })
 }

@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Files passed by `SCM_RIGHTS`: with one byte over a pair of SEQPACKET sockets; who gets them closes them and answers with one byte.
 
-use std::io::IoSlice;
-use std::io::IoSliceMut;
-use std::os::fd::AsRawFd;
-use std::os::fd::OwnedFd;
-use std::os::fd::RawFd;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::cmsg_space;
 use nix::errno::Errno;
-use nix::sys::socket::recvmsg;
-use nix::sys::socket::sendmsg;
-use nix::sys::socket::ControlMessage;
-use nix::sys::socket::ControlMessageOwned;
-use nix::sys::socket::MsgFlags;
-use nix::unistd::close;
-use nix::unistd::read;
-use nix::unistd::write;
+use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
+use nix::unistd::{close, read, write};
 
-use crate::caller::Caller;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Setting;
+use super::stream::gone;
+use crate::prelude::*;
 
 /// More than the kernel lets anyone send at once.
 const MOST: usize = 256;
 
-/// The client.
 pub struct FilesCaller {
     socket: OwnedFd,
     file: std::fs::File,
@@ -68,10 +55,6 @@ impl Caller for FilesCaller {
     }
 }
 
-fn gone() -> Error {
-    Error::PeerDied("the other side of a yardstick died".into())
-}
-
 /// Closes what it gets, for ever.
 pub fn serve(socket: OwnedFd) -> Result<()> {
     let mut room = cmsg_space!([RawFd; MOST]);
@@ -96,15 +79,10 @@ pub fn serve(socket: OwnedFd) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::sys::socket::socketpair;
-    use nix::sys::socket::AddressFamily;
-    use nix::sys::socket::SockFlag;
-    use nix::sys::socket::SockType;
 
     #[test]
     fn files_arrive_are_closed_and_the_end_is_noticed() {
-        let (ours, theirs) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::empty()).unwrap();
+        let (ours, theirs) = super::super::stream::sockets().unwrap();
         let server = std::thread::spawn(move || serve(theirs));
         // The last writer of a pipe is closed when nobody has a copy of it.
         let (reader, writer) = nix::unistd::pipe().unwrap();
@@ -115,6 +93,6 @@ mod tests {
         }
         drop(caller);
         assert_eq!(read(&reader, &mut [0]), Ok(0));
-        assert!(matches!(server.join().unwrap(), Err(Error::PeerDied(_))));
+        assert_eq!(server.join().unwrap().unwrap_err().kind, Kind::PeerDied);
     }
 }

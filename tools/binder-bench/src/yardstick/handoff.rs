@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A payload laid into shared memory, and a bell rung for the other side: a futex or an eventfd.
+//! A payload laid into shared memory, and a futex for each side to wake it by.
 //!
 //! Nobody notices the death of the other side here; the coordinator, which watches all processes, does.
 
-use std::ffi::c_void;
-use std::num::NonZeroUsize;
-use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
-use nix::sys::eventfd::EventFd;
-use nix::sys::mman::mmap_anonymous;
-use nix::sys::mman::munmap;
-use nix::sys::mman::MapFlags;
-use nix::sys::mman::ProtFlags;
-use nix::unistd::read;
-use nix::unistd::write;
 
-use crate::caller::Caller;
-use crate::error::Context;
-use crate::error::Result;
-use crate::order::Setting;
+use crate::prelude::*;
+use crate::shared::Memory;
 
 /// One page for the words, so that the payloads are aligned; the words lie on cache lines of their own.
 const HEAD: usize = 4096;
@@ -39,69 +25,40 @@ enum Side {
     Client = 1,
 }
 
-/// How one side wakes the other.
-#[derive(Debug)]
-pub enum Bells {
-    /// A word for each side, counted up by who rings.
-    Futex,
-    /// A descriptor for each side.
-    Eventfd([OwnedFd; 2]),
-}
-
-impl Bells {
-    /// Futexes, which need nothing but the table.
-    pub fn futex() -> Bells {
-        Bells::Futex
-    }
-
-    /// Two new eventfds.
-    pub fn eventfd() -> Result<Bells> {
-        let new = || EventFd::new().map(OwnedFd::from).context("eventfd");
-        Ok(Bells::Eventfd([new()?, new()?]))
-    }
-}
-
-/// Memory that client and server share, and the bells.
+/// Memory that client and server share.
+///
+/// # Invariants
+/// `memory` has `HEAD` bytes for the words, which are used as atomics alone, and then two parts of `largest` bytes.
 #[derive(Debug)]
 pub struct Table {
-    start: NonNull<c_void>,
-    length: NonZeroUsize,
+    memory: Memory,
     largest: usize,
-    bells: Bells,
 }
-
-// SAFETY: the words are atomics, and who may touch the payloads is settled by the bells, between threads as between
-// processes.
-unsafe impl Sync for Table {}
 
 impl Table {
     /// Room for a request and a reply of so many bytes; to be made before the two sides are forked.
-    pub fn new(largest: u32, bells: Bells) -> Result<Table> {
+    pub fn new(largest: u32) -> Result<Table> {
         let largest = largest as usize;
-        let length = NonZeroUsize::MIN.saturating_add(HEAD + 2 * largest);
-        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: no address is demanded, so no existing memory is replaced.
-        let start = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
-        Ok(Table { start: start.context("shared memory")?, length, largest, bells })
+        Ok(Table { memory: Memory::new(HEAD + 2 * largest)?, largest })
     }
 
-    /// One of the words in the first page: how often each side's bell was rung, then the two sizes.
+    /// One of the words in the first page: how often each side was woken, then the two sizes.
     #[inline(always)]
     fn word(&self, index: usize) -> &AtomicU32 {
         assert!(index < HEAD / LINE);
-        // SAFETY: the word lies in the first page of the mapping, which lives as long as `self`, is aligned as
-        // `LINE` is, starts as zero, and is only ever used as an atomic, by both processes.
-        unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast::<u8>().add(index * LINE).cast()) }
+        // SAFETY: by the assertion the word lies in the first page of the memory, which lives as long as `self` and is only used
+        // as atomics. It is aligned as `LINE` is.
+        unsafe { AtomicU32::from_ptr(self.memory.start().add(index * LINE).cast()) }
     }
 
     /// Copies bytes into the part of the table that this side reads.
     #[inline(always)]
     fn lay(&self, side: Side, bytes: &[u8]) {
         assert!(bytes.len() <= self.largest);
-        // SAFETY: the part has room for `largest` bytes, which the assertion bounds. The other process reads it
-        // only after this side has rung and before it rings itself, so not now.
+        // SAFETY: the part has room for `largest` bytes, which the assertion bounds. The other side reads it
+        // only after this side has woken it and before it wakes this side, so not now.
         unsafe {
-            let part = self.start.as_ptr().cast::<u8>().add(HEAD + side as usize * self.largest);
+            let part = self.memory.start().add(HEAD + side as usize * self.largest);
             part.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
     }
@@ -110,42 +67,30 @@ impl Table {
     #[inline(always)]
     fn take(&self, side: Side, bytes: &mut [u8]) {
         assert!(bytes.len() <= self.largest);
-        // SAFETY: as in `lay`: inside the part, and the other process writes it only while this one waits.
+        // SAFETY: the part has `largest` bytes, which the assertion bounds. The other side writes it only while this one waits.
         unsafe {
-            let part = self.start.as_ptr().cast::<u8>().add(HEAD + side as usize * self.largest);
+            let part = self.memory.start().add(HEAD + side as usize * self.largest);
             part.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len());
         }
     }
 
     #[inline(always)]
-    fn ring(&self, side: Side) -> Result<()> {
-        match &self.bells {
-            Bells::Eventfd(fds) => {
-                write(&fds[side as usize], &1u64.to_ne_bytes()).context("eventfd").map(drop)
-            }
-            Bells::Futex => {
-                self.word(side as usize).fetch_add(1, Ordering::Release);
-                self.futex(side, libc::FUTEX_WAKE, 1).map(drop).context("FUTEX_WAKE")
-            }
-        }
+    fn wake(&self, side: Side) -> Result<()> {
+        self.word(side as usize).fetch_add(1, Ordering::Release);
+        self.futex(side, libc::FUTEX_WAKE, 1).map(drop).context("FUTEX_WAKE")
     }
 
-    /// Waits until this side's bell has been rung once more; `heard` counts the rings.
+    /// Waits until this side has been woken once more; `woken` counts how often it was.
     #[inline(always)]
-    fn wait(&self, side: Side, heard: &mut u32) -> Result<()> {
-        match &self.bells {
-            Bells::Eventfd(fds) => read(&fds[side as usize], &mut [0; 8]).context("eventfd").map(drop),
-            Bells::Futex => {
-                while self.word(side as usize).load(Ordering::Acquire) == *heard {
-                    match self.futex(side, libc::FUTEX_WAIT, *heard) {
-                        Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => {}
-                        Err(errno) => return Err(errno).context("FUTEX_WAIT"),
-                    }
-                }
-                *heard = heard.wrapping_add(1);
-                Ok(())
+    fn wait(&self, side: Side, woken: &mut u32) -> Result<()> {
+        while self.word(side as usize).load(Ordering::Acquire) == *woken {
+            match self.futex(side, libc::FUTEX_WAIT, *woken) {
+                Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => {}
+                Err(errno) => return Err(errno).context("FUTEX_WAIT"),
             }
         }
+        *woken = woken.wrapping_add(1);
+        Ok(())
     }
 
     #[inline(always)]
@@ -159,27 +104,18 @@ impl Table {
     }
 }
 
-impl Drop for Table {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new`, and nothing borrowed from it outlives `self`.
-        let _ = unsafe { munmap(self.start, self.length.get()) };
-    }
-}
-
-/// The client.
 pub struct HandoffCaller<'a> {
     table: &'a Table,
     request: Vec<u8>,
     reply: Vec<u8>,
     size: usize,
-    heard: u32,
+    woken: u32,
 }
 
 impl HandoffCaller<'_> {
-    /// A client at a table.
     pub fn new(table: &Table) -> HandoffCaller<'_> {
         let room = vec![0x5a; table.largest];
-        HandoffCaller { table, request: room.clone(), reply: room, size: 0, heard: 0 }
+        HandoffCaller { table, request: room.clone(), reply: room, size: 0, woken: 0 }
     }
 }
 
@@ -193,8 +129,8 @@ impl Caller for HandoffCaller<'_> {
     #[inline(always)]
     fn call(&mut self) -> Result<()> {
         self.table.lay(Side::Server, &self.request[..self.size]);
-        self.table.ring(Side::Server)?;
-        self.table.wait(Side::Client, &mut self.heard)?;
+        self.table.wake(Side::Server)?;
+        self.table.wait(Side::Client, &mut self.woken)?;
         let size = self.table.word(REPLY).load(Ordering::Relaxed) as usize;
         self.table.take(Side::Client, &mut self.reply[..size]);
         Ok(())
@@ -204,15 +140,15 @@ impl Caller for HandoffCaller<'_> {
 /// Answers each request, for ever: with its own bytes, or with none.
 pub fn serve(table: &Table, echo: bool) -> Result<()> {
     let mut room = vec![0; table.largest];
-    let mut heard = 0;
+    let mut woken = 0;
     loop {
-        table.wait(Side::Server, &mut heard)?;
+        table.wait(Side::Server, &mut woken)?;
         let size = (table.word(REQUEST).load(Ordering::Relaxed) as usize).min(table.largest);
         table.take(Side::Server, &mut room[..size]);
         let reply = if echo { size } else { 0 };
         table.lay(Side::Client, &room[..reply]);
         table.word(REPLY).store(reply as u32, Ordering::Relaxed);
-        table.ring(Side::Client)?;
+        table.wake(Side::Client)?;
     }
 }
 
@@ -221,12 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_bells_carry_every_size_there_and_back() {
-        for (bells, echo) in
-            [(Bells::futex(), true), (Bells::futex(), false), (Bells::eventfd().unwrap(), true)]
-        {
+    fn every_size_is_carried_there_and_back() {
+        for echo in [true, false] {
             // A server serves for ever, so its table has to live as long.
-            let table: &'static Table = Box::leak(Box::new(Table::new(65_536, bells).unwrap()));
+            let table: &'static Table = Box::leak(Box::new(Table::new(65_536).unwrap()));
             std::thread::spawn(move || serve(table, echo));
             let mut caller = HandoffCaller::new(table);
             for size in [0, 1, 4096, 65_536, 0] {

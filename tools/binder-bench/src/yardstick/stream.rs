@@ -7,23 +7,13 @@
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::socketpair;
-use nix::sys::socket::AddressFamily;
-use nix::sys::socket::SockFlag;
-use nix::sys::socket::SockType;
-use nix::unistd::pipe;
-use nix::unistd::read;
-use nix::unistd::write;
+use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
+use nix::unistd::{pipe, read, write};
 
-use crate::caller::Caller;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
-use crate::order::Setting;
+use crate::prelude::*;
 
 const HEADER: usize = 4;
 
-/// One end of a connection.
 #[derive(Debug)]
 pub enum End {
     /// One pipe to read from, one to write to.
@@ -38,17 +28,14 @@ pub enum End {
 }
 
 impl End {
-    /// Two connected pairs of pipe ends.
     pub fn pipes() -> Result<(End, End)> {
         let (ours, to_us) = pipe().context("pipe")?;
         let (theirs, to_them) = pipe().context("pipe")?;
         Ok((End::Pipes { from: ours, to: to_them }, End::Pipes { from: theirs, to: to_us }))
     }
 
-    /// Two connected sockets.
     pub fn seqpacket() -> Result<(End, End)> {
-        let (one, two) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::empty())
-            .context("SOCK_SEQPACKET socket pair")?;
+        let (one, two) = sockets()?;
         Ok((End::Socket(one), End::Socket(two)))
     }
 
@@ -56,7 +43,7 @@ impl End {
     fn read(&self, room: &mut [u8]) -> Result<usize> {
         let (End::Pipes { from: fd, .. } | End::Socket(fd)) = self;
         match read(fd, room) {
-            Ok(0) => Err(Error::PeerDied("the other side of a yardstick died".into())),
+            Ok(0) => Err(gone()),
             result => result.context("read of a yardstick"),
         }
     }
@@ -81,9 +68,7 @@ impl End {
         let mut done = 0;
         while done < bytes.len() {
             done += match write(fd, &bytes[done..]) {
-                Err(Errno::EPIPE | Errno::ECONNRESET) => {
-                    return Err(Error::PeerDied("the other side of a yardstick died".into()))
-                }
+                Err(Errno::EPIPE | Errno::ECONNRESET) => return Err(gone()),
                 result => result.context("write of a yardstick")?,
             };
         }
@@ -91,7 +76,17 @@ impl End {
     }
 }
 
-/// The client.
+/// Two connected sockets that keep messages apart.
+pub fn sockets() -> Result<(OwnedFd, OwnedFd)> {
+    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::empty())
+        .context("SOCK_SEQPACKET sockets")
+}
+
+/// The failure of a side whose other side has closed its end.
+pub fn gone() -> Error {
+    Kind::PeerDied.error("the other side of a yardstick died")
+}
+
 pub struct StreamCaller {
     end: End,
     request: Vec<u8>,
@@ -124,7 +119,7 @@ impl Caller for StreamCaller {
 }
 
 /// Answers each request, for ever: with itself, or with one byte.
-pub fn serve(end: End, largest: u32, echo: bool) -> Result<()> {
+pub fn serve(end: &End, largest: u32, echo: bool) -> Result<()> {
     let mut room = vec![0; (largest as usize).max(HEADER)];
     loop {
         let length = end.receive(&mut room)?;
@@ -141,7 +136,7 @@ mod tests {
         const LARGEST: u32 = 131_072;
         for (make, echo) in [(End::pipes as fn() -> _, true), (End::pipes, false), (End::seqpacket, true)] {
             let (ours, theirs) = make().unwrap();
-            let server = std::thread::spawn(move || serve(theirs, LARGEST, echo));
+            let server = std::thread::spawn(move || serve(&theirs, LARGEST, echo));
             let mut caller = StreamCaller::new(ours, LARGEST);
             for size in [0, 1, 4, 5, 4096, 65_536, LARGEST, 0] {
                 caller.set(Setting { size, variant: 0 }).unwrap();
@@ -150,7 +145,7 @@ mod tests {
                 }
             }
             drop(caller);
-            assert!(matches!(server.join().unwrap(), Err(Error::PeerDied(_))));
+            assert_eq!(server.join().unwrap().unwrap_err().kind, Kind::PeerDied);
         }
     }
 }

@@ -1,110 +1,118 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Whether driver, mounts and devices are there, and devices can be opened.
+//! Whether driver, mounts, devices and log files are there and can be used.
 
-use crate::checks::finding::Finding;
-use crate::checks::finding::State;
-use crate::driver::Driver;
-use crate::error::Result;
-use crate::instances;
-use crate::instances::Device;
-use crate::instances::Instance;
-use crate::words;
+use crate::checks::seen::{Answer, Finding, Seen};
+use crate::driver::{self, Driver};
+use crate::error::{Error, Kind};
+use crate::instances::{self, Device};
+use crate::output::count;
+
+/// What to do where rights are missing and nothing else is known.
+const AS_ROOT: &str = "look at it as root";
 
 /// Whether the kernel has a driver.
-pub fn driver(driver: Option<&Driver>) -> State {
+pub fn driver(driver: Option<&Driver>) -> Answer {
     match driver {
-        Some(driver) => State::of(Vec::new(), format!("{} ({})", driver.kind.name(), driver.evidence)),
-        None => State::of(
-            vec![Finding {
-                message: "the kernel has no Binder driver".into(),
-                next_step: "load one: modprobe binder_rust, or modprobe binder_linux".into(),
-                ..Default::default()
-            }],
-            "",
-        ),
+        Some(driver) => Ok((Vec::new(), format!("{} ({})", driver.kind.name(), driver.evidence))),
+        None => Ok((vec![Finding::new(driver::NONE, driver::LOAD)], String::new())),
     }
 }
 
 /// Whether there is an instance of binderfs.
-pub fn mounted(instances: &[Instance]) -> State {
+pub fn mounted(seen: &Seen) -> Answer {
     let places: Vec<String> =
-        instances.iter().map(|instance| instance.directory.display().to_string()).collect();
-    let missing = Finding {
-        message: "no binderfs is mounted".into(),
-        next_step: format!("as root: binderctl mount {}", instances::USUAL),
-        ..Default::default()
-    };
-    State::of(places.is_empty().then_some(missing).into_iter().collect(), places.join(", "))
+        seen.instances.iter().map(|(instance, _)| instance.directory.display().to_string()).collect();
+    let next = format!("as root: binderctl mount {}", instances::USUAL);
+    let missing = places.is_empty().then(|| Finding::new("no binderfs is mounted", next));
+    Ok((missing.into_iter().collect(), places.join(", ")))
 }
 
 /// Whether each device can be opened by others than its owner: the driver makes them for their owner alone.
-pub fn modes(places: &[(&Instance, Result<Vec<Device>>)], wanted: Option<&str>) -> State {
+pub fn modes(seen: &Seen) -> Answer {
     let mut findings = Vec::new();
-    let mut count = 0;
-    for (instance, devices) in places {
-        let devices = match devices {
-            Ok(devices) => devices,
-            Err(error) => {
-                findings.push(Finding {
-                    message: error.message.clone(),
-                    next_step: "look at it as root".into(),
-                    ..Default::default()
-                });
-                continue;
+    let mut looked_at = 0;
+    for (instance, devices) in &seen.instances {
+        match devices {
+            Ok(devices) => {
+                looked_at += devices.len();
+                findings.extend(closed(&instance.directory.display().to_string(), devices));
             }
-        };
-        let devices: Vec<&Device> =
-            devices.iter().filter(|device| wanted.is_none_or(|name| name == device.name)).collect();
-        count += devices.len();
-        findings.extend(closed(instance, &devices));
+            Err(error) => findings.push(Finding::new(&error.message, AS_ROOT)),
+        }
     }
-    match count {
-        0 if findings.is_empty() => State::Skipped { why: "there are no devices".into() },
-        count => State::of(findings, words::count(count, "device")),
+    match looked_at {
+        0 if findings.is_empty() => Err("there are no devices".into()),
+        _ => Ok((findings, count(looked_at, "device"))),
     }
 }
 
 /// The devices that neither their group nor others may both read and write, though they are root's.
-fn closed(instance: &Instance, devices: &[&Device]) -> Option<Finding> {
-    let is_closed = |device: &&&Device| {
+fn closed(place: &str, devices: &[Device]) -> Option<Finding> {
+    let is_closed = |device: &&Device| {
         let mode = u32::from_str_radix(&device.mode, 8).unwrap_or(0);
         device.uid == 0 && mode & 0o060 != 0o060 && mode & 0o006 != 0o006
     };
     let names: Vec<&str> = devices.iter().filter(is_closed).map(|device| device.name.as_str()).collect();
-    let place = instance.directory.display();
-    (!names.is_empty()).then(|| Finding {
-        message: format!("in {place} only root may open {}", names.join(", ")),
-        next_step: format!(
-            "if others are to use them: binderctl --binderfs {place} chmod 0666 {}",
-            names.join(" ")
-        ),
-        ..Default::default()
-    })
+    let next =
+        format!("if others are to use them: binderctl --binderfs {place} chmod 0666 {}", names.join(" "));
+    let message = format!("in {place} only root may open {}", names.join(", "));
+    (!names.is_empty()).then(|| Finding::new(message, next))
+}
+
+/// Whether all log files that are needed are there and every line is understood. What a driver does not have is no fault of
+/// the machine.
+pub fn readable(seen: &Seen) -> Answer {
+    let logs = match &seen.logs {
+        Ok(logs) => logs,
+        Err(error) if seen.driver.is_none() => return Err(error.message.clone()),
+        Err(error) => return Ok((vec![missing(error)], String::new())),
+    };
+    let files = [
+        ("state", seen.state.as_ref().map(|state| state.unknown.len())),
+        ("stats", seen.stats.as_ref().map(|stats| stats.unknown.len())),
+        ("transaction_log", seen.log.as_ref().map(|log| log.unknown.len())),
+    ];
+    let mut findings = Vec::new();
+    let mut note = format!("in {}", logs.directory.display());
+    for (name, unknown) in files {
+        match unknown {
+            Ok(0) => {}
+            Ok(lines) => findings.push(Finding::new(
+                format!("of {name} {} cannot be understood, and will be left out", count(lines, "line")),
+                "is the name of a device strange? Else a newer binderctl may understand more",
+            )),
+            Err(error) if error.kind == Kind::NotOffered => {
+                note += &format!("; the driver does not offer {name}");
+            }
+            Err(error) => findings.push(missing(error)),
+        }
+    }
+    Ok((findings, note))
+}
+
+fn missing(error: &Error) -> Finding {
+    Finding::new(&error.message, error.hint.as_deref().unwrap_or(AS_ROOT))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
-
-    fn finding(mode: &str, uid: u32) -> Option<Finding> {
-        let directory = PathBuf::from("/b");
-        let filesystem = "0:1".to_owned();
-        let instance = Instance { directory, max: None, logs: false, read_only: false, filesystem };
-        let (name, path, mode) = ("x".to_owned(), PathBuf::from("/b/x"), mode.to_owned());
-        closed(&instance, &[&Device { name, path, major: 1, minor: 2, mode, uid, gid: 0 }])
-    }
 
     #[test]
     fn a_device_for_root_alone_is_found() {
-        assert!(finding("0600", 0).unwrap().next_step.ends_with("--binderfs /b chmod 0666 x"));
-        assert!(finding("0644", 0).is_some());
-        assert_eq!((finding("0660", 0), finding("0606", 0), finding("0600", 1000)), (None, None, None));
+        let closed = |mode: &str, uid| {
+            let (name, path, mode) = ("x".to_owned(), "/b/x".into(), mode.to_owned());
+            super::closed("/b", &[Device { name, path, major: 1, minor: 2, mode, uid, gid: 0 }])
+        };
+        assert!(closed("0600", 0).unwrap().next_step.ends_with("--binderfs /b chmod 0666 x"));
+        assert!(closed("0644", 0).is_some());
+        assert_eq!((closed("0660", 0), closed("0606", 0), closed("0600", 1000)), (None, None, None));
     }
 
     #[test]
-    fn nothing_mounted_is_found() {
-        assert_eq!(mounted(&[]).findings().len(), 1);
-        assert_eq!(driver(None).findings().len(), 1);
+    fn what_is_missing_comes_with_its_next_step() {
+        let finding = missing(&Error::new(Kind::NotThere, "no logs").hint("mount some"));
+        assert_eq!((finding.message.as_str(), finding.next_step.as_str()), ("no logs", "mount some"));
+        assert_eq!(driver(None).unwrap().0.len(), 1);
     }
 }

@@ -4,21 +4,13 @@
 use clap::Args;
 use serde::Serialize;
 
-use crate::checks;
-use crate::checks::finding::Check;
-use crate::checks::finding::State;
-use crate::checks::Limits;
-use crate::driver;
+use crate::checks::seen::{Finding, Limits, Seen};
+use crate::checks::CHECKS;
 use crate::driver::Driver;
-use crate::error::Outcome;
 use crate::error::Result;
 use crate::options::Options;
-use crate::output::Output;
-use crate::output::Page;
-use crate::output::Report;
-use crate::output::Span;
-use crate::output::Style;
-use crate::words;
+use crate::output::{count, Output, Page, Report, Span, Style};
+use crate::tasks::Names;
 
 /// From when on something counts as wrong.
 #[derive(Args, Clone, Debug)]
@@ -34,24 +26,48 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Diagnosis {
     driver: Option<Driver>,
-    checks: Vec<Check>,
+    checks: Vec<Checked>,
 }
 
-/// Makes all checks.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<Outcome> {
-    let driver = driver::detect();
+#[derive(Serialize)]
+struct Checked {
+    name: &'static str,
+    #[serde(flatten)]
+    state: State,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum State {
+    Good { note: String },
+    Skipped { why: String },
+    Found { findings: Vec<Finding> },
+}
+
+/// Makes all checks, and returns whether one has found something.
+pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<bool> {
     let limits = Limits { waiting_ms: arguments.waiting, free_percent: arguments.free };
-    let checks = checks::all(driver.as_ref(), options, limits)?;
-    let found = checks.iter().any(|check| matches!(check.state, State::Found { .. }));
-    output.print(&Diagnosis { driver, checks })?;
-    Ok(Outcome::of(found))
+    let seen = Seen::now(options, limits)?;
+    let mut names = Names::new();
+    let checks = CHECKS.map(|(name, check)| {
+        let state = match check(&seen, &mut names) {
+            Ok((findings, note)) if findings.is_empty() => State::Good { note },
+            Ok((findings, _)) => State::Found { findings },
+            Err(why) => State::Skipped { why },
+        };
+        Checked { name, state }
+    });
+    let diagnosis = Diagnosis { driver: seen.driver, checks: checks.into() };
+    output.print(&diagnosis)?;
+    Ok(diagnosis.checks.iter().any(|check| matches!(check.state, State::Found { .. })))
 }
 
 impl Report for Diagnosis {
     const SCHEMA: &'static str = "binderctl.doctor/1";
 
     fn show(&self, page: &mut Page) {
-        for Check { name, state } in &self.checks {
+        let (mut found, mut skipped) = (0, 0);
+        for Checked { name, state } in &self.checks {
             let (style, word, note) = match state {
                 State::Good { note } => (Style::Good, "good   ", note.as_str()),
                 State::Skipped { why } => (Style::Dim, "skipped", why.as_str()),
@@ -59,19 +75,16 @@ impl Report for Diagnosis {
             };
             let separator = if note.is_empty() { "" } else { ": " };
             page.line([Span::new(style, word), format!("  {name}{separator}{note}").into()]);
+            skipped += usize::from(matches!(state, State::Skipped { .. }));
             let State::Found { findings } = state else { continue };
+            found += findings.len();
             for finding in findings {
                 page.line(["         ".into(), Span::new(Style::Warning, &finding.message)]);
                 page.say(format!("         next: {}", finding.next_step));
             }
         }
-        let found: usize = self.checks.iter().map(|check| check.state.findings().len()).sum();
-        let skipped = self.checks.iter().filter(|check| matches!(check.state, State::Skipped { .. })).count();
         page.gap();
-        page.say(format!(
-            "{}, {}, {skipped} skipped",
-            words::count(self.checks.len(), "check"),
-            words::count(found, "finding")
-        ));
+        let (checks, findings) = (count(self.checks.len(), "check"), count(found, "finding"));
+        page.say(format!("{checks}, {findings}, {skipped} skipped"));
     }
 }

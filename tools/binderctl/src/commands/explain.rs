@@ -4,25 +4,18 @@
 //! The error that a thread can ask for (`BINDER_GET_EXTENDED_ERROR`) is its own alone, so this looks into what the
 //! driver tells everybody: its log of failed transactions, its reports over netlink, its messages.
 
-use binder_logs::LogEntry;
+use binder_logs::{LogEntry, Task};
+use binder_sys::TransactionFlags;
 use clap::Args;
 use serde::Serialize;
 
 use crate::causes;
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Outcome;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::kernel_log;
 use crate::logs::Logs;
-use crate::netlink;
-use crate::netlink::Reports;
+use crate::netlink::{self, Reports};
 use crate::options::Options;
-use crate::output::Output;
-use crate::output::Page;
-use crate::output::Report;
-use crate::output::Span;
-use crate::output::Style;
+use crate::output::{Output, Page, Report, Span, Style};
 use crate::tasks::Names;
 
 /// What to explain.
@@ -93,11 +86,11 @@ struct Explanation {
 }
 
 /// Explains what has failed, or what fails from now on.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<Outcome> {
+pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<bool> {
     let pid = match arguments.subject {
         Some(Subject::Code(code, errno)) => {
             output.print(&Meaning::of(code, Some(errno)))?;
-            return Ok(Outcome::Fine);
+            return Ok(false);
         }
         Some(Subject::Process(pid)) => Some(pid),
         None => None,
@@ -106,7 +99,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<O
         return follow(pid, arguments.count.unwrap_or(u64::MAX), options, output);
     }
     let explanation = past(pid, options)?;
-    let found = Outcome::of(!explanation.failures.is_empty() || !explanation.messages.is_empty());
+    let found = !explanation.failures.is_empty() || !explanation.messages.is_empty();
     output.print(&explanation)?;
     Ok(found)
 }
@@ -120,7 +113,7 @@ fn past(pid: Option<i32>, options: &Options) -> Result<Explanation> {
     let messages = pid.map_or(Ok(Vec::new()), kernel_log::about).map_err(&mut take).unwrap_or_default();
     let is_wanted = |entry: &LogEntry| {
         let by_pid = pid.is_none_or(|pid| [entry.from.process, entry.to.process].contains(&pid));
-        by_pid && options.device_name().is_none_or(|name| name == entry.context)
+        by_pid && options.wants(&entry.context)
     };
     let failures: Vec<Failure> = entries
         .iter()
@@ -142,7 +135,7 @@ fn past(pid: Option<i32>, options: &Options) -> Result<Explanation> {
     }
 }
 
-fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Result<Outcome> {
+fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Result<bool> {
     let mut reports = Reports::subscribe()?;
     let logs = Logs::find(options).ok();
     let mut names = Names::new();
@@ -150,7 +143,7 @@ fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Re
     while seen < count {
         let report = reports.next()?;
         let by_pid = pid.is_none_or(|pid| [report.from_pid, report.to_pid].contains(&pid));
-        if by_pid && options.device_name().is_none_or(|name| name == report.context) {
+        if by_pid && options.wants(&report.context) {
             // The report does not have the errno; the log has, if it is not overwritten yet.
             let entries = logs.as_ref().and_then(|logs| logs.failed_transaction_log().ok());
             let entry = entries.iter().flat_map(|log| &log.entries).rfind(|entry| is_same(entry, &report));
@@ -158,7 +151,7 @@ fn follow(pid: Option<i32>, count: u64, options: &Options, output: Output) -> Re
             seen += 1;
         }
     }
-    Ok(Outcome::of(seen > 0))
+    Ok(seen > 0)
 }
 
 fn is_same(entry: &LogEntry, report: &netlink::Report) -> bool {
@@ -169,61 +162,73 @@ fn is_same(entry: &LogEntry, report: &netlink::Report) -> bool {
 }
 
 impl Failure {
-    fn logged(entry: &LogEntry, names: &mut Names) -> Self {
-        let kind = match entry.kind {
-            binder_logs::Kind::Call => "call",
-            binder_logs::Kind::Async => "oneway call",
-            binder_logs::Kind::Reply => "reply",
-        };
+    fn new(
+        source: &'static str,
+        context: &str,
+        from: Task,
+        to: Task,
+        meaning: Meaning,
+        names: &mut Names,
+    ) -> Self {
         Self {
-            source: "failed_transaction_log",
-            transaction: Some(entry.id),
-            kind,
-            context: entry.context.clone(),
-            from_pid: entry.from.process,
-            from_tid: entry.from.thread,
-            to_pid: entry.to.process,
-            to_tid: entry.to.thread,
-            handle: (entry.kind != binder_logs::Kind::Reply).then_some(entry.handle),
+            source,
+            transaction: None,
+            kind: "call",
+            context: context.to_owned(),
+            from_pid: from.process,
+            from_tid: from.thread,
+            to_pid: to.process,
+            to_tid: to.thread,
+            handle: None,
             code: None,
+            data_size: 0,
+            meaning,
+            who: who(names, from, to),
+        }
+    }
+
+    fn logged(entry: &LogEntry, names: &mut Names) -> Self {
+        let meaning = Meaning::of(entry.return_error, Some(entry.errno));
+        Self {
+            transaction: Some(entry.id),
+            kind: match entry.kind {
+                binder_logs::Kind::Call => "call",
+                binder_logs::Kind::Async => "oneway call",
+                binder_logs::Kind::Reply => "reply",
+            },
+            handle: (entry.kind != binder_logs::Kind::Reply).then_some(entry.handle),
             data_size: entry.data_size,
-            meaning: Meaning::of(entry.return_error, Some(entry.errno)),
-            who: who(names, (entry.from.process, entry.from.thread), (entry.to.process, entry.to.thread)),
+            ..Self::new("failed_transaction_log", &entry.context, entry.from, entry.to, meaning, names)
         }
     }
 
     fn reported(report: &netlink::Report, entry: Option<&LogEntry>, names: &mut Names) -> Self {
-        let is_oneway = binder_sys::TransactionFlags::from_bits_retain(report.flags)
-            .contains(binder_sys::TransactionFlags::ONE_WAY);
+        let is_oneway = TransactionFlags::from_bits_retain(report.flags).contains(TransactionFlags::ONE_WAY);
+        let from = Task { process: report.from_pid, thread: report.from_tid };
+        let to = Task { process: report.to_pid, thread: report.to_tid };
+        let meaning = Meaning::of(report.error, entry.map(|entry| entry.errno));
         Self {
-            source: "netlink",
             transaction: entry.map(|entry| entry.id),
             kind: match (report.is_reply, is_oneway) {
                 (true, _) => "reply",
                 (_, true) => "oneway call",
                 _ => "call",
             },
-            context: report.context.clone(),
-            from_pid: report.from_pid,
-            from_tid: report.from_tid,
-            to_pid: report.to_pid,
-            to_tid: report.to_tid,
             handle: entry.filter(|_| !report.is_reply).map(|entry| entry.handle),
             code: Some(report.code),
             data_size: report.data_size.into(),
-            meaning: Meaning::of(report.error, entry.map(|entry| entry.errno)),
-            who: who(names, (report.from_pid, report.from_tid), (report.to_pid, report.to_tid)),
+            ..Self::new("netlink", &report.context, from, to, meaning, names)
         }
     }
 }
 
-fn who(names: &mut Names, from: (i32, i32), to: (i32, i32)) -> String {
-    let target = match to {
+fn who(names: &mut Names, from: Task, to: Task) -> String {
+    let target = match (to.process, to.thread) {
         (0, _) => "nobody".to_owned(),
         (pid, 0) => names.of_process(pid),
         (pid, tid) => names.of_thread(pid, tid),
     };
-    format!("from {} to {target}", names.of_thread(from.0, from.1))
+    format!("from {} to {target}", names.of_thread(from.process, from.thread))
 }
 
 impl Meaning {
@@ -297,9 +302,7 @@ impl Report for Explanation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binder_logs::Log;
-    use binder_logs::Mode;
-    use binder_logs::TransactionLog;
+    use binder_logs::{Log, Mode, TransactionLog};
 
     #[test]
     fn a_subject_is_a_process_or_what_a_driver_has_printed() {

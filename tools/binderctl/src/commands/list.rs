@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl list`: the driver, the mounted instances of binderfs and their devices.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 
-use binder_logs::State;
+use binder_logs::{Node, State};
+use nix::sys::stat::{major, minor};
 use serde::Serialize;
 
-use crate::accounts;
-use crate::driver;
-use crate::driver::Driver;
-use crate::error::Outcome;
+use crate::commands::devices::owner_name;
+use crate::driver::{self, Driver};
 use crate::error::Result;
-use crate::instances;
-use crate::instances::Device;
-use crate::instances::Instance;
+use crate::instances::{self, Device, Instance};
 use crate::logs::Logs;
-use crate::managers;
 use crate::options::Options;
-use crate::output::Output;
-use crate::output::Page;
-use crate::output::Report;
-use crate::output::Span;
-use crate::output::Style;
+use crate::output::{Output, Page, Report, Span, Style};
 use crate::tasks::Names;
 
 #[derive(Serialize)]
@@ -33,10 +27,8 @@ struct Listing {
 /// An instance and what is in it, or why that cannot be read.
 #[derive(Serialize)]
 struct Place {
-    directory: PathBuf,
-    max: Option<u32>,
-    logs: bool,
-    read_only: bool,
+    #[serde(flatten)]
+    instance: Instance,
     error: Option<String>,
     devices: Vec<Entry>,
 }
@@ -50,28 +42,22 @@ struct Entry {
 }
 
 /// Lists all instances, or the one asked for.
-pub fn run(options: &Options, output: Output) -> Result<Outcome> {
-    let all = match options.binderfs {
-        Some(_) => vec![instances::chosen(options)?],
-        None => instances::mounted()?,
-    };
-    let wanted = options.device_name();
-    // Who may not read the logs is not told who the managers are.
+pub fn run(options: &Options, output: Output) -> Result<()> {
+    // The managers are known to those who may read the logs.
     let state = Logs::find(options).and_then(|logs| logs.state()).ok();
-    let instances = all.iter().map(|instance| place(instance, wanted, state.as_ref())).collect();
-    output.print(&Listing { driver: driver::detect(), instances })?;
-    Ok(Outcome::Fine)
+    let all = instances::wanted(options)?;
+    let instances = all.into_iter().map(|instance| place(instance, options, state.as_ref())).collect();
+    output.print(&Listing { driver: driver::detect(), instances })
 }
 
-fn place(instance: &Instance, wanted: Option<&str>, state: Option<&State>) -> Place {
+fn place(instance: Instance, options: &Options, state: Option<&State>) -> Place {
     let (mut devices, error) = match instance.devices() {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error.message)),
     };
-    devices.retain(|device| wanted.is_none_or(|name| name == device.name));
-    let Instance { directory, max, logs, read_only, .. } = instance.clone();
-    let entry = |device| Entry { managers: state.map(|state| managers::of(&device, state)), device };
-    Place { directory, max, logs, read_only, error, devices: devices.into_iter().map(entry).collect() }
+    devices.retain(|device| options.wants(&device.name));
+    let entry = |device| Entry { managers: state.map(|state| managers(&device, state)), device };
+    Place { instance, error, devices: devices.into_iter().map(entry).collect() }
 }
 
 impl Report for Listing {
@@ -100,13 +86,13 @@ impl Report for Listing {
 
 impl Place {
     fn show(&self, page: &mut Page) {
-        let max = self.max.map(|max| format!("at most {max} devices"));
-        let logs = self.logs.then(|| "with log files".to_owned());
-        let read_only = self.read_only.then(|| "read-only".to_owned());
+        let max = self.instance.max.map(|max| format!("at most {max} devices"));
+        let logs = self.instance.logs.then(|| "with log files".to_owned());
+        let read_only = self.instance.read_only.then(|| "read-only".to_owned());
         let notes: Vec<String> = [max, logs, read_only].into_iter().flatten().collect();
         page.gap();
         page.line([
-            Span::new(Style::Strong, self.directory.display().to_string()),
+            Span::new(Style::Strong, self.instance.directory.display().to_string()),
             Span::new(Style::Dim, format!("  {}", notes.join(", "))),
         ]);
         if let Some(error) = &self.error {
@@ -126,13 +112,72 @@ fn row(entry: &Entry, names: &mut Names) -> [Span; 5] {
         Some([]) => "-".to_owned(),
         Some(some) => some.iter().map(|&pid| names.of_process(pid)).collect::<Vec<_>>().join(" or "),
     };
-    let owner =
-        format!("{}:{}", accounts::Kind::User.name(device.uid), accounts::Kind::Group.name(device.gid));
     [
         device.name.as_str().into(),
         format!("{}:{}", device.major, device.minor).into(),
         device.mode.as_str().into(),
-        owner.into(),
+        owner_name(device).into(),
         managers.into(),
     ]
+}
+
+/// The context managers of a device. Logs do not name them. But handle 0 is always a handle on the manager's node; and a
+/// manager mostly makes that node of nothing, while other nodes have an address.
+///
+/// More than one if other instances have a device of that name, and it cannot be told which
+/// process uses which of them.
+fn managers(device: &Device, state: &State) -> Vec<i32> {
+    let mut found = candidates(&device.name, state);
+    if found.len() > 1 {
+        found.retain(|&pid| opens(pid, device) != Some(false));
+    }
+    found.into_iter().collect()
+}
+
+fn candidates(name: &str, state: &State) -> BTreeSet<i32> {
+    let processes = || state.processes.iter().filter(|process| process.context == name);
+    let called: BTreeSet<i64> = processes()
+        .flat_map(|process| &process.references)
+        .filter(|reference| reference.handle == 0)
+        .map(|reference| reference.node)
+        .collect();
+    let is_manager = |node: &Node| called.contains(&node.id) || node.ptr.is_null() && node.cookie.is_null();
+    processes().filter(|process| process.nodes.iter().any(is_manager)).map(|process| process.pid).collect()
+}
+
+/// Whether a process has a device open; nothing if its files cannot be seen.
+fn opens(pid: i32, device: &Device) -> Option<bool> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let number = |file: fs::DirEntry| fs::metadata(file.path()).map(|metadata| metadata.rdev()).ok();
+    let numbers = (device.major, device.minor);
+    Some(files.flatten().filter_map(number).any(|rdev| (major(rdev), minor(rdev)) == numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use binder_logs::{Log, Mode};
+
+    #[test]
+    fn the_manager_is_who_owns_what_handle_0_is_of() {
+        let text = "binder state:
+proc 10
+context binder
+  ref 4: desc 0 node 3 s 1 w 1 d 0000000000000000
+  ref 5: desc 1 node 6 s 1 w 1 d 0000000000000000
+proc 20
+context binder
+  node 3: u0000000000000001 c0000000000000002 hs 1 hw 1 ls 1 lw 0 is 1 iw 1 tr 0 proc 10
+proc 30
+context binder
+  node 6: u0000000000000001 c0000000000000002 hs 1 hw 1 ls 1 lw 0 is 1 iw 1 tr 0 proc 10
+proc 40
+context hwbinder
+  node 7: u0000000000000000 c0000000000000000 hs 1 hw 1 ls 1 lw 0 is 1 iw 1 tr 0
+";
+        let state = State::parse("state", text.as_bytes(), Mode::Strict).unwrap();
+        assert_eq!(candidates("binder", &state), BTreeSet::from([20]));
+        assert_eq!(candidates("hwbinder", &state), BTreeSet::from([40]));
+        assert_eq!(candidates("vndbinder", &state), BTreeSet::new());
+    }
 }

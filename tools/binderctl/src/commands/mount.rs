@@ -2,28 +2,18 @@
 //! `binderctl mount`: a new instance of binderfs.
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use binder_sys::mounting::Mounting;
-use binder_sys::mounting::Refusal;
+use binder_sys::mounting::{Mounting, Refusal};
 use binder_sys::Errno;
 use clap::Args;
 use serde::Serialize;
 
-use crate::commands::add;
-use crate::commands::chmod;
-use crate::commands::chown;
-use crate::driver;
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Outcome;
-use crate::error::Result;
-use crate::instances;
+use crate::commands::devices;
+use crate::error::{Error, Kind, Result};
 use crate::instances::Device;
-use crate::output::Output;
-use crate::output::Page;
-use crate::output::Report;
+use crate::output::{Output, Page, Report};
+use crate::{driver, instances};
 
 /// The most devices that binderfs can count.
 const MOST: i64 = 1 << 20;
@@ -41,24 +31,24 @@ pub struct Arguments {
     #[arg(long)]
     logs: bool,
     /// Permissions of its devices, in octal: 0666 lets everybody use them. Rust Binder only, as are the following.
-    #[arg(long, value_parser = chmod::mode)]
+    #[arg(long, value_parser = devices::mode)]
     mode: Option<u32>,
     /// Permissions of binder-control, with which devices are added.
-    #[arg(long, value_name = "MODE", value_parser = chmod::mode)]
+    #[arg(long, value_name = "MODE", value_parser = devices::mode)]
     control_mode: Option<u32>,
     /// Who owns its devices, binder-control and the directory, as for `chown`.
-    #[arg(long, value_name = "USER[:GROUP]", value_parser = chown::owner)]
-    owner: Option<chown::Owner>,
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = devices::owner)]
+    owner: Option<devices::Owner>,
     /// The devices that it starts with, instead of those that the driver's parameter says.
-    #[arg(long, value_name = "NAME,...", value_parser = devices)]
+    #[arg(long, value_name = "NAME,...", value_parser = names)]
     devices: Option<String>,
 }
 
 /// Reads names with commas between them, as the mount option has them: with colons.
-fn devices(text: &str) -> std::result::Result<String, String> {
+fn names(text: &str) -> std::result::Result<String, String> {
     let names: Vec<_> = text.split(',').filter(|_| !text.is_empty()).collect();
     for name in &names {
-        add::check_name(name).map_err(|error| error.message)?;
+        devices::check_name(name).map_err(|error| error.message)?;
         if name.contains(':') {
             return Err(format!("{name} has a colon: `binderctl add` adds such a device"));
         }
@@ -69,7 +59,7 @@ fn devices(text: &str) -> std::result::Result<String, String> {
 impl Arguments {
     /// The mount options, by name.
     fn options(&self) -> Vec<(&'static str, String)> {
-        let owner = self.owner.unwrap_or(chown::Owner { user: None, group: None });
+        let owner = self.owner.unwrap_or(devices::Owner::default());
         let octal = |mode: Option<u32>| mode.map(|mode| format!("{mode:o}"));
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let all = [
@@ -93,7 +83,7 @@ struct Mounted {
 }
 
 /// Mounts binderfs, on a directory that has none yet.
-pub fn run(arguments: &Arguments, output: Output) -> Result<Outcome> {
+pub fn run(arguments: &Arguments, output: Output) -> Result<()> {
     let directory = &arguments.directory;
     let made = !directory.exists();
     if made {
@@ -104,8 +94,7 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<Outcome> {
             let _ = fs::remove_dir(directory);
         }
     })?;
-    output.print(&mounted)?;
-    Ok(Outcome::Fine)
+    output.print(&mounted)
 }
 
 fn mount(arguments: &Arguments) -> Result<Mounted> {
@@ -119,7 +108,7 @@ fn mount(arguments: &Arguments) -> Result<Mounted> {
     attach(&directory, arguments).map_err(|refusal| refused(&directory, arguments, &refusal))?;
     let instance = instances::mounted()?.into_iter().find(is_here);
     let instance = instance.ok_or_else(|| {
-        Error::new(Kind::Gone, format!("{} was mounted, and is not any more", directory.display()))
+        Error::new(Kind::Gone, format!("{} was mounted, and is no longer", directory.display()))
     })?;
     Ok(Mounted { logs: instance.logs, devices: instance.devices()?, directory })
 }
@@ -138,8 +127,7 @@ fn refused(directory: &Path, arguments: &Arguments, refusal: &Refusal) -> Error 
     let words = refusal.messages.join("; ");
     match (refusal.errno, &refusal.option) {
         (Errno::ENODEV, _) => {
-            Error::new(Kind::NotThere, format!("{failed}: the kernel has no Binder driver"))
-                .hint("load one: modprobe binder_rust, or modprobe binder_linux")
+            Error::new(Kind::NotThere, format!("{failed}: {}", driver::NONE)).hint(driver::LOAD)
         }
         (Errno::EPERM, _) if arguments.logs => {
             Error::new(Kind::Permission, format!("{failed} with log files: {}", Errno::EPERM.desc()))
@@ -190,10 +178,10 @@ mod tests {
 
     #[test]
     fn devices_are_named_with_commas_and_mounted_with_colons() {
-        assert_eq!(devices("binder,anbox-binder").as_deref(), Ok("binder:anbox-binder"));
-        assert_eq!(devices("").as_deref(), Ok(""));
+        assert_eq!(names("binder,anbox-binder").as_deref(), Ok("binder:anbox-binder"));
+        assert_eq!(names("").as_deref(), Ok(""));
         for wrong in ["a,,b", ",", "a,", "a/b", "..", "a:b"] {
-            assert!(devices(wrong).is_err(), "{wrong}");
+            assert!(names(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,93 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `binderctl top`: processes live, from the log files and the trace events.
+//! `binderctl top`: a table of processes again and again, from the log files and the trace events.
 
-use std::io;
-use std::io::IsTerminal;
-use std::io::Write;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
-use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use clap::Args;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::Hide;
-use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event;
-use ratatui::crossterm::event::Event;
-use ratatui::crossterm::event::KeyCode;
-use ratatui::crossterm::event::KeyEvent;
-use ratatui::crossterm::event::KeyEventKind;
-use ratatui::crossterm::event::KeyModifiers;
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::disable_raw_mode;
-use ratatui::crossterm::terminal::enable_raw_mode;
-use ratatui::crossterm::terminal::Clear;
-use ratatui::crossterm::terminal::ClearType;
-use ratatui::crossterm::terminal::EnterAlternateScreen;
-use ratatui::crossterm::terminal::LeaveAlternateScreen;
-use ratatui::layout::Rect;
-use ratatui::Terminal;
-use ratatui::TerminalOptions;
-use ratatui::Viewport;
+use binder_logs::{Looper, State, Stats};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
 
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Outcome;
-use crate::error::Result;
-use crate::escape;
+use crate::error::{Error, Kind, Result};
 use crate::instances;
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::Output;
-use crate::signals;
-use crate::terminal;
-use crate::top::column::Column;
-use crate::top::draw;
-use crate::top::draw::Styles;
-use crate::top::latency::Latencies;
-use crate::top::plain;
-use crate::top::sample::Sample;
-use crate::top::view::Press;
-use crate::top::view::View;
-use crate::trace::calls::Calls;
-use crate::trace::event::What;
-use crate::trace::names::Names;
+use crate::output::{Output, Page, Report, Span};
+use crate::pause::Pause;
+use crate::tasks::Names;
+use crate::trace::calls::{Call, Calls, End};
+use crate::trace::event::{Pid, What};
+use crate::trace::record::duration;
 use crate::trace::source::Source;
 
-/// How often keys, signals and trace events are looked at, in milliseconds.
+/// How often signals and trace events are looked at, in milliseconds.
 const TICK: u16 = 50;
-
-/// Latencies are those of the last one or two of these.
-const WINDOW: Duration = Duration::from_secs(5);
 
 /// Memory for trace events, for each CPU, in KiB.
 const BUFFER: usize = 4096;
 
-/// Columns of what is printed to a file.
-const WIDE: usize = 120;
-
 /// What to show, and how often.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// Print the table again and again instead of drawing it. --json does that, too.
-    #[arg(short, long)]
-    batch: bool,
-    /// End after so many times.
+    /// End after so many tables.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Seconds between two looks at the log files.
+    /// Seconds from one table to the next.
     #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = delay)]
     delay: f64,
     /// Sort by this column.
-    #[arg(short, long, value_name = "COLUMN", default_value = "in")]
+    #[arg(short, long, value_name = "COLUMN", value_enum, default_value_t = Column::In)]
     sort: Column,
     /// Show only processes whose name or device contains this, or that have this number.
     #[arg(short, long, value_name = "TEXT", default_value = "")]
     filter: String,
-    /// Leave the trace events alone: without latencies, callers and callees, but at no cost for calls.
+    /// Leave the trace events alone: without latencies, but at no cost for calls.
     #[arg(long)]
     no_trace: bool,
 }
@@ -99,111 +54,168 @@ fn delay(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// Shows processes until it is told to stop.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<Outcome> {
-    let is_batch = arguments.batch || options.json;
-    if !is_batch && !io::stdout().is_terminal() {
-        return Err(Error::new(Kind::Usage, "the output is no terminal").hint("--batch prints lines"));
-    }
-    let stop = signals::stop_flag()?;
-    let mut watch = Watch::start(arguments, options)?;
-    match is_batch {
-        true => print(&mut watch, arguments, options.json, &stop),
-        false => show(&mut watch, arguments, output, &stop),
-    }
-    .map(|()| Outcome::Fine)
+/// A column to sort by, the largest number first; by PID, and by oneway space, the smallest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Column {
+    Pid,
+    Threads,
+    Busy,
+    Nodes,
+    Refs,
+    /// Calls a second that the process is given.
+    In,
+    /// Calls a second that it makes.
+    Out,
+    /// Bytes that oneway calls may still take.
+    Oneway,
+    /// How long 99 % of the calls that it serves take at most.
+    P99,
 }
 
-/// The view, and where it comes from.
-struct Watch {
-    view: View,
+/// The processes at one time.
+#[derive(Serialize)]
+struct Table {
+    processes: Vec<Row>,
+    /// Why there are no calls a second and no oneway space.
+    no_counts: Option<String>,
+    /// Why there are no latencies.
+    no_latency: Option<String>,
+    lost_events: u64,
+}
+
+/// A process and a device that it has open.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Row {
+    pid: Pid,
+    name: String,
+    device: String,
+    threads: usize,
+    /// Threads that make or serve a call.
+    busy: usize,
+    /// Threads that wait for work.
+    idle: usize,
+    nodes: usize,
+    references: usize,
+    buffers: usize,
+    /// Transactions that wait for any of its threads.
+    pending: Option<i64>,
+    calls_in_per_second: Option<f64>,
+    calls_out_per_second: Option<f64>,
+    oneway_free_bytes: Option<i64>,
+    median_ns: Option<u64>,
+    p99_ns: Option<u64>,
+}
+
+/// Prints tables until a signal, or as many as were asked for.
+pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
+    let pause = Pause::new()?;
+    let mut watch = Watch::start(arguments, options)?;
+    let delay = Duration::from_secs_f64(arguments.delay);
+    for nth in 0..arguments.count.unwrap_or(u64::MAX) {
+        let next = Instant::now() + delay;
+        while Instant::now() < next {
+            if pause.is_over_within(TICK) {
+                return Ok(());
+            }
+            watch.listen();
+        }
+        let gap = if nth > 0 && !output.is_json() { "\n" } else { "" };
+        let table = watch.table()?;
+        output.write(&format!("{gap}{}", output.text(&table)?))?;
+    }
+    Ok(())
+}
+
+/// Where tables come from.
+struct Watch<'a> {
+    arguments: &'a Arguments,
+    options: &'a Options,
     logs: Logs,
     /// Where the device that was asked for is; nowhere if all devices are shown.
     devices: Vec<PathBuf>,
-    source: Option<Source>,
+    source: std::result::Result<Source, String>,
     calls: Calls,
     names: Names,
     latencies: Latencies,
-    turned: Instant,
+    before: Option<(Instant, Counts)>,
 }
 
-impl Watch {
-    fn start(arguments: &Arguments, options: &Options) -> Result<Self> {
-        let mut view = View::default();
-        view.sort.by = arguments.sort;
-        view.filter = arguments.filter.clone();
-        view.device = options.device_name().map(str::to_owned);
-        let devices = match options.device_name() {
-            Some(name) => instances::devices_called(name)?,
-            None => Vec::new(),
+impl<'a> Watch<'a> {
+    fn start(arguments: &'a Arguments, options: &'a Options) -> Result<Self> {
+        let devices = options.device_name().map(instances::devices_called).transpose()?;
+        let logs = Logs::find(options)?;
+        // What the log files say is worth showing without latencies.
+        let source = match arguments.no_trace {
+            true => Err("trace events are not wanted".into()),
+            false => Source::start(false, BUFFER).map_err(|error| error.message),
         };
         let mut watch = Self {
-            view,
-            logs: Logs::find(options)?,
-            devices,
-            source: None,
+            arguments,
+            options,
+            logs,
+            devices: devices.unwrap_or_default(),
+            source,
             calls: Calls::default(),
-            names: Names::default(),
+            names: Names::new(),
             latencies: Latencies::default(),
-            turned: Instant::now(),
+            before: None,
         };
-        // What the log files say is worth showing without latencies.
-        match arguments.no_trace {
-            true => watch.view.no_latency = Some("trace events are not wanted".into()),
-            false => match Source::start(false, BUFFER) {
-                Ok(source) => watch.source = Some(source),
-                Err(error) => watch.view.no_latency = Some(error.message),
-            },
-        }
-        watch.look()?;
+        watch.table()?;
         Ok(watch)
     }
 
     /// Takes what the trace events say.
     fn listen(&mut self) {
-        let Some(source) = &mut self.source else { return };
-        match source.read() {
-            Ok(events) => {
-                for event in events {
-                    let latencies = &mut self.latencies;
-                    let mut take = |calls: Vec<_>| calls.iter().for_each(|call| latencies.take(call));
-                    self.calls.take(&event, &mut self.names, &mut take);
-                    if event.what == What::Ended {
-                        self.names.forget(event.thread);
-                    }
-                }
+        let Ok(source) = &mut self.source else { return };
+        let events = match source.read() {
+            Ok(events) => events,
+            Err(error) => return self.source = Err(error.message),
+        };
+        for event in events {
+            let process_of = &mut |thread| self.names.process_of(thread);
+            self.calls.take(&event, process_of, &mut |calls| {
+                calls.iter().for_each(|call| self.latencies.take(call));
+            });
+            if event.what == What::Ended {
+                self.names.forget(event.thread);
             }
-            Err(error) => {
-                self.view.no_latency = Some(error.message);
-                self.source = None;
-            }
-        }
-        self.view.lost_events = self.calls.gaps().lost_events;
-        if self.turned.elapsed() >= WINDOW {
-            self.turned = Instant::now();
-            self.latencies.turn();
         }
     }
 
-    /// Takes what the log files say.
-    fn look(&mut self) -> Result<()> {
-        let stats = match self.logs.stats() {
-            Ok(stats) => Some(stats),
-            Err(error) if error.kind == Kind::NotOffered => {
-                self.view.no_counts = Some(error.message);
-                None
-            }
+    /// What there is now, with the rates and latencies since the table before.
+    fn table(&mut self) -> Result<Table> {
+        let (stats, no_counts) = match self.logs.stats() {
+            Ok(stats) => (Some(stats), None),
+            Err(error) if error.kind == Kind::NotOffered => (None, Some(error.message)),
             Err(error) => return Err(error),
         };
-        let sample = Sample::new(Instant::now(), stats.as_ref(), &self.logs.state()?);
+        let now = Instant::now();
+        let state = self.logs.state()?;
         self.expect_device()?;
+        let (mut rows, counts) = rows(&state, stats.as_ref());
+        if let Some((then, before)) = self.before.replace((now, counts)) {
+            let (_, counts) = self.before.as_ref().expect("it was put there");
+            add_rates(&mut rows, counts, &before, now.duration_since(then).as_secs_f64());
+        }
+        let latencies = std::mem::take(&mut self.latencies);
         self.names.forget_names();
-        let names = &mut self.names;
-        self.view.take(sample, &self.latencies, |pid| names.name(pid).to_owned());
-        Ok(())
+        let mut processes: Vec<Row> = rows.into_values().collect();
+        for row in &mut processes {
+            row.name = self.names.process(row.pid).unwrap_or_default().to_owned();
+            (row.median_ns, row.p99_ns) = latencies.of(row.pid).unzip();
+        }
+        let filter = &self.arguments.filter;
+        processes.retain(|row| {
+            let is_named = row.name.contains(filter) || row.device.contains(filter);
+            self.options.wants(&row.device) && (is_named || row.pid.to_string() == *filter)
+        });
+        processes
+            .sort_by(|one, other| one.key(self.arguments.sort).total_cmp(&other.key(self.arguments.sort)));
+        let no_latency = self.source.as_ref().err().cloned();
+        Ok(Table { processes, no_counts, no_latency, lost_events: self.calls.gaps.lost_events })
     }
 
-    /// Fails if the device that was asked for was there, and is not any more.
+    /// Fails if the device that was asked for was there, and is no longer.
     fn expect_device(&self) -> Result<()> {
         match self.devices.first() {
             Some(path) if !self.devices.iter().any(|path| instances::is_device(path)) => {
@@ -215,122 +227,259 @@ impl Watch {
     }
 }
 
-/// Prints the table again and again.
-fn print(watch: &mut Watch, arguments: &Arguments, is_json: bool, stop: &Arc<AtomicBool>) -> Result<()> {
-    let width = if io::stdout().is_terminal() { terminal::size().0.into() } else { WIDE };
-    for nth in 0..arguments.count.unwrap_or(u64::MAX) {
-        let next = Instant::now() + Duration::from_secs_f64(arguments.delay);
-        while Instant::now() < next {
-            if stop.load(Ordering::Relaxed) || terminal::reader_leaves_within(TICK) {
-                return Ok(());
-            }
-            watch.listen();
-        }
-        watch.look()?;
-        let text = match is_json {
-            true => escape::json(&plain::Record::new(&watch.view))
-                .map(|line| line + "\n")
-                .map_err(|error| Error::new(Kind::Io, format!("cannot make JSON: {error}")))?,
-            false => {
-                let gap = if nth > 0 { "\n" } else { "" };
-                let reasons = if nth > 0 { String::new() } else { plain::reasons(&watch.view) };
-                format!("{reasons}{gap}{}", plain::lines(&watch.view, width))
-            }
+/// A process, and which one of those with the same number: each log lists them in the same order.
+type Key = (Pid, usize);
+
+/// Calls that a process was given and has made since it opened the device.
+type Counts = HashMap<Key, (i64, i64)>;
+
+/// Puts the files together. A driver may have no `stats`.
+fn rows(state: &State, stats: Option<&Stats>) -> (BTreeMap<Key, Row>, Counts) {
+    let (mut rows, mut counts) = (BTreeMap::new(), Counts::new());
+    let mut seen = HashMap::new();
+    for process in &state.processes {
+        let threads = &process.threads;
+        let row = Row {
+            pid: process.pid,
+            device: process.context.clone(),
+            threads: threads.len(),
+            busy: threads.iter().filter(|thread| !thread.stack.is_empty()).count(),
+            idle: threads
+                .iter()
+                .filter(|thread| thread.stack.is_empty() && thread.looper.contains(Looper::WAITING))
+                .count(),
+            nodes: process.nodes.len(),
+            references: process.references.len(),
+            buffers: process.buffers.len(),
+            ..Row::default()
         };
-        let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            done => {
-                done.map_err(|error| Error::new(Kind::Io, format!("cannot write the output: {error}")))?
-            }
-        }
+        rows.insert(key(&mut seen, process.pid), row);
     }
-    Ok(())
-}
-
-/// Draws the table, and lets the user choose.
-fn show(watch: &mut Watch, arguments: &Arguments, output: Output, stop: &Arc<AtomicBool>) -> Result<()> {
-    let failed = |error: io::Error| Error::new(Kind::Io, format!("cannot use the terminal: {error}"));
-    let _screen = Screen::take().map_err(failed)?;
-    let styles = Styles::new(output.has_colour());
-    let mut size = terminal::size();
-    let mut terminal = canvas(size).map_err(failed)?;
-    let delay = Duration::from_secs_f64(arguments.delay);
-    let mut next = Instant::now() + delay;
-    let mut left = arguments.count.unwrap_or(u64::MAX);
-    while !stop.load(Ordering::Relaxed) && left > 0 {
-        // A serial line has no signal for another size.
-        if terminal::size() != size {
-            size = terminal::size();
-            terminal = canvas(size).map_err(failed)?;
-        }
-        terminal.draw(|frame| draw::draw(&watch.view, styles, frame)).map_err(failed)?;
-        let until = next.min(Instant::now() + 4 * Duration::from_millis(TICK.into()));
-        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            if event::poll(Duration::from_millis(TICK.into())).map_err(failed)? {
-                if !pressed(event::read().map_err(failed)?, &mut watch.view, size.1) {
-                    return Ok(());
-                }
-                break;
-            }
-            watch.listen();
-        }
-        if Instant::now() >= next {
-            next = Instant::now() + delay;
-            left -= 1;
-            if !watch.view.is_paused {
-                watch.look()?;
-            }
-        }
+    seen.clear();
+    for process in stats.iter().flat_map(|stats| &stats.processes) {
+        let key = key(&mut seen, process.pid);
+        // One that is in one of the files only has come or gone meanwhile.
+        let Some(row) = rows.get_mut(&key) else { continue };
+        (row.oneway_free_bytes, row.pending) = (process.free_async_space, process.pending_transactions);
+        let count = |names: [&str; 2]| names.iter().map(|name| process.counters.count(name)).sum();
+        let given = count(["BR_TRANSACTION", "BR_TRANSACTION_SEC_CTX"]);
+        counts.insert(key, (given, count(["BC_TRANSACTION", "BC_TRANSACTION_SG"])));
     }
-    Ok(())
+    (rows, counts)
 }
 
-/// An empty screen of a size. It is not asked where its cursor is: not every terminal answers.
-fn canvas((columns, rows): (u16, u16)) -> io::Result<Terminal<CrosstermBackend<io::Stdout>>> {
-    execute!(io::stdout(), Clear(ClearType::All))?;
-    let viewport = Viewport::Fixed(Rect::new(0, 0, columns, rows));
-    Terminal::with_options(CrosstermBackend::new(io::stdout()), TerminalOptions { viewport })
+fn key(seen: &mut HashMap<Pid, usize>, pid: Pid) -> Key {
+    let nth = seen.entry(pid).or_default();
+    *nth += 1;
+    (pid, *nth)
 }
 
-/// Deals with what has happened at the terminal. False: the user has seen enough.
-fn pressed(event: Event, view: &mut View, height: u16) -> bool {
-    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else { return true };
-    let press = match code {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return false,
-        KeyCode::Char(c) => Press::Char(c),
-        KeyCode::F(n) => Press::F(n),
-        KeyCode::Up => Press::Up,
-        KeyCode::Down => Press::Down,
-        KeyCode::PageUp => Press::PageUp,
-        KeyCode::PageDown => Press::PageDown,
-        KeyCode::Home => Press::Home,
-        KeyCode::End => Press::End,
-        KeyCode::Enter => Press::Enter,
-        KeyCode::Esc => Press::Escape,
-        KeyCode::Backspace => Press::Backspace,
-        _ => return true,
-    };
-    view.press(press, draw::page(height))
-}
-
-/// The terminal while it is ours; it is given back when this is dropped.
-struct Screen;
-
-impl Screen {
-    fn take() -> io::Result<Self> {
-        enable_raw_mode()?;
-        let screen = Self;
-        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
-        Ok(screen)
+fn add_rates(rows: &mut BTreeMap<Key, Row>, now: &Counts, before: &Counts, seconds: f64) {
+    for (key, row) in rows {
+        let (Some(now), Some(before)) = (now.get(key), before.get(key)) else { continue };
+        // A number that was given to another process has smaller counts than before.
+        let rate = |now: i64, before: i64| (now >= before).then(|| (now - before) as f64 / seconds);
+        (row.calls_in_per_second, row.calls_out_per_second) = (rate(now.0, before.0), rate(now.1, before.1));
     }
 }
 
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // Who has hung up has no terminal that could be given back.
-        let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
-        let _ = disable_raw_mode();
+impl Row {
+    /// What rows are sorted by, in ascending order.
+    fn key(&self, column: Column) -> f64 {
+        match column {
+            Column::Pid => self.pid.into(),
+            Column::Threads => -(self.threads as f64),
+            Column::Busy => -(self.busy as f64),
+            Column::Nodes => -(self.nodes as f64),
+            Column::Refs => -(self.references as f64),
+            Column::In => -self.calls_in_per_second.unwrap_or(-1.0),
+            Column::Out => -self.calls_out_per_second.unwrap_or(-1.0),
+            Column::Oneway => self.oneway_free_bytes.map_or(f64::MAX, |bytes| bytes as f64),
+            Column::P99 => -self.p99_ns.map_or(-1.0, |p99| p99 as f64),
+        }
+    }
+}
+
+impl Report for Table {
+    const SCHEMA: &'static str = "binderctl.top/1";
+
+    fn show(&self, page: &mut Page) {
+        if let Some(why) = &self.no_counts {
+            page.say(format!("no calls/s, no oneway space: {why}"));
+        }
+        if let Some(why) = &self.no_latency {
+            page.say(format!("no latencies: {why}"));
+        }
+        if self.lost_events > 0 {
+            page.say(format!("latencies lack {} trace events that were lost", self.lost_events));
+        }
+        let titles = [
+            "PID", "THR", "BUSY", "NODES", "REFS", "IN/s", "OUT/s", "1WAY", "MEDIAN", "P99", "DEVICE",
+            "PROCESS",
+        ];
+        let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{rate:.0}"));
+        let row = |row: &Row| {
+            [
+                row.pid.to_string(),
+                row.threads.to_string(),
+                row.busy.to_string(),
+                row.nodes.to_string(),
+                row.references.to_string(),
+                rate(row.calls_in_per_second),
+                rate(row.calls_out_per_second),
+                row.oneway_free_bytes.map_or("-".into(), |bytes| bytes.to_string()),
+                duration(row.median_ns),
+                duration(row.p99_ns),
+                row.device.clone(),
+                row.name.clone(),
+            ]
+            .map(Span::from)
+        };
+        page.table(0, titles, &self.processes.iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+/// How long the calls took that each process served.
+#[derive(Debug, Default)]
+struct Latencies(HashMap<Pid, BTreeMap<u64, u64>>);
+
+impl Latencies {
+    /// Takes a call that has ended. Those that fail and those without a reply have no latency.
+    fn take(&mut self, call: &Call) {
+        if call.end == End::Replied {
+            let times = self.0.entry(call.server.process).or_default();
+            *times.entry(rounded(call.total())).or_default() += 1;
+        }
+    }
+
+    /// How long half of the calls that a process served took at most, and 99 % of them.
+    fn of(&self, server: Pid) -> Option<(u64, u64)> {
+        let times = self.0.get(&server)?;
+        let all: u64 = times.values().sum();
+        let quantile = |percent: u64| {
+            let mut left = (all * percent).div_ceil(100);
+            let found = times.iter().find(|(_, calls)| {
+                left = left.saturating_sub(**calls);
+                left == 0
+            });
+            found.map(|(time, _)| *time)
+        };
+        quantile(50).zip(quantile(99))
+    }
+}
+
+/// A duration of which the seven highest bits are kept, so that there are few different ones.
+fn rounded(nanoseconds: u64) -> u64 {
+    let dropped = (u64::BITS - nanoseconds.leading_zeros()).saturating_sub(7);
+    nanoseconds >> dropped << dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::recorded;
+    use binder_logs::{Log, Mode};
+
+    const STATE: &str = "binder state:
+proc 61
+context binder
+  thread 61: l 12 need_return 0 tr 0
+    outgoing transaction 8: 0000000012345678 from 61:61 to 63:63 code 3 flags 0 pri 0 a0 r0 elapsed 2ms
+    incoming transaction 7: 0000000012345677 from 64:64 to 61:61 code 2 flags 0 pri 0 a0 r0 elapsed 3ms node 1 size 8:0 offset 0
+  thread 62: l 12 need_return 0 tr 0
+  thread 66: l 00 need_return 0 tr 0
+  node 1: u0000000000000000 c0000000000000000 hs 1 hw 1 ls 1 lw 0 is 2 iw 2 tr 0 proc 63 64
+  buffer 7: 0 size 8:0:0 delivered
+proc 61
+context hwbinder
+";
+
+    const STATS: &str = "binder stats:
+proc 61
+context binder
+  free async space 520192
+  pending transactions: 0
+  BC_TRANSACTION: 4
+  BC_TRANSACTION_SG: 3
+  BR_TRANSACTION: 9
+";
+
+    fn sample(with_stats: bool) -> (BTreeMap<Key, Row>, Counts) {
+        let stats = Stats::parse("stats", STATS.as_bytes(), Mode::Lenient).unwrap();
+        let state = State::parse("state", STATE.as_bytes(), Mode::Strict).unwrap();
+        rows(&state, with_stats.then_some(&stats))
+    }
+
+    #[test]
+    fn the_files_are_put_together() {
+        let (rows, counts) = sample(true);
+        let row = &rows[&(61, 1)];
+        assert_eq!((row.nodes, row.references, row.buffers), (1, 0, 1));
+        assert_eq!((row.busy, row.idle, row.threads), (1, 1, 3));
+        assert_eq!((row.oneway_free_bytes, row.pending), (Some(520_192), Some(0)));
+        // A process with two devices has two rows.
+        assert_eq!(rows[&(61, 2)].device, "hwbinder");
+        assert_eq!(counts, HashMap::from([((61, 1), (9, 7))]));
+        let (rows, counts) = sample(false);
+        assert_eq!((rows[&(61, 1)].oneway_free_bytes, counts.len()), (None, 0));
+    }
+
+    #[test]
+    fn rates_are_those_between_two_tables() {
+        let (mut rows, now) = sample(true);
+        let rates = |rows: &BTreeMap<Key, Row>, nth| {
+            let row: &Row = &rows[&(61, nth)];
+            (row.calls_in_per_second, row.calls_out_per_second)
+        };
+        add_rates(&mut rows, &now, &HashMap::from([((61, 1), (4, 7))]), 10.0);
+        assert_eq!((rates(&rows, 1), rates(&rows, 2)), ((Some(0.5), Some(0.0)), (None, None)));
+        // The number has gone to another process.
+        add_rates(&mut rows, &now, &HashMap::from([((61, 1), (99, 99))]), 10.0);
+        assert_eq!(rates(&rows, 1), (None, None));
+    }
+
+    fn row(pid: Pid, calls_in: f64, oneway: i64) -> Row {
+        let (calls_in_per_second, oneway_free_bytes) = (Some(calls_in), Some(oneway));
+        let (device, name) = ("binder".into(), format!("process {pid}"));
+        Row { pid, device, name, calls_in_per_second, oneway_free_bytes, ..Row::default() }
+    }
+
+    #[test]
+    fn busy_servers_and_full_spaces_come_first() {
+        let order = |column| {
+            let mut rows =
+                [row(3, 1.0, 40), row(1, 7.0, 50), row(2, 4.0, 20), Row { pid: 4, ..Row::default() }];
+            rows.sort_by(|one, other| one.key(column).total_cmp(&other.key(column)));
+            rows.map(|row| row.pid)
+        };
+        assert_eq!(order(Column::Pid), [1, 2, 3, 4]);
+        assert_eq!(order(Column::In), [1, 2, 3, 4]);
+        assert_eq!(order(Column::Oneway), [2, 3, 1, 4]);
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_process_and_says_what_is_missing() {
+        let no_latency = Some("there are no trace events".into());
+        let table =
+            Table { processes: vec![row(90, 100.4, 520_192)], no_counts: None, no_latency, lost_events: 0 };
+        let mut page = Page::default();
+        table.show(&mut page);
+        let expected = "no latencies: there are no trace events
+PID  THR  BUSY  NODES  REFS  IN/s  OUT/s    1WAY  MEDIAN  P99  DEVICE  PROCESS
+ 90    0     0      0     0   100  -      520192  -       -    binder  process 90
+";
+        assert_eq!(page.render(false), expected);
+    }
+
+    #[test]
+    fn latencies_are_quantiles_of_calls_with_a_reply() {
+        let mut latencies = Latencies::default();
+        recorded::of_c().0.iter().flatten().for_each(|call| latencies.take(call));
+        // 51.8 ms, 152 ms, 190 ms, 279 ms and 623 ms; seven bits are right to 1.6 %.
+        let (median, p99) = latencies.of(90).unwrap();
+        assert!((187..=190).contains(&(median / 1_000_000)), "{median}");
+        assert!((613..=623).contains(&(p99 / 1_000_000)), "{p99}");
+        assert_eq!(latencies.of(91), None);
+        assert_eq!((rounded(0), rounded(127), rounded(129)), (0, 127, 128));
     }
 }

@@ -1,47 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl trace`: calls as they end, from the driver's trace events.
 
-use std::fs::File;
-use std::io;
-use std::io::BufWriter;
-use std::io::IsTerminal;
-use std::io::Write;
-use std::path::PathBuf;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::error::Error;
-use crate::error::Kind;
-use crate::error::Outcome;
-use crate::error::Result;
-use crate::escape;
+use crate::error::{Error, Kind, Result};
 use crate::options::Options;
-use crate::signals;
-use crate::terminal;
-use crate::trace::calls::Call;
-use crate::trace::calls::Calls;
-use crate::trace::calls::Ended;
-use crate::trace::event::Event;
-use crate::trace::event::Id;
-use crate::trace::event::Pid;
-use crate::trace::event::What;
-use crate::trace::filter::Filter;
-use crate::trace::names::Names;
-use crate::trace::perfetto;
-use crate::trace::record::Record;
-use crate::trace::record::Summary;
-use crate::trace::source;
-use crate::trace::source::Source;
-use crate::trace::text;
+use crate::output::Output;
+use crate::pause::Pause;
+use crate::tasks::Names;
+use crate::trace::calls::{Call, Calls};
+use crate::trace::event::{Event, Id, Pid, What};
+use crate::trace::record::{Record, Summary, HEADING};
+use crate::trace::source::{self, Source};
 
-/// How often the rings are read.
+/// How often the rings are read, in milliseconds.
 const INTERVAL: u16 = 50;
 
 /// What to follow, and how to show it.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Arguments {
     /// Only calls from or to this process, and those nested in them. May be given several times.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
@@ -67,9 +45,6 @@ pub struct Arguments {
     /// End after so many lines.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Also write a trace into this file that Perfetto's UI opens (ui.perfetto.dev).
-    #[arg(long, value_name = "FILE")]
-    perfetto: Option<PathBuf>,
     /// Memory for events that have not been read, for each CPU, in KiB.
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(64..=1 << 20))]
     buffer: u32,
@@ -89,20 +64,58 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// Follows calls until it is told to stop.
-pub fn run(arguments: &Arguments, options: &Options) -> Result<Outcome> {
+impl Arguments {
+    /// What is wanted of a call and those that are nested in it.
+    fn wanted<'a>(&self, calls: &'a [Call]) -> impl Iterator<Item = &'a Call> + use<'a, '_> {
+        let mut inside = None;
+        calls.iter().filter(move |call| {
+            inside = inside.filter(|depth| call.depth > *depth);
+            if inside.is_none() && self.wants(call) {
+                inside = Some(call.depth);
+            }
+            inside.is_some()
+        })
+    }
+
+    fn wants(&self, call: &Call) -> bool {
+        fn one_of<T: PartialEq>(list: &[T], value: T) -> bool {
+            list.is_empty() || list.contains(&value)
+        }
+        (one_of(&self.pid, call.caller.process) || one_of(&self.pid, call.server.process))
+            && one_of(&self.node, call.node)
+            && one_of(&self.code, call.code)
+            && (!self.failed || call.end.is_failure())
+            && self.slower_than.is_none_or(|milliseconds| call.total() as f64 >= milliseconds * 1e6)
+    }
+}
+
+/// Follows calls until a signal, or the end that the arguments set.
+pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
     if options.device.is_some() {
         return Err(Error::new(Kind::Usage, "trace events do not say which device a call went through")
             .hint("choose calls with --pid, --node or --code"));
     }
-    let stop = signals::stop_flag()?;
+    let pause = Pause::new()?;
     let mut source = Source::start(!arguments.brief, arguments.buffer as usize)?;
-    let mut follower = Follower::new(arguments, options.json, source.start_time())?;
-    follower.begin(source.missing())?;
+    if !output.is_json() {
+        if !source.missing().is_empty() {
+            output.write(&format!("the driver does not tell {}\n", source.missing().join(", ")))?;
+        }
+        output.write(&format!("{HEADING}\n"))?;
+    }
+    let start = source.started;
+    let mut follower = Follower {
+        calls: Calls::default(),
+        names: Names::new(),
+        arguments,
+        output,
+        start,
+        ended: 0,
+        shown: 0,
+    };
     let deadline = arguments.duration.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    while !stop.load(Ordering::Relaxed) && !is_over() && !follower.is_done() {
-        follower.nobody_reads |= terminal::reader_leaves_within(INTERVAL);
+    while !follower.is_done() && !is_over() && !pause.is_over_within(INTERVAL) {
         follower.take(&source.read()?)?;
     }
     if !follower.is_done() {
@@ -112,144 +125,84 @@ pub fn run(arguments: &Arguments, options: &Options) -> Result<Outcome> {
 }
 
 /// Shows calls as they end.
-struct Follower {
+struct Follower<'a> {
     calls: Calls,
     names: Names,
-    filter: Filter,
-    json: bool,
-    out: BufWriter<io::Stdout>,
-    perfetto: Option<(PathBuf, perfetto::Trace<BufWriter<File>>)>,
-    /// When the trace began.
+    arguments: &'a Arguments,
+    output: Output,
     start: u64,
-    /// The width of the terminal, at which lines are cut.
-    width: Option<usize>,
     ended: u64,
     shown: u64,
-    most: u64,
-    nobody_reads: bool,
 }
 
-impl Follower {
-    fn new(arguments: &Arguments, json: bool, start: u64) -> Result<Self> {
-        let perfetto = match &arguments.perfetto {
-            None => None,
-            Some(path) => {
-                let create = || perfetto::Trace::new(BufWriter::new(File::create(path)?));
-                Some((path.clone(), create().map_err(|error| Error::at("write", path, error))?))
-            }
-        };
-        let filter = Filter {
-            processes: arguments.pid.clone(),
-            nodes: arguments.node.clone(),
-            codes: arguments.code.clone(),
-            failed: arguments.failed,
-            at_least: (arguments.slower_than.unwrap_or(0.0) * 1e6) as u64,
-        };
-        Ok(Self {
-            calls: Calls::default(),
-            names: Names::default(),
-            filter,
-            json,
-            out: BufWriter::new(io::stdout()),
-            perfetto,
-            start,
-            width: io::stdout().is_terminal().then(|| terminal::size().0.into()),
-            ended: 0,
-            shown: 0,
-            most: arguments.count.unwrap_or(u64::MAX),
-            nobody_reads: false,
-        })
-    }
-
-    fn begin(&mut self, missing: &[&str]) -> Result<()> {
-        if self.json {
-            return Ok(());
-        }
-        if !missing.is_empty() {
-            self.print(&format!("the driver does not tell {}", missing.join(", ")))?;
-        }
-        self.print(text::HEADING)?;
-        self.flush()
-    }
-
+impl Follower<'_> {
     fn is_done(&self) -> bool {
-        self.nobody_reads || self.shown >= self.most
+        self.arguments.count.is_some_and(|most| self.shown >= most)
     }
 
     fn take(&mut self, events: &[Event]) -> Result<()> {
+        let mut text = String::new();
         for event in events {
-            let mut ended: Vec<Ended> = Vec::new();
-            self.calls.take(event, &mut self.names, &mut |calls| ended.push(calls));
-            ended.iter().try_for_each(|calls| self.show(calls))?;
+            let mut ended = Vec::new();
+            let process_of = &mut |thread| self.names.process_of(thread);
+            self.calls.take(event, process_of, &mut |calls| ended.push(calls));
+            for calls in ended {
+                text += &self.lines(&calls)?;
+            }
             if event.what == What::Ended {
                 self.names.forget(event.thread);
             }
         }
-        self.flush()
+        self.output.write(&text)
     }
 
-    fn show(&mut self, calls: &[Call]) -> Result<()> {
+    fn lines(&mut self, calls: &[Call]) -> Result<String> {
         self.ended += calls.len() as u64;
-        let filter = self.filter.clone();
-        for call in filter.wanted(calls) {
+        let mut text = String::new();
+        for call in self.arguments.wanted(calls) {
             if self.is_done() {
-                return Ok(());
+                break;
             }
             self.shown += 1;
-            if let Some((path, trace)) = &mut self.perfetto {
-                trace.add(call, &mut self.names).map_err(|error| Error::at("write", path, error))?;
-            }
-            let line = match self.json {
-                true => json(&Record::new(call, &mut self.names))?,
-                false => text::line(call, &mut self.names, self.start),
-            };
-            self.print(&line)?;
+            text += &self.output.text(&Record::new(call, &mut self.names, self.start))?;
         }
-        Ok(())
+        Ok(text)
     }
 
-    /// Shows what has not ended, and says what could not be followed.
-    fn finish(mut self, now: u64) -> Result<Outcome> {
+    /// Shows what has not ended, and what could not be followed.
+    fn finish(mut self, now: u64) -> Result<()> {
         let ended = self.ended;
+        let mut text = String::new();
         if !self.is_done() {
-            let open = self.calls.finish(now);
-            open.chunks(1).try_for_each(|call| self.show(call))?;
-        }
-        let gaps = self.calls.gaps();
-        match self.json {
-            true => self.print(&json(&Summary::new(self.shown, ended, gaps))?)?,
-            false => self.print(&text::summary(self.shown, ended, gaps))?,
-        }
-        self.flush()?;
-        if let Some((path, trace)) = self.perfetto {
-            trace.finish().map_err(|error| Error::at("write", &path, error))?;
-        }
-        Ok(Outcome::Fine)
-    }
-
-    fn print(&mut self, line: &str) -> Result<()> {
-        let cut = self.width.filter(|_| !self.json).map(|width| text::cut(line, width));
-        let done = writeln!(self.out, "{}", cut.unwrap_or(line));
-        self.written(done)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let done = self.out.flush();
-        self.written(done)
-    }
-
-    fn written(&mut self, done: io::Result<()>) -> Result<()> {
-        match done {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.nobody_reads = true,
-            done => {
-                done.map_err(|error| Error::new(Kind::Io, format!("cannot write the output: {error}")))?
+            for call in self.calls.finish(now) {
+                text += &self.lines(&[call])?;
             }
         }
-        Ok(())
+        let summary = Summary { shown: self.shown, ended, gaps: self.calls.gaps };
+        self.output.write(&(text + &self.output.text(&summary)?))
     }
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String> {
-    escape::json(value).map_err(|error| Error::new(Kind::Io, format!("cannot make JSON: {error}")))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::recorded;
+
+    fn wanted(arguments: Arguments) -> usize {
+        recorded::of_c().0.iter().map(|calls| arguments.wanted(calls).count()).sum()
+    }
+
+    #[test]
+    fn calls_are_chosen_with_what_is_nested_in_them() {
+        assert_eq!(wanted(Arguments::default()), 22);
+        // Of two calls with code 1 the one has one call nested in it, and the other has one that has another.
+        for (code, calls) in [(1, 5), (2, 3), (3, 1)] {
+            assert_eq!(wanted(Arguments { code: vec![code], ..Default::default() }), calls);
+        }
+        assert_eq!(wanted(Arguments { pid: vec![118, 125], ..Default::default() }), 2);
+        assert_eq!(wanted(Arguments { pid: vec![117], node: vec![49], ..Default::default() }), 1);
+        assert_eq!(wanted(Arguments { pid: vec![117], node: vec![51], ..Default::default() }), 0);
+        assert_eq!(wanted(Arguments { failed: true, ..Default::default() }), 4);
+        assert_eq!(wanted(Arguments { slower_than: Some(600.0), ..Default::default() }), 1);
+    }
 }

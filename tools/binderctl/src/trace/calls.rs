@@ -12,12 +12,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::event::Event;
-use super::event::Id;
-use super::event::Pid;
-use super::event::Sent;
-use super::event::Size;
-use super::event::What;
+use super::event::{Event, Id, Pid, Sent, Size, What};
+use crate::tasks::Task;
 
 /// As many calls may be open. More are so many that the oldest will hardly end: their processes may be gone.
 const OPEN_MAX: usize = 1 << 16;
@@ -31,17 +27,8 @@ const NESTED_MAX: usize = 256;
 /// The flag of a call without a reply.
 pub const ONEWAY: u32 = binder_sys::TransactionFlags::ONE_WAY.bits();
 
-/// A thread and its process; 0 where that is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct Task {
-    /// The process.
-    pub process: Pid,
-    /// The thread.
-    pub thread: Pid,
-}
-
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// Its caller has the reply.
     Replied,
@@ -56,6 +43,7 @@ pub enum End {
     /// Its caller ended first.
     CallerEnded,
     /// It had not ended when the trace did.
+    #[default]
     Open,
 }
 
@@ -66,43 +54,30 @@ impl End {
     }
 }
 
-/// A call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// Its number; 0 for one that was refused.
     pub id: Id,
-    /// In how many others it is nested.
     pub depth: usize,
     /// The call that it is nested in, right above; 0: none.
     pub parent: Id,
-    /// Who calls.
     pub caller: Task,
     /// Who serves. The thread is 0 as long as none has taken it.
     pub server: Task,
-    /// The node that is called.
     pub node: Id,
-    /// What is asked for.
     pub code: u32,
-    /// Its `TF_*` flags.
     pub flags: u32,
-    /// What it carries.
     pub size: Option<Size>,
-    /// What its reply carries.
     pub reply_size: Option<Size>,
-    /// When it was sent.
     pub sent: u64,
-    /// When a thread took it.
     pub received: Option<u64>,
-    /// When that sent the reply.
     pub replied: Option<u64>,
     /// When it ended, or the trace.
     pub ended: u64,
-    /// How.
     pub end: End,
 }
 
 impl Call {
-    /// Whether it has no reply.
     pub fn is_oneway(&self) -> bool {
         self.flags & ONEWAY != 0
     }
@@ -117,7 +92,6 @@ impl Call {
         Some(self.replied?.saturating_sub(self.received?))
     }
 
-    /// Nanoseconds from beginning to end.
     pub fn total(&self) -> u64 {
         self.ended.saturating_sub(self.sent)
     }
@@ -134,11 +108,8 @@ pub struct Gaps {
     pub cut_off: u64,
 }
 
-/// Who knows which process a thread is of.
-pub trait Processes {
-    /// The process of a thread; 0 where that is not known.
-    fn process_of(&mut self, thread: Pid) -> Pid;
-}
+/// Returns the process of a thread; 0 where that is not known.
+type ProcessOf<'a> = &'a mut dyn FnMut(Pid) -> Pid;
 
 /// A call that has ended, and before the next one those that were nested in it, in the order in which they ended.
 pub type Ended = Vec<Call>;
@@ -150,7 +121,8 @@ pub struct Calls {
     /// The call that a reply answers.
     replies: HashMap<Id, Id>,
     threads: HashMap<Pid, Thread>,
-    gaps: Gaps,
+    /// What could not be followed until now.
+    pub gaps: Gaps,
 }
 
 #[derive(Debug)]
@@ -180,17 +152,12 @@ enum Frame {
 }
 
 impl Calls {
-    /// What could not be followed until now.
-    pub fn gaps(&self) -> Gaps {
-        self.gaps
-    }
-
     /// Goes one event further. `end` is given what ends by it.
-    pub fn take(&mut self, event: &Event, processes: &mut impl Processes, end: &mut impl FnMut(Ended)) {
+    pub fn take(&mut self, event: &Event, process_of: ProcessOf, end: &mut impl FnMut(Ended)) {
         let Event { time, thread, what } = *event;
         match what {
             What::Sent(sent) if sent.is_reply => self.reply_sent(time, thread, &sent),
-            What::Sent(sent) => self.call_sent(time, thread, &sent, processes),
+            What::Sent(sent) => self.call_sent(time, thread, &sent, process_of),
             What::Received(id) => self.received(time, Task { process: 0, thread }, id, end),
             What::Buffer(id, size) => self.sized(id, size),
             What::Undone(id) => {
@@ -199,7 +166,7 @@ impl Calls {
                 }
             }
             What::Superseded(id) => self.end(id, time, End::Superseded, end),
-            What::Failed(code) => self.failed(time, thread, code, processes, end),
+            What::Failed(code) => self.failed(time, thread, code, process_of, end),
             What::Ended => self.thread_ended(time, thread, end),
             What::Lost(count) => {
                 self.gaps.lost_events += count;
@@ -218,7 +185,7 @@ impl Calls {
         left
     }
 
-    fn call_sent(&mut self, time: u64, thread: Pid, sent: &Sent, processes: &mut impl Processes) {
+    fn call_sent(&mut self, time: u64, thread: Pid, sent: &Sent, process_of: ProcessOf) {
         if self.open.len() >= OPEN_MAX {
             self.forget_all();
         }
@@ -241,18 +208,14 @@ impl Calls {
             id: sent.id,
             depth: outer.map_or(0, |outer| outer.call.depth + 1),
             parent: outer.map_or(0, |outer| outer.call.id),
-            caller: Task { process: processes.process_of(thread), thread },
+            caller: Task { process: process_of(thread), thread },
             server: Task { process: sent.to_process, thread: sent.to_thread },
             node: sent.node,
             code: sent.code,
             flags: sent.flags,
-            size: None,
-            reply_size: None,
             sent: time,
-            received: None,
-            replied: None,
             ended: time,
-            end: End::Open,
+            ..Call::default()
         };
         match is_oneway {
             true => state.last_oneway = Some(sent.id),
@@ -319,7 +282,7 @@ impl Calls {
         time: u64,
         thread: Pid,
         code: u32,
-        processes: &mut impl Processes,
+        process_of: ProcessOf,
         end: &mut impl FnMut(Ended),
     ) {
         let state = self.threads.entry(thread).or_default();
@@ -339,7 +302,7 @@ impl Calls {
             |id: &Id| self.open.get(id).is_some_and(|open| open.is_undone || open.call.size.is_none());
         match last_oneway.filter(is_failed) {
             Some(id) => self.end(id, time, End::Failed(code), end),
-            None => end(vec![refused(time, Task { process: processes.process_of(thread), thread }, code)]),
+            None => end(vec![refused(time, Task { process: process_of(thread), thread }, code)]),
         }
     }
 
@@ -380,23 +343,7 @@ impl Calls {
 }
 
 fn refused(time: u64, caller: Task, code: u32) -> Call {
-    Call {
-        id: 0,
-        depth: 0,
-        parent: 0,
-        caller,
-        server: Task::default(),
-        node: 0,
-        code: 0,
-        flags: 0,
-        size: None,
-        reply_size: None,
-        sent: time,
-        received: None,
-        replied: None,
-        ended: time,
-        end: End::Refused(code),
-    }
+    Call { caller, sent: time, ended: time, end: End::Refused(code), ..Call::default() }
 }
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A call as JSON.
+//! A call as it is shown: a line of text or of JSON.
 
 use binder_sys::codes::return_name;
+use binder_sys::TransactionFlags;
 use serde::Serialize;
 
-use super::calls::Call;
-use super::calls::End;
-use super::calls::Gaps;
-use super::calls::Task;
-use super::event::Id;
-use super::event::Pid;
-use super::event::Size;
-use super::names::Names;
+use super::calls::{Call, End, Gaps, ONEWAY};
+use super::event::{Id, Pid, Size};
+use crate::output::{Page, Report};
+use crate::tasks::{Names, Task};
 
-/// One call.
+/// What stands above the lines.
+pub const HEADING: &str = "      TIME   TOTAL  QUEUED  SERVED  CALL";
+
+/// The flag of a call that takes descriptors in its reply, which most have.
+const ACCEPT_FDS: u32 = TransactionFlags::ACCEPT_FDS.bits();
+
 #[derive(Serialize)]
 pub struct Record {
-    schema: &'static str,
     id: Id,
     parent: Option<Id>,
     depth: usize,
@@ -34,6 +35,10 @@ pub struct Record {
     total_ns: u64,
     end: &'static str,
     error: Option<&'static str>,
+    #[serde(skip)]
+    since_start: u64,
+    #[serde(skip)]
+    outcome: String,
 }
 
 #[derive(Serialize)]
@@ -43,34 +48,17 @@ struct Named {
     name: Option<String>,
 }
 
-/// What comes last.
-#[derive(Serialize)]
-pub struct Summary {
-    schema: &'static str,
-    shown: u64,
-    ended: u64,
-    #[serde(flatten)]
-    gaps: Gaps,
-}
-
-impl Summary {
-    /// So many calls of so many were shown.
-    pub fn new(shown: u64, ended: u64, gaps: Gaps) -> Self {
-        Self { schema: "binderctl.trace.summary/1", shown, ended, gaps }
-    }
-}
-
 impl Record {
-    /// The record of a call.
-    pub fn new(call: &Call, names: &mut Names) -> Self {
+    /// The record of a call of a trace that began at `start`.
+    pub fn new(call: &Call, names: &mut Names, start: u64) -> Self {
         let is_known = !matches!(call.end, End::Refused(_));
+        let (end, error, outcome) = ended(call.end);
         Self {
-            schema: "binderctl.call/1",
             id: call.id,
             parent: (call.parent != 0).then_some(call.parent),
             depth: call.depth,
-            caller: named(call.caller, names),
-            server: is_known.then(|| named(call.server, names)),
+            caller: Named::new(call.caller, names),
+            server: is_known.then(|| Named::new(call.server, names)),
             node: is_known.then_some(call.node),
             code: is_known.then_some(call.code),
             flags: is_known.then_some(call.flags),
@@ -81,38 +69,163 @@ impl Record {
             queued_ns: call.queued(),
             served_ns: call.served(),
             total_ns: call.total(),
-            end: end(call.end),
-            error: error(call.end),
+            end,
+            error,
+            since_start: call.sent.saturating_sub(start),
+            outcome,
         }
     }
 }
 
-fn named(Task { process, thread }: Task, names: &mut Names) -> Named {
-    let name = names.name(process);
-    Named {
-        process,
-        thread: (thread != 0).then_some(thread),
-        name: (!name.is_empty()).then(|| name.to_owned()),
+impl Report for Record {
+    const SCHEMA: &'static str = "binderctl.call/1";
+
+    /// Times, who calls whom, one step to the right for each call that it is nested in, what it carries, and what came of it.
+    fn show(&self, page: &mut Page) {
+        let time = format!("{}.{:06}", self.since_start / 1_000_000_000, self.since_start / 1000 % 1_000_000);
+        let total = duration(self.server.is_some().then_some(self.total_ns));
+        let (queued, served) = (duration(self.queued_ns), duration(self.served_ns));
+        let (indent, caller) = (2 * self.depth.min(20), self.caller.words());
+        let mut line = format!("{time:>10} {total:>7} {queued:>7} {served:>7}  {:indent$}{caller} -> ", "");
+        match (&self.server, self.node, self.code) {
+            (Some(server), Some(node), Some(code)) => {
+                line += &format!("{} node {node} code {code:#x}", server.words());
+            }
+            _ => line.push('?'),
+        }
+        if self.oneway {
+            line += " oneway";
+        }
+        if let Some(flags) = self.flags.filter(|flags| flags & !(ONEWAY | ACCEPT_FDS) != 0) {
+            line += &format!(" flags {flags:#x}");
+        }
+        line += &self.size.map(|bytes| format!(" {}", size(bytes))).unwrap_or_default();
+        line += &self.reply_size.map(|bytes| format!(" reply {}", size(bytes))).unwrap_or_default();
+        page.say(line + &self.outcome);
     }
 }
 
-/// How a call ended, in a word.
-pub fn end(end: End) -> &'static str {
-    match end {
-        End::Replied => "replied",
-        End::Taken => "taken",
-        End::Failed(_) => "failed",
-        End::Refused(_) => "refused",
-        End::Superseded => "superseded",
-        End::CallerEnded => "caller_ended",
-        End::Open => "open",
+impl Named {
+    fn new(Task { process, thread }: Task, names: &mut Names) -> Self {
+        let name = names.process(process).map(str::to_owned);
+        Self { process, thread: (thread != 0).then_some(thread), name }
+    }
+
+    /// A process by name and number, with the thread if it is not the first one.
+    fn words(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
+        let thread = self.thread.filter(|thread| *thread != self.process);
+        let thread = thread.map(|thread| format!(":{thread}")).unwrap_or_default();
+        format!("{name}{}{thread}", self.process)
     }
 }
 
-/// What the caller was told instead of a reply.
-pub fn error(end: End) -> Option<&'static str> {
+/// How a call ended: in a word, what the caller was told instead of a reply, and as the end of a line.
+fn ended(end: End) -> (&'static str, Option<&'static str>, String) {
+    let failed = |word: &'static str, code| {
+        let error = return_name(code);
+        let name = error.unwrap_or("an unknown error");
+        (word, error, format!(" {}: {name}", word.to_uppercase()))
+    };
     match end {
-        End::Failed(code) | End::Refused(code) => return_name(code),
-        _ => None,
+        End::Replied => ("replied", None, String::new()),
+        End::Taken => ("taken", None, String::new()),
+        End::Failed(code) => failed("failed", code),
+        End::Refused(code) => failed("refused", code),
+        End::Superseded => ("superseded", None, " superseded".into()),
+        End::CallerEnded => ("caller_ended", None, " FAILED: caller ended".into()),
+        End::Open => ("open", None, " still open".into()),
+    }
+}
+
+/// A duration in the unit that fits it, with three digits or more.
+pub fn duration(nanoseconds: Option<u64>) -> String {
+    let Some(value) = nanoseconds else { return "-".into() };
+    let (unit, name) = match value {
+        0..1_000 => return format!("{value}ns"),
+        1_000..1_000_000 => (1e3, "us"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    let value = value as f64 / unit;
+    match value {
+        ..9.995 => format!("{value:.2}{name}"),
+        ..99.95 => format!("{value:.1}{name}"),
+        _ => format!("{value:.0}{name}"),
+    }
+}
+
+fn size(Size { data, offsets, extra }: Size) -> String {
+    let objects = if offsets > 0 { format!("+{offsets}") } else { String::new() };
+    let extra = if extra > 0 { format!("+{extra} extra") } else { String::new() };
+    format!("{data}{objects}{extra} B")
+}
+
+/// What was followed and what was not: it comes last.
+#[derive(Serialize)]
+pub struct Summary {
+    pub shown: u64,
+    pub ended: u64,
+    #[serde(flatten)]
+    pub gaps: Gaps,
+}
+
+impl Report for Summary {
+    const SCHEMA: &'static str = "binderctl.trace.summary/1";
+
+    fn show(&self, page: &mut Page) {
+        let Self { shown, ended, gaps: Gaps { begun_before, lost_events, cut_off } } = self;
+        let mut line = match shown == ended {
+            true => format!("{ended} calls"),
+            false => format!("{shown} of {ended} calls"),
+        };
+        if *begun_before > 0 {
+            line += &format!("; {begun_before} more had begun before the trace");
+        }
+        if *lost_events > 0 {
+            line += &format!("; at least {lost_events} events were lost: --buffer makes room for more");
+        }
+        if *cut_off > 0 {
+            line += &format!("; {cut_off} calls could not be followed to their end");
+        }
+        page.say(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits_or_more() {
+        for (nanoseconds, text) in [
+            (0, "0ns"),
+            (999, "999ns"),
+            (1_000, "1.00us"),
+            (9_996, "10.0us"),
+            (99_960, "100us"),
+            (1_234_567, "1.23ms"),
+            (61_000_000_000, "61.0s"),
+            (3_600_000_000_000, "3600s"),
+        ] {
+            assert_eq!(duration(Some(nanoseconds)), text);
+        }
+        assert_eq!(duration(None), "-");
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let summary = |shown, ended, gaps| {
+            let mut page = Page::default();
+            Summary { shown, ended, gaps }.show(&mut page);
+            page.render(false)
+        };
+        assert_eq!(summary(3, 3, Gaps::default()), "3 calls\n");
+        let gaps = Gaps { begun_before: 1, lost_events: 20, cut_off: 4 };
+        assert_eq!(
+            summary(2, 3, gaps),
+            "2 of 3 calls; 1 more had begun before the trace; at least 20 events were lost: --buffer makes room for \
+             more; 4 calls could not be followed to their end\n"
+        );
     }
 }

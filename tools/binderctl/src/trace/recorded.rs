@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages that were recorded in the guests, one of each CPU, while some tests of the contract ran.
 
-use super::calls::Call;
-use super::calls::Calls;
-use super::calls::Gaps;
-use super::calls::Processes;
-use super::event::Decoder;
-use super::event::Event;
-use super::event::Pid;
-use super::event::OF_DRIVER;
-use super::event::OF_SCHEDULER;
+use super::calls::{Call, Calls, Gaps};
+use super::event::{Decoder, Event, OF_DRIVER, OF_SCHEDULER};
+use super::record::duration;
 use super::ring::Layout;
-use super::text::duration;
 
 const HEADER_PAGE: &str = include_str!("recorded/header_page");
 
@@ -29,23 +22,15 @@ fn events(formats: &str, pages: [&[u8]; 2]) -> Vec<Event> {
     events
 }
 
-/// The first thread of each process is its only one.
-struct Single;
-
-impl Processes for Single {
-    fn process_of(&mut self, thread: Pid) -> Pid {
-        thread
-    }
-}
-
 /// The calls of a recording, in trees, and what could not be followed.
 pub fn followed(formats: &str, pages: [&[u8]; 2]) -> (Vec<Vec<Call>>, Gaps) {
     let (mut calls, mut trees) = (Calls::default(), Vec::new());
     for event in events(formats, pages) {
-        calls.take(&event, &mut Single, &mut |ended| trees.push(ended));
+        // The first thread of each process is its only one.
+        calls.take(&event, &mut |thread| thread, &mut |ended| trees.push(ended));
     }
     assert!(calls.finish(0).is_empty());
-    (trees, calls.gaps())
+    (trees, calls.gaps)
 }
 
 /// Those of the C driver.

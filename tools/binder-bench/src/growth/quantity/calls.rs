@@ -2,29 +2,18 @@
 //! Calls that nobody has taken yet, and messages that nobody has given back.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
-use nix::unistd::pipe;
-use nix::unistd::read;
-use nix::unistd::write;
+use nix::unistd::{pipe, read, write};
 
-use super::limits::OPERATIONS;
 use super::threads::spawn;
-use crate::error::Context;
-use crate::error::Result;
-use crate::growth::scene::Actor;
 use crate::growth::scene::Scene;
-use crate::growth::scene::Turns;
-use crate::growth::service;
-use crate::growth::service::Ask;
-use crate::talk::Talker;
+use crate::growth::service::{self, Ask, OPERATIONS};
+use crate::prelude::*;
 
 /// A manager that takes calls only when it is told to, and then so many.
-fn server(scene: &mut Scene, count: u64) -> Result<Actor> {
+fn server(scene: &mut Scene, count: u64) -> Result<Worker> {
     scene.actor("server", move |turns, device| {
         let mut talker = service::manage(device)?;
         turns.pause()?;
@@ -36,7 +25,7 @@ fn server(scene: &mut Scene, count: u64) -> Result<Actor> {
 
 /// As many threads, each of which makes one call when it is let through. Nobody but them runs while they call: what one takes would
 /// depend on whom the scheduler lets run first.
-fn callers(scene: &mut Scene, count: u64) -> Result<Actor> {
+fn callers(scene: &mut Scene, count: u64) -> Result<Worker> {
     scene.actor("process of many callers", move |turns, device| {
         let port = service::open(device)?.port().clone();
         let (gate, open) = pipe().context("pipe")?;
@@ -45,8 +34,7 @@ fn callers(scene: &mut Scene, count: u64) -> Result<Actor> {
             let (port, gate, steps) = (port.clone(), gate.clone(), steps.clone());
             spawn(move || {
                 let mut talker = Talker::on(port);
-                talker.out.enter_looper();
-                talker.flush()?;
+                talker.enter_looper()?;
                 steps.done()?;
                 read(&*gate, &mut [0]).context("waiting at a gate")?;
                 let call = Parcel::new().to_handle(0, Ask::Answer as u32, TransactionFlags::empty());
@@ -134,7 +122,7 @@ fn send(talker: &mut Talker, handle: u32, code: u32, flags: TransactionFlags) ->
     talker.send(&call).map(drop)
 }
 
-fn oneway_sender(scene: &mut Scene, count: u64) -> Result<Actor> {
+fn oneway_sender(scene: &mut Scene, count: u64) -> Result<Worker> {
     scene.actor("sender", move |turns, device| {
         let mut talker = service::open(device)?;
         turns.pause()?;
@@ -221,15 +209,14 @@ pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
     })?;
     scene.turn("send", sender)?;
     scene.turn_of("call", OPERATIONS, sender)?;
-    scene.turn("free", sender)?;
-    scene.turn("send again", sender)?;
+    scene.turns(sender, &["free", "send again"])?;
     scene.kill("kill the receiver", service)
 }
 
 /// Many commands of one write.
 pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
-    let writer = scene.actor("writer", move |turns: &mut Turns, device| {
+    let writer = scene.actor("writer", move |turns: &mut Control, device| {
         let mut talker = service::open(device)?;
         let handle = service::take(&mut talker, 1)?[0];
         turns.pause()?;
@@ -247,8 +234,6 @@ pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
         service::call(&mut talker, 1)?;
         turns.stop()
     })?;
-    scene.turn("counts up and down", writer)?;
-    scene.turn("oneway calls", writer)?;
-    scene.turn("read and call", writer)?;
+    scene.turns(writer, &["counts up and down", "oneway calls", "read and call"])?;
     scene.kill("kill the writer", writer)
 }

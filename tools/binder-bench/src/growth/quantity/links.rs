@@ -3,14 +3,9 @@
 
 use std::path::Path;
 
-use binder_sys::Return;
-
-use super::limits::allow_files;
-use crate::error::Context;
-use crate::error::Result;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::talk::Talker;
+use crate::growth::service::{self, allow_files};
+use crate::prelude::*;
 
 /// What each of many processes maps.
 const SPACE: usize = 8192;
@@ -20,7 +15,7 @@ fn holders(device: &Path, count: u64) -> Result<Vec<Talker>> {
     allow_files()?;
     let mut holders = Vec::with_capacity(count as usize);
     for _ in 0..count {
-        let mut talker = Talker::open_with(device, SPACE)?;
+        let mut talker = Talker::open(device, SPACE)?;
         talker.out.enter_looper().acquire(0);
         talker.flush()?;
         holders.push(talker);
@@ -74,9 +69,7 @@ pub fn deaths(scene: &mut Scene, count: u64) -> Result<()> {
         })?;
         turns.stop()
     })?;
-    scene.turn("watch", watcher)?;
-    scene.turn("withdraw", watcher)?;
-    scene.turn("watch again", watcher)?;
+    scene.turns(watcher, &["watch", "withdraw", "watch again"])?;
     scene.kill("kill the owner", service)?;
     scene.turn("read and confirm", watcher)?;
     scene.kill("kill the watchers", watcher)
@@ -99,10 +92,8 @@ pub fn freezes_of_one(scene: &mut Scene, count: u64) -> Result<()> {
     frozen(scene, move |device| {
         let mut talker = service::open(device)?;
         talker.out.enter_looper();
-        for handle in service::take(&mut talker, count)? {
-            talker.out.request_freeze(handle, u64::from(handle));
-        }
-        talker.flush()?;
+        let handles = service::take(&mut talker, count)?;
+        service::each(&mut talker, &handles, |out, handle| out.request_freeze(handle, handle.into()))?;
         Ok(vec![talker])
     })
 }
@@ -127,8 +118,7 @@ fn frozen(scene: &mut Scene, make: impl FnOnce(&Path) -> Result<Vec<Talker>> + '
         }
         turns.stop()
     })?;
-    scene.turn("ask", watcher)?;
-    scene.turn("hear of now", watcher)?;
+    scene.turns(watcher, &["ask", "hear of now"])?;
     scene.turn("freeze", freezer)?;
     scene.turn("hear of that", watcher)?;
     scene.turn("thaw", freezer)?;

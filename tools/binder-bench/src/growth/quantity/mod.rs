@@ -2,9 +2,6 @@
 //! What user space can drive up: one file for each kind, and the list of all.
 
 mod calls;
-mod files;
-mod handles;
-mod limits;
 mod links;
 mod nesting;
 mod notices;
@@ -16,24 +13,20 @@ mod threads;
 use super::scene::Scene;
 use crate::error::Result;
 
-/// Something that there can be more and more of.
 pub struct Quantity {
-    /// What it is called.
     pub name: &'static str,
     /// The smallest number that is measured; four times as many follow, and four times as many again, up to the largest.
     pub least: u64,
-    /// The largest.
     pub most: u64,
     /// Goes through all phases with so many.
     pub run: fn(&mut Scene, u64) -> Result<()>,
 }
 
-/// All that is measured.
 pub const ALL: &[Quantity] = &[
     Quantity { name: "objects of one call", least: 64, most: 4_096, run: objects::of_one_call },
     Quantity { name: "own nodes, weak then strong", least: 64, most: 4_096, run: objects::weak_then_strong },
-    Quantity { name: "handles", least: 128, most: 131_072, run: handles::held },
-    Quantity { name: "handles that die", least: 64, most: 16_384, run: handles::dying },
+    Quantity { name: "handles", least: 128, most: 131_072, run: objects::held },
+    Quantity { name: "handles that die", least: 64, most: 16_384, run: objects::dying },
     Quantity { name: "depth of nesting", least: 64, most: 4_096, run: nesting::killed },
     Quantity { name: "depth of nesting, undone", least: 64, most: 4_096, run: nesting::undone },
     Quantity { name: "depth of nesting, inside out", least: 64, most: 4_096, run: nesting::killed_inside },
@@ -51,8 +44,8 @@ pub const ALL: &[Quantity] = &[
     Quantity { name: "oneway calls, frozen", least: 64, most: 4_096, run: calls::oneway_frozen },
     Quantity { name: "messages kept", least: 64, most: 4_096, run: calls::kept },
     Quantity { name: "commands of one write", least: 64, most: 4_096, run: calls::commands },
-    Quantity { name: "files of one call", least: 8, most: 512, run: files::of_one_call },
-    Quantity { name: "files of an array", least: 8, most: 512, run: files::of_an_array },
+    Quantity { name: "files of one call", least: 8, most: 512, run: pointers::files },
+    Quantity { name: "files of an array", least: 8, most: 512, run: pointers::file_array },
     Quantity { name: "references on a node", least: 16, most: 1_024, run: links::references },
     Quantity { name: "death links on a node", least: 16, most: 16_384, run: links::deaths },
     Quantity { name: "freeze links on a node", least: 16, most: 1_024, run: links::freezes },

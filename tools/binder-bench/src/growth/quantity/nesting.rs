@@ -3,20 +3,9 @@
 //!
 //! The outer process makes the odd calls, the inner one, which is innermost in the end, those in between.
 
-use binder_sys::BinderTransactionData;
-use binder_sys::FlatBinderObject;
-use binder_sys::Parcel;
-use binder_sys::Return;
-use binder_sys::TransactionFlags;
-
-use super::limits::OPERATIONS;
-use crate::error::Result;
-use crate::growth::scene::Actor;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::growth::service::Ask;
-use crate::talk::unexpected;
-use crate::talk::Talker;
+use crate::growth::service::{self, Ask, OPERATIONS};
+use crate::prelude::*;
 
 /// Nested, used at full depth, and undone by replies.
 pub fn undone(scene: &mut Scene, depth: u64) -> Result<()> {
@@ -43,11 +32,11 @@ pub fn killed_inside(scene: &mut Scene, depth: u64) -> Result<()> {
     scene.kill("kill the outer", outer)
 }
 
-fn nest(scene: &mut Scene, depth: u64) -> Result<(Actor, Actor)> {
+fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
     let rounds = depth / 2;
     let inner = scene.actor("inner process", move |turns, device| {
         let mut side = Side { talker: service::manage(device)?, other: 0 };
-        turns.tell_pause()?;
+        turns.ready()?;
         let third = side.befriend()?;
         side.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
         side.other = side.befriend()?;
@@ -79,7 +68,7 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Actor, Actor)> {
         side.talker.out.enter_looper();
         side.introduce()?;
         side.hear()?;
-        turns.tell_pause()?;
+        turns.ready()?;
         loop {
             side.take()?;
             side.reply()?;
@@ -102,13 +91,12 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Actor, Actor)> {
     })?;
     scene.phase("nest", |scene| {
         scene.go(outer)?;
-        scene.expect_pause(inner)
+        scene.await_pause(inner)
     })?;
     scene.turn_of("call a third process", OPERATIONS, inner)?;
     Ok((outer, inner))
 }
 
-/// One of the processes.
 struct Side {
     talker: Talker,
     other: u32,

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Notices that nobody reads.
 
-use binder_sys::Return;
-
-use super::limits::OPERATIONS;
-use crate::error::Context;
-use crate::error::Result;
-use crate::growth::scene::Actor;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::talk::Talker;
+use crate::growth::service::{self, OPERATIONS};
+use crate::prelude::*;
 
 /// Death notices that wait, are asked for by poll, and die with their reader.
 pub fn unread_deaths(scene: &mut Scene, count: u64) -> Result<()> {
@@ -31,10 +25,7 @@ pub fn cancelled_deaths(scene: &mut Scene, count: u64) -> Result<()> {
     let watcher = scene.actor("watcher", move |turns, device| {
         let (mut talker, handles) = watching_deaths(device, count)?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.clear_death(handle, u64::from(handle));
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.clear_death(handle, handle.into()))?;
         turns.pause()?;
         poll(&mut talker)?;
         turns.pause()?;
@@ -53,10 +44,7 @@ pub fn closed_handles(scene: &mut Scene, count: u64) -> Result<()> {
     let watcher = scene.actor("watcher", move |turns, device| {
         let (mut talker, handles) = watching_deaths(device, count)?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.release(handle);
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.release(handle))?;
         turns.pause()?;
         talker.port().device().poll(Some(0)).context("poll")?;
         turns.stop()
@@ -75,15 +63,9 @@ pub fn cancelled_freezes(scene: &mut Scene, count: u64) -> Result<()> {
         talker.out.enter_looper();
         let handles = service::take(&mut talker, count)?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.request_freeze(handle, u64::from(handle));
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.request_freeze(handle, handle.into()))?;
         turns.pause()?;
-        for &handle in &handles {
-            talker.out.clear_freeze(handle, u64::from(handle));
-        }
-        talker.flush()?;
+        service::each(&mut talker, &handles, |out, handle| out.clear_freeze(handle, handle.into()))?;
         turns.pause()?;
         poll(&mut talker)?;
         turns.pause()?;
@@ -94,7 +76,7 @@ pub fn cancelled_freezes(scene: &mut Scene, count: u64) -> Result<()> {
     cancelled(scene, watcher)
 }
 
-fn cancelled(scene: &mut Scene, watcher: Actor) -> Result<()> {
+fn cancelled(scene: &mut Scene, watcher: Worker) -> Result<()> {
     scene.turn("cancel", watcher)?;
     scene.turn_of("poll", OPERATIONS, watcher)?;
     scene.turn("read", watcher)?;
@@ -111,10 +93,7 @@ fn watching_deaths(device: &std::path::Path, count: u64) -> Result<(Talker, Vec<
 
 /// Asks to be told of the deaths of all these.
 pub fn watch(talker: &mut Talker, handles: &[u32]) -> Result<()> {
-    for &handle in handles {
-        talker.out.request_death(handle, u64::from(handle));
-    }
-    talker.flush()
+    service::each(talker, handles, |out, handle| out.request_death(handle, handle.into()))
 }
 
 fn poll(talker: &mut Talker) -> Result<()> {

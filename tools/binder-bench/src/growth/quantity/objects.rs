@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Objects of one call.
+//! Objects of one call, and handles that a process holds.
 
-use binder_sys::Parcel;
-use binder_sys::TransactionFlags;
 use nix::poll::PollFlags;
 
-use super::limits::OPERATIONS;
-use crate::error::Context;
-use crate::error::Result;
+use super::notices;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::growth::service::Ask;
+use crate::growth::service::{self, Ask, OPERATIONS};
+use crate::prelude::*;
 
 /// Nodes that the service does not know, then the same once more, then given up.
 pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
     let sender = scene.actor("sender", move |turns, device| {
         let mut talker = service::open(device)?;
-        let parcel = service::nodes(0, count);
+        let parcel = service::nodes(count, FlatBinderObject::binder);
         turns.pause()?;
         service::ask(&mut talker, Ask::Keep, &parcel)?;
         turns.pause()?;
@@ -32,10 +28,7 @@ pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
         }
         turns.stop()
     })?;
-    scene.turn("send new nodes", sender)?;
-    scene.turn("send them again", sender)?;
-    scene.turn("free both messages", sender)?;
-    scene.turn("send and hold", sender)?;
+    scene.turns(sender, &["send new nodes", "send them again", "free both messages", "send and hold"])?;
     scene.turn_of("ask for one's own", OPERATIONS, sender)?;
     scene.kill("kill the owner", sender)
 }
@@ -46,7 +39,10 @@ pub fn weak_then_strong(scene: &mut Scene, count: u64) -> Result<()> {
     let sender = scene.actor("sender", move |turns, device| {
         let mut talker = service::open(device)?;
         service::ask(&mut talker, Ask::Deafen, &Parcel::new())?;
-        let (weak, strong) = (service::weak_nodes(0, count), service::nodes(0, count));
+        let (weak, strong) = (
+            service::nodes(count, FlatBinderObject::weak_binder),
+            service::nodes(count, FlatBinderObject::binder),
+        );
         for parcel in [&weak, &strong] {
             talker.out.transaction(&parcel.to_handle(0, Ask::Keep as u32, TransactionFlags::ONE_WAY));
         }
@@ -61,7 +57,65 @@ pub fn weak_then_strong(scene: &mut Scene, count: u64) -> Result<()> {
         }
         turns.stop()
     })?;
-    scene.turn("write", sender)?;
-    scene.turn("read and confirm", sender)?;
+    scene.turns(sender, &["write", "read and confirm"])?;
     scene.kill("kill the owner", sender)
+}
+
+/// Handles taken, used, given on, closed in one write; and held by a process that is killed.
+pub fn held(scene: &mut Scene, count: u64) -> Result<()> {
+    service::start(scene)?;
+    let holder = scene.actor("holder", move |turns, device| {
+        let mut talker = service::open(device)?;
+        turns.pause()?;
+        let handles = service::take(&mut talker, count)?;
+        turns.pause()?;
+        for round in 0..OPERATIONS {
+            let handle = handles[(round * 31 % count) as usize];
+            let mut parcel = Parcel::new();
+            parcel.object(&FlatBinderObject::strong_handle(handle));
+            service::ask(&mut talker, Ask::Answer, &parcel)?;
+        }
+        turns.pause()?;
+        service::each(&mut talker, &handles, |out, handle| out.acquire(handle).increfs(handle))?;
+        turns.pause()?;
+        service::each(&mut talker, &handles, |out, handle| out.release(handle).decrefs(handle))?;
+        turns.pause()?;
+        service::each(&mut talker, &handles, |out, handle| out.release(handle))?;
+        turns.pause()?;
+        service::take(&mut talker, count)?;
+        turns.stop()
+    })?;
+    scene.turn("take", holder)?;
+    scene.turn_of("send one home", OPERATIONS, holder)?;
+    scene.turns(holder, &["count up", "count down", "close all", "take again"])?;
+    scene.kill("kill the holder", holder)
+}
+
+/// Handles watched by the holder when their owner dies.
+pub fn dying(scene: &mut Scene, count: u64) -> Result<()> {
+    let service = service::start(scene)?;
+    let holder = scene.actor("holder", move |turns, device| {
+        let mut talker = service::open(device)?;
+        // Upstream's driver tells nobody else of deaths.
+        talker.out.enter_looper();
+        let handles = service::take(&mut talker, count)?;
+        turns.pause()?;
+        notices::watch(&mut talker, &handles)?;
+        turns.pause()?;
+        let mut told = 0;
+        while told < count {
+            if let Return::DeadBinder(cookie) = talker.next()? {
+                talker.out.dead_binder_done(cookie);
+                told += 1;
+            }
+        }
+        talker.flush()?;
+        turns.pause()?;
+        service::each(&mut talker, &handles, |out, handle| out.release(handle))?;
+        turns.stop()
+    })?;
+    scene.turn("watch", holder)?;
+    scene.kill("kill the owner", service)?;
+    scene.turns(holder, &["read and confirm", "close all"])?;
+    scene.kill("kill the holder", holder)
 }

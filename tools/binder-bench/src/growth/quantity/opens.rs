@@ -3,21 +3,12 @@
 
 use std::path::PathBuf;
 
-use binder_sys::Device;
-use binder_sys::Parcel;
 use nix::mount::umount;
-use nix::sys::epoll::Epoll;
-use nix::sys::epoll::EpollCreateFlags;
-use nix::sys::epoll::EpollEvent;
-use nix::sys::epoll::EpollFlags;
-use nix::sys::epoll::EpollTimeout;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use super::limits::allow_files;
-use super::limits::OPERATIONS;
-use crate::error::Context;
-use crate::error::Result;
 use crate::growth::scene::Scene;
-use crate::growth::service;
+use crate::growth::service::{self, allow_files, OPERATIONS};
+use crate::prelude::*;
 
 /// The device opened again and again.
 pub fn processes(scene: &mut Scene, count: u64) -> Result<()> {
@@ -101,7 +92,7 @@ pub fn pollers(scene: &mut Scene, count: u64) -> Result<()> {
             set.add(talker.port().device(), EpollEvent::new(EpollFlags::EPOLLIN, 0)).context("epoll_ctl")?;
             sets.push(set);
         }
-        turns.tell_pause()?;
+        turns.ready()?;
         for _ in 0..OPERATIONS {
             sets[0].wait(&mut [EpollEvent::empty()], EpollTimeout::NONE).context("epoll_wait")?;
             let call = talker.next_call()?;

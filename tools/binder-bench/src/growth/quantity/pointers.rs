@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Blocks of memory that a call carries, and pointers from one into another.
+//! Blocks of memory that a call carries, pointers from one into another, and files.
 
-use binder_sys::BinderBufferObject;
-use binder_sys::BinderTransactionDataSg;
-use binder_sys::ObjectType;
-use binder_sys::Parcel;
-use binder_sys::Return;
-use binder_sys::TransactionFlags;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 
-use crate::error::Result;
+use binder_sys::{
+    BinderBufferObject, BinderFdArrayObject, BinderFdObject, BinderTransactionDataSg, ObjectType,
+};
+
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::growth::service::Ask;
-use crate::talk::unexpected;
+use crate::growth::service::{self, allow_files, Ask};
+use crate::prelude::*;
 
 /// Bytes of a block that others do not point from.
 const BLOCK: u64 = 8;
@@ -47,7 +45,7 @@ pub fn in_a_chain(scene: &mut Scene, count: u64) -> Result<()> {
 }
 
 /// A parcel whose first object is not at its start, where the C driver would not see it as a parent.
-pub fn led() -> Parcel {
+fn led() -> Parcel {
     let mut parcel = Parcel::new();
     parcel.bytes(&[0; 8]);
     parcel
@@ -60,7 +58,7 @@ fn block(memory: &[u64], length: u64) -> BinderBufferObject {
 
 /// Sends a parcel with so many bytes of blocks to someone who keeps it, frees it, and dies. What else `make` gives must be there
 /// while it is sent.
-pub fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)>) -> Result<()> {
+fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)>) -> Result<()> {
     let service = service::start(scene)?;
     let sender = scene.actor("sender", move |turns, device| {
         let mut talker = service::open(device)?;
@@ -77,7 +75,35 @@ pub fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)
         service::ask(&mut talker, Ask::Free, &Parcel::new())?;
         turns.stop()
     })?;
-    scene.turn("send", sender)?;
-    scene.turn("free", sender)?;
+    scene.turns(sender, &["send", "free"])?;
     scene.kill("kill the receiver", service)
+}
+
+/// Files, one after the other.
+pub fn files(scene: &mut Scene, count: u64) -> Result<()> {
+    allow_files()?;
+    sent(scene, move || {
+        let file = File::open("/proc/self/exe").context("a file")?;
+        let mut parcel = Parcel::new();
+        for _ in 0..count {
+            let fd = file.as_raw_fd() as u64;
+            parcel.object(&BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() });
+        }
+        Ok((parcel, 0, file))
+    })
+}
+
+/// Files in one array.
+pub fn file_array(scene: &mut Scene, count: u64) -> Result<()> {
+    allow_files()?;
+    sent(scene, move || {
+        let file = File::open("/proc/self/exe").context("a file")?;
+        // Two descriptors, of 32 bits each, in a word.
+        let memory = vec![file.as_raw_fd() as u64 * (1 + (1 << 32)); count.div_ceil(2) as usize];
+        let (kind, buffer, length) = (ObjectType::PTR, memory.as_ptr() as u64, count * 4);
+        let mut parcel = led();
+        parcel.object(&BinderBufferObject { kind, buffer, length, ..Default::default() });
+        parcel.object(&BinderFdArrayObject { kind: ObjectType::FDA, num_fds: count, ..Default::default() });
+        Ok((parcel, length.next_multiple_of(8), (memory, file)))
+    })
 }

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Threads of a process that the driver knows.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::limits::OPERATIONS;
-use crate::error::Context;
-use crate::error::Error;
-use crate::error::Result;
 use crate::growth::scene::Scene;
-use crate::growth::service;
-use crate::talk::Port;
-use crate::talk::Talker;
-use crate::talk::LARGEST_SPACE;
+use crate::growth::service::{self, OPERATIONS};
+use crate::prelude::*;
 
 /// Enough for what these threads do.
 const STACK: usize = 32 << 10;
@@ -29,8 +22,7 @@ pub fn idle(scene: &mut Scene, count: u64) -> Result<()> {
             let (port, waiting) = (port.clone(), waiting.clone());
             spawn(move || {
                 let mut talker = Talker::on(port);
-                talker.out.enter_looper();
-                talker.flush()?;
+                talker.enter_looper()?;
                 waiting.fetch_add(1, Ordering::Relaxed);
                 service::serve(&mut talker, u64::MAX)
             })?;
@@ -53,10 +45,7 @@ pub fn ended(scene: &mut Scene, count: u64) -> Result<()> {
         let port = Arc::new(Port::open(device, LARGEST_SPACE)?);
         let mut talker = Talker::on(port.clone());
         turns.pause()?;
-        one_after_other(&port, count, |talker| {
-            talker.out.enter_looper();
-            talker.flush()
-        })?;
+        one_after_other(&port, count, |talker| talker.enter_looper())?;
         turns.pause()?;
         service::call(&mut talker, OPERATIONS)?;
         turns.stop()
@@ -87,7 +76,7 @@ fn one_after_other(port: &Arc<Port>, count: u64, life: fn(&mut Talker) -> Result
     for _ in 0..count {
         let port = port.clone();
         let thread = spawn(move || life(&mut Talker::on(port)))?;
-        thread.join().map_err(|_| Error::Protocol("a short thread panicked".into()))?;
+        thread.join().map_err(|_| Error::failed("a short thread panicked"))?;
     }
     Ok(())
 }

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Calls out of events, each thread of which is a process with ten times its number.
 
-use binder_sys::codes::BR_DEAD_REPLY;
-use binder_sys::codes::BR_FAILED_REPLY;
+use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY};
 
 use super::*;
-
-struct TenTimes;
-
-impl Processes for TenTimes {
-    fn process_of(&mut self, thread: Pid) -> Pid {
-        10 * thread
-    }
-}
 
 /// Calls, the time, and what has ended.
 #[derive(Default)]
@@ -27,7 +18,7 @@ impl Scene {
     fn on(&mut self, thread: Pid, what: What) -> &mut Self {
         self.time += 1;
         let event = Event { time: self.time, thread, what };
-        self.calls.take(&event, &mut TenTimes, &mut |calls| self.ended.push(calls));
+        self.calls.take(&event, &mut |thread| 10 * thread, &mut |calls| self.ended.push(calls));
         self
     }
 
@@ -78,7 +69,7 @@ fn a_call_is_followed_to_its_caller_again() {
     assert_eq!((call.node, call.code, call.parent), (7, 3, 0));
     assert_eq!((call.size.unwrap().data, call.reply_size.unwrap().data), (24, 4));
     assert_eq!((call.queued(), call.served(), call.total(), call.end), (Some(2), Some(1), 5, End::Replied));
-    assert_eq!(scene.calls.gaps(), Gaps::default());
+    assert_eq!(scene.calls.gaps, Gaps::default());
     assert!(scene.calls.open.is_empty() && scene.calls.replies.is_empty());
 }
 
@@ -180,7 +171,7 @@ fn what_began_before_is_counted_once() {
     scene.received(3, 101).reply(3, 102, 1).received(1, 102);
     scene.received(4, 103);
     assert!(scene.ended.is_empty());
-    assert_eq!(scene.calls.gaps(), Gaps { begun_before: 3, ..Gaps::default() });
+    assert_eq!(scene.calls.gaps, Gaps { begun_before: 3, ..Gaps::default() });
     // What comes then is followed as ever.
     scene.call(1, 104, 3).received(3, 104).reply(3, 105, 1).received(1, 105);
     assert_eq!(scene.told(), [[(104, 0, End::Replied)]]);
@@ -191,7 +182,7 @@ fn who_calls_again_has_no_call_that_waits() {
     let mut scene = Scene::default();
     scene.call(1, 100, 2).received(2, 100).call(1, 101, 3).received(3, 101).reply(3, 102, 1).received(1, 102);
     assert_eq!(scene.told(), [[(101, 0, End::Replied)]]);
-    assert_eq!((scene.calls.gaps().cut_off, scene.calls.open.len()), (1, 0));
+    assert_eq!((scene.calls.gaps.cut_off, scene.calls.open.len()), (1, 0));
 }
 
 #[test]
@@ -200,7 +191,7 @@ fn what_is_open_when_events_are_lost_is_cut_off() {
     scene.call(1, 100, 2).received(2, 100).call(3, 101, 2).on(0, What::Lost(17));
     scene.reply(2, 102, 1).received(1, 102);
     assert!(scene.ended.is_empty());
-    assert_eq!(scene.calls.gaps(), Gaps { begun_before: 1, lost_events: 17, cut_off: 2 });
+    assert_eq!(scene.calls.gaps, Gaps { begun_before: 1, lost_events: 17, cut_off: 2 });
 }
 
 #[test]
@@ -230,5 +221,5 @@ fn what_never_ends_is_bounded() {
     for n in 0..OPEN_MAX as Id + 1 {
         scene.oneway(n, 1 + n, 2);
     }
-    assert_eq!((scene.calls.open.len(), scene.calls.gaps().cut_off), (1, OPEN_MAX as u64));
+    assert_eq!((scene.calls.open.len(), scene.calls.gaps.cut_off), (1, OPEN_MAX as u64));
 }

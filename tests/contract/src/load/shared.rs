@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the processes of a load write down, in shared memory: it outlives a process that is killed.
+
+use crate::arena::Arena;
+use serde::{Serialize, Serializer};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Processes that a load can start.
+const MOST_STARTED: usize = 1 << 17;
+
+/// Steps of the histogram between one power of two and the next.
+const STEPS: u64 = 8;
+
+/// Enough for any number of nanoseconds.
+const BUCKETS: usize = 64 * STEPS as usize;
+
+/// A number that all processes change.
+#[repr(transparent)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    pub fn add(&self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+
+    pub fn sub(&self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+
+    pub fn set(&self, value: u64) {
+        self.0.store(value, SeqCst);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Serialize for Count {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_u64(self.get())
+    }
+}
+
+/// One process, from its start to its end.
+#[repr(C)]
+pub struct Record {
+    /// Its place among the processes: its successor has the same.
+    pub slot: Count,
+    pub pid: Count,
+    /// In the initial pid namespace.
+    pub global_pid: Count,
+    /// Not zero once others can find it.
+    pub is_published: Count,
+    /// Not zero before it is killed.
+    pub is_dead: Count,
+    /// Not zero while calls to it may be refused because it is frozen.
+    pub may_refuse: Count,
+    /// Not zero while it should make and get few calls: a process with a call in progress cannot be frozen.
+    pub is_hushed: Count,
+    pub freezes_tried: Count,
+    pub freezes_done: Count,
+    pub thaws_done: Count,
+    /// Callers that make no calls now.
+    pub resting: Count,
+    /// Oneway calls to it: those begun, those the driver took or refused, those that arrived.
+    pub tried: Count,
+    pub accepted: Count,
+    pub refused: Count,
+    pub delivered: Count,
+    /// Objects of others that it holds until their owners die.
+    pub kept: Count,
+    /// Not zero while other processes hold an object of its own that came with a call.
+    pub is_held: Count,
+}
+
+/// What a process was notified of about another one, to which it is linked.
+#[repr(C)]
+pub struct Link {
+    pub id: Count,
+    pub deaths: Count,
+    pub freezes: Count,
+    pub thaws: Count,
+    /// What the last notification of freezing said.
+    pub is_frozen: Count,
+}
+
+/// What was done by all processes.
+#[derive(Serialize)]
+#[repr(C)]
+pub struct Totals {
+    /// What callers do: see [`GO`] and [`REST`].
+    #[serde(skip)]
+    pub phase: Count,
+    pub answered: Count,
+    pub sync_refused: Count,
+    pub ended_by_death: Count,
+    pub ended_by_freezing: Count,
+    /// Oneway calls: those the driver took, those that arrived, those it refused, those that waited for a frozen process.
+    pub accepted: Count,
+    pub delivered: Count,
+    pub oneway_refused: Count,
+    pub oneway_queued: Count,
+    pub called_back: Count,
+    pub files: Count,
+    pub relayed: Count,
+    pub deaths_told: Count,
+    pub freezes_told: Count,
+    pub thaws_told: Count,
+    /// How often all log files were read.
+    pub passes: Count,
+    pub kills: Count,
+    /// Of these, some are undone at once, because a call came meanwhile.
+    pub freezes: Count,
+    pub freezes_undone: Count,
+    /// Those that failed because of a call in progress.
+    pub freezes_busy: Count,
+    pub cgroup_freezes: Count,
+    pub thaws: Count,
+    /// Thaws of processes to which calls had come meanwhile.
+    pub missed_calls: Count,
+    pub missed_oneway: Count,
+}
+
+/// Phases of a load.
+pub const GO: u64 = 1;
+pub const REST: u64 = 2;
+
+/// All of it.
+pub struct Shared {
+    processes: u32,
+    pub totals: &'static Totals,
+    pub records: &'static [Record],
+    links: &'static [Link],
+    times: &'static [Count],
+}
+
+impl Shared {
+    pub fn new(processes: u32) -> Self {
+        let arena = Arena::new();
+        // SAFETY: all four consist of `Count`s alone.
+        unsafe {
+            Self {
+                processes,
+                totals: &zeros::<Totals>(&arena, 1)[0],
+                records: zeros::<Record>(&arena, MOST_STARTED),
+                links: zeros::<Link>(&arena, (processes as usize + 1).pow(2)),
+                times: zeros::<Count>(&arena, BUCKETS),
+            }
+        }
+    }
+
+    /// That of a process that belongs to no load: its peers may be dead.
+    pub fn alone() -> &'static Self {
+        let shared = Box::leak(Box::new(Self::new(1)));
+        shared.record(0).is_dead.set(1);
+        shared
+    }
+
+    pub fn record(&self, id: u32) -> &'static Record {
+        &self.records[id as usize]
+    }
+
+    /// The links of the process in a slot, one for each slot. The manager's slot is the last.
+    pub fn links(&self, slot: u64) -> &'static [Link] {
+        let length = self.processes as usize + 1;
+        &self.links[slot as usize * length..][..length]
+    }
+
+    /// Counts an answer that took this time.
+    pub fn answered_after(&self, time: Duration) {
+        self.totals.answered.add();
+        self.times[bucket(time.as_nanos().min(u64::MAX.into()) as u64)].add();
+    }
+
+    /// The time that so many of a thousand answered calls did not exceed, in microseconds.
+    fn quantile(&self, per_mille: u64) -> f64 {
+        let all: u64 = self.times.iter().map(Count::get).sum();
+        let wanted = (all * per_mille).div_ceil(1000);
+        let mut seen = 0;
+        let reached = |count: &Count| {
+            seen += count.get();
+            seen >= wanted
+        };
+        upper_bound(self.times.iter().position(reached).unwrap_or(BUCKETS - 1)) as f64 / 1000.0
+    }
+
+    /// The times that half of the answers did not exceed, 99 % of them, and all, in microseconds.
+    pub fn quantiles(&self) -> Quantiles {
+        Quantiles { p50: self.quantile(500), p99: self.quantile(990), most: self.quantile(1000) }
+    }
+}
+
+#[derive(Serialize)]
+pub struct Quantiles {
+    p50: f64,
+    p99: f64,
+    most: f64,
+}
+
+/// Cuts structures out of an arena.
+///
+/// # Safety
+/// `T` must consist of [`Count`]s alone.
+unsafe fn zeros<T>(arena: &Arena, count: usize) -> &'static [T] {
+    let address = arena.reserve(count * size_of::<T>());
+    // SAFETY: the arena has just cut these bytes off, aligned to 16 and filled with zeros. `T` consists of `Count`s, of which
+    // zeros are a valid value, and which all processes access atomically. The arena is never unmapped.
+    unsafe { std::slice::from_raw_parts(address as *const T, count) }
+}
+
+/// Where a time is counted: eight buckets for each power of two.
+fn bucket(time: u64) -> usize {
+    let power = u64::from(time.max(STEPS).ilog2());
+    let step = (time.max(STEPS) >> (power - STEPS.ilog2() as u64)) - STEPS;
+    (power * STEPS + step) as usize
+}
+
+/// The longest time that is counted there.
+fn upper_bound(bucket: usize) -> u64 {
+    let (power, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
+    let shift = power.saturating_sub(STEPS.ilog2() as u64);
+    ((STEPS + step + 1) << shift) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_in_the_bucket_that_ends_just_above_it() {
+        for time in (8..5000).chain([u64::from(u32::MAX), 1 << 40, (1 << 62) - 1]) {
+            let at = bucket(time);
+            assert!(upper_bound(at) >= time, "{time}");
+            assert!(upper_bound(at - 1) < time || time == 8, "{time}");
+            assert!(upper_bound(at) - time <= time / STEPS, "{time}");
+        }
+        assert!(bucket(u64::MAX) < BUCKETS);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_calls_that_were_counted() {
+        let shared = Shared::new(1);
+        for microseconds in 1..=1000 {
+            shared.answered_after(Duration::from_micros(microseconds));
+        }
+        for (per_mille, microseconds) in [(500, 500.0), (990, 990.0), (1000, 1000.0)] {
+            let said = shared.quantile(per_mille);
+            assert!((microseconds..microseconds * 1.13).contains(&said), "{per_mille}: {said}");
+        }
+    }
+}

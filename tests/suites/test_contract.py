@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The contract suite: once in each kernel, and again only what a parameter, a security module or a task's width can change."""
+
+import pytest
+from lab import callbacks, contract, kunit, stock
+from stages import CONTRACT, DRIVER, stage
+
+UM, DEBIAN = "um", stock.NAMES[0]
+# What a kernel does otherwise with a driver that is part of it: it starts it, and lets it use what modules cannot.
+BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::", "quota::")
+# What the driver is told by numbers, sizes and addresses is what a task's width could change.
+NARROW = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::", "objects::", "handles::",
+          "fds::", "fd_arrays::", "pointers::", "freeze::")
+# Debian's C driver has one device and no binderfs. None of our own kernels has asynchronous I/O.
+STOCK_C = ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", "::work_wakes_asynchronous_io")
+# Where a part of the driver differs between architectures, or works on several CPUs at once.
+MACHINE = ("rust/", "drivers/android/entry/", "drivers/android/rust_binderfs.c", *CONTRACT)
+
+
+@stage(*DRIVER, *CONTRACT, takes=120)
+def test_contract_um_rust_one_cpu(tally):
+    """With KASAN, lockdep and kmemleak, and with the driver's numbers near their ends."""
+    contract.suite(tally, UM, "rust", "contract um rust, one CPU", part=1, near_limits=True)
+
+
+@stage(*DRIVER, *CONTRACT, takes=100, both_cpus=True)
+def test_contract_um_rust_two_cpus(tally):
+    contract.suite(tally, UM, "rust", "contract um rust, two CPUs", part=2, near_limits=True)
+
+
+@stage(*DRIVER, takes=30)
+def test_kunit(tally):
+    result = contract.suite(tally, UM, "rust", "KUnit um", only=("ioctl::",), kunit=True, boot=kunit.UNHURRIED)
+    kunit.count(tally, result.kernel_log)
+
+
+@stage(*CONTRACT, takes=110)
+def test_contract_um_c_one_cpu(tally):
+    contract.suite(tally, UM, "c", "contract um c, one CPU", part=1, recalled=True)
+
+
+@stage(*CONTRACT, takes=90, both_cpus=True)
+def test_contract_um_c_two_cpus(tally):
+    contract.suite(tally, UM, "c", "contract um c, two CPUs", part=2, recalled=True)
+
+
+@stage(*MACHINE, takes=115)
+def test_contract_debian_rust(tally):
+    """On x86-64 with two CPUs and memory nodes, while kprobes count which callbacks the kernel calls."""
+    result = contract.suite(tally, DEBIAN, "rust", watched=True)
+    missing = callbacks.judge(callbacks.read(result.files))
+    tally.nothing_wrong("callbacks that the kernel calls", [f"{name} was never called" for name in missing])
+
+
+@stage(*CONTRACT, takes=20)
+def test_contract_debian_c(tally):
+    contract.suite(tally, DEBIAN, "c", only=STOCK_C, recalled=True)
+
+
+@pytest.mark.parametrize("driver", ("rust", "c"))
+@stage(*MACHINE, takes=40)
+def test_contract_32_bit(tally, driver):
+    contract.suite(tally, DEBIAN, driver, f"contract debian {driver} 32-bit", only=NARROW if driver == "rust" else STOCK_C, width=32,
+                   recalled=True)
+
+
+@stage("drivers/android/Kbuild", "drivers/android/entry/", "drivers/android/rust_binder.rs",
+       "tools/lab/install.py", *CONTRACT, takes=50)
+def test_contract_built_in(tally):
+    """Our driver as a part of the kernel, which is linked anew from the objects of the other one."""
+    contract.suite(tally, "um-builtin", "rust", only=BUILTIN)
+
+
+@pytest.mark.parametrize("driver", ("rust", "c"))
+@stage("drivers/android/rust_binder.rs", "drivers/android/ffi/", "drivers/android/entry/", *CONTRACT, takes=25)
+def test_contract_with_a_security_module(tally, driver):
+    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, recalled=True)
+    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, policy=True, recalled=True)
+
+
+@stage("drivers/android/entry/", "rust/kernel/", *CONTRACT, takes=20)
+def test_contract_with_parameters(tally):
+    for words, only in (("charge_buffers=1", ("charging::", "reclaim::")), ("handoff=2", ("placement::",)), ("handoff=0", ("placement::",))):
+        contract.suite(tally, UM, "rust", only=only, boot=(f"parameters={words}",))

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What drivers show of themselves, and what reads it: trace events, logs, netlink, binderctl."""
+
+import difflib
+
+import pytest
+from lab import bpftrace, examples, guest, kernel, module, perfetto, programs, say, tracing, ynl
+from lab.run import counts_of, last_words, run
+from lab.versions import ROOT
+from stages import CONTRACT, stage
+
+UM = "um"
+TRACE = ("drivers/android/trace/", "drivers/android/Kbuild", "tools/lab/tracing.py")
+LOGS = ("drivers/android/logs/", "tools/binder-logs/")
+# What the kernel's netlink tool prints of a call that is slow, without numbers.
+SLOW_CALL = {"context": "binder",
+             "chain": "slow call, N ms: N:N waits for call N to N; N:N serves it and sleeps outside of Binder",
+             "numbers": ["from-pid", "from-tid", "to-pid", "debug-id", "waited-ms"]}
+
+
+@stage(*TRACE, *CONTRACT, takes=16)
+def test_trace_events_next_to_c(tally):
+    """Whether the trace events have the C driver's formats, and say of the same scenes what the C driver's say."""
+    title = f"trace events next to C's {UM}"
+    results = [run(f"{title}, {driver}", UM, tracing.job(driver)) for driver in ("c", "rust")]
+    judged, wrong = tracing.judge(*(result.output for result in results))
+    for line in wrong:
+        say.lines(f"    {line}")
+    failed = sum(not line.startswith(" ") for line in wrong) + sum(not result.good for result in results)
+    tally.add(title, max(judged - failed, 0), failed)
+
+
+@stage(*TRACE, takes=18)
+def test_trace_events_read_by_trace_cmd(tally):
+    """Whether trace-cmd reads a recorded run, whichever driver's."""
+    for driver in ("c", "rust"):
+        title = f"trace events read by trace-cmd {UM} {driver}"
+        result = run(title, UM, tracing.read_by_trace_cmd(driver))
+        count, wrong = tracing.judge_report(result.output)
+        say.note(f"    {count} events")
+        tally.nothing_wrong(title, wrong, result.good)
+
+
+@stage(*TRACE, "tools/lab/perfetto.py", takes=19)
+def test_trace_events_recorded_by_perfetto(tally):
+    """Whether Perfetto records a run, and what it wrote says of each event all that its schema has, whichever driver's."""
+    for driver in ("c", "rust"):
+        title = f"trace events recorded by Perfetto {perfetto.GUEST} {driver}"
+        result = run(title, perfetto.GUEST, perfetto.job(driver))
+        wrong = ["there is no trace"]
+        if perfetto.TRACE in result.files:
+            count, wrong = perfetto.judge(perfetto.decoded(result.files[perfetto.TRACE]))
+            say.note(f"    {count} calls and replies")
+        tally.nothing_wrong(title, wrong, result.good)
+
+
+@stage(*TRACE, "tools/lab/bpftrace.py", "docs/observability.md", takes=36)
+def test_one_liners_for_bpftrace(tally):
+    """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
+    for driver in ("c", "rust"):
+        title = f"one-liners for bpftrace {bpftrace.GUEST} {driver}"
+        result = run(title, bpftrace.GUEST, bpftrace.job(driver))
+        judged, wrong = bpftrace.judge(result.output)
+        for line in wrong:
+            say.lines(f"    {line}")
+        failed = len(wrong) or int(not result.good)
+        tally.add(title, judged - failed, failed)
+
+
+@stage(*TRACE, takes=13)
+def test_tracer_that_outlives_the_driver(tally):
+    """Whether a tracer can stay while the driver is taken away and comes back."""
+    title = f"trace events of a driver that comes and goes {UM}"
+    result = run(title, UM, tracing.reloading())
+    if not result.good:
+        say.lines(result.output)
+    tally.one(title, result.good)
+
+
+@stage(*LOGS, *CONTRACT, takes=8)
+def test_logs_alike(tally):
+    """Whether all logs of one scene say the same on the C driver and on ours, but for what differs from run to run."""
+    said = {}
+    for driver in ("c", "rust"):
+        title = f"logs of a scene um {driver}"
+        job = guest.Job(argv=["/lab/contract", "example", "logs"], driver=driver,
+                        files={"/lab/contract": programs.build("tests/contract")})
+        result = run(title, UM, job)
+        said[driver] = result.output.replace("\r\n", "\n").splitlines()
+        if not result.good or len(said[driver]) < 100:
+            say.lines(*last_words(result.output))
+            tally.one(title, False)
+            return
+    one, other = said.values()
+    different = list(difflib.unified_diff(one, other, *said, lineterm="", n=0))
+    tally.nothing_wrong("logs of a scene: c and rust alike", different[:40])
+
+
+@stage(*LOGS, "README.md", "docs/binderfs.md", "docs/observability.md", "tools/binderctl/", takes=12)
+def test_worked_examples(tally):
+    """Whether the worked examples of the docs print what the docs say."""
+    files = examples.tools()
+    for driver in examples.DRIVERS:
+        for name, scene in examples.blocks(examples.text(), driver).items():
+            title = f"worked example {name} um {driver}"
+            result = run(title, UM, examples.job(name, scene, driver, files))
+            wrong = examples.judge(scene, result.output)
+            tally.nothing_wrong(title, wrong, result.good)
+
+
+@stage("drivers/android/common/netlink.c", "drivers/android/common/netlink.rs", "docs/netlink/", takes=9)
+def test_netlink_tool(tally):
+    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers, and ours of a slow call."""
+    reports = {}
+    for driver in ("c", "rust"):
+        _listen(tally, "report", driver,
+                lambda seen: reports.setdefault("c", seen[:1]) == seen[:1] != [])
+    _listen(tally, "slow_call", "rust", lambda seen: SLOW_CALL in seen)
+
+
+def _listen(tally, group, driver, is_right):
+    title = f"group {group} in the kernel's netlink tool um {driver}"
+    result = run(title, UM, ynl.job(driver, group))
+    seen = ynl.messages(result.output)
+    good = result.good and is_right(seen)
+    if not good:
+        say.lines(f"    {result.output}\n    {seen}")
+    tally.one(title, good)
+
+
+@stage("drivers/android/common/netlink.c", "tests/netlink/", takes=4)
+def test_netlink_family_that_is_taken(tally):
+    """Whether our driver does without its netlink family while somebody else has it, and says so."""
+    _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [
+        "transaction_report 0", "transaction_report 1",
+        "binder_rust: no reports over netlink (-17): another driver has the family: unload it, or set name=ANOTHER here"])
+
+
+@stage(*LOGS, "tests/logs/", takes=4)
+def test_names_of_log_files_that_are_taken(tally):
+    """Whether a device can be opened while somebody else has the names of its log files in debugfs."""
+    _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
+        "directory taken: no log of the process", "files taken: no log of the process",
+        "nothing taken: a log of the process that says context binder"])
+
+
+@stage("drivers/android/rust_binderfs.c", "drivers/android/entry/", "tools/lab/guest/beside", takes=14)
+def test_beside_another_driver(tally):
+    """Whether our driver is used beside another one in the same kernel, by another name."""
+    for other in ("c", "upstream"):
+        title = f"beside {other} um"
+        name = guest.MODULES[other]
+        files = {"/lab/beside": guest.SCRIPTS / "beside", f"/lab/{name}.ko": kernel.build(UM).module(other),
+                 "/lab/binder-bench": programs.build("tools/binder-bench")}
+        result = run(title, UM, guest.Job(argv=["/bin/sh", "/lab/beside", name], load=False, files=files))
+        if not result.good:
+            say.lines(result.output)
+        tally.one(title, result.good)
+
+
+def _taken(tally, title, folder, made, argv, wanted):
+    """What a script prints that loads our driver beside a module of tests/`folder`, which has what the driver wants."""
+    path = module.build(kernel.build(UM), ROOT / "tests" / folder, folder, made)
+    result = run(f"{title} um", UM, guest.Job(argv=argv, load=False, cpus=1, files={f"/lab/{made}": path}))
+    good = result.good and result.output.splitlines() == wanted
+    if not good:
+        say.lines(result.output)
+    tally.one(title, good)
+
+
+@pytest.mark.parametrize("driver", ("c", "upstream", "rust"))
+@stage("tools/binderctl/", *LOGS, takes=8)
+def test_binderctl(tally, driver):
+    """What each command of binderctl says, and how it exits, with a driver loaded and processes that are in trouble."""
+    files = {"/lab/binderctl": programs.build("tools/binderctl"), "/lab/contract": programs.build("tests/contract"),
+             "/lab/guest.sh": ROOT / "tools/binderctl/tests/guest.sh"}
+    argv = ["/bin/sh", "/lab/guest.sh", "/lab/binderctl", "/lab/contract", driver]
+    title = f"binderctl um {driver}"
+    result = run(title, UM, guest.Job(argv=argv, driver=driver, files=files, cpus=1, timeout=300))
+    if not result.good:
+        say.lines(*(f"    {line}" for line in result.output.splitlines()))
+    tally.add(title, *counts_of(result))

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What needs no guest: checks of the sources, host tests, litmus tests, the patch series."""
+
+import pytest
+from lab import check, host_tests, litmus, mutants, patch_suite
+from stages import DRIVER, stage
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=stage(*inputs, takes=takes)) for name, (_, inputs, takes) in check.CHECKS.items()])
+def test_check(tally, name):
+    check.one(tally, name, check.CHECKS[name][0])
+
+
+@pytest.mark.parametrize("folder", [pytest.param(".", marks=stage("tools/", "tests/contract/", "tests/uapi/", "include/", "Cargo.toml",
+                                                                 "Cargo.lock", takes=60)),
+                                    pytest.param("tests/host", marks=stage("drivers/", "rust/", "tests/host/", takes=40))])
+def test_cargo(tally, folder):
+    host_tests.of_crates(tally, folder)
+
+
+@stage("tests/litmus/", "tools/lab/litmus.py", takes=5)
+def test_litmus(tally):
+    litmus.run(tally)
+
+
+@stage("packaging/patches/", "tools/lab/install.py", "tools/lab/patches.py", *DRIVER, takes=10)
+def test_patches(tally):
+    patch_suite.quick_suite(tally)
+
+
+@stage("tests/mutants.toml", "tools/mutants/", "tools/lab/mutants.py", *DRIVER, takes=20)
+def test_mutants_of_today(tally):
+    """Some faults that lessons are about, put into the driver on purpose: each must make its test fail."""
+    tally.nothing_wrong("places of faults made by hand", mutants.misplaced())
+    mutants.of_today(tally)

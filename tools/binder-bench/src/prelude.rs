@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What nearly every workload, yardstick, and process of a measurement uses.
+
+pub use binder_sys::{BinderTransactionData, Device, FlatBinderObject, Parcel, Return, TransactionFlags};
+
+pub use crate::caller::Caller;
+pub use crate::error::{Context, Error, Kind, Result};
+pub use crate::result::{Carrier, Label, Unit};
+pub use crate::stage::Stage;
+pub use crate::talk::{unexpected, Port, Talker, LARGEST_SPACE, SPACE};
+pub use crate::workers::{Control, Setting, Worker};

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What `binderctl doctor` looks for.
+
+use crate::checks::seen::{Answer, Seen};
+use crate::tasks::Names;
+
+mod calls;
+mod objects;
+mod places;
+pub mod seen;
+
+/// A check by its name. What it looks at is an argument, so tests can give it anything.
+pub type Check = (&'static str, fn(&Seen, &mut Names) -> Answer);
+
+/// All checks, in the order in which one builds on another.
+pub const CHECKS: [Check; 10] = [
+    ("the kernel has a Binder driver", |seen, _| places::driver(seen.driver.as_ref())),
+    ("binderfs is mounted", |seen, _| places::mounted(seen)),
+    ("devices can be used by others than root", |seen, _| places::modes(seen)),
+    ("log files can be read", |seen, _| places::readable(seen)),
+    ("threads are left to serve calls", |seen, names| {
+        seen.state()?;
+        calls::pools(&seen.waiting, names)
+    }),
+    ("no thread waits long for a reply", |seen, names| {
+        seen.state()?;
+        calls::long(&seen.waiting, seen.limits.waiting_ms, names)
+    }),
+    ("no threads wait for each other", |seen, names| {
+        seen.state()?;
+        calls::cycles(&seen.waiting, || seen.waiting_later(), names)
+    }),
+    ("space for oneway calls is left", |seen, names| {
+        let stats = seen.stats.as_ref().map_err(|error| error.message.clone())?;
+        objects::space(stats, seen.state()?, seen.log.as_ref().ok(), seen.limits.free_percent, names)
+    }),
+    ("no process holds objects of ended processes", |seen, names| objects::dead(seen.state()?, names)),
+    ("no call waits for a frozen process", |seen, _| calls::frozen(seen)),
+];

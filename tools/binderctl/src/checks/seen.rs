@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What checks look at, and what they answer.
+
+use std::thread;
+use std::time::Duration;
+
+use binder_logs::{State, Stats, TransactionLog};
+use serde::Serialize;
+
+use crate::driver::{self, Driver};
+use crate::error::Result;
+use crate::instances::{self, Device, Instance};
+use crate::logs::Logs;
+use crate::options::Options;
+use crate::waiting::{Call, Waiting};
+
+/// How long after it was read a log is read again.
+const LATER: Duration = Duration::from_millis(100);
+
+/// From when on something counts as wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub waiting_ms: i64,
+    /// Percent of a process's oneway space that have to be free.
+    pub free_percent: i64,
+}
+
+/// What there is on this machine, or what went wrong with each part of it.
+pub struct Seen {
+    options: Options,
+    pub limits: Limits,
+    pub driver: Option<Driver>,
+    pub instances: Vec<(Instance, Result<Vec<Device>>)>,
+    pub logs: Result<Logs>,
+    pub state: Result<State>,
+    pub stats: Result<Stats>,
+    pub log: Result<TransactionLog>,
+    /// Who waits for whom; nobody if that cannot be read.
+    pub waiting: Waiting,
+}
+
+impl Seen {
+    /// Looks at everything, and leaves out what is of other devices than the one wanted.
+    pub fn now(options: &Options, limits: Limits) -> Result<Self> {
+        let instances = instances::wanted(options)?.into_iter().map(|instance| {
+            let mut devices = instance.devices();
+            if let Ok(devices) = &mut devices {
+                devices.retain(|device| options.wants(&device.name));
+            }
+            (instance, devices)
+        });
+        let logs = Logs::find(options);
+        let (state, stats) = state_and_stats(&logs, options);
+        Ok(Self {
+            options: options.clone(),
+            limits,
+            driver: driver::detect(),
+            instances: instances.collect(),
+            log: logs.clone().and_then(|logs| logs.transaction_log()),
+            waiting: waiting(&state, &stats),
+            logs,
+            state,
+            stats,
+        })
+    }
+
+    /// The driver's `state`, or why it cannot be read.
+    pub fn state(&self) -> std::result::Result<&State, String> {
+        self.state.as_ref().map_err(|error| error.message.clone())
+    }
+
+    /// Who waits for whom a moment later.
+    pub fn waiting_later(&self) -> Waiting {
+        thread::sleep(LATER);
+        let (state, stats) = state_and_stats(&self.logs, &self.options);
+        waiting(&state, &stats)
+    }
+}
+
+fn state_and_stats(logs: &Result<Logs>, options: &Options) -> (Result<State>, Result<Stats>) {
+    let mut state = logs.clone().and_then(|logs| logs.state());
+    let mut stats = logs.clone().and_then(|logs| logs.stats());
+    if let Ok(state) = &mut state {
+        state.processes.retain(|process| options.wants(&process.context));
+    }
+    if let Ok(stats) = &mut stats {
+        stats.processes.retain(|process| options.wants(&process.context));
+    }
+    (state, stats)
+}
+
+fn waiting(state: &Result<State>, stats: &Result<Stats>) -> Waiting {
+    state.as_ref().map(|state| Waiting::of(state, stats.as_ref().ok())).unwrap_or_default()
+}
+
+/// What a check has found, with a note on what it has looked at; or why it could not be made.
+pub type Answer = std::result::Result<(Vec<Finding>, String), String>;
+
+/// Something that is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub message: String,
+    pub next_step: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The calls that it is about, each made by the thread that serves the one before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Call>,
+}
+
+impl Finding {
+    /// About the machine as a whole.
+    pub fn new(message: impl Into<String>, next_step: impl Into<String>) -> Self {
+        Self { message: message.into(), next_step: next_step.into(), ..Self::default() }
+    }
+
+    /// About a process and the device that it uses.
+    pub fn of(pid: i32, device: &str, message: String, next_step: impl Into<String>) -> Self {
+        Self { pid: Some(pid), device: Some(device.to_owned()), ..Self::new(message, next_step) }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use binder_logs::{Log, Mode};
+
+    /// A `state` with these blocks of processes.
+    pub fn state(blocks: &str) -> State {
+        State::parse("state", format!("binder state:\n{blocks}").as_bytes(), Mode::Strict).unwrap()
+    }
+
+    /// The messages of what a check has found.
+    pub fn messages(answer: Answer) -> Vec<String> {
+        answer.unwrap().0.into_iter().map(|finding| finding.message).collect()
+    }
+}

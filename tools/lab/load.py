@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The two load generators of the contract's program: valid traffic of many processes, and random commands on two drivers."""
+
+import difflib
+
+from . import guest, kernel, programs, say
+from .run import last_words, run
+
+_DRIVERS = ("c", "rust")
+# Lines of a trace that are shown from where it begins to differ.
+_SHOWN = 30
+
+
+def run_load(tally, name, driver, seconds, *words, icount=False):
+    """Traffic for so many seconds; `words`: its options. With `icount` the guest's time is its instructions."""
+    title = " ".join(["load", name, driver, f"{seconds} s", *words])
+    argv = ["/lab/contract", "load", "--driver", driver, "--seconds", str(seconds), *words]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": programs.build_for(name, "tests/contract")}, icount=icount,
+                    cpus=1 if icount else 2, timeout=seconds * (100 if icount else 3) + 200)
+    result = run(title, name, job)
+    say.lines(*last_words(result.output))
+    tally.one(title, result.good)
+
+
+def fuzz(name, first, count):
+    """Compare the drivers' traces of `count` seeds; how many differ."""
+    program = programs.build("tests/contract")
+    lines = [_traces(name, driver, program, first, count) for driver in _DRIVERS]
+    different = [a.split()[1] for a, b in zip(*lines) if a != b]
+    died = [line for driver in lines for line in driver if " died: " in line]
+    for line in died:
+        say.note(f"  {line}")
+    if len(lines[0]) != count or len(lines[1]) != count:
+        raise say.LabError(f"{count} seeds, but {len(lines[0])} and {len(lines[1])} traces")
+    for seed in different[:3]:
+        traces = [_traces(name, driver, program, int(seed), 1, "--trace") for driver in _DRIVERS]
+        print("\n".join(list(difflib.unified_diff(*traces, *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
+    print(f"\n{count - len(different)} of {count} seeds the same on {' and '.join(_DRIVERS)}")
+    return len(different) + len(died)
+
+
+def _traces(name, driver, program, first, count, *more):
+    """The lines that the seeds print on a driver."""
+    argv = ["/lab/contract", "fuzz", "--seed", str(first), "--count", str(count), *more]
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=120 + count)
+    with say.Step(f"{count} seeds on {driver}"):
+        result = guest.run(kernel.build(name), job)
+    if not result.good:
+        raise say.LabError(f"{driver}: {(result.problems or [result.output[-300:]])[0]}")
+    return [line for line in result.output.splitlines() if line]

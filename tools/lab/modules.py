@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Modules loaded and unloaded in guests: ours, and those of tests/ that look at a kernel from inside."""
+
+import re
+
+from . import guest, kernel, module, programs, say
+from .run import counts_of, run
+from .versions import ROOT
+
+# What the kernel logs about what tests/watch/ has it do. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
+_COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at "}
+
+
+def layouts(tally, name):
+    """Whether Rust sees the structs of a guest's kernel as C does: then the module that compares them loads."""
+    title, job = f"layouts {name}", _loading(name, "layouts", "layouts_test.ko")
+    result = run(title, name, job)
+    say.lines(*(f"    {line}" for line in result.kernel_log if "layouts_test" in line and not result.good))
+    tally.one(title, result.good)
+
+
+def watched(tally, name, what="pages"):
+    """Whether a run fails in which the kernel had to complain, about what tests/watch/ has it do."""
+    title, job = f"the watch over the kernel's log, {name} {what}", _loading(name, "watch", "watch_test.ko", f"what={what}")
+    with say.Step(title):
+        result = guest.run(kernel.build(name), job)
+    # The kernel ends the task that makes a call by another type.
+    seen = (result.status == 0) == (what != "call") and any(re.search(_COMPLAINTS[what], line) for line in result.problems)
+    if not seen:
+        say.lines(f"    status {result.status}, {result.problems}")
+    tally.one(title, seen)
+
+
+def _loading(name, folder, made, *words):
+    path = module.build(kernel.build(name), ROOT / "tests" / folder, folder, made)
+    return guest.Job(argv=["insmod", f"/lab/{made}", *words], driver="none", files={f"/lab/{made}": path})
+
+
+def cycles(tally, name, count):
+    """The driver loaded, mounted and unloaded so many times."""
+    title = f"load and unload {name} {count} x"
+    tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, timeout=300)).good)
+
+
+def unloading(tally, name):
+    """The driver unloaded at the moments at which its code might still be needed: group `unload` of the contract."""
+    title = f"unload {name}"
+    argv = ["/lab/contract", "run", "--driver", "rust", "--module", f"/lab/{guest.MODULES['rust']}.ko", "--filter", "unload::"]
+    result = run(title, name, guest.Job(argv=argv, files={"/lab/contract": programs.build_for(name, "tests/contract")}, load=False, timeout=300))
+    say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line or " skipped " in line))
+    tally.add(title, *counts_of(result))
+
+
+def parameters(tally, driver):
+    """What a driver's parameters make of their words at its first load."""
+    title = f"parameter devices um {driver}"
+    result = run(title, "um", guest.Job(argv=["/lab/devices", guest.MODULES[driver]], driver=driver, load=False, cpus=1))
+    if not result.good:
+        say.lines(result.output)
+    tally.one(title, result.good)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The page and its charts, from made-up results."""
+
+import re
+import xml.etree.ElementTree as tree
+
+from lab import bench_run
+from lab.test_gate import weighed
+from . import charts, data, page
+
+RATIO = {"point": 0.5, "low": 0.4, "high": 0.6, "verdict": "50.0 % faster"}
+LATENCY = {(data.Cell("throughput", size=size), who): {"p50_ns": 1000 * place, "p99_ns": 5000, "ratios": {"p50": RATIO} if who != "c" else None}
+           for size in (0, 4096) for place, who in enumerate(("c", "rust", "upstream", "pipe"), 1)}
+
+
+def rendered():
+    found = {"c": weighed(1), "rust": weighed(0.5)}
+    ours, base = found["rust"], found["c"]
+    tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"]),
+              "time": page.times(LATENCY), "yardsticks": page.yardsticks(LATENCY), "lines": page.Table(("of a call", "a < b"), [["<call>", "1"]])}
+    return page.render(bench_run.sections(tables, found, LATENCY), bench_run.tiles(ours, base), [("host", "<k>")])
+
+
+def test_every_section_is_there_and_text_is_escaped():
+    text = rendered()
+    assert re.findall(r"<section id=(\w+)>", text) == ["instructions", "memory", "time", "yardsticks", "lines", "facts"]
+    for found in ("0.500 × C", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]", "pipe"):
+        assert found in text, found
+    assert "<k>" not in text
+
+
+def test_the_page_needs_nothing_from_elsewhere():
+    assert not re.findall(r"\b(?:src|href)=|url\(|@import", rendered())
+
+
+def test_charts_are_xml_with_labels_values_and_drivers():
+    for chart in (charts.bars("<title>", [("a & b", {"c": 200, "rust": 12345.6})]), charts.ratios("t", [("x", {"rust": (0.5, 0.4, 0.6)})])):
+        texts = [text.text for text in tree.fromstring(chart).iter("{http://www.w3.org/2000/svg}text")]
+        assert {"■ C", "■ Rust Binder"} <= set(texts) and "■ upstream Rust" not in texts
+    assert {"<title>", "a & b", "12 346"} <= {text.text for text in tree.fromstring(charts.bars("<title>", [("a & b", {"rust": 12345.6})])).iter()}
+
+
+def test_bars_are_as_long_as_their_values():
+    chart = tree.fromstring(charts.bars("t", [("a", {"c": 100, "rust": 50})]))
+    _, full, half = (float(rect.get("width")) for rect in chart.iter("{http://www.w3.org/2000/svg}rect"))
+    assert abs(full - 2 * half) < 0.2
+
+
+def test_a_ratio_below_one_lies_left_of_c():
+    chart = tree.fromstring(charts.ratios("t", [("a", {"rust": (0.5, 0.4, 0.6), "upstream": (1.5, 1.4, 1.6)})]))
+    line = [float(each.get("x1")) for each in chart.iter("{http://www.w3.org/2000/svg}line") if each.get("class") == "c"]
+    ours, upstream = (float(dot.get("cx")) for dot in chart.iter("{http://www.w3.org/2000/svg}circle"))
+    assert ours < line[0] < upstream
+
+
+def test_tables_are_the_same_for_documents_and_terminals():
+    table = page.Table(("name", "n"), [["a", "100"], ["longer", "1"]])
+    assert page.plain(table) == ["  name      n", "  a       100", "  longer    1"]
+    assert page.markdown(table) == "| name | n |\n|---|--:|\n| a | 100 |\n| longer | 1 |\n"
+
+
+def test_names_tell_cells_apart_and_labels_are_short():
+    one = data.Cell("fanin", size=4096, pairs=8, parameters=(("threads", 4),))
+    assert (one.name, one.label) == ("fanin size=4096 reply=0 pairs=8 threads=4", "fanin, threads 4 × 8")
+    assert data.Cell("throughput", size=4096).label == "throughput 4 KiB"
+
+
+def test_no_ratio_is_made_of_nothing():
+    assert page.over(3, 0) == "–"
